@@ -3,14 +3,14 @@
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help setup lock demo test demo-kill-test interop interop-full lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-layers bench-machines bench-scale histories spark-versions check-deep times settings clean
+.PHONY: help setup lock demo test quick demo-kill-test interop interop-full lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-layers bench-machines bench-scale histories spark-versions check-deep times settings clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
 
 setup: $(READY) ## Make .venv with everything from requirements.lock; Java 17 and psql where they are missing
 
-$(READY): requirements.lock pyproject.toml scripts/setup.sh
+$(READY): requirements.lock pyproject.toml simulator/pyproject.toml demo/pyproject.toml scripts/setup.sh
 	@scripts/setup.sh
 
 lock: $(READY) ## Make requirements.lock again from pyproject.toml
@@ -21,6 +21,9 @@ demo: $(READY) ## Run the demonstration on real data; summary in build/demo/
 
 test: $(READY) ## Run every check and test; results in build/test/
 	@$(BIN)/python scripts/run_tests.py
+
+quick: $(READY) ## Check what was changed in a minute and a half: style, types, house rules, near tests, 20 seeds; SINCE (the last commit)
+	@$(BIN)/python -m scripts.quick $(SINCE)
 
 demo-kill-test: $(READY) ## Kill the demonstration during its load, and start it again (five minutes)
 	@$(BIN)/python scripts/run_tests.py demo-kill

@@ -1,7 +1,7 @@
 """Count the Python calls and thread hops of one-row INSERTs, from the client's message to the answer.
 
 One database node runs in this process over ledgers in memory, and psycopg talks to its PostgreSQL server. Only calls of functions in
-`triplicate` count: coroutines and generators count once more each time they go on. A hop is a function handed to a worker thread.
+`triplicate` count. Resumptions of coroutines and generators are counted apart. A hop is a function handed to a worker thread.
 
     python -m benchmarks.statement_calls [--rows 20] [--detail]
 
@@ -25,9 +25,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
-from statistics import median
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -64,7 +63,7 @@ class CallCounter:
         sys.setprofile(self._event)
 
     def remove(self) -> None:
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
         sys.setprofile(None)
 
     def _event(self, frame: FrameType, event: str, _argument: object) -> None:
@@ -82,35 +81,39 @@ class CallCounter:
             self.hops.append(getattr(function, "__qualname__", repr(function)))
 
 
-async def _measured(
-    counter: CallCounter, count: int, statement: Callable[[int], Awaitable[Any]]
-) -> list[tuple[Counter[Any], list[str], int]]:
+class Measured(NamedTuple):
+    """One statement: calls by file and function, functions handed to threads, and resumptions."""
+
+    calls: Counter[tuple[str, str]]
+    hops: list[str]
+    resumed: int
+
+
+async def _measured(counter: CallCounter, count: int, statement: Callable[[int], Awaitable[Any]]) -> list[Measured]:
     found = []
     for index in range(count):
         await asyncio.sleep(_QUIET_S)
         counter.calls, counter.hops, counter.resumed, counter.is_on = Counter(), [], 0, True
         await statement(index)
         counter.is_on = False
-        found.append((counter.calls, counter.hops, counter.resumed))
+        found.append(Measured(counter.calls, counter.hops, counter.resumed))
     return found
 
 
-def _report(name: str, found: list[tuple[Counter[Any], list[str], int]], *, detail: bool) -> None:
-    totals = [calls.total() for calls, _, _ in found]
-    middle = sorted(found, key=lambda one: one[0].total())[len(found) // 2]
-    files = {file for file, _ in middle[0]}
-    print(
-        f"{name:10} {median(totals):7.0f} calls ({min(totals)}-{max(totals)}) and {middle[2]} resumptions in {len(files)} files, {len(middle[1])} hops: {middle[1]}"
-    )
-    if detail:
-        by_file: Counter[str] = Counter()
-        for (file, _), count in middle[0].items():
-            by_file[file] += count
-        for file, count in by_file.most_common():
-            print(f"    {count:5} {file}")
-            for (where, function), calls in middle[0].most_common():
-                if where == file:
-                    print(f"          {calls:5} {function}")
+def _report(name: str, found: list[Measured], *, detail: bool) -> None:
+    ordered = sorted(found, key=lambda one: one.calls.total())
+    middle = ordered[len(ordered) // 2]
+    by_file: Counter[str] = Counter()
+    for (file, _), count in middle.calls.items():
+        by_file[file] += count
+    span = f"{ordered[0].calls.total()}-{ordered[-1].calls.total()}"
+    print(f"{name:9} {middle.calls.total():5} calls ({span}), {middle.resumed} resumptions, {len(by_file)} files", end="")
+    print(f", {len(middle.hops)} hops: {', '.join(middle.hops)}")
+    for file, count in by_file.most_common() if detail else ():
+        print(f"    {count:5} {file}")
+        for (where, function), calls in middle.calls.most_common():
+            if where == file:
+                print(f"          {calls:5} {function}")
 
 
 async def measure(folder: Path, rows: int, *, detail: bool) -> None:

@@ -3,9 +3,9 @@
 Usage: run_tests.py [PART ...]   (all parts but the long ones when none is named)
 
 Each part leaves ``build/test/<part>.log``, and where it is pytest's ``build/test/<part>.xml``. Parts that only compute run two at a
-time; parts that start servers run alone, so that one does not starve another's deadlines, and so does the simulation, which is two
-processes itself. A part whose folder holds no tests is left
-out. The last line printed is ``N passed, N failed, N skipped``; the exit code is 1 when anything failed.
+time, then those that start servers and wait for them most of their time, also two at a time. A part that needs both processors runs alone.
+A part whose folder holds no tests is left out. The last line printed is ``N passed, N failed, N skipped``; the exit code is 1 when anything
+failed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,6 +32,23 @@ INTEROP_TABLE = "build/interop/table.md"
 DIFFERENTIAL_SUMMARY = "build/differential/summary.txt"
 CODE_FOLDERS = ("src", "simulator", "demo", "tests", "scripts", "benchmarks")
 
+UPPER_UNITS = ("log", "replica", "sql", "pg", "spark", "cli", "sim")
+"""About half of the unit tests by time: the other half runs beside them."""
+
+OUTAGES = tuple(
+    f"tests/process/test_{name}.py"
+    for name in ("nodes_outlive_zookeeper", "zookeeper_gone", "machine_dies", "up_zookeeper", "histories", "database_snapshots")
+)
+"""Tests of processes that wait for sessions to end most of their time: the others run beside them."""
+
+
+class Turn(Enum):
+    """When a part runs, in this order."""
+
+    COMPUTE = "two at a time"
+    SERVERS = "two at a time, after those that compute"
+    ALONE = "without a neighbour"
+
 
 @dataclass(frozen=True)
 class Part:
@@ -39,8 +57,7 @@ class Part:
     name: str
     folders: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
-    alone: bool = False
-    """Starts servers or Spark, or takes both processors by itself: run without a neighbour."""
+    turn: Turn = Turn.COMPUTE
     limit_s: float = 900.0
     only_by_name: bool = False
     """Too long for every run: left out unless it is named."""
@@ -64,28 +81,36 @@ def code_folders() -> tuple[str, ...]:
     return tuple(name for name in CODE_FOLDERS if any((ROOT / name).rglob("*.py")))
 
 
+def test_files(name: str) -> list[str]:
+    """The test files and folders in a folder of the tests, from the checkout on."""
+    found = [path for path in (ROOT / "tests" / name).iterdir() if path.is_dir() or path.name.startswith("test_")]
+    return sorted(path.relative_to(ROOT).as_posix() for path in found)
+
+
 def parts() -> list[Part]:
     return [
+        Part("unit", folders=("tests/golden", *(name for name in test_files("unit") if Path(name).name not in UPPER_UNITS))),
+        Part("unit-upper", folders=tuple(f"tests/unit/{name}" for name in UPPER_UNITS)),
         Part("types", command=(str(BIN / "mypy"), "--no-error-summary", *code_folders())),
-        Part("unit", folders=("tests/unit", "tests/golden")),
         Part("property", folders=("tests/property",)),
         Part("crash", folders=("tests/crash",)),
-        Part("simulation", folders=("tests/simulation",), alone=True),
         Part("house", folders=("tests/house",)),
         Part("fuzz", folders=("tests/fuzz",)),
         Part("lint", command=(str(BIN / "ruff"), "check", "--output-format=concise", *code_folders())),
         Part("format", command=(str(BIN / "ruff"), "format", "--check", *code_folders())),
-        Part("process", folders=("tests/process",), alone=True),
-        Part("clients", folders=("tests/clients",), alone=True),
-        Part("differential", folders=("tests/differential",), alone=True, shows=DIFFERENTIAL_SUMMARY),
-        Part("spark", folders=("tests/spark",), alone=True, limit_s=1500.0),
-        Part("spark-deep", folders=("tests/spark_deep",), alone=True, limit_s=1500.0, only_by_name=True),
-        Part("demo-kill", folders=("tests/demo",), alone=True, limit_s=1500.0, only_by_name=True),
-        Part("interop", folders=("tests/interop",), alone=True, limit_s=INTEROP_LIMIT_S, only_by_name=True, shows=INTEROP_TABLE),
+        Part("process", folders=tuple(name for name in test_files("process") if name not in OUTAGES), turn=Turn.SERVERS),
+        Part("outages", folders=OUTAGES, turn=Turn.SERVERS),
+        Part("spark", folders=("tests/spark",), turn=Turn.SERVERS, limit_s=1500.0),
+        Part("clients", folders=("tests/clients",), turn=Turn.SERVERS),
+        Part("differential", folders=("tests/differential",), turn=Turn.SERVERS, shows=DIFFERENTIAL_SUMMARY),
+        Part("simulation", folders=("tests/simulation",), turn=Turn.ALONE),
+        Part("spark-deep", folders=("tests/spark_deep",), turn=Turn.ALONE, limit_s=1500.0, only_by_name=True),
+        Part("demo-kill", folders=("tests/demo",), turn=Turn.ALONE, limit_s=1500.0, only_by_name=True),
+        Part("interop", folders=("tests/interop",), turn=Turn.ALONE, limit_s=INTEROP_LIMIT_S, only_by_name=True, shows=INTEROP_TABLE),
         Part(
             "interop-full",
             folders=("tests/interop",),
-            alone=True,
+            turn=Turn.ALONE,
             limit_s=INTEROP_FULL_LIMIT_S,
             only_by_name=True,
             options=("--interop-full",),
@@ -99,7 +124,7 @@ def is_chosen(part: Part, names: list[str]) -> bool:
 
 
 def test_folders(part: Part) -> list[str]:
-    return [folder for folder in part.folders if any((ROOT / folder).rglob("test_*.py"))]
+    return [name for name in part.folders if (ROOT / name).is_file() or any((ROOT / name).rglob("test_*.py"))]
 
 
 def command_of(part: Part) -> list[str]:
@@ -125,15 +150,25 @@ def run_part(part: Part) -> Outcome:
     xml.unlink(missing_ok=True)
     if part.shows:
         (ROOT / part.shows).unlink(missing_ok=True)
+    current = RESULTS / f"{part.name}.current"
+    current.unlink(missing_ok=True)
+    environment = {**os.environ, "TRIPLICATE_CURRENT_TEST": str(current)}
     started = time.monotonic()
     with (RESULTS / f"{part.name}.log").open("w") as log:
         process = subprocess.Popen(
-            command_of(part), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            command_of(part),
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env=environment,
         )
         try:
             code = process.wait(timeout=part.limit_s)
         except subprocess.TimeoutExpired:
-            outcome.note = f"ended after {part.limit_s:.0f} s"
+            running = f" in {current.read_text()}" if current.exists() else ""
+            outcome.note = f"ended after {part.limit_s:.0f} s{running}"
             code = -1
         finally:
             # Also after a normal end: a test that left a server behind must not disturb the next part.
@@ -194,9 +229,11 @@ def run_all(chosen: list[Part]) -> list[Outcome]:
         reporter.show(outcome)
         return outcome
 
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        outcomes = list(pool.map(run_and_show, [part for part in chosen if not part.alone]))
-    return outcomes + [run_and_show(part) for part in chosen if part.alone]
+    outcomes: list[Outcome] = []
+    for turn in Turn:
+        with ThreadPoolExecutor(max_workers=1 if turn is Turn.ALONE else 2) as pool:
+            outcomes += pool.map(run_and_show, [part for part in chosen if part.turn is turn])
+    return outcomes
 
 
 def main(names: list[str]) -> int:

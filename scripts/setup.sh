@@ -52,7 +52,9 @@ install_packages() {
 }
 
 install_project() {
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+    # The simulator and the demonstration are packages of their own beside the library.
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+        --editable . --editable ./simulator --editable ./demo
 }
 
 install_postgresql() {

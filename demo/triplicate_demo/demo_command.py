@@ -41,7 +41,7 @@ def demo(folder: str, parent_pipe: int | None) -> None:
     336,776 flights go from Spark into a log, from the log through Spark into a replicated database, and from its change feed through Spark
     into Parquet and a picture; a bookie and the database's leader are killed on the way. Exit code 0 only if every check holds.
     """
-    require("the demonstration", "demo", PACKAGES)
+    require("the demonstration", "triplicate-demo", PACKAGES)
     watch_parent(parent_pipe)
     place = DemoFolder(Path(folder).absolute())
     place.check()

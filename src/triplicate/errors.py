@@ -1,29 +1,29 @@
-"""Every error that Triplicate raises, on one page.
+"""All errors that Triplicate raises.
 
-Each message says what happened, where, and what to do. Fields that a program may want to act on are attributes.
-The class says who can mend it: the caller (`UsageError`), a peer (`PeerError`), or the surroundings (`EnvironmentFault`).
+Each message says what happened, where, and what to do. Values that a program may need are attributes.
+The class names the origin: the caller (`UsageError`), a peer (`PeerError`), or the environment (`EnvironmentFault`).
 """
 
 from __future__ import annotations
 
 
 class TriplicateError(Exception):
-    """The root: catch this to catch everything of ours."""
+    """The base class of all errors of Triplicate."""
 
 
-# Who can mend it. A class below names exactly one of these.
+# Origins. Each class below derives from at most one of these.
 
 
 class UsageError(TriplicateError):
-    """The caller asked for something that cannot be; asking again unchanged fails again."""
+    """The request is invalid. Repeating it unchanged fails again."""
 
 
 class PeerError(TriplicateError):
-    """Another process answered with a refusal, or with bytes that break the protocol."""
+    """Another process refused the request or broke the protocol."""
 
 
 class EnvironmentFault(TriplicateError):
-    """The machine, the disk, the network or the metadata store failed; waiting or repairing helps."""
+    """The machine, the disk, the network or the metadata store failed. Waiting or repairing helps."""
 
 
 # Configuration and arguments.
@@ -49,11 +49,11 @@ class HandleClosed(UsageError):
     """The writer, reader or client was closed by its own owner."""
 
 
-# Bytes that cannot be what they claim.
+# Invalid bytes.
 
 
 class ProtocolError(PeerError):
-    """A peer sent bytes that are not a valid message; the connection is closed."""
+    """A peer sent an invalid message. The connection is closed."""
 
 
 class FrameTooLarge(ProtocolError):
@@ -76,17 +76,17 @@ class FormatError(EnvironmentFault):
 
 
 class LedgerError(TriplicateError):
-    """Something about one ledger. `ledger_id` names it where known."""
+    """An error of one ledger. `ledger_id` names it if known."""
 
     ledger_id: int | None = None
 
 
 class NoSuchLedger(LedgerError, UsageError):
-    """Neither metadata nor bookies know the ledger."""
+    """The ledger exists neither in the metadata nor on the bookies."""
 
 
 class LedgerExists(LedgerError, UsageError):
-    """A ledger of this id is already there."""
+    """A ledger with this id exists already."""
 
 
 class NoSuchEntry(LedgerError, UsageError):
@@ -94,11 +94,11 @@ class NoSuchEntry(LedgerError, UsageError):
 
 
 class DuplicateEntry(LedgerError, UsageError):
-    """An entry of this id was appended before; nothing was sent."""
+    """An entry with this id was appended before. Nothing was sent."""
 
 
 class LedgerClosed(LedgerError):
-    """The ledger was closed; nothing can be appended."""
+    """The ledger is closed and accepts no more entries."""
 
 
 class LedgerFenced(LedgerError):
@@ -118,15 +118,15 @@ class Unauthorized(LedgerError, UsageError):
 
 
 class NotEnoughBookies(LedgerError, EnvironmentFault):
-    """Fewer writable bookies than the ensemble needs; the message lists those that are there."""
+    """There are fewer writable bookies than the ensemble needs. The message lists them."""
 
 
 class ReadFailed(LedgerError, EnvironmentFault):
-    """No replica could deliver the entry; the message says what each answered. Never raised for 'does not exist'."""
+    """No replica could deliver the entry. The message has the answer of each. Never raised for 'does not exist'."""
 
 
 class RecoveryFailed(LedgerError, EnvironmentFault):
-    """Recovery could not reach coverage; the message says which bookies did not answer."""
+    """Recovery did not reach coverage. The message names the bookies that did not answer."""
 
 
 # One bookie.
@@ -139,7 +139,7 @@ class BookieError(PeerError):
 
 
 class BookieUnavailable(BookieError, EnvironmentFault):
-    """No connection, or it broke while the request was outstanding: outcome unknown."""
+    """There is no connection, or it broke while the request was outstanding: outcome unknown."""
 
 
 class ConnectionBroken(BookieUnavailable):
@@ -151,11 +151,11 @@ class RequestTimeout(BookieError, EnvironmentFault):
 
 
 class BookieReadOnly(BookieError):
-    """The bookie accepts no normal writes, usually because a disk is full."""
+    """The bookie is read-only, usually because a disk is full."""
 
 
 class TooManyRequests(BookieError):
-    """The bookie's queues are full; slow down and try again."""
+    """The bookie's queues are full. Slow down and try again."""
 
 
 # Metadata.
@@ -174,11 +174,11 @@ class NodeExists(MetadataError):
 
 
 class BadVersion(MetadataError):
-    """The node's version is not the expected one: somebody changed it."""
+    """The node's version is not the expected one: another process changed the node."""
 
 
 class LedgerVanished(BadVersion):
-    """A ledger that a change of a log lists for the first time is gone; nothing was changed."""
+    """A change of a log lists a ledger that has been deleted. Nothing was changed."""
 
 
 class NotEmpty(MetadataError):
@@ -186,11 +186,11 @@ class NotEmpty(MetadataError):
 
 
 class ConnectionLost(MetadataError, EnvironmentFault):
-    """The store went away during the operation: it may or may not have been applied."""
+    """The connection to the store was lost during the operation: outcome unknown."""
 
 
 class SessionExpired(MetadataError, EnvironmentFault):
-    """The session is over; its ephemeral nodes are gone."""
+    """The session has ended, and its ephemeral nodes are deleted."""
 
 
 class WrongCluster(MetadataError, UsageError):
@@ -201,58 +201,58 @@ class WrongCluster(MetadataError, UsageError):
 
 
 class LogError(TriplicateError):
-    """Something about one named log."""
+    """An error of one named log."""
 
 
 class NoSuchLog(LogError, UsageError):
-    """No log of this name."""
+    """There is no log with this name."""
 
 
 class LogExists(LogError, UsageError):
-    """A log of this name is already there."""
+    """A log with this name exists already."""
 
 
 class LogReplaced(LogError, UsageError):
-    """The log of this name is not the one that was read before, or holds less of it: it was deleted and made again, or restored."""
+    """The log is not the one that was read before, or is shorter: it was deleted and created again, or restored."""
 
 
 class LogFenced(LogError):
-    """Another writer took the log over; this writer's epoch is past."""
+    """Another writer took the log over. This writer's epoch has ended."""
 
 
 class LogOwned(LogError, UsageError):
-    """Refused because a writer is alive; the message names it. A publish: the writer did not list the batch in time."""
+    """Refused because the log has a live writer, which the message names. For a publish: the writer did not list the batch in time."""
 
 
 class LogReserved(LogError, UsageError):
-    """The log belongs to a database, a key-value store or a pipeline, and only that may change it; the message names it."""
+    """The log belongs to a database, a key-value store or a pipeline, and only its owner may change it. The message names the owner."""
 
 
 class PublisherForgotten(LogError, UsageError):
-    """The batch was published, but so long ago that its offsets are forgotten; nothing was published again."""
+    """The batch was published before, but its offsets are no longer recorded. Nothing was published again."""
 
 
 class OffsetTruncated(LogError, UsageError):
-    """The offset lies before the log's first offset: truncated or expired."""
+    """The offset is before the log's first offset: its records were truncated or expired."""
 
 
 class SchemaChanged(LogError, UsageError):
-    """A table was changed, dropped or renamed so that a query cannot go on with its change feed; the message names the change."""
+    """A table was changed, dropped or renamed, and a query cannot continue its change feed. The message names the change."""
 
 
 class SnapshotDamaged(LogError, CorruptionError):
-    """A snapshot's ledger does not hold what the list of snapshots says, or what it holds is no sound state; an older one is used."""
+    """A snapshot's ledger contradicts the list of snapshots, or does not hold a valid state. An older snapshot is used."""
 
 
 class OffsetGap(LogError, CorruptionError):
-    """Offsets read from segments are not continuous: a segment is missing or damaged."""
+    """The offsets of the segments are not continuous: a segment is missing or damaged."""
 
 
 # Replicas and SQL.
 
 
 class ReplicaError(TriplicateError):
-    """Something about a replicated state machine."""
+    """An error of a replicated state machine."""
 
 
 class NotLeader(ReplicaError):
@@ -260,7 +260,7 @@ class NotLeader(ReplicaError):
 
 
 class Diverged(ReplicaError, CorruptionError):
-    """Applying the log did not change exactly what it must: this copy is wrong and stops serving."""
+    """Applying the log did not make the recorded changes: this copy is wrong and stops serving."""
 
 
 class SqlError(TriplicateError):
@@ -270,7 +270,7 @@ class SqlError(TriplicateError):
         sqlstate: five characters of PostgreSQL's error codes, for example ``23505``.
         message: one sentence.
         detail: more about this case, for example the transaction's id after an unknown outcome.
-        hint: what to do.
+        hint: how to correct the problem.
         position: 1-based character of the statement where the error was found.
     """
 

@@ -109,7 +109,7 @@ def queues_have_a_limit(source: Source) -> Iterator[str]:
         if isinstance(node, ast.Call) and _called(node) in ("Queue", "LifoQueue", "PriorityQueue", "SimpleQueue"):
             sizes = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "maxsize")]
             if not sizes or (isinstance(sizes[0], ast.Constant) and not sizes[0].value):
-                yield f"line {node.lineno}: a queue without a limit; use `BoundedChannel` of {PACKAGE}.runtime, or give maxsize"
+                yield f"line {node.lineno}: a queue without a limit; give maxsize, or admit by an `AdmissionWindow`"
 
 
 def errors_are_not_swallowed(source: Source) -> Iterator[str]:

@@ -37,6 +37,20 @@ ROOMS: dict[str, tuple[str, ...]] = {
 }
 """Each room and those directly beneath it; what these may import is allowed as well. The empty name is ``triplicate/__init__.py``."""
 
+WINGS: dict[str, tuple[str, ...]] = {
+    "wire": ("v3",),
+    "metadata": ("core", "drivers"),
+    "client": ("connection", "read", "write"),
+    "bookie": ("core", "journal", "storage", "server", "offline"),
+    "log": ("core", "store", "reading", "upkeep", "writing", "publishing"),
+    "replica": ("core",),
+    "sql": ("core", "storage", "catalogue", "pg", "executor", "engine", "hosting"),
+    "sql.pg": ("syntax", "values", "analysis", "translate", "ddl", "rewrite", "protocol"),
+    "spark": ("core", "cluster", "logs", "change_feed"),
+    "cli": ("process", "supervision", "terminal", "data_commands", "server_commands"),
+}
+"""The wings of each room from the ground up: a wing may import those before it."""
+
 PURE_ROOMS = ("ledger", "wire")
 OPEN_ROOMS = ("errors", "config")
 """Rooms whose modules are public one by one: nothing in them is internal."""

@@ -1,15 +1,48 @@
-"""What the documents point at is there."""
+"""The documents refer to files, headings, settings and modules that exist."""
 
 from __future__ import annotations
 
 import re
 import subprocess
+from functools import cache
+from pathlib import Path
 
 import pytest
 
 from tests.house.source import ROOT, committed_files
 
 DOCUMENTS = [path for path in committed_files() if path.endswith(".md")]
+RECORDS = ("CHANGELOG.md", "docs/decisions/", "docs/measured-runs.md")
+"""Pages that are not rewritten: their names are those of their time."""
+GLOSSARY = "docs/glossary.md"
+LINKS = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+DOTTED = re.compile(r"`(bookie|client|log|log_client|metadata|node|process|replica)\.([a-z][a-z0-9_]*)`")
+
+
+@cache
+def anchors_of(path: Path) -> frozenset[str]:
+    """The fragments by which a page's headings are linked, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    found: dict[str, int] = {}
+    anchors = set()
+    for heading in re.findall(r"^#{1,6} +(.+?)\s*$", text, re.MULTILINE):
+        slug = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()).replace(" ", "-")
+        anchors.add(f"{slug}-{found[slug]}" if slug in found else slug)
+        found[slug] = found.get(slug, 0) + 1
+    return frozenset(anchors)
+
+
+@cache
+def code_text() -> str:
+    return "\n".join((ROOT / path).read_text(encoding="utf-8") for path in committed_files() if path.endswith(".py"))
+
+
+def glossary_rows() -> list[tuple[str, str, str]]:
+    """Term, meaning and module of each row."""
+    lines = (ROOT / GLOSSARY).read_text(encoding="utf-8").splitlines()
+    rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines if line.startswith("| ")]
+    assert all(len(row) == 3 for row in rows)
+    return [(row[0], row[1], row[2]) for row in rows if row[0] != "term"]
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
@@ -21,6 +54,56 @@ def test_links_and_paths_lead_somewhere(path: str) -> None:
     named = re.findall(r"`((?:src|tests|docs|scripts|benchmarks)/[\w./-]+)`", text)
     missing += [target for target in named if not (ROOT / target).exists()]
     assert not missing, f"{path} points at what is not there"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS)
+def test_links_to_headings_lead_to_one(path: str) -> None:
+    text = (ROOT / path).read_text(encoding="utf-8")
+    missing = []
+    for target in LINKS.findall(text):
+        name, mark, anchor = target.partition("#")
+        page = (ROOT / path).parent / name if name else ROOT / path
+        if mark and "://" not in target and page.suffix == ".md" and page.exists() and anchor not in anchors_of(page):
+            missing.append(target)
+    assert not missing, f"{path} points at headings that are not there"
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if not path.startswith(RECORDS)])
+def test_settings_and_traces_that_are_named_exist(path: str) -> None:
+    reference = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
+    unknown = []
+    for section, key in DOTTED.findall((ROOT / path).read_text(encoding="utf-8")):
+        name = f"{section}.{key}"
+        is_setting = f"\n### {name}\n" in reference
+        is_in_code = f'"{name}"' in code_text() or f'"{name}.' in code_text() or f"{name}(" in code_text()
+        if not is_setting and not is_in_code:
+            unknown.append(name)
+    assert not unknown, f"{path} names what is neither a setting nor in the code"
+
+
+def test_each_term_of_the_glossary_has_a_module_that_exists() -> None:
+    rows = glossary_rows()
+    assert len(rows) > 100
+    for term, meaning, module in rows:
+        named = re.findall(r"`([\w./-]+)`", module)
+        assert named, f"{term} names no module"
+        assert [one for one in named if not (ROOT / one).is_file()] == [], f"{term} names a module that is not there"
+        assert meaning.endswith((".", "*(ours)*")), f"{term} is explained in sentences"
+    terms = [term for term, _, _ in rows]
+    assert sorted(set(terms)) == sorted(terms), "a term stands twice"
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if path.startswith(("docs/how-to/", "docs/append-path"))])
+def test_names_in_the_walks_through_the_code_are_in_the_code(path: str) -> None:
+    text = re.sub(r"^```.*?^```", "", (ROOT / path).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    named = {part for name in re.findall(r"`([A-Za-z_]\w*(?:\.\w+)?)`", text) for part in name.split(".")}
+    known = set(re.findall(r"\w+", code_text()))
+    assert sorted(named - known) == [], f"{path} names what is not in the code"
+
+
+def test_the_glossary_is_linked_from_where_readers_begin() -> None:
+    for page in ("README.md", "docs/architecture.md"):
+        assert "glossary.md" in (ROOT / page).read_text(encoding="utf-8"), f"{page} does not link the glossary"
 
 
 @pytest.mark.parametrize("path", [path for path in DOCUMENTS if path.startswith(("README", "CONTRIBUTING"))])

@@ -11,11 +11,11 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    withdraw = WriteTracker.withdraw
+    suspend = WriteTracker.suspend
 
     def broken(self: WriteTracker, bookie_id: str) -> None:
         before = dict(self._positions)
-        withdraw(self, bookie_id)
+        suspend(self, bookie_id)
         self._positions = before
 
-    patch(WriteTracker, "withdraw", broken)
+    patch(WriteTracker, "suspend", broken)

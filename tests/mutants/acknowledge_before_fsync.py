@@ -8,7 +8,8 @@ TESTS = ["tests/simulation/test_losses.py::test_what_was_acknowledged_survives_a
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.journal.journal import Journal, JournalItem
+    from triplicate.bookie.journal.journal import Journal
+    from triplicate.bookie.journal.journal_item import JournalItem
 
     submit = Journal.submit
 

@@ -11,11 +11,11 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    readmit = WriteTracker.readmit
+    resume = WriteTracker.resume
 
     def broken(self: WriteTracker, position: int) -> list[int]:
-        pending = readmit(self, position)
-        self._reaches[position] = self.last_add_pushed
+        pending = resume(self, position)
+        self._acked[position] = self.last_add_pushed
         return pending
 
-    patch(WriteTracker, "readmit", broken)
+    patch(WriteTracker, "resume", broken)

@@ -13,7 +13,7 @@ TESTS = ["tests/unit/sql/test_leadership.py::test_nothing_is_visible_before_the_
 def apply(patch: Callable[[object, str, object], None]) -> None:
     async def commit_first(self: Leadership, pending: PendingBatch) -> None:
         end = self.writer.position + len(pending.records)
-        await self.on_writer(self.writer.commit, pending, end)
+        await self._thread.run(self.writer.commit, pending, end)
         if pending.records:
             await self._log.append_entry(pending.records, preamble=pending.preamble)
 

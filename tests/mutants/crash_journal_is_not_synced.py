@@ -8,10 +8,11 @@ TESTS = ["tests/crash/test_points.py::test_a_few_crash_points_lose_nothing"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.journal.journal import Journal, JournalItem
+    from triplicate.bookie.journal.group_writer import GroupWriter
+    from triplicate.bookie.journal.journal_item import JournalItem
     from triplicate.runtime import File, Group
 
-    form = Journal._form
+    form = GroupWriter.form
 
     class Unsynced:
         def __init__(self, file: File) -> None:
@@ -19,8 +20,8 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
         def sync(self) -> None: ...
 
-    def form_unsynced(self: Journal, items: list[JournalItem]) -> tuple[Group, int]:
+    def form_unsynced(self: GroupWriter, items: list[JournalItem]) -> tuple[Group, int]:
         group, count = form(self, items)
         return Group(Unsynced(group.file), group.offset, group.buffers, group.tell_written), count  # type: ignore[arg-type]
 
-    patch(Journal, "_form", form_unsynced)
+    patch(GroupWriter, "form", form_unsynced)

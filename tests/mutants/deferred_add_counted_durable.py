@@ -8,16 +8,23 @@ TESTS = ["tests/unit/bookie/test_v3_deferred_sync.py::test_a_force_that_comes_be
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.journal.journal import Journal, JournalItem
+    from triplicate.bookie.core.journal_machine import GroupCommit
+    from triplicate.bookie.journal.journal import Journal
+    from triplicate.bookie.journal.journal_item import JournalItem
 
-    written, settled = Journal._written, Journal._settled
+    written, release = Journal._written, GroupCommit._release
+    counted: dict[int, tuple[int, int]] = {}
 
-    def settle_at_once(self: Journal, items: list[JournalItem]) -> None:
+    def release_at_once(self: Journal, items: list[JournalItem]) -> None:
         written(self, items)
-        settled(self, [item for item in items if item.early])
+        early = [item for item in items if item.early]
+        count, size = len(early), sum(item.size_bytes for item in early)
+        release(self.commit, count, size)
+        counted[id(self.commit)] = count, size
 
-    def settle_the_rest(self: Journal, items: list[JournalItem]) -> None:
-        settled(self, [item for item in items if not item.early])
+    def release_the_rest(self: GroupCommit, items: int, size_bytes: int) -> None:
+        count, size = counted.pop(id(self), (0, 0))
+        release(self, items - count, size_bytes - size)
 
-    patch(Journal, "_written", settle_at_once)
-    patch(Journal, "_settled", settle_the_rest)
+    patch(Journal, "_written", release_at_once)
+    patch(GroupCommit, "_release", release_the_rest)

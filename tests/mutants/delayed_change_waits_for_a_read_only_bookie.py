@@ -11,6 +11,6 @@ TESTS = [
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     def broken(self: EnsembleChanger) -> bool:
-        return self._tracker.is_endangered or not self._services.settings.delay_ensemble_change
+        return self._tracker.is_endangered or not self._context.settings.delay_ensemble_change
 
     patch(EnsembleChanger, "_is_change_wanted", broken)

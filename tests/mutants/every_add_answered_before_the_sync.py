@@ -8,7 +8,8 @@ TESTS = ["tests/unit/bookie/test_v3_deferred_sync.py::test_a_deferred_add_is_ack
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.journal.journal import Journal, JournalItem
+    from triplicate.bookie.journal.journal import Journal
+    from triplicate.bookie.journal.journal_item import JournalItem
 
     written = Journal._written
 

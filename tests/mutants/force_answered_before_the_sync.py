@@ -11,7 +11,8 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.journal.journal import Journal, JournalItem
+    from triplicate.bookie.journal.journal import Journal
+    from triplicate.bookie.journal.journal_item import JournalItem
 
     written = Journal._written
 

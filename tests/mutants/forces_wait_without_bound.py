@@ -8,6 +8,6 @@ TESTS = ["tests/unit/bookie/test_v3_deferred_sync.py::test_a_million_forces_wait
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.journal import journal
+    from triplicate.bookie.core import journal_machine
 
-    patch(journal, "ITEM_OVERHEAD_BYTES", 0)
+    patch(journal_machine, "ITEM_OVERHEAD_BYTES", 0)

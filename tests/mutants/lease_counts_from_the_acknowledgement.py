@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
+from triplicate.sql.core.read_confirmation import SentAppend
 from triplicate.sql.engine.leadership import Leadership
 
 TESTS = ["tests/unit/sql/test_lease.py::test_the_lease_counts_from_the_sending_of_an_append"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    def acknowledged(self: Leadership, sent_at: float) -> None:
-        self._lease.acknowledged(self._host.clock.elapsed())
+    original = Leadership._acknowledge
 
-    patch(Leadership, "_acknowledged", acknowledged)
+    def acknowledge(self: Leadership, sent: SentAppend[Any]) -> None:
+        original(self, replace(sent, sent_at=self._clock.elapsed()))
+
+    patch(Leadership, "_acknowledge", acknowledge)

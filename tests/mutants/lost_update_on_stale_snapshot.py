@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from triplicate.sql.engine.leadership import InteractiveTransaction, Leadership
+from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
+from triplicate.sql.engine.leadership import Leadership
 
 TESTS = ["tests/unit/sql/test_session.py::test_a_write_on_a_stale_snapshot_fails_and_only_rollback_helps"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from triplicate.sql.executor import writer_connection
+from triplicate.sql.executor import request_checks
 from triplicate.sql.storage import transaction_history
 
 TESTS = [
@@ -19,4 +19,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         return
 
     patch(transaction_history, "check_request", admit)
-    patch(writer_connection, "check_request", admit)
+    patch(request_checks, "check_request", admit)

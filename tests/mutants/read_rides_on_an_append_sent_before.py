@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from triplicate.sql.engine.leadership import Leadership
@@ -18,8 +17,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
         async def also_those_that_came_meanwhile() -> None:
             await noop()
-            waiting: list[asyncio.Future[None]] = self._waiting_reads
-            for proof in waiting:
+            for proof in self._reads.close():
                 if not proof.done():
                     proof.set_result(None)
 

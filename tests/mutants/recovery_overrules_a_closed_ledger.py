@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from triplicate.client import ledger_recovery
-from triplicate.client.connection.pool import ClientContext
+from triplicate.client.context import ClientContext
 from triplicate.client.metadata_retry import MetadataRetry
 from triplicate.ledger import LedgerMetadata
 from triplicate.metadata import Versioned
@@ -15,7 +15,7 @@ TESTS = [
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     async def broken(
-        services: ClientContext, ledger_id: int, marked: Versioned, proposed: LedgerMetadata, patience: MetadataRetry
+        context: ClientContext, ledger_id: int, marked: Versioned, proposed: LedgerMetadata, patience: MetadataRetry
     ) -> Versioned:
         return await patience.swap(marked, lambda _: proposed, lambda there: None)
 

@@ -10,7 +10,8 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.journal.journal_files import JournalFiles, NextFile
+    from triplicate.bookie.core.journal_machine import NextFile
+    from triplicate.bookie.journal.journal_files import JournalFiles
     from triplicate.runtime import File
 
     begin, take_over = JournalFiles._begin, JournalFiles._take_over

@@ -87,7 +87,7 @@ def test_broken_connections_come_back_while_zookeeper_is_gone(up: Up) -> None:
             reader = await client.open(writer.ledger_id)
             up.kill_member("zookeeper")
             for entry_id in range(1, 4):
-                for channel in client._services.pool._channels.values():
+                for channel in client._context.pool._channels.values():
                     if channel._transport is not None:
                         channel._transport.abort()
                 async with asyncio.timeout(TIMEOUT_S):

@@ -10,8 +10,9 @@ import apsw
 
 from triplicate.errors import SqlError
 from triplicate.sql.executor.authorizer import Authorizer
+from triplicate.sql.executor.interrupts import TransactionLost
 from triplicate.sql.executor.transaction_functions import TransactionIds
-from triplicate.sql.executor.writer_connection import AutocommitRequest, PendingBatch, TransactionLost, WriterConnection
+from triplicate.sql.executor.writer_connection import AutocommitRequest, PendingBatch, WriterConnection
 from triplicate.sql.interface import Prepared, StatementKind
 from triplicate.sql.storage.applier import Applier, LogBatch, follow
 from triplicate.sql.storage.sqlite_file import open_follower, open_reader, open_store
@@ -320,7 +321,7 @@ def generic_change(chance: random.Random, connection: apsw.Connection) -> str | 
 
 def examined(pair: Pair, sql: str, *, on_writer: bool) -> Prepared | None:
     """A statement through the gate, or None where it refuses it."""
-    gate = pair.writer.gate if on_writer else pair.gate
+    gate = pair.writer.authorizer if on_writer else pair.gate
     try:
         prepared = gate.examine(sql)
     except SqlError:

@@ -108,18 +108,18 @@ def test_the_tracker_confirms_exactly_what_the_model_does(data: st.DataObject, q
             model.changing = False
         elif kind == "fail":
             bookie_id = data.draw(st.sampled_from(everybody))
-            tracker.withdraw(bookie_id)
+            tracker.suspend(bookie_id)
             if bookie_id in model.ensemble:
                 model.absent.add(model.ensemble.index(bookie_id))
-        elif kind == "back" and tracker.absent:
-            position = data.draw(st.sampled_from(tracker.absent))
-            assert tracker.readmit(position) == model.take(position)
+        elif kind == "back" and tracker.suspended:
+            position = data.draw(st.sampled_from(tracker.suspended))
+            assert tracker.resume(position) == model.take(position)
         advanced = tracker.advance()
         assert advanced == model.advance()
         assert confirmed <= advanced
-        assert tracker.absent == tuple(sorted(model.absent))
+        assert tracker.suspended == tuple(sorted(model.absent))
         assert tracker.is_held_back == (advanced + 1 not in model.order)
-        assert [tracker.reach_of(bookie_id) for bookie_id in everybody] == [model.reach(bookie_id) for bookie_id in everybody]
+        assert [tracker.acked_through(bookie_id) for bookie_id in everybody] == [model.reach(bookie_id) for bookie_id in everybody]
         confirmed = advanced
 
 
@@ -138,4 +138,4 @@ def test_every_entry_is_confirmed_once_all_were_pushed_and_answered(
         tracker.acknowledge(bookie_id, [entry_id])
     assert tracker.advance() == 39
     assert all(not tracker.pending_of(position) for position in range(size))
-    assert all(tracker.reach_of(f"b{i}") == 39 for i in range(size))
+    assert all(tracker.acked_through(f"b{i}") == 39 for i in range(size))

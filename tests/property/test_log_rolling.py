@@ -51,7 +51,7 @@ class Plan(RuleBasedStateMachine):
 
     @rule(size=st.integers(1, 2000))
     def append(self, size: int) -> None:
-        if self.size >= self.plan.mark_bytes(self.now) and self.ask() is RollStep.HOLD:
+        if self.size >= self.plan.check_bytes(self.now) and self.ask() is RollStep.HOLD:
             return
         self.size += size
 
@@ -59,7 +59,7 @@ class Plan(RuleBasedStateMachine):
     def wait(self, seconds: float) -> None:
         # A timer at each moment that the plan names: nothing that is due is overlooked.
         end = self.now + seconds
-        while (moment := self.plan.look_at(self.now)) <= end:
+        while (moment := self.plan.check_at(self.now)) <= end:
             assert moment > self.now
             self.now = moment
             self.ask()
@@ -86,12 +86,12 @@ class Plan(RuleBasedStateMachine):
     @invariant()
     def a_hold_is_short(self) -> None:
         if self.preparing is not None and self.plan.step(self.now, self.size, has_records=True) is RollStep.HOLD:
-            assert self.plan.look_at(self.now) <= self.now + HOLD_S
+            assert self.plan.check_at(self.now) <= self.now + HOLD_S
 
     @invariant()
     def a_segment_that_is_due_is_worked_on(self) -> None:
         if self.preparing is None and self.size >= ROLL_BYTES:
-            assert self.plan.look_at(self.now) <= self.now + AGE_S
+            assert self.plan.check_at(self.now) <= self.now + AGE_S
 
 
 Plan.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

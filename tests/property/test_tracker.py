@@ -80,7 +80,7 @@ def test_the_tracker_confirms_exactly_what_the_model_does(data: st.DataObject, q
             bookie_id = data.draw(st.sampled_from(everybody))
             position = tracker.position_of(bookie_id)
             if kind == "run" and position is not None:
-                reach = tracker.reach_of(bookie_id)
+                reach = tracker.acked_through(bookie_id)
                 own = [e for e in range(reach + 1, tracker.last_add_pushed + 1) if tracker.holds(position, e)]
                 entry_ids = own[: data.draw(st.integers(0, 6))]
             else:
@@ -106,20 +106,20 @@ def test_the_tracker_confirms_exactly_what_the_model_does(data: st.DataObject, q
             model.changing = False
         elif kind == "fail":
             bookie_id = data.draw(st.sampled_from(everybody))
-            tracker.withdraw(bookie_id)
+            tracker.suspend(bookie_id)
             if bookie_id in model.ensemble:
                 model.absent.add(model.ensemble.index(bookie_id))
-        elif kind == "back" and tracker.absent:
-            position = data.draw(st.sampled_from(tracker.absent))
-            assert tracker.readmit(position) == model.take(position)
+        elif kind == "back" and tracker.suspended:
+            position = data.draw(st.sampled_from(tracker.suspended))
+            assert tracker.resume(position) == model.take(position)
         advanced = tracker.advance()
         assert advanced == model.advance()
         assert confirmed <= advanced <= tracker.last_add_pushed
-        assert (tracker.absent, tracker.is_endangered) == (tuple(sorted(model.absent)), model.is_endangered())
+        assert (tracker.suspended, tracker.is_endangered) == (tuple(sorted(model.absent)), model.is_endangered())
         for position, bookie_id in enumerate(tracker.ensemble):
             assert (tracker.position_of(bookie_id) is None) == (position in model.absent)
             if position not in model.absent:
-                assert model.owes_nothing_up_to(position, tracker.reach_of(bookie_id))
+                assert model.owes_nothing_up_to(position, tracker.acked_through(bookie_id))
         owed = [position for position in range(size) if not model.owes_nothing_up_to(position, model.pushed)]
         assert tracker.has_all_copies == (not owed and not model.absent)
         confirmed = advanced

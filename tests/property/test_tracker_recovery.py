@@ -70,18 +70,18 @@ class World:
         entry_id = self.tracker.push()
         stored = Stored(self.tracker.last_add_confirmed, self.length(entry_id), self.payload(entry_id))
         for position in write_set(entry_id, self.size, self.write_quorum):
-            if position not in self.tracker.absent:
+            if position not in self.tracker.suspended:
                 self.send(self.tracker.ensemble[position], entry_id, stored)
 
     def do_without(self, name: str) -> None:
         """The writer takes the bookie for dead, and goes on without it."""
-        self.tracker.withdraw(name)
+        self.tracker.suspend(name)
 
     def take_in_again(self) -> None:
         """An absent bookie seems to be back: it is sent what is not confirmed, though what it was sent before may still be on its way."""
-        if self.tracker.absent and not self.fenced_writer:
-            position = self.rng.choice(self.tracker.absent)
-            self.send_pending(position, self.tracker.readmit(position))
+        if self.tracker.suspended and not self.fenced_writer:
+            position = self.rng.choice(self.tracker.suspended)
+            self.send_pending(position, self.tracker.resume(position))
 
     def send_pending(self, position: int, entry_ids: list[int]) -> None:
         for entry_id in entry_ids:

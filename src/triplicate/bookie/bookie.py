@@ -11,7 +11,7 @@ from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.digest_checks import DigestChecks
 from triplicate.bookie.directories import Directories
 from triplicate.bookie.disk_guard import DiskGuard
-from triplicate.bookie.journal.journal import JournalItem
+from triplicate.bookie.journal.journal_item import JournalItem
 from triplicate.bookie.limbo import Limbo
 from triplicate.bookie.offline.inspection import cannot_listen, cannot_start, check_data, check_files, port_problem
 from triplicate.bookie.offline.replacement import bookie_id_of
@@ -161,11 +161,12 @@ class Bookie:
             await doubts.settle(storage.ledgers)
         except OSError as error:
             raise cannot_start(error) from error
-        replayed = sum(journal.groups_replayed for journal in storage.journals)
+        replayed = sum(journal.replayed.groups for journal in storage.journals)
         self._host.trace("bookie.replayed", bookie_id=self._bookie_id, groups=replayed)
         for journal in storage.journals:
-            if journal.torn is not None:
-                self._host.trace("bookie.torn_tail", path=journal.torn.path, offset=journal.torn.offset)
+            torn = journal.replayed.torn
+            if torn is not None:
+                self._host.trace("bookie.torn_tail", path=torn.path, offset=torn.offset)
 
     async def _serve(self) -> None:
         settings, host = self.settings, self._host

@@ -12,8 +12,7 @@ from collections.abc import Callable
 
 from triplicate.bookie.bookie_metrics import BookieMetrics
 from triplicate.bookie.directories import CURRENT, RESERVE_NAME, Directories
-from triplicate.bookie.files import join
-from triplicate.bookie.journal.journal import NO_SPACE
+from triplicate.bookie.files import NO_SPACE, join
 from triplicate.config import BookieSettings
 from triplicate.runtime import Disk, Host, timeout_at
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import posixpath
 
 from triplicate.runtime import Disk
+
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+"""Error numbers of a full disk."""
 
 
 def join(directory: str, name: str) -> str:

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import click
 
-from triplicate.cli.terminal.extras import cure_of
+from triplicate.cli.terminal.extras import cure_of, is_installed
 from triplicate.cli.terminal.pipes import OutputClosed
 from triplicate.errors import SqlError, TriplicateError
 
@@ -29,7 +29,10 @@ COMMANDS: dict[str, str] = {
     "zookeeper": "triplicate.cli.server_commands.zookeeper_command:zookeeper",
     "demo": "triplicate_demo.demo_command:demo",
 }
-"""Subcommand → ``module:name``; imported when used, so that one command does not pay for another's imports."""
+"""Subcommand → ``module:name``; imported when used, so that one command does not pay for another's imports.
+
+The simulator and the demonstration are packages of their own: their commands are listed where these are installed.
+"""
 HIDDEN = ("zookeeper",)
 
 
@@ -37,7 +40,7 @@ class LazyGroup(click.Group):
     """A group whose commands are imported when they are called or listed."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [name for name, place in COMMANDS.items() if is_installed(place.partition(".")[0])]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:

@@ -9,9 +9,10 @@ from types import TracebackType
 
 from triplicate.client.client_metrics import ClientMetrics
 from triplicate.client.connection.authentication import Authenticator
-from triplicate.client.connection.pool import ChannelPool, ClientContext, ExpiringBookies
+from triplicate.client.connection.pool import ChannelPool
 from triplicate.client.connection.response_errors import bookie_error
 from triplicate.client.connection.single_request import send_request
+from triplicate.client.context import ClientContext, ExpiringBookies
 from triplicate.client.ledger_recovery import recover_ledger
 from triplicate.client.metadata_retry import MetadataRetry
 from triplicate.client.read.ledger_reader import LedgerReader
@@ -74,7 +75,7 @@ class Client:
         self.settings = settings
         self.metrics = metrics
         scope = TaskScope(f"client of {host.name}")
-        self._services = ClientContext(
+        self._context = ClientContext(
             host,
             metadata,
             settings,
@@ -124,7 +125,7 @@ class Client:
         """
         sizes = (ensemble_size, write_quorum, ack_quorum)
         ledger_id, created = await self._create(sizes, digest_type, password, custom, ledger_id)
-        writer = LedgerWriter(self._services, ledger_id, created, deferred_sync=deferred_sync)
+        writer = LedgerWriter(self._context, ledger_id, created, deferred_sync=deferred_sync)
         self._remember(writer)
         return writer
 
@@ -146,7 +147,7 @@ class Client:
         """
         sizes = (ensemble_size, write_quorum, ack_quorum)
         ledger_id, created = await self._create(sizes, digest_type, password, custom, ledger_id)
-        writer = AdvLedgerWriter(self._services, ledger_id, created, deferred_sync=deferred_sync)
+        writer = AdvLedgerWriter(self._context, ledger_id, created, deferred_sync=deferred_sync)
         self._remember(writer)
         return writer
 
@@ -160,14 +161,14 @@ class Client:
     ) -> tuple[int, Versioned]:
         self._check_usable()
         check_quorums(*sizes)
-        services, (ensemble_size, write_quorum, ack_quorum) = self._services, sizes
+        context, (ensemble_size, write_quorum, ack_quorum) = self._context, sizes
         if ledger_id is not None and not 0 <= ledger_id < 2**63:
             raise ArgumentError(f"ledger_id is {ledger_id}; it must be from 0 to 2**63 - 1")
-        patience = MetadataRetry(services, None, "the creation of a ledger")
-        writable = await patience.read(services.metadata.bookies.writable)
-        suspects = services.suspects.names(services.host.clock.monotonic())
+        patience = MetadataRetry(context, None, "the creation of a ledger")
+        writable = await patience.read(context.metadata.bookies.writable)
+        suspects = context.failed_bookies.names(context.host.clock.monotonic())
         ensemble = choose_ensemble(writable, ensemble_size, self._rng, suspects)
-        now_ms = services.host.clock.wall_us() // 1000
+        now_ms = context.host.clock.wall_us() // 1000
         ours = {"application": b"triplicate", "component": b"ledger", "created": str(now_ms).encode()}
         wanted = LedgerMetadata(
             ensemble_size=ensemble_size,
@@ -183,8 +184,8 @@ class Client:
         )
         ledger_id, created = await self._store(ledger_id, wanted, patience)
         self._check_usable()
-        services.metrics.ledgers_created.inc()
-        services.host.trace("client.ledger_created", ledger=ledger_id, ensemble=",".join(ensemble))
+        context.metrics.ledgers_created.inc()
+        context.host.trace("client.ledger_created", ledger=ledger_id, ensemble=",".join(ensemble))
         return ledger_id, created
 
     async def take_up(self, ledger_id: int, *, password: bytes = b"") -> LedgerWriter:
@@ -197,7 +198,7 @@ class Client:
             NoSuchLedger, Unauthorized: as for `open`. LedgerClosed: it is closed. ArgumentError: it has, or had, a writer.
         """
         self._check_usable()
-        found = self._admit(ledger_id, await self._services.metadata.ledgers.get(ledger_id), password)
+        found = self._admit(ledger_id, await self._context.metadata.ledgers.get(ledger_id), password)
         custom = found.value.custom
         awaited = all(custom.get(name) == value for name, value in WRITER_AWAITED.items())
         if found.value.is_closed:
@@ -209,16 +210,16 @@ class Client:
         try:
             if not awaited or found.value.state is not LedgerState.OPEN:
                 raise BadVersion("no writer is awaited")
-            updated = await self._services.metadata.ledgers.update(ledger_id, taken, found.version)
+            updated = await self._context.metadata.ledgers.update(ledger_id, taken, found.version)
         except BadVersion:
             raise ArgumentError(f"ledger {ledger_id} has a writer already; recover it to close it, or create a new one") from None
         self._check_usable()
-        writer = LedgerWriter(self._services, ledger_id, updated)
+        writer = LedgerWriter(self._context, ledger_id, updated)
         self._remember(writer)
         return writer
 
     async def _store(self, ledger_id: int | None, metadata: LedgerMetadata, patience: MetadataRetry) -> tuple[int, Versioned]:
-        ledgers = self._services.metadata.ledgers
+        ledgers = self._context.metadata.ledgers
         if ledger_id is not None:
             return ledger_id, await patience.read(partial(ledgers.create, ledger_id, metadata))
         for attempt in range(1, CREATE_ATTEMPTS + 1):
@@ -238,10 +239,10 @@ class Client:
             ReadFailed: the ledger is open and too few bookies answered to tell how far it is confirmed.
         """
         self._check_usable()
-        found = self._admit(ledger_id, await self._services.metadata.ledgers.get(ledger_id), password)
+        found = self._admit(ledger_id, await self._context.metadata.ledgers.get(ledger_id), password)
         reader = self._reader(ledger_id, found)
         await reader.ask_last_confirmed()
-        self._services.metrics.ledgers_opened.inc()
+        self._context.metrics.ledgers_opened.inc()
         return reader
 
     async def recover(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
@@ -254,14 +255,14 @@ class Client:
             OutcomeUnknown: the metadata could not be reached within ``metadata_timeout_s``.
         """
         self._check_usable()
-        patience = MetadataRetry(self._services, ledger_id, f"the recovery of ledger {ledger_id}")
-        found = self._admit(ledger_id, await patience.read(lambda: self._services.metadata.ledgers.get(ledger_id)), password)
+        patience = MetadataRetry(self._context, ledger_id, f"the recovery of ledger {ledger_id}")
+        found = self._admit(ledger_id, await patience.read(lambda: self._context.metadata.ledgers.get(ledger_id)), password)
         was_closed = found.value.is_closed
-        recovered = await recover_ledger(self._services, ledger_id, found, patience)
+        recovered = await recover_ledger(self._context, ledger_id, found, patience)
         reader = self._reader(ledger_id, recovered.found)
         reader.missing_bookies = recovered.missing
         if not was_closed:
-            self._services.metrics.ledgers_recovered.inc()
+            self._context.metrics.ledgers_recovered.inc()
         return reader
 
     async def delete(self, ledger_id: int, *, version: int | None = None, checks: Sequence[TreeOperation] = ()) -> None:
@@ -277,14 +278,14 @@ class Client:
             BadVersion: the version is another, or a check failed; the ledger stays.
         """
         self._check_usable()
-        services = self._services
-        await services.metadata.trash.delete(ledger_id, self.settings.trash_period_s, version=version, checks=checks)
-        services.metrics.ledgers_deleted.inc()
+        context = self._context
+        await context.metadata.trash.delete(ledger_id, self.settings.trash_period_s, version=version, checks=checks)
+        context.metrics.ledgers_deleted.inc()
         now = self.host.clock.monotonic()
         if self.settings.trash_period_s > 0 and now >= self._trash_due:
             self._trash_due = now + TRASH_INTERVAL_S
             try:
-                await services.metadata.trash.expire()
+                await context.metadata.trash.expire()
             except MetadataError as error:
                 # The ledger is deleted; what is left in the trash is for whoever deletes next.
                 self.host.trace("client.trash_not_emptied", error=str(error))
@@ -296,12 +297,12 @@ class Client:
             NoSuchLedger: it is not in the trash, or was deleted too long ago. LedgerExists: its id is in use again.
         """
         self._check_usable()
-        return (await self._services.metadata.trash.undelete(ledger_id)).value
+        return (await self._context.metadata.trash.undelete(ledger_id)).value
 
     def ledger_ids(self) -> AsyncIterator[int]:
         """Ids of all ledgers, ascending."""
         self._check_usable()
-        return self._services.metadata.ledgers.ids()
+        return self._context.metadata.ledgers.ids()
 
     async def metadata_of(self, ledger_id: int) -> LedgerMetadata:
         """The metadata of a ledger.
@@ -310,7 +311,7 @@ class Client:
             NoSuchLedger: there is none of this id.
         """
         self._check_usable()
-        return (await self._services.metadata.ledgers.get(ledger_id)).value
+        return (await self._context.metadata.ledgers.get(ledger_id)).value
 
     async def bookie_info(self, bookie_id: str) -> BookieInfo:
         """How much space a bookie has. Goes over version 3 of the protocol.
@@ -319,7 +320,7 @@ class Client:
             BookieError: it did not answer, or could not say.
         """
         self._check_usable()
-        response = await send_request(self._services.pool.v3_channel(bookie_id), BookieInfoRequest(), BookieInfoResponse)
+        response = await send_request(self._context.pool.v3_channel(bookie_id), BookieInfoRequest(), BookieInfoResponse)
         if response.status is not Status.OK or response.total_bytes is None or response.free_bytes is None:
             status = Status.IO_ERROR if response.status is Status.OK else response.status
             raise bookie_error(BookieError, bookie_id, f"bookie {bookie_id} answered {status.name} to the question for its disk space")
@@ -334,8 +335,8 @@ class Client:
             writer.abandon()
         for reader in list(self._readers.values()):
             await reader.aclose()
-        self._services.pool.close()
-        await self._services.scope.aclose()
+        self._context.pool.close()
+        await self._context.scope.aclose()
 
     async def __aenter__(self) -> Client:
         return self
@@ -351,7 +352,7 @@ class Client:
         self._writers[id(writer)] = writer
 
     def _reader(self, ledger_id: int, found: Versioned) -> LedgerReader:
-        reader = LedgerReader(self._services, ledger_id, found)
+        reader = LedgerReader(self._context, ledger_id, found)
         self._readers = {id(known): known for known in self._readers.values() if known.has_tails}
         self._readers[id(reader)] = reader
         return reader

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 from triplicate.client.connection.add_framing import AddFraming, V2AddFraming, V3AddFraming
 from triplicate.client.connection.bookie_channel import AddStream
-from triplicate.client.connection.pool import ChannelPool, ClientContext
+from triplicate.client.connection.pool import ChannelPool
 from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES, error_for_status
+from triplicate.client.context import ClientContext
 from triplicate.client.metadata_retry import MetadataRetry
 from triplicate.errors import BookieError, DigestMismatch, HandleClosed, NotEnoughBookies, RecoveryFailed, TriplicateError, Unauthorized
 from triplicate.ledger import EntryCodec, LedgerMetadata, LedgerState, replace_bookies
@@ -49,7 +50,7 @@ class RecoveredLedger:
     missing: tuple[str, ...] = ()
 
 
-async def recover_ledger(services: ClientContext, ledger_id: int, found: Versioned, patience: MetadataRetry) -> RecoveredLedger:
+async def recover_ledger(context: ClientContext, ledger_id: int, found: Versioned, patience: MetadataRetry) -> RecoveredLedger:
     """Fence a ledger, copy its tail where needed, close it, and return the closed metadata. Closed already: returned as it is.
 
     Safe to repeat, to interrupt, and to run in several clients at the same time: all close at the same entry.
@@ -65,29 +66,29 @@ async def recover_ledger(services: ClientContext, ledger_id: int, found: Version
     for _ in range(RESTARTS_MAX):
         if found.value.is_closed:
             return RecoveredLedger(found)
-        pool = services.new_pool()
+        pool = context.new_pool()
         try:
             # Nothing is said there before the metadata says IN_RECOVERY; but by then they are connected.
             pool.connect(found.value.last_segment.ensemble)
-            marked = await _mark(services, ledger_id, found, patience)
+            marked = await _mark(context, ledger_id, found, patience)
             if marked.value.is_closed:
                 return RecoveredLedger(marked)
-            proposed, missing = await _run(services, ledger_id, marked.value, pool)
+            proposed, missing = await _run(context, ledger_id, marked.value, pool)
         finally:
             pool.close()
         try:
-            return RecoveredLedger(await _close(services, ledger_id, marked, proposed, patience), missing)
+            return RecoveredLedger(await _close(context, ledger_id, marked, proposed, patience), missing)
         except MetadataChanged:
-            found = await patience.read(lambda: services.metadata.ledgers.get(ledger_id))
+            found = await patience.read(lambda: context.metadata.ledgers.get(ledger_id))
     error = RecoveryFailed(f"the segments of ledger {ledger_id} were changed by others {RESTARTS_MAX} times during its recovery; try again")
     error.ledger_id = ledger_id
     raise error
 
 
 async def _run(
-    services: ClientContext, ledger_id: int, metadata: LedgerMetadata, pool: ChannelPool
+    context: ClientContext, ledger_id: int, metadata: LedgerMetadata, pool: ChannelPool
 ) -> tuple[LedgerMetadata, tuple[str, ...]]:
-    attempt = _Attempt(services, ledger_id, metadata, pool)
+    attempt = _Attempt(context, ledger_id, metadata, pool)
     try:
         proposed = await attempt.run()
         return proposed, attempt.missing(proposed)
@@ -95,7 +96,7 @@ async def _run(
         attempt.close()
 
 
-async def _mark(services: ClientContext, ledger_id: int, found: Versioned, patience: MetadataRetry) -> Versioned:
+async def _mark(context: ClientContext, ledger_id: int, found: Versioned, patience: MetadataRetry) -> Versioned:
     """Say IN_RECOVERY in the metadata, so that the writer can change ensembles no more."""
 
     def settled(there: Versioned) -> Versioned | None:
@@ -107,9 +108,7 @@ async def _mark(services: ClientContext, ledger_id: int, found: Versioned, patie
 
 
 @fault_point("client.recovery.closing")
-async def _close(
-    services: ClientContext, ledger_id: int, marked: Versioned, proposed: LedgerMetadata, patience: MetadataRetry
-) -> Versioned:
+async def _close(context: ClientContext, ledger_id: int, marked: Versioned, proposed: LedgerMetadata, patience: MetadataRetry) -> Versioned:
     """Write CLOSED with the new segments. Whoever closed the ledger first, another recoverer or its writer, is right."""
 
     def settled(there: Versioned) -> Versioned | None:
@@ -120,7 +119,7 @@ async def _close(
         return None
 
     closed = await patience.swap(marked, lambda _: proposed, settled)
-    services.host.trace("client.ledger_recovered", ledger=ledger_id, last=closed.value.last_entry_id)
+    context.host.trace("client.ledger_recovered", ledger=ledger_id, last=closed.value.last_entry_id)
     return closed
 
 
@@ -149,15 +148,15 @@ class _Attempt:
         pool: of its own, since all that these connections carry fences or passes the fence. The maker closes it.
     """
 
-    def __init__(self, services: ClientContext, ledger_id: int, metadata: LedgerMetadata, pool: ChannelPool) -> None:
+    def __init__(self, context: ClientContext, ledger_id: int, metadata: LedgerMetadata, pool: ChannelPool) -> None:
         self.ledger_id = ledger_id
-        self._services = services
+        self._context = context
         self._ensemble = metadata.last_segment.ensemble
         self._codec = EntryCodec(ledger_id, metadata.digest_type, metadata.password)
-        self._now = services.host.clock.monotonic
-        settings = services.settings
+        self._now = context.host.clock.monotonic
+        settings = context.settings
         self._machine = machine.Recovery(
-            metadata, settings.recovery_window_entries, self._now(), settings.read_window_bytes, services.hedge_s
+            metadata, settings.recovery_window_entries, self._now(), settings.read_window_bytes, context.hedge_s
         )
         self._hedge: Timer | None = None
         self._pool = pool
@@ -169,7 +168,7 @@ class _Attempt:
         """Bookies that answered the fence."""
         self._has_copied = False
         self._replacing: asyncio.Task[None] | None = None
-        self._rng = services.host.entropy.stream("placement")
+        self._rng = context.host.entropy.stream("placement")
         self._began_at = self._now()
         self._failure: TriplicateError | None = None
         self._news: asyncio.Future[None] | None = None
@@ -202,7 +201,7 @@ class _Attempt:
         finally:
             teller.cancel()
             for bookie_id in self._machine.silent_bookies():
-                self._services.slow.note(bookie_id, self._now())
+                self._context.slow_bookies.add(bookie_id, self._now())
 
     def missing(self, proposed: LedgerMetadata) -> tuple[str, ...]:
         """Bookies of the last ensemble that entries should have been copied to, and that did not answer."""
@@ -268,7 +267,7 @@ class _Attempt:
             await self._read_on(reads)
         for command in commands:
             if isinstance(command, machine.ReplaceBookies):
-                self._replacing = self._services.scope.spawn(self._replace(command), name=f"replace bookies of ledger {self.ledger_id}")
+                self._replacing = self._context.scope.spawn(self._replace(command), name=f"replace bookies of ledger {self.ledger_id}")
 
     @fault_point("client.recovery.read_on")
     async def _read_on(self, reads: list[machine.RecoveryRead]) -> None:
@@ -300,19 +299,19 @@ class _Attempt:
     async def _copied(self, command: machine.CloseLedger) -> LedgerMetadata:
         if not command.length_is_known:
             last, length = command.metadata.last_entry_id, command.metadata.length
-            self._services.host.trace("client.length_not_known", ledger=self.ledger_id, last=last, length=length)
+            self._context.host.trace("client.length_not_known", ledger=self.ledger_id, last=last, length=length)
         return command.metadata
 
     # Waiting.
 
     def _tell_later(self) -> _Teller:
-        return _Teller(self._services.host, self._tell_what_is_awaited)
+        return _Teller(self._context.host, self._tell_what_is_awaited)
 
     def _tell_what_is_awaited(self) -> None:
         """Say which bookies the recovery waits for, and for how long it has been at work."""
         awaited = "; ".join(f"{what}: {', '.join(bookies)}" for what, bookies in self._machine.waits_for().items())
         seconds = round(self._now() - self._began_at, 1)
-        self._services.host.trace("client.recovery_waits", ledger=self.ledger_id, awaited=awaited or "the metadata", seconds=seconds)
+        self._context.host.trace("client.recovery_waits", ledger=self.ledger_id, awaited=awaited or "the metadata", seconds=seconds)
 
     def _fail(self, error: TriplicateError) -> None:
         if self._failure is None:
@@ -325,7 +324,7 @@ class _Attempt:
             return
         due = self._machine.hedge_at
         if due < float("inf"):
-            self._hedge = self._services.host.clock.call_at(max(due, self._now()), self._time_passed)
+            self._hedge = self._context.host.clock.call_at(max(due, self._now()), self._time_passed)
 
     def _time_passed(self) -> None:
         self._hedge = None
@@ -367,7 +366,7 @@ class _Attempt:
         try:
             entry = self._codec.decode(response.body)
         except DigestMismatch:
-            self._services.metrics.digest_mismatches.labels(bookie=command.bookie_id).inc()
+            self._context.metrics.digest_mismatches.labels(bookie=command.bookie_id).inc()
             return machine.LacDamaged(command.position)
         return machine.LacAnswered(command.position, entry.entry_id, entry.last_add_confirmed, entry.length)
 
@@ -382,7 +381,7 @@ class _Attempt:
         try:
             entry = self._codec.decode(response.body, entry_id)
         except DigestMismatch as mismatch:
-            self._services.metrics.digest_mismatches.labels(bookie=bookie_id).inc()
+            self._context.metrics.digest_mismatches.labels(bookie=bookie_id).inc()
             return machine.EntryFailed(entry_id, bookie_id, str(mismatch))
         return machine.EntryFound(entry_id, bookie_id, entry.length, entry.payload)
 
@@ -403,7 +402,7 @@ class _Attempt:
     def adds_acknowledged(self, lane: AddStream, entry_ids: Sequence[int]) -> None:
         """A bookie stored these entries."""
         self._step(machine.AddsAcknowledged(lane.bookie_id, tuple(entry_ids)))
-        lane.settle(self._machine.reach_of(lane.bookie_id))
+        lane.settle(self._machine.acked_through(lane.bookie_id))
 
     def add_acknowledged(self, lane: AddStream, entry_id: int) -> None:
         """A bookie stored this entry."""
@@ -428,16 +427,16 @@ class _Attempt:
         lane = self._lanes.pop(bookie_id, None)
         if lane is not None:
             lane.close()
-        self._services.suspects.note(bookie_id, self._now())
+        self._context.failed_bookies.add(bookie_id, self._now())
         self._step(machine.AddFailed(bookie_id, str(error)))
 
     async def _replace(self, command: machine.ReplaceBookies) -> None:
-        patience = MetadataRetry(self._services, self.ledger_id, f"the replacement of bookies in the recovery of ledger {self.ledger_id}")
+        patience = MetadataRetry(self._context, self.ledger_id, f"the replacement of bookies in the recovery of ledger {self.ledger_id}")
         try:
-            writable = await patience.read(self._services.metadata.bookies.writable)
+            writable = await patience.read(self._context.metadata.bookies.writable)
             failed = [command.ensemble[position] for position in command.failed]
             candidates = [bookie_id for bookie_id in writable if bookie_id not in failed and bookie_id not in self._machine.failed_bookies]
-            suspects = self._services.suspects.names(self._now())
+            suspects = self._context.failed_bookies.names(self._now())
             ensemble = replace_bookies(command.ensemble, command.failed, candidates, self._rng, suspects)
         except NotEnoughBookies as error:
             self._step(machine.NoReplacement(str(error)))

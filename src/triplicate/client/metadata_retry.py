@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from triplicate.client.connection.pool import ClientContext
+from triplicate.client.context import ClientContext
 from triplicate.errors import BadVersion, ConnectionLost, OutcomeUnknown
 from triplicate.ledger import LedgerMetadata
 from triplicate.metadata import Versioned
@@ -25,14 +25,14 @@ class MetadataRetry:
         purpose: what the operation is, for the error message; for example ``the change of ensemble of ledger 7``.
     """
 
-    def __init__(self, services: ClientContext, ledger_id: int | None, purpose: str) -> None:
-        self._services = services
+    def __init__(self, context: ClientContext, ledger_id: int | None, purpose: str) -> None:
+        self._context = context
         self._ledger_id = ledger_id
         self._purpose = purpose
-        self._clock = services.host.clock
-        self._timeout_s = services.settings.metadata_timeout_s
+        self._clock = context.host.clock
+        self._timeout_s = context.settings.metadata_timeout_s
         self._deadline = self._clock.monotonic() + self._timeout_s
-        self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, services.host.entropy.stream("metadata retries"))
+        self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, context.host.entropy.stream("metadata retries"))
 
     async def read(self, operation: Callable[[], Awaitable[Result]]) -> Result:
         """Run something that may be repeated freely until the store answers.
@@ -78,7 +78,7 @@ class MetadataRetry:
             OutcomeUnknown: the store stayed away until the deadline. NoSuchLedger: the ledger was deleted.
         """
         assert self._ledger_id is not None, "only a ledger that is there can change"
-        ledger_id, ledgers = self._ledger_id, self._services.metadata.ledgers
+        ledger_id, ledgers = self._ledger_id, self._context.metadata.ledgers
         while True:
             try:
                 return await ledgers.update(ledger_id, propose(current.value), current.version)

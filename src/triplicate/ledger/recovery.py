@@ -272,7 +272,7 @@ class Recovery:
         return {what: bookies for what, bookies in asked.items() if bookies}
 
     def _owe_copies(self, tracker: WriteTracker) -> list[str]:
-        return [name for name in tracker.ensemble if name not in self._failed and tracker.reach_of(name) < tracker.last_add_pushed]
+        return [name for name in tracker.ensemble if name not in self._failed and tracker.acked_through(name) < tracker.last_add_pushed]
 
     @property
     def hedge_at(self) -> float:
@@ -293,9 +293,9 @@ class Recovery:
         """Bookies that failed to store something in this attempt; they are not asked to again."""
         return list(self._failed)
 
-    def reach_of(self, bookie_id: str) -> int:
-        """The bookie has acknowledged everything it was sent up to this entry id; see `WriteTracker.reach_of`."""
-        return -1 if self._tracker is None else self._tracker.reach_of(bookie_id)
+    def acked_through(self, bookie_id: str) -> int:
+        """The bookie has acknowledged everything it was sent up to this entry id; see `WriteTracker.acked_through`."""
+        return -1 if self._tracker is None else self._tracker.acked_through(bookie_id)
 
     @property
     def has_commands(self) -> bool:

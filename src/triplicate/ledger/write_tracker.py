@@ -1,7 +1,7 @@
-"""Who acknowledged which entry, and how far the confirmed prefix therefore reaches.
+"""Acknowledgements of one ledger's entries, and the confirmed prefix that follows from them.
 
-The tracker keeps only what was said (one reach and a small set of stragglers per position) and derives the last-add-confirmed
-from it, so there is no flag that could disagree with the facts. It is arithmetic on the hot path: calls take whole runs of
+The tracker keeps only the acknowledgements: one watermark and a small set of out-of-order ids per position. The last-add-confirmed is
+derived from them, so no flag can disagree with the facts. The tracker is arithmetic on the hot path: each call handles a whole run of
 acknowledgements, and no object is made per entry.
 Source: BookKeeper `LedgerHandle`, `PendingAddOp`, `RoundRobinDistributionSchedule`.
 """
@@ -17,14 +17,13 @@ class WriteTracker:
     """The state of one ledger's pushed entries.
 
     Entry e belongs to the positions (e + i) mod E, i = 0 … write quorum - 1. An entry is confirmed when it and every entry before
-    it have the acknowledgements of an ack quorum of bookies that stand in the present ensemble.
+    it have acknowledgements from an ack quorum of the bookies in the present ensemble.
 
-    A bookie that fails is absent (`withdraw`) until another takes its place (`replace`) or it comes back (`readmit`). What it acknowledged
-    before is on its disk and goes on counting.
+    A bookie that fails is suspended until another bookie replaces it (`replace`) or it returns (`resume`). Its earlier acknowledgements
+    still count, because those entries are on its disk.
 
-    What must always hold: the last-add-confirmed never falls; it stands still between `begin_change` and `end_change`; an
-    acknowledgement counts only for the position at which its bookie stands now, and not while that bookie is absent, since it is
-    then sent nothing.
+    Invariants: the last-add-confirmed never decreases; it does not move between `begin_change` and `end_change`; an acknowledgement
+    counts only for the present position of its bookie, and not while that bookie is suspended, since it is then sent nothing.
 
     Args:
         ensemble: bookie ids by position.
@@ -34,15 +33,15 @@ class WriteTracker:
     """
 
     __slots__ = (
-        "_absent",
         "_ack_quorum",
+        "_acked",
         "_ahead",
+        "_out_of_order",
         "_positions",
         "_rank",
-        "_reaches",
         "_size",
-        "_stragglers",
         "_striped",
+        "_suspended",
         "_write_quorum",
         "changing",
         "ensemble",
@@ -61,17 +60,20 @@ class WriteTracker:
         self._write_quorum = write_quorum
         self._ack_quorum = ack_quorum
         self._rank = write_quorum - ack_quorum
-        """In the ascending reaches of an entry's positions, the place of the one up to which an ack quorum acknowledged."""
+        """Index of the confirmed watermark among an entry's watermarks in ascending order.
+
+        With Qw = 3, Qa = 2 and the watermarks 4, 7, 9, an ack quorum has acknowledged everything up to 7, at index 3 - 2 = 1.
+        """
         self._striped = write_quorum < self._size
-        self._absent: dict[int, None] = {}
-        # Those who may acknowledge: bookies that are absent are not among them.
+        self._suspended: dict[int, None] = {}
+        # Positions by bookie, without the suspended ones, whose acknowledgements do not count.
         self._positions = {bookie_id: position for position, bookie_id in enumerate(self.ensemble)}
-        # Of the entries that a position was sent, it has acknowledged all up to its reach, and beyond it those in its set of stragglers.
-        # A position that a bookie took later, or again, is sent what was not confirmed at that moment and what came after.
-        self._reaches = [first_entry_id - 1] * self._size
+        # Each position has acknowledged every entry that it was sent up to its watermark, and beyond it the ids in its set `_ahead`.
+        # A bookie that took its position later is sent the entries that were unconfirmed at that moment, and all that follow.
+        self._acked = [first_entry_id - 1] * self._size
         self._ahead: list[set[int]] = [set() for _ in self.ensemble]
-        self._stragglers = False
-        """Whether there may be stragglers anywhere; kept so that nobody looks at all the sets while there never were any."""
+        self._out_of_order = False
+        """Whether any set in `_ahead` may be non-empty; avoids a look at each of them in the usual case."""
 
     def push(self, count: int = 1) -> int:
         """Number `count` new entries and return the id of the last."""
@@ -79,67 +81,67 @@ class WriteTracker:
         return self.last_add_pushed
 
     def position_of(self, bookie_id: str) -> int | None:
-        """The position where this bookie takes entries now, or None when it is absent, was replaced, or never belonged here."""
+        """The position at which this bookie takes entries; None if it is suspended, was replaced, or never belonged to the ensemble."""
         return self._positions.get(bookie_id)
 
     @property
-    def absent(self) -> tuple[int, ...]:
-        """Positions whose bookie failed and is neither replaced nor back, ascending."""
-        return tuple(sorted(self._absent))
+    def suspended(self) -> tuple[int, ...]:
+        """Positions whose bookie failed and was neither replaced nor resumed, ascending."""
+        return tuple(sorted(self._suspended))
 
     @property
     def is_endangered(self) -> bool:
-        """Whether so many bookies are absent that some entries find no ack quorum."""
-        return bool(self._absent) and is_endangered(self._absent, self._size, self._write_quorum, self._ack_quorum)
+        """Whether some entries find no ack quorum because of the suspended bookies."""
+        return bool(self._suspended) and is_endangered(self._suspended, self._size, self._write_quorum, self._ack_quorum)
 
     def acknowledge(self, bookie_id: str, entry_ids: Sequence[int]) -> int:
-        """Note that a bookie stored these entries durably, and return what `reach_of` says of it now.
+        """Record that a bookie stored these entries durably; return its `acked_through`.
 
-        Acknowledgements of absent and replaced bookies, repeated ones, and ones for entries that were never sent there are ignored: they
-        come from peers and prove nothing.
+        Acknowledgements are ignored if they are repeated, come from a suspended or replaced bookie, or concern entries that were never
+        sent to the bookie: they come from peers and prove nothing.
         """
         position = self._positions.get(bookie_id)
         if position is None:
             return self.last_add_pushed
-        reach, count = self._reaches[position], len(entry_ids)
+        watermark, count = self._acked[position], len(entry_ids)
         if not count:
-            return reach
+            return watermark
         if (
             not self._striped
-            and entry_ids[0] == reach + 1
-            and reach + count <= self.last_add_pushed
+            and entry_ids[0] == watermark + 1
+            and watermark + count <= self.last_add_pushed
             and not self._ahead[position]
-            and (count == 1 or tuple(entry_ids) == tuple(range(reach + 1, reach + 1 + count)))
+            and (count == 1 or tuple(entry_ids) == tuple(range(watermark + 1, watermark + 1 + count)))
         ):
-            self._reaches[position] = reach + count
-            return reach + count
+            self._acked[position] = watermark + count
+            return watermark + count
         self._acknowledge_each(position, entry_ids)
-        return self._reaches[position]
+        return self._acked[position]
 
     def acknowledge_next(self, bookie_id: str, entry_id: int) -> bool | None:
-        """As `acknowledge` for one entry, where nothing is unusual: every bookie holds every entry, and acknowledges them in turn.
+        """`acknowledge` for one entry in the usual case: every bookie holds every entry and acknowledges them in order.
 
         Returns:
-            Whether the entry has an ack quorum and is not confirmed, so that `advance` is due. None when it is unusual; nothing was
-            noted then, and it is for `acknowledge`.
+            True if the entry is unconfirmed and has an ack quorum, so that `advance` is due; False if it is not due. None in any unusual
+            case: nothing was recorded, and the caller must use `acknowledge`.
         """
         position = self._positions.get(bookie_id)
-        if position is None or self._striped or self._stragglers:
+        if position is None or self._striped or self._out_of_order:
             return None
-        reaches = self._reaches
-        if entry_id != reaches[position] + 1 or entry_id > self.last_add_pushed:
+        acked = self._acked
+        if entry_id != acked[position] + 1 or entry_id > self.last_add_pushed:
             return None
-        reaches[position] = entry_id
+        acked[position] = entry_id
         if entry_id <= self.last_add_confirmed:
             return False
         missing = self._ack_quorum
-        for reach in reaches:
-            if reach >= entry_id:
+        for watermark in acked:
+            if watermark >= entry_id:
                 missing -= 1
         return missing <= 0
 
     def advance(self) -> int:
-        """Move the last-add-confirmed as far as the acknowledgements allow, and return it."""
+        """Advance the last-add-confirmed as far as the acknowledgements allow; return it."""
         if self.changing:
             return self.last_add_confirmed
         confirmed = self._confirmed_prefix()
@@ -147,68 +149,68 @@ class WriteTracker:
         self.last_add_confirmed = confirmed
         return confirmed
 
-    def reach_of(self, bookie_id: str) -> int:
-        """The bookie has acknowledged every entry that it was sent up to this id; for one that takes none, the last pushed id."""
+    def acked_through(self, bookie_id: str) -> int:
+        """The bookie has acknowledged every entry that it was sent up to this id; the last pushed id for a bookie that takes no entries."""
         position = self._positions.get(bookie_id)
-        return self.last_add_pushed if position is None else self._reaches[position]
+        return self.last_add_pushed if position is None else self._acked[position]
 
     @property
     def has_all_copies(self) -> bool:
-        """Whether every position has acknowledged every entry that it should hold, so that nothing lacks a copy."""
-        if self._absent:
+        """Whether every position has acknowledged every entry that it should hold."""
+        if self._suspended:
             return False
         last, size = self.last_add_pushed, self._size
-        for position, reach in enumerate(self._reaches):
+        for position, watermark in enumerate(self._acked):
             # The last entry whose write set holds this position lies less than a round of the ensemble back.
-            own = next(entry_id for entry_id in range(last, last - size, -1) if (position - entry_id) % size < self._write_quorum)
-            if reach < own:
+            last_held = next(entry_id for entry_id in range(last, last - size, -1) if (position - entry_id) % size < self._write_quorum)
+            if watermark < last_held:
                 return False
         return True
 
-    def mark_of(self, entry_id: int) -> int:
-        """What orders entries as they were pushed: here, the id itself. See `AdvWriteTracker.mark_of`."""
+    def order_of(self, entry_id: int) -> int:
+        """A number that orders entries as they were pushed: here, the id itself. See `AdvWriteTracker.order_of`."""
         return entry_id
 
-    def withdraw(self, bookie_id: str) -> None:
-        """The bookie failed: it is sent nothing more, and what it still says does not count. Harmless when it takes no entries anyhow."""
+    def suspend(self, bookie_id: str) -> None:
+        """Send nothing more to a bookie that failed, and ignore its acknowledgements. Idempotent, and harmless for an unknown bookie."""
         position = self._positions.pop(bookie_id, None)
         if position is not None:
-            self._absent[position] = None
+            self._suspended[position] = None
 
-    def readmit(self, position: int) -> list[int]:
-        """The bookie of an absent position takes entries again; return the ids that it must be sent.
+    def resume(self, position: int) -> list[int]:
+        """Let the bookie of a suspended position take entries again; return the ids that it must be sent.
 
-        It begins at last-add-confirmed + 1: entries that were confirmed without it stay missing there, and of the others nothing that
-        it said before is believed.
+        It begins at last-add-confirmed + 1. Entries that were confirmed without it stay missing there; for the others, its earlier
+        acknowledgements are forgotten.
         """
-        del self._absent[position]
+        del self._suspended[position]
         self._positions[self.ensemble[position]] = position
-        self._start_again(position)
+        self._restart(position)
         return self.pending_of(position)
 
     def begin_change(self) -> None:
-        """From now on nothing is confirmed, because a new segment will start right behind the last-add-confirmed."""
+        """Confirm nothing until `end_change`, because a new segment will begin at last-add-confirmed + 1."""
         assert not self.changing, "one ensemble change at a time"
         self.changing = True
 
     def replace(self, ensemble: Sequence[str]) -> list[int]:
-        """Take over a new ensemble whose segment starts at last-add-confirmed + 1; return the positions that changed.
+        """Install a new ensemble, whose segment begins at last-add-confirmed + 1; return the positions that changed.
 
-        What the bookies at those positions acknowledged is forgotten; `pending_of` says what the new ones must be sent.
+        The acknowledgements at those positions are forgotten; `pending_of` lists the entries that their new bookies must be sent.
         """
         assert self.changing, "the ensemble changes only between begin_change and end_change"
         assert len(ensemble) == self._size, "an ensemble keeps its size"
         assert len(set(ensemble)) == self._size, "an ensemble names no bookie twice"
         changed = [position for position, bookie_id in enumerate(ensemble) if bookie_id != self.ensemble[position]]
         for position in changed:
-            self._absent.pop(position, None)
-            self._start_again(position)
+            self._suspended.pop(position, None)
+            self._restart(position)
         self.ensemble = tuple(ensemble)
-        self._positions = {bookie_id: position for position, bookie_id in enumerate(ensemble) if position not in self._absent}
+        self._positions = {bookie_id: position for position, bookie_id in enumerate(ensemble) if position not in self._suspended}
         return changed
 
     def end_change(self) -> None:
-        """The change is durable in metadata and the entries are on their way: confirm again."""
+        """Allow confirmation again: the change is durable in the metadata, or it was abandoned."""
         assert self.changing, "there is no ensemble change to end"
         self.changing = False
 
@@ -220,27 +222,27 @@ class WriteTracker:
         """Ids of the position's entries that are pushed and not confirmed, ascending."""
         return [e for e in range(self.last_add_confirmed + 1, self.last_add_pushed + 1) if self.holds(position, e)]
 
-    def _start_again(self, position: int) -> None:
-        self._reaches[position] = self.last_add_confirmed
+    def _restart(self, position: int) -> None:
+        self._acked[position] = self.last_add_confirmed
         self._ahead[position].clear()
 
     def _acknowledge_each(self, position: int, entry_ids: Sequence[int]) -> None:
-        """The general way: stripes, gaps, repetitions, reordering."""
-        reach = self._reaches[position]
+        """The general case: stripes, gaps, repetitions, reordering."""
+        watermark = self._acked[position]
         ahead = self._ahead[position]
-        expected = self._next_of(position, reach)
+        expected = self._next_of(position, watermark)
         for entry_id in entry_ids:
             if entry_id == expected and entry_id <= self.last_add_pushed:
-                reach = entry_id
-                expected = self._next_of(position, reach)
+                watermark = entry_id
+                expected = self._next_of(position, watermark)
                 while expected in ahead:
                     ahead.discard(expected)
-                    reach = expected
-                    expected = self._next_of(position, reach)
+                    watermark = expected
+                    expected = self._next_of(position, watermark)
             elif expected < entry_id <= self.last_add_pushed and self.holds(position, entry_id):
                 ahead.add(entry_id)
-                self._stragglers = True
-        self._reaches[position] = reach
+                self._out_of_order = True
+        self._acked[position] = watermark
 
     def _next_of(self, position: int, entry_id: int) -> int:
         """The first entry after `entry_id` that belongs to the position."""
@@ -249,25 +251,25 @@ class WriteTracker:
         return candidate if distance < self._write_quorum else candidate + distance - self._write_quorum + 1
 
     def _confirmed_prefix(self) -> int:
-        """How far every entry has its ack quorum.
+        """The last entry of the prefix in which every entry has its ack quorum.
 
-        Entries with the same remainder modulo the ensemble size share their positions. The ack-quorum-th greatest reach of those
-        positions is how far that residue class is confirmed by reaches alone; the first entry beyond it, over all classes, is
-        where the prefix ends. Only then stragglers are looked at, entry by entry.
+        Entries with the same remainder modulo the ensemble size share their positions. The ack-quorum-th greatest watermark of those
+        positions bounds the confirmed entries of that residue class. The first entry beyond its bound, over all classes, ends the
+        prefix. Only then the out-of-order acknowledgements are examined, entry by entry.
         """
         if self._striped:
             size, quorum = self._size, self._write_quorum
             confirmed = self.last_add_pushed
             for residue in range(size):
-                reach = sorted(self._reaches[(residue + i) % size] for i in range(quorum))[self._rank]
-                first = max(reach, self.last_add_confirmed) + 1
+                watermark = sorted(self._acked[(residue + i) % size] for i in range(quorum))[self._rank]
+                first = max(watermark, self.last_add_confirmed) + 1
                 confirmed = min(confirmed, first + (residue - first) % size - 1)
         else:
-            confirmed = sorted(self._reaches)[self._rank]
+            confirmed = sorted(self._acked)[self._rank]
             if confirmed < self.last_add_confirmed:
                 confirmed = self.last_add_confirmed
-        if self._stragglers:
-            self._stragglers = any(self._ahead)
+        if self._out_of_order:
+            self._out_of_order = any(self._ahead)
             while confirmed < self.last_add_pushed and self._has_ack_quorum(confirmed + 1):
                 confirmed += 1
         return confirmed
@@ -277,6 +279,6 @@ class WriteTracker:
         count = 0
         for i in range(self._write_quorum):
             position = (entry_id + i) % self._size
-            if entry_id <= self._reaches[position] or entry_id in self._ahead[position]:
+            if entry_id <= self._acked[position] or entry_id in self._ahead[position]:
                 count += 1
         return count >= self._ack_quorum

@@ -141,15 +141,9 @@ class Logs:
         self.client.host.trace("log.taken_over", log=name, epoch=head.epoch, owner=me.name, ledger=ledger.ledger_id, first=head.closed_end)
         metrics = LogMetrics(self._metrics, name)
         metrics.take_overs.inc()
-        admissions = RequestServer(self.client, self._store, self.settings, name) if publication.serves_publishers(head) else None
-        succession = SegmentTransitions(name, self.client, self._store, self.settings, head, admissions)
-        writer = LogWriter(succession, self.settings, metrics, head, me)
-        try:
-            await writer.start(ledger)
-        except BaseException:
-            await writer.abandon()
-            raise
-        return writer
+        requests = RequestServer(self.client, self._store, self.settings, name) if publication.serves_publishers(head) else None
+        transitions = SegmentTransitions(name, self.client, self._store, self.settings, head, requests)
+        return await LogWriter.open(transitions, self.settings, metrics, head, me, ledger)
 
     async def reader(self, name: str, start_offset: int = 0, *, include_control: bool = False) -> LogReader:
         """Read from an offset on, then follow the log.

@@ -1,7 +1,7 @@
-"""Who is the auditor: of all that vote for themselves, the one whose vote is oldest.
+"""Election of the auditor: each candidate votes for itself, and the oldest vote wins.
 
-A vote is an ephemeral sequential node, so it ends with its session, and the next in line is elected. Being elected is a sign of life and
-no right: two may believe in it for the time that a session takes to expire, and what the auditor does must bear that.
+A vote is an ephemeral sequential node. It ends with its session, and the next oldest vote wins. The election is not exclusive: until a
+session expires, two processes may believe to be the auditor. The auditor's actions must tolerate that.
 
 Source: BookKeeper `ZkLedgerAuditorManager`.
 """
@@ -31,30 +31,30 @@ class AuditorElection:
         self._own: str | None = None
 
     async def current(self) -> str | None:
-        """The bookie id of the auditor, or None when nobody stands.
+        """The bookie id of the auditor, or None if there is no candidate.
 
         Raises:
-            FormatError: its vote cannot be understood.
+            FormatError: the vote cannot be decoded.
         """
         while True:
             names = await self._names()
             if not names:
                 return None
             path = f"{self._votes}/{names[0]}"
-            with suppress(NoNode):  # It left in between, so another one is first.
+            with suppress(NoNode):  # It was withdrawn in between, so another vote is first.
                 data, _ = await retried(self._host, lambda path=path: self._tree.get(path))  # type: ignore[misc]
                 return decode_vote(data)
 
     async def candidates(self) -> list[str]:
-        """The names of the votes, the auditor's first."""
+        """The names of the votes, the auditor's vote first."""
         return await self._names()
 
     async def elected(self, bookie_id: str) -> None:
-        """Vote, and return when this candidate is the auditor; a vote that its session took with it is cast anew, at the end of the line.
+        """Vote, and return when this candidate is the auditor. A vote lost with its session is cast again, behind all others.
 
         Raises:
-            ArgumentError: no bookie id.
-            ConnectionLost: whether the vote was cast is unknown even after several attempts; call again, or `withdraw`.
+            ArgumentError: not a bookie id.
+            ConnectionLost: the outcome of the vote is unknown even after several attempts. Call again, or call `withdraw`.
         """
         check_bookie_id(bookie_id)
         with suppress(NodeExists):
@@ -66,18 +66,18 @@ class AuditorElection:
                 continue
             place = names.index(own)
             if place == 0:
-                # For people who look into the tree.
+                # Informational: shown to people who inspect the tree.
                 await retried(self._host, lambda: self._tree.set(self._votes, encode_vote(bookie_id)))
                 return
             await self._left(f"{self._votes}/{names[place - 1]}")
 
     async def lost(self) -> None:
-        """Return when this candidate's vote is gone: withdrawn, deleted, or ended with its session."""
+        """Wait until this candidate's vote is gone: withdrawn, deleted, or ended with its session."""
         if self._own is not None:
             await self._left(f"{self._votes}/{self._own}")
 
     async def withdraw(self) -> None:
-        """Take back the vote of this session; no error when there is none."""
+        """Delete the vote of this session, if there is one."""
         while (own := await self._own_vote()) is not None:
             path = f"{self._votes}/{own}"
             with suppress(NoNode):
@@ -85,11 +85,11 @@ class AuditorElection:
         self._own = None
 
     async def _vote(self, bookie_id: str) -> str:
-        """The name of this session's vote, which is cast if there is none."""
+        """The name of this session's vote. It is cast if it does not exist."""
         attempts = Attempts(self._host)
         while True:
             try:
-                # Looked for each time: a vote that was cast although its answer was lost would stand twice.
+                # Searched before each attempt: a vote whose answer was lost must not be cast twice.
                 self._own = await self._own_vote()
                 if self._own is None:
                     path = await self._tree.create(f"{self._votes}/V_", encode_vote(bookie_id), ephemeral=True, sequential=True)
@@ -117,7 +117,7 @@ class AuditorElection:
             watch.close()
 
     async def _names(self) -> list[str]:
-        """The votes in the order in which they were cast; other nodes are passed over."""
+        """The votes in the order of casting. Other nodes are ignored."""
         try:
             names, _ = await retried(self._host, lambda: self._tree.children(self._votes))
         except NoNode:

@@ -1,4 +1,4 @@
-"""Which bookies are there, writable or read-only, and where they listen.
+"""The registrations of bookies: writable or read-only, with their addresses.
 
 Source: BookKeeper `ZKRegistrationManager`, `ZKRegistrationClient`.
 """
@@ -11,20 +11,16 @@ from triplicate.errors import BadVersion, BookieUnavailable, ConnectionLost, For
 from triplicate.metadata.core.bookie_ids import check_bookie_id, is_bookie_id
 from triplicate.metadata.core.known_addresses import KnownAddresses, Location
 from triplicate.metadata.core.service_info import BookieServiceInfo, decode_service_info, encode_service_info
-from triplicate.metadata.core.tree import CreateNode, DeleteNode, Tree, Watch
+from triplicate.metadata.core.tree import SESSION_NOTICED_S, SESSION_TIMEOUT_S, CreateNode, DeleteNode, Tree, Watch
 from triplicate.metadata.drivers.watches import JoinedWatch
 from triplicate.metadata.retries import LONGEST_DELAY_S, Attempts, retried
 from triplicate.runtime import Host, sleep, timeout_at
 
-SESSION_TIMEOUT_S = 10.0
-"""How long a metadata store holds a silent process for alive, unless the process asks for something else."""
-SESSION_NOTICED_S = 5.0
-"""How much later the end of a session is noticed at most."""
 STALE_WAIT_S = SESSION_TIMEOUT_S + SESSION_NOTICED_S
-"""How long to wait for the node of a previous life to vanish."""
+"""Default wait until the registration of a bookie's previous run is gone."""
 
 UNREGISTER_LIMIT_S = 3.0
-"""A bookie that ends does not wait longer for a metadata store that is gone."""
+"""Maximum time that a stopping bookie waits for the metadata store."""
 
 
 class BookieRegistry:
@@ -39,14 +35,14 @@ class BookieRegistry:
         self._known = KnownAddresses()
 
     async def register(self, bookie_id: str, info: BookieServiceInfo, *, readonly: bool = False, stale_wait_s: float | None = None) -> None:
-        """Announce a bookie for as long as this session lives. Repeating it, also with other info, is fine. The caller listens at the
-        address that it announces.
+        """Register a bookie for the life of this session. Calls may be repeated, also with other info. The caller must listen at the
+        address that it registers.
 
-        Where another session has announced the same address, that is a former life of this bookie, whose session nobody has ended yet: its
-        node is replaced. A node with another address is waited for.
+        If another session has registered the same address, that session belongs to a previous run of this bookie and has not expired yet.
+        Its node is replaced. If the node has another address, the call waits until it is gone.
 
         Args:
-            stale_wait_s: for how long; None: as long as the directory was made with.
+            stale_wait_s: maximum wait in seconds; None uses the value given to the constructor.
 
         Raises:
             ArgumentError: not a bookie id.
@@ -67,17 +63,17 @@ class BookieRegistry:
         await self._withdraw_own(self._path(bookie_id, readonly=not readonly))
 
     async def set_readonly(self, bookie_id: str, info: BookieServiceInfo, readonly: bool) -> None:
-        """Move the registration between the two lists. The new node is made before the old one goes, so a client sees the bookie in
-        both for a moment, and never in neither.
+        """Move the registration between the two lists. The new node is created before the old one is deleted, so clients may see both for a
+        moment, but never none.
         """
         await self.register(bookie_id, info, readonly=readonly)
         await self._withdraw(self._path(bookie_id, readonly=not readonly))
 
     async def unregister(self, bookie_id: str, *, limit_s: float = UNREGISTER_LIMIT_S) -> None:
-        """Withdraw this session's registration; no error when there is none.
+        """Delete this session's registration, if there is one.
 
         Raises:
-            ConnectionLost: the store did not answer within `limit_s`; the end of the session does the same.
+            ConnectionLost: the store did not answer within `limit_s`. The end of the session deletes the registration, too.
         """
         try:
             async with timeout_at(self._host.clock.monotonic() + limit_s):
@@ -87,13 +83,13 @@ class BookieRegistry:
             raise ConnectionLost(f"bookie {bookie_id} could not be withdrawn within {limit_s:g} s: the metadata does not answer") from None
 
     async def keep_registered(self, bookie_id: str, info: BookieServiceInfo, is_readonly: Callable[[], bool]) -> None:
-        """Register, and again whenever this session's registration is gone, until cancelled: sessions are lost and renewed.
+        """Register, and register again whenever the registration is gone, until cancelled. Sessions can be lost and renewed.
 
         Args:
-            is_readonly: asked each time, which list the bookie belongs to.
+            is_readonly: called before each registration; selects the list.
 
         Raises:
-            NodeExists: another live session has taken the registration. SessionExpired: the tree was closed.
+            NodeExists: another live session holds the registration. SessionExpired: the tree was closed.
         """
         watch = self.watch()
         try:
@@ -103,7 +99,7 @@ class BookieRegistry:
                         await self.register(bookie_id, info, readonly=is_readonly())
                         self._host.trace("metadata.bookie_registered", bookie_id=bookie_id, readonly=is_readonly())
                 except ConnectionLost as error:
-                    # The attempts of one round are used up; the bookie serves on, and goes on asking.
+                    # All attempts of one round failed. The bookie keeps serving and tries again.
                     self._host.trace("metadata.connection_lost", bookie_id=bookie_id, error=str(error))
                     await sleep(self._host.clock, LONGEST_DELAY_S)
                     continue
@@ -112,7 +108,7 @@ class BookieRegistry:
             watch.close()
 
     async def is_registered(self, bookie_id: str) -> bool:
-        """Whether this session holds a registration of the bookie now: after a session was lost it must register again."""
+        """Whether this session holds a registration of the bookie. After a lost session, the bookie must register again."""
         for readonly in (False, True):
             path = self._path(bookie_id, readonly=readonly)
             stat = await retried(self._host, lambda path=path: self._tree.exists(path))  # type: ignore[misc]
@@ -121,23 +117,23 @@ class BookieRegistry:
         return False
 
     async def writable(self) -> dict[str, BookieServiceInfo]:
-        """The bookies that take new ledgers, sorted by id. One that is in both lists is about to be read-only and left out."""
+        """The bookies that accept new ledgers, sorted by id. A bookie in both lists is becoming read-only and is left out."""
         names = await self._names(self._writable)
         readonly = dict.fromkeys(await self._names(self._readonly))
         return await self._infos(self._writable, [name for name in names if name not in readonly])
 
     async def readonly(self) -> dict[str, BookieServiceInfo]:
-        """The bookies that only serve reads, sorted by id."""
+        """The read-only bookies, sorted by id."""
         return await self._infos(self._readonly, await self._names(self._readonly))
 
     async def resolve(self, bookie_id: str) -> BookieServiceInfo:
-        """Where a bookie listens.
+        """The addresses of a bookie.
 
         Raises:
-            BookieUnavailable: it is not registered, even if its id looks like an address.
+            BookieUnavailable: the bookie is not registered, even if its id looks like an address.
             FormatError: its registration cannot be understood.
         """
-        # The writable list is asked again at the end: on its way from read-only to writable a bookie may have been missed in both.
+        # The writable list is read again at the end: a bookie that moves from read-only to writable can be missed in both lists.
         for directory in (self._writable, self._readonly, self._writable):
             data = await self._data(f"{directory}/{check_bookie_id(bookie_id)}")
             if data is not None:
@@ -180,11 +176,11 @@ class BookieRegistry:
         return Location(known, registered)
 
     def forget(self, bookie_id: str) -> None:
-        """Nobody listens where the bookie was last seen: `locate` asks its registration alone until there is one again."""
+        """Drop the last known address, where nothing listens. `locate` then uses only a present registration."""
         self._known.forget(bookie_id)
 
     def watch(self) -> Watch:
-        """Wakes when bookies may have come, gone, or moved between the lists."""
+        """Wakes when bookies may have registered, left, or moved between the lists."""
         return JoinedWatch([self._tree.watch(self._writable), self._tree.watch(self._readonly)])
 
     def _path(self, bookie_id: str, *, readonly: bool) -> str:
@@ -206,7 +202,7 @@ class BookieRegistry:
                     if not is_own and not _tells_address(found, info):
                         return False
                     if not is_own or found != data:
-                        # Deleted and made anew rather than set, so that those who watch the list notice.
+                        # Deleted and created again instead of set, so that watches on the list fire.
                         await self._tree.multi([DeleteNode(path, stat.version), CreateNode(path, data, ephemeral=True)])
                 except (NoNode, BadVersion):
                     continue
@@ -247,18 +243,18 @@ class BookieRegistry:
         for name in names:
             data = await self._data(f"{directory}/{name}")
             if data is None:
-                continue  # It left meanwhile.
+                continue  # The registration was deleted in the meantime.
             try:
                 infos[name] = decode_service_info(name, data)
                 self._known.remember(name, infos[name])
             except FormatError as error:
-                # One bookie that cannot be understood must not hide the others.
+                # An unreadable registration must not hide the others.
                 self._host.trace("metadata.unreadable_registration", bookie_id=name, error=str(error))
         return infos
 
 
 def _tells_address(data: bytes, info: BookieServiceInfo) -> bool:
-    """Whether a registration tells the same address for BookKeeper's protocol."""
+    """Whether a registration has the same address for BookKeeper's protocol."""
     try:
         address = decode_service_info("", data).rpc_address
     except FormatError:

@@ -1,4 +1,4 @@
-"""Cookies: which directories belong to which bookie of which cluster, so that a wiped or foreign disk is noticed at start.
+"""Cookies bind directories to a bookie of a cluster. A wiped or foreign disk is detected at start.
 
 Source: BookKeeper `Cookie`.
 """
@@ -23,22 +23,22 @@ LAYOUT_VERSION_PLAIN = 3
 
 @dataclass(frozen=True, slots=True)
 class Cookie:
-    """A bookie's identity as stamped into its directories and into the metadata."""
+    """A bookie's identity, stored in each of its directories and in the metadata."""
 
     bookie_id: str
     journal_dir: str
     """Journal directories as configured, joined with ``,``."""
     ledger_dirs: tuple[str, ...]
     instance_id: str
-    """Empty where a very old cookie has none."""
+    """Empty in cookies of very old releases."""
     index_dirs: tuple[str, ...] | None = None
-    """None: the same as `ledger_dirs`."""
+    """None means the same as `ledger_dirs`."""
 
 
 def encode_cookie(cookie: Cookie) -> bytes:
     """The text form, for the node and for the ``VERSION`` file of each directory.
 
-    Layout 4, which every release since 4.14 reads; layout 5 only where index directories are named, which 4.14 cannot read.
+    The layout is 4, which every release since 4.14 reads. It is 5 only if index directories are named; 4.14 cannot read that layout.
     """
     message = CookieFormat(bookieHost=cookie.bookie_id, journalDir=cookie.journal_dir, ledgerDirs=_encode_directories(cookie.ledger_dirs))
     if cookie.instance_id:
@@ -51,10 +51,10 @@ def encode_cookie(cookie: Cookie) -> bytes:
 
 
 def decode_cookie(data: bytes) -> Cookie:
-    """Read a cookie of layout 3 (plain lines) or any later one (protobuf text; unknown fields are passed over).
+    """Decode a cookie of layout 3 (plain lines) or later (protobuf text; unknown fields are ignored).
 
     Raises:
-        FormatError: it is not a cookie.
+        FormatError: the data is not a cookie.
     """
     try:
         first, _, rest = data.decode("utf-8").partition("\n")
@@ -86,7 +86,7 @@ def _decode_directories(text: str) -> tuple[str, ...]:
 
 
 class Cookies:
-    """The cookies of all bookies that ever joined the cluster."""
+    """The cookies of all bookies that have ever joined the cluster."""
 
     def __init__(self, tree: Tree, host: Host, root: str) -> None:
         self._tree = tree
@@ -94,10 +94,10 @@ class Cookies:
         self._root = f"{root}/cookies"
 
     async def get(self, bookie_id: str) -> tuple[Cookie, int] | None:
-        """The cookie and its version, or None.
+        """The cookie and the version of its node, or None.
 
         Raises:
-            FormatError: it cannot be understood.
+            FormatError: the cookie cannot be decoded.
         """
         path = self._path(bookie_id)
         try:
@@ -110,10 +110,10 @@ class Cookies:
         """Store a cookie.
 
         Args:
-            version: the version read before, to replace it; None for a bookie that has none yet.
+            version: the version of the cookie to replace; None for a bookie without a cookie.
 
         Raises:
-            NodeExists: `version` is None and there is a different one. BadVersion, NoNode: it is not there at that version.
+            NodeExists: `version` is None and the bookie has a different cookie. BadVersion, NoNode: there is no cookie at that version.
         """
         path, data = self._path(cookie.bookie_id), encode_cookie(cookie)
         if version is not None:
@@ -127,7 +127,7 @@ class Cookies:
                 raise
 
     async def delete(self, bookie_id: str, version: int = ANY_VERSION) -> None:
-        """Forget a bookie; no error when there is none. Raises BadVersion."""
+        """Delete a bookie's cookie, if there is one. Raises BadVersion."""
         path = self._path(bookie_id)
         try:
             await retried(self._host, lambda: self._tree.delete(path, version))
@@ -135,7 +135,7 @@ class Cookies:
             return
 
     async def bookie_ids(self) -> list[str]:
-        """All bookies that ever joined, sorted."""
+        """Ids of all bookies that have ever joined, sorted."""
         try:
             names, _ = await retried(self._host, lambda: self._tree.children(self._root))
         except NoNode:

@@ -1,6 +1,6 @@
-"""Moving a cluster's metadata from one store to another, offline: how a user leaves the one file for ZooKeeper, and comes back.
+"""Offline copy of a cluster's metadata from one store to another, for example from a SQLite file to ZooKeeper or back.
 
-What makes the target a cluster, its INSTANCEID, is written last: a copy that was broken off can be made again.
+INSTANCEID, which makes the target a cluster, is written last. An interrupted copy can be repeated.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ BATCH_BYTES = 400_000
 READS_AT_ONCE = 50
 
 DRAWS_MAX = 50_000
-"""To raise the id generator by more than this, clients are sent to the 63-bit one instead, which is set in one step. That cannot be
-undone, and ids of more than 31 bits are long to write, so a young cluster is spared it."""
+"""Maximum number of nodes drawn to advance the 31-bit id generator. Beyond it, the 63-bit generator is used instead, which takes one step.
+That switch cannot be undone and makes ids long, so small clusters avoid it."""
 
 _GENERATORS = ("idgen", "idgen-long")
 
 
 @dataclass(slots=True)
 class CopyReport:
-    """What was copied. Counts are nodes, of which one per ledger; `next_ledger_id` is drawn to see where the generator stands."""
+    """The result of a copy. Counts are nodes; each ledger has one. `next_ledger_id` is drawn to verify the generator."""
 
     instance_id: str
     nodes: int = 0
@@ -50,25 +50,25 @@ class _CopyBatch:
 
 
 Progress = Callable[[str, int], None]
-"""Called with what is being done and how many more nodes of it are done."""
+"""Called with the name of the step and the number of nodes finished since the last call."""
 
 
 async def copy_metadata(
     source: ClusterMetadata, target: Tree, host: Host, root: str, *, force: bool = False, progress: Progress = lambda what, count: None
 ) -> CopyReport:
-    """Copy the whole tree of a cluster, BookKeeper's part and ours, verify it, and set the id generator behind what is used.
+    """Copy the whole tree of a cluster, BookKeeper's part and Triplicate's, verify it, and advance the id generator past all used ids.
 
-    Ephemeral nodes are left out: they belong to sessions. Versions begin anew.
+    Ephemeral nodes are left out: they belong to sessions. Versions restart at 0.
 
     Args:
-        source: nobody may change it meanwhile.
+        source: must not change during the copy.
         target: a store without this cluster and without another one under `root`.
-        root: where the cluster shall be in the target; its root in the source may be another.
-        force: go on although bookies are registered in the source, or other processes hold something there.
+        root: the cluster's root in the target. It may differ from the root in the source.
+        force: copy even if bookies or other live processes use the source.
 
     Raises:
         ConfigError: processes are alive in the source, or the target has a cluster already.
-        CorruptionError: re-reading found a difference; the source was changed meanwhile, or the target is used by others.
+        CorruptionError: verification found a difference. The source was changed during the copy, or other processes use the target.
     """
     running = [*await source.bookies.writable(), *await source.bookies.readonly()]
     if running and not force:
@@ -92,10 +92,10 @@ class _Copying:
         self._instance_path = f"{source.root}/INSTANCEID"
 
     async def refuse_live(self) -> None:
-        """Database nodes, writers of logs and repairing workers are known by their ephemeral nodes.
+        """Refuse live database nodes, log writers and replication workers, which hold ephemeral nodes.
 
         Raises:
-            ConfigError: there are some.
+            ConfigError: an ephemeral node exists.
         """
         ephemerals: list[str] = []
         for top in (self._source.own_root, f"{self._source.root}/underreplication"):
@@ -119,7 +119,7 @@ class _Copying:
         return self._report
 
     def _mapped(self, path: str) -> str:
-        """Where a node of the source is in the target."""
+        """The path in the target of a node of the source."""
         below = path.removeprefix(self._source.root)
         return self._root + below if below != path and below[:1] in ("", "/") else path
 
@@ -132,7 +132,7 @@ class _Copying:
 
     async def _copy(self, top: str) -> None:
         if not await _exists(self._source.tree, self._host, top):
-            return  # A cluster in which nobody has made a log yet has nothing of ours.
+            return  # A cluster without logs has no part of Triplicate's.
         await self._create_ancestors(self._mapped(top))
         batch = _CopyBatch()
         ephemerals: list[str] = []
@@ -149,7 +149,7 @@ class _Copying:
         self._report.ephemerals_left_out += len(ephemerals)
 
     async def _walk(self, top: str, ephemerals: list[str]) -> AsyncIterator[tuple[str, bytes]]:
-        """Every persistent node from `top` down, parents first, with its data; the others' paths are added to `ephemerals`."""
+        """Every persistent node from `top` down, parents first, with its data. Paths of ephemeral nodes are appended to `ephemerals`."""
         waiting = [top]
         while waiting:
             paths = [waiting.pop() for _ in range(min(READS_AT_ONCE, len(waiting)))]
@@ -181,7 +181,7 @@ class _Copying:
         try:
             await self._target.multi(batch.operations)
         except (NodeExists, ConnectionLost):
-            # An earlier attempt was broken off, or this one got through and its answer was lost.
+            # An earlier copy was interrupted, or this transaction was applied and its answer lost.
             for operation in batch.operations:
                 assert isinstance(operation, CreateNode)
                 await self._put(operation.path, operation.data)
@@ -198,7 +198,7 @@ class _Copying:
             await self._put(parent_of(path), b"")
 
     async def _verify(self, top: str) -> None:
-        """Read every node of both again, and look for nodes that only the target has."""
+        """Read every node of both stores again, and search for nodes that only the target has."""
         chunk: list[tuple[str, bytes]] = []
         async for found in self._walk(top, []):
             chunk.append(found)
@@ -223,7 +223,8 @@ class _Copying:
     # The id generator.
 
     async def _set_generator(self) -> None:
-        """Behind the greatest id that is there, and behind those given out: bookies may still hold entries of deleted ledgers."""
+        """Advance the generator past the greatest existing id and past all generated ids: bookies may still hold entries of deleted
+        ledgers."""
         greatest = -1
         async for ledger_id in self._source.ledgers.ids():
             self._report.ledgers += 1
@@ -232,7 +233,7 @@ class _Copying:
         given_out = await self._source.ledgers.new_id()
         first = max(given_out, greatest + 1)
         if first >> 32 >= HIGH_MAX:
-            # Somebody chose an id at the end of all ids. Who creates a ledger passes over an id that is taken.
+            # A client chose an id near the maximum. Ledger creation skips ids in use.
             first = given_out
         layout, _ = await retried(self._host, lambda: self._target.get(f"{self._root}/LAYOUT"))
         paths = decode_layout(layout)
@@ -261,7 +262,7 @@ class _Copying:
         once: list[TreeOperation] = [CreateNode(f"{prefix}raise"), DeleteNode(f"{prefix}raise")]
         while missing > 0:
             operations = once * min(missing, BATCH_NODES)
-            # If an answer is lost some numbers are passed over, which harms nobody.
+            # If an answer is lost, some numbers are skipped, which is harmless.
             await retried(self._host, lambda operations=operations: self._target.multi(operations))  # type: ignore[misc]
             missing -= len(operations) // 2
             self._progress("raise the id generator", len(operations) // 2)

@@ -1,8 +1,8 @@
-"""How often a bookie's disks were replaced, and whether what they held has been brought back since.
+"""Incarnations: the number of times a bookie's disks were replaced, and whether their ledgers have been checked since.
 
-A bookie whose disks were lost keeps its id and begins a new incarnation. Until somebody has seen to its ledgers (``visited``), what it
-does not hold says nothing. Our own node, ``/triplicate/<INSTANCEID>/incarnations/<bookie id>``: JSON with ``v`` (1), ``incarnation``,
-``replaced_ms``, ``visited`` and ``ledger_id_bound``. A bookie without a node lives its first life.
+A bookie whose disks were lost keeps its id and begins a new incarnation. Until its ledgers have been checked (``visited``), an entry
+missing on it proves nothing. The node is ``/triplicate/<INSTANCEID>/incarnations/<bookie id>``: JSON with ``v`` (1), ``incarnation``,
+``replaced_ms``, ``visited`` and ``ledger_id_bound``. A bookie without a node is in its first incarnation.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Incarnation:
-    """One life of a bookie's disks."""
+    """One set of disks of a bookie."""
 
     number: int = FIRST
     replaced_ms: int = 0
-    """When the disks before were given up, milliseconds since the epoch, by the clock of whoever said so."""
+    """Time at which the previous disks were given up, in milliseconds since the epoch, by the clock of the process that recorded it."""
     visited: bool = True
-    """Whether every ledger that names the bookie has been seen to since."""
+    """Whether every ledger that names the bookie has been checked since."""
     ledger_id_bound: int = 0
-    """Drawn when the disks were replaced: ledgers made since have ids from here on, unless somebody chose their id."""
+    """A ledger id drawn at the replacement. Ledgers created since have this id or a greater one, unless a client chose their id."""
     changed_ms: int = 0
-    """When the node was last written, by the store's clock; not stored in it."""
+    """Time of the last write of the node in milliseconds since the epoch, by the store's clock; not stored in the node."""
 
 
 def encode_incarnation(value: Incarnation) -> bytes:
@@ -49,7 +49,7 @@ def encode_incarnation(value: Incarnation) -> bytes:
 
 
 def decode_incarnation(data: bytes, changed_ms: int = 0) -> Incarnation:
-    """Raises FormatError: not such a node, or of a newer release."""
+    """Raises FormatError: the data is not an incarnation, or was written by a newer release."""
     try:
         fields = json.loads(data)
         if fields["v"] != _VERSION:
@@ -66,29 +66,29 @@ class Incarnations:
     def __init__(self, tree: Tree, host: Host, root: str) -> None:
         """
         Args:
-            root: the cluster's own root.
+            root: Triplicate's root of the cluster.
         """
         self._tree = tree
         self._host = host
         self._root = root
 
     async def get(self, bookie_id: str) -> Incarnation:
-        """The present one; of a bookie that was never replaced the first.
+        """The present incarnation; the first for a bookie whose disks were never replaced.
 
         Raises:
-            FormatError: it cannot be understood.
+            FormatError: the node cannot be decoded.
         """
         found = await self._find(bookie_id)
         return found[0] if found is not None else Incarnation()
 
     async def begin_next(self, bookie_id: str, ledger_id_bound: int) -> Incarnation:
-        """The disks are gone: begin a new incarnation, which nobody has visited.
+        """Begin a new incarnation after the loss of the disks. It is not visited yet.
 
         Args:
-            ledger_id_bound: a ledger id just drawn.
+            ledger_id_bound: a newly generated ledger id.
 
         Raises:
-            BadVersion, NodeExists: somebody else does the same at this moment.
+            BadVersion, NodeExists: another process does the same at this moment.
         """
         found = await self._find(bookie_id)
         number = found[0].number + 1 if found is not None else FIRST + 1
@@ -106,10 +106,11 @@ class Incarnations:
         return await self.get(bookie_id)
 
     async def mark_visited(self, bookie_id: str) -> bool:
-        """What the bookie does not hold it never had, or has been given back. False when that was known already.
+        """Record that the bookie's ledgers have been checked: every entry missing on it was never there, or has been copied back. Returns
+        False if this was recorded before.
 
         Raises:
-            BadVersion: its disks are being replaced again.
+            BadVersion: the disks are being replaced again.
         """
         found = await self._find(bookie_id)
         if found is None or found[0].visited:

@@ -1,4 +1,4 @@
-"""A cluster's metadata: BookKeeper's layout over the tree, written once for every driver.
+"""A cluster's metadata: BookKeeper's layout over the tree, shared by all drivers.
 
 Source: BookKeeper `ZKRegistrationManager.initNewCluster`, `LedgerLayout`, `AbstractZkLedgerManagerFactory`.
 """
@@ -36,28 +36,28 @@ _MANAGERS: dict[str, tuple[str, LedgerPaths]] = {
 
 
 def encode_layout(manager: str = "hierarchical") -> bytes:
-    """The LAYOUT node of a cluster whose ledgers are kept by `manager`."""
+    """The LAYOUT node of a cluster with the ledger manager `manager`."""
     return f"{LAYOUT_FORMAT}\n{_FACTORY_PACKAGE}{_MANAGERS[manager][0]}:{MANAGER_VERSION}".encode("ascii")
 
 
 def decode_layout(data: bytes) -> LedgerPaths:
-    """Where ledgers are kept, from the LAYOUT node: format 2 names a class, format 1 a type.
+    """The ledger paths that the LAYOUT node selects. Format 2 names a class, format 1 a type.
 
     Raises:
-        FormatError: a format or ledger manager that this release does not know.
+        FormatError: the format or the ledger manager is unknown to this release.
     """
     lines = data.decode("utf-8", "replace").split("\n")
     manager, _, version = lines[1].partition(":") if len(lines) > 1 else ("", "", "")
     if lines[0] in ("1", "2") and version in ("", str(MANAGER_VERSION)):
         for name, (factory, paths) in _MANAGERS.items():
-            # A shaded client may have written its own prefix before the package.
+            # A shaded client may have written a prefix before the package.
             if (lines[0] == "1" and manager == name) or (lines[0] == "2" and f".{manager}".endswith(f".{_FACTORY_PACKAGE}{factory}")):
                 return paths
     raise FormatError(f"LAYOUT says {data!r}: the ledger managers known here are {', '.join(_MANAGERS)}")
 
 
 class ClusterMetadata:
-    """Everything that is known about one cluster: its ledgers, bookies and cookies, and what lacks copies. Make it with `open`."""
+    """The metadata of one cluster: ledgers, bookies, cookies and under-replicated ledgers. Create it with `open`."""
 
     def __init__(
         self, tree: Tree, host: Host, root: str, instance_id: str, paths: LedgerPaths, *, stale_wait_s: float = STALE_WAIT_S
@@ -89,14 +89,14 @@ class ClusterMetadata:
         """Find the cluster under `root`.
 
         Args:
-            tree: a session; it belongs to the result from now on (`aclose` closes it).
-            create: make a new cluster where there is none; of several that try at once one wins and the others find it.
-            manager: insist on this layout (``hierarchical``, ``longhierarchical``, ``flat``); None follows the cluster's.
-            stale_wait_s: how long a bookie that registers waits for the registration of its former life to vanish.
+            tree: a session. The result owns it (`aclose` closes it).
+            create: create the cluster if it does not exist. If several processes try at once, one creates it and the others open it.
+            manager: require this layout (``hierarchical``, ``longhierarchical``, ``flat``); None accepts the cluster's.
+            stale_wait_s: time in seconds that a registering bookie waits until the registration of its previous run is gone.
 
         Raises:
-            ConfigError: there is no cluster, or it has another layout than `manager`.
-            FormatError: the cluster's layout is unknown here.
+            ConfigError: there is no cluster, or its layout is not `manager`.
+            FormatError: the cluster's layout is unknown to this release.
         """
         if check_path(root) == "/":
             raise ArgumentError("the root of a cluster cannot be '/'")
@@ -118,13 +118,13 @@ class ClusterMetadata:
         return cls(tree, host, root, instance_id.decode("ascii", "replace").strip(), paths, stale_wait_s=stale_wait_s)
 
     async def check_same(self, tree: Tree | None = None) -> None:
-        """See that the metadata is still this cluster's: a server that lost its disk comes back as another cluster, or as none.
+        """Check that the metadata is still this cluster's. A server that lost its disk returns with another cluster or with none.
 
         Args:
-            tree: another session to look with.
+            tree: the session to read with, if not this cluster's.
 
         Raises:
-            WrongCluster: it is not.
+            WrongCluster: the store holds another cluster or none.
             ConnectionLost: the store does not answer.
         """
         try:
@@ -140,7 +140,7 @@ class ClusterMetadata:
             )
 
     async def aclose(self) -> None:
-        """End the session; what it registered vanishes. Idempotent."""
+        """End the session. Its registrations vanish. Idempotent."""
         await self.tree.close()
 
     async def __aenter__(self) -> ClusterMetadata:
@@ -151,17 +151,18 @@ class ClusterMetadata:
 
 
 async def _initialise(tree: Tree, host: Host, root: str) -> bytes:
-    """Make root, available, available/readonly and INSTANCEID in one step; returns the instance id, ours or that of who was faster."""
+    """Create root, available, available/readonly and INSTANCEID in one transaction. Returns the instance id, this process's or that of a
+    concurrent one."""
     instance_id = str(uuid.UUID(int=host.entropy.stream("metadata.instance_id").getrandbits(128), version=4)).encode("ascii")
     for ancestor in ancestors_of(root):
         await _create_if_missing(tree, host, ancestor, b"")
 
     async def attempt() -> bytes | None:
-        # Nodes that are there already (an operator made the root by hand) are left out; INSTANCEID is what decides who won.
+        # Existing nodes (an operator may have created the root) are left out. The process that creates INSTANCEID wins.
         nodes = {root: b"", f"{root}/available": b"", f"{root}/available/readonly": b"", f"{root}/INSTANCEID": instance_id}
         operations: list[TreeOperation] = [CreateNode(path, data) for path, data in nodes.items() if await tree.exists(path) is None]
         with suppress(NodeExists):
-            # Another process may initialise at the same time, or our own multi was applied although its answer got lost.
+            # Another process may initialise at the same time, or the transaction was applied although its answer was lost.
             await tree.multi(operations)
         return await _read(tree, host, f"{root}/INSTANCEID")
 

@@ -1,4 +1,4 @@
-"""New ledger ids, from the names of sequential nodes, so that every client of a cluster, ours or Apache's, draws from one source.
+"""New ledger ids, from the names of sequential nodes. All clients of a cluster, Triplicate's and Apache's, share this source.
 
 Source: BookKeeper `ZkLedgerIdGenerator`, `LongZkLedgerIdGenerator`.
 """
@@ -18,7 +18,7 @@ HIGH_MAX = 2**31 - 1
 
 
 class LedgerIdGenerator:
-    """Draws ids: from ``idgen`` while they last, from ``idgen-long`` (63 bits) afterwards."""
+    """Generates ids from ``idgen`` until it overflows, then from ``idgen-long`` (63 bits)."""
 
     def __init__(self, tree: Tree, host: Host, root: str, paths: LedgerPaths) -> None:
         self._tree = tree
@@ -28,10 +28,10 @@ class LedgerIdGenerator:
         self._long = f"{root}/idgen-long"
 
     async def new_id(self) -> int:
-        """An id that no other call returns, in any process; ids may be skipped.
+        """Return an id that no other call in any process returns. Ids may be skipped.
 
         Raises:
-            EnvironmentFault: the ids of this layout are used up.
+            EnvironmentFault: the layout has no ids left.
         """
         if not self._paths.long_ids or await retried(self._host, lambda: self._tree.exists(self._long)) is None:
             ledger_id = await self._draw(self._root + self._paths.id_prefix)
@@ -46,7 +46,7 @@ class LedgerIdGenerator:
         """The number of a fresh sequential node, or None when the counter has overflowed."""
         path = await retried(self._host, lambda: self._tree.create(prefix, ephemeral=True, sequential=True, parents=True))
         with suppress(NoNode, ConnectionLost):
-            await self._tree.delete(path)  # It is ephemeral: at worst it stays until the session ends.
+            await self._tree.delete(path)  # The node is ephemeral: at worst it stays until the session ends.
         number = int(name_of(path).removeprefix("ID-"))
         return number if 0 <= number < SHORT_IDS_END else None
 
@@ -71,11 +71,11 @@ class LedgerIdGenerator:
         try:
             await retried(self._host, lambda: self._tree.create(path, parents=True))
         except NodeExists:
-            return  # Another client came to the same conclusion.
+            return  # Another client created it.
 
     async def _forget_old(self, highs: list[int]) -> None:
         for high in highs[:-HIGH_NODES_KEPT]:
             try:
                 await self._tree.delete(self._high_path(high))
             except (NoNode, NotEmpty, ConnectionLost):
-                continue  # Somebody else cleans up, or will.
+                continue  # Another client deletes it, now or later.

@@ -1,4 +1,4 @@
-"""Ledger metadata in the tree: create, read, change by compare-and-set, delete, list, watch.
+"""Ledger metadata in the tree: create, read, update by compare-and-set, delete, list, watch.
 
 Source: BookKeeper `AbstractZkLedgerManager`.
 """
@@ -22,14 +22,14 @@ from triplicate.runtime import Host
 
 @dataclass(frozen=True, slots=True)
 class Versioned:
-    """Metadata as read or written, and the node's version, which the next change must name."""
+    """Metadata as read or written, and the node's version, which the next update must name."""
 
     value: LedgerMetadata
     version: int
     created_ms: int = dataclasses.field(default=0, compare=False)
-    """When the node was made, by the store's clock; 0 where it was not read but written."""
+    """Creation time of the node in ms since the epoch, by the store's clock; 0 if the metadata was written, not read."""
     changed_ms: int = dataclasses.field(default=0, compare=False)
-    """When the node was changed last, by the store's clock; 0 likewise."""
+    """Time of the node's last change in ms since the epoch, by the store's clock; 0 if the metadata was written, not read."""
 
 
 class LedgerStore:
@@ -44,16 +44,17 @@ class LedgerStore:
         self._tokens = host.entropy.stream("metadata.creator_token")
 
     async def new_id(self) -> int:
-        """An id that nobody else gets; see `LedgerIdGenerator.new_id`."""
+        """Return an id that no other caller gets. See `LedgerIdGenerator.new_id`."""
         return await self._ids.new_id()
 
     async def create(self, ledger_id: int, metadata: LedgerMetadata) -> Versioned:
         """Store a new ledger's metadata.
 
-        A creator token is drawn if the metadata has none. It tells our own create, whose answer got lost, from another client's.
+        A creator token is drawn if the metadata has none. After a lost answer, it distinguishes this client's creation from another
+        client's.
 
         Raises:
-            LedgerExists: another client created a ledger of this id.
+            LedgerExists: another client created a ledger with this id.
             ConnectionLost: the outcome is unknown even after several attempts.
         """
         if metadata.creator_token is None:
@@ -66,27 +67,27 @@ class LedgerStore:
             except NodeExists:
                 found = await self._find(ledger_id)
                 if found is None:
-                    # Deleted since. Whose it was is unknown, and ids are not used twice.
+                    # Deleted since. Its creator is unknown, and ids are not used twice.
                     self._raise_exists(ledger_id)
                 if found.value.creator_token != metadata.creator_token:
                     self._raise_exists(ledger_id)
                 return found
             except NoNode:
-                continue  # A parent was pruned by a deletion between its creation and ours: make it again.
+                continue  # A concurrent deletion pruned the parent: create it again.
             except ConnectionLost as error:
-                # Either the create was applied, then the next attempt finds our token, or it was not.
+                # If the creation was applied, the next attempt finds this client's token.
                 await attempts.again(error)
             else:
                 return Versioned(metadata, 0)
 
     async def restore(self, ledger_id: int, metadata: LedgerMetadata, above_version: int) -> Versioned:
-        """Store the metadata of a ledger that was deleted at version `above_version` again, at a greater one.
+        """Store the metadata of a deleted ledger again, at a version greater than `above_version`, its version at the deletion.
 
-        Whoever still knows the ledger from before its deletion, a writer that was cut off above all, knows one of those versions; on a node
-        that began anew its next change could meet the version that it names, and undo what a recovery has closed.
+        A process that read the ledger before its deletion, such as a partitioned writer, may still hold one of the earlier versions. If
+        versions restarted at 0, its next update could match and undo the close of a recovery.
 
         Raises:
-            as `create`. ArgumentError: it was changed more often than one transaction can repeat (some thousand times).
+            As `create`. ArgumentError: the ledger was changed more often than one transaction can repeat (some thousand times).
         """
         path, data = self._path(ledger_id), encode_metadata(metadata)
         operations: list[TreeOperation] = [CreateNode(path, data), *[SetData(path, b"")] * above_version, SetData(path, data)]
@@ -100,7 +101,7 @@ class LedgerStore:
                     return Versioned(metadata, above_version + 1)
                 found = await self._find(ledger_id)
                 if found is not None and metadata.creator_token is not None and found.value.creator_token == metadata.creator_token:
-                    return found  # Restored by somebody before us.
+                    return found  # Restored by another client.
                 self._raise_exists(ledger_id)
             except NoNode:
                 await self._make_parent(path)
@@ -111,7 +112,7 @@ class LedgerStore:
                 return Versioned(metadata, above_version + 1)
 
     async def _make_parent(self, path: str) -> None:
-        """A deletion may prune it again at once."""
+        """Create the parent node. A concurrent deletion may prune it again at once."""
         try:
             await retried(self._host, lambda: self._tree.create(parent_of(path), parents=True))
         except NodeExists:
@@ -121,11 +122,11 @@ class LedgerStore:
         """Read a ledger's metadata.
 
         Raises:
-            NoSuchLedger: there is none. FormatError: it cannot be understood.
+            NoSuchLedger: the ledger does not exist. FormatError: the metadata cannot be decoded.
         """
         found = await self._find(ledger_id)
         if found is None:
-            # Whoever told us the id may have made the ledger through another server, which ours has not caught up with.
+            # The ledger may have been created through another server, and this session's server may not have applied that yet.
             await self.refresh()
             found = await self._find(ledger_id)
         if found is None:
@@ -138,22 +139,22 @@ class LedgerStore:
         return await retried(self._host, lambda: self._tree.exists(path)) is not None
 
     async def refresh(self) -> None:
-        """Return when reads see every ledger created before this call: to be awaited before data is deleted because its ledger is not
-        there, since a ZooKeeper server may be behind the others.
+        """Wait until reads see every ledger created before this call. Await it before deleting data because its ledger is missing: a
+        ZooKeeper server may be behind the others.
 
         Raises:
-            ConnectionLost: the store does not answer; nothing may be concluded from what it said before.
+            ConnectionLost: the store does not answer. Earlier reads prove nothing then.
         """
         await retried(self._host, lambda: self._tree.sync(self._root))
 
     async def update(self, ledger_id: int, metadata: LedgerMetadata, version: int) -> Versioned:
         """Replace the metadata if its version is still `version`.
 
-        After a lost connection the node is read again: if it holds exactly our bytes one version later, the change was applied.
+        After a lost connection the node is read again. If it holds exactly these bytes at the next version, the update was applied.
 
         Raises:
-            BadVersion: somebody else changed it; read again and decide.
-            NoSuchLedger: it was deleted.
+            BadVersion: another process changed the metadata; read again and decide.
+            NoSuchLedger: the ledger was deleted.
             ConnectionLost: the outcome is unknown even after several attempts.
         """
         path, data = self._path(ledger_id), encode_metadata(metadata)
@@ -175,13 +176,13 @@ class LedgerStore:
                 return Versioned(metadata, stat.version)
 
     async def delete(self, ledger_id: int, version: int = ANY_VERSION, checks: Sequence[TreeOperation] = ()) -> None:
-        """Delete a ledger's metadata and the parents that it leaves empty. A ledger that is not there counts as deleted.
+        """Delete a ledger's metadata, and its parents that become empty. A missing ledger counts as deleted.
 
         Args:
-            checks: operations of the same transaction; the ledger stays where one of them fails.
+            checks: operations of the same transaction. If one fails, the ledger is not deleted.
 
         Raises:
-            BadVersion: somebody changed it since `version`, or a check failed.
+            BadVersion: the version is not `version`, or a check failed.
         """
         path = self._path(ledger_id)
         try:
@@ -196,11 +197,11 @@ class LedgerStore:
             try:
                 await self._tree.delete(parent)
             except (NotEmpty, NoNode, ConnectionLost, BadVersion):
-                return  # In use, gone, or left for the next deletion beside it: an empty parent does no harm.
+                return  # In use, gone, or left to the next deletion: an empty parent is harmless.
             parent = parent_of(parent)
 
     async def _delete_checked(self, path: str, version: int, checks: Sequence[TreeOperation]) -> None:
-        """Raises NoNode: the ledger is gone, perhaps by an attempt of ours whose answer got lost. BadVersion: see `delete`."""
+        """Raises NoNode: the ledger is gone, perhaps deleted by an attempt whose answer was lost. BadVersion: see `delete`."""
         try:
             await retried(self._host, lambda: self._tree.multi([*checks, DeleteNode(path, version)]))
         except (NoNode, NodeExists, BadVersion) as error:
@@ -209,15 +210,16 @@ class LedgerStore:
             raise BadVersion(f"{path} stays: it, or what its deletion depends on, has changed ({error})") from error
 
     def node_path(self, ledger_id: int) -> str:
-        """The node that holds a ledger's metadata."""
+        """Path of the node that holds a ledger's metadata."""
         return self._path(ledger_id)
 
     def ids(self) -> LedgerIdIterator:
-        """All ledger ids in ascending order, read range by range while iterating; ledgers made or deleted meanwhile may be missed."""
+        """All ledger ids in ascending order, read directory by directory during the iteration. Concurrent creations and deletions may be
+        missed."""
         return LedgerIdIterator(self._tree, self._host, self._root, self._paths)
 
     def watch(self, ledger_id: int) -> Watch:
-        """Wakes when the ledger's metadata may have changed, or it was created or deleted."""
+        """Wakes when the ledger's metadata may have been changed, created or deleted."""
         return self._tree.watch(self._path(ledger_id))
 
     def _path(self, ledger_id: int) -> str:
@@ -250,7 +252,7 @@ class LedgerStore:
 
 
 class LedgerIdIterator:
-    """Walks the tree depth first, one directory at a time."""
+    """Iterates over ledger ids: walks the tree depth first, one directory at a time."""
 
     def __init__(self, tree: Tree, host: Host, root: str, paths: LedgerPaths) -> None:
         self._tree = tree
@@ -271,7 +273,7 @@ class LedgerIdIterator:
         return self._found.popleft()
 
     async def aclose(self) -> None:
-        """Stop; the iterator is at its end from now on."""
+        """End the iteration. Idempotent."""
         self._directories.clear()
         self._found.clear()
 
@@ -280,7 +282,7 @@ class LedgerIdIterator:
         try:
             names, _ = await retried(self._host, lambda: self._tree.children(path))
         except NoNode:
-            return  # Pruned since its parent was listed.
+            return  # Pruned after its parent was listed.
         self._found.extend(self._paths.ledgers(relative, names))
         below = [f"{relative}/{name}" for name in self._paths.subdirectories(relative, names)]
         self._directories.extend(reversed(below))

@@ -1,4 +1,4 @@
-"""Asking again after a lost connection, for operations that may be applied twice without harm."""
+"""Retries after a lost connection, for operations that are safe to apply twice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Attempts:
         """Wait before the next attempt.
 
         Raises:
-            ConnectionLost: the attempts are used up; it says what the given error says, and for how long was tried.
+            ConnectionLost: no attempts are left. The message has the given error's text and the time spent.
         """
         if self._backoff.attempts + 1 >= ATTEMPTS:
             tried_s = self._clock.monotonic() - self._began
@@ -36,10 +36,10 @@ class Attempts:
 
 
 async def retried(host: Host, operation: Callable[[], Awaitable[Result]]) -> Result:
-    """Run an operation that may be repeated (a read, or a change that a repetition leaves as it is) until the connection holds.
+    """Run an idempotent operation, and repeat it while the connection is lost.
 
     Raises:
-        ConnectionLost: it was lost `ATTEMPTS` times.
+        ConnectionLost: `ATTEMPTS` attempts failed.
     """
     attempts = Attempts(host)
     while True:

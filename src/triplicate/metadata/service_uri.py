@@ -1,4 +1,4 @@
-"""From an address to a metadata store, and to the cluster in it."""
+"""Opening a metadata store, and the cluster in it, from a service URI."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import re
 from dataclasses import dataclass
 
 from triplicate.errors import ArgumentError, ConfigError
-from triplicate.metadata.bookie_registry import SESSION_NOTICED_S, SESSION_TIMEOUT_S
 from triplicate.metadata.core.paths import check_path
-from triplicate.metadata.core.tree import Tree
+from triplicate.metadata.core.tree import SESSION_NOTICED_S, SESSION_TIMEOUT_S, Tree
 from triplicate.metadata.drivers.memory_tree import MemoryStore, MemoryTree
 from triplicate.metadata.drivers.renewing_tree import RenewingTree
 from triplicate.metadata.drivers.sqlite_tree import SqliteTree
@@ -24,23 +23,23 @@ _DEFAULT_PORT = 2181
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperUri:
-    """A service URI as BookKeeper writes it, taken apart."""
+    """The parts of a BookKeeper service URI."""
 
     servers: str
-    """``host:port,host:port``, as ZooKeeper's clients take it."""
+    """``host:port,host:port``, the form of ZooKeeper's clients."""
     root: str
-    """Where the cluster is: the ledgers' root itself, not a node above it."""
+    """The root of the ledgers, not a node above it."""
     manager: str | None
-    """The layout that the address insists on; None follows the cluster's."""
+    """The layout that the URI requires; None accepts the cluster's layout."""
 
 
 def parse_zookeeper(uri: str) -> ZooKeeperUri:
-    """Take ``zk[+type]://host:port;host:port/root`` apart; commas between servers will do as well.
+    """Parse ``zk[+type]://host:port;host:port/root``. Servers may also be separated by commas.
 
     Source: BookKeeper `ZKMetadataDriverBase`, `AbstractZkLedgerManagerFactory`.
 
     Raises:
-        ConfigError: not of this form, or a type that is unknown here.
+        ConfigError: the URI does not have this form, or its type is unknown.
     """
     match = _ZOOKEEPER.fullmatch(uri)
     if match is None:
@@ -63,15 +62,15 @@ def parse_zookeeper(uri: str) -> ZooKeeperUri:
 
 
 async def open_tree(uri: str, host: Host, *, session_timeout_s: float = SESSION_TIMEOUT_S) -> Tree:
-    """Open the store at `uri`. A session that is lost is followed by another one (`RenewingTree`).
+    """Open the store at `uri`. A lost session is replaced by a new one (`RenewingTree`).
 
     Args:
-        uri: ``memory:`` makes a store of its own; ``sqlite:///absolute/path`` opens or makes a file;
-            ``zk://host:port;host:port/ledgers`` connects to ZooKeeper.
-        session_timeout_s: how long ZooKeeper holds this process for alive while it says nothing; the server keeps it within its bounds.
+        uri: ``memory:`` creates a private store; ``sqlite:///absolute/path`` opens or creates a file; ``zk://host:port;host:port/ledgers``
+            connects to ZooKeeper.
+        session_timeout_s: ZooKeeper expires the session after this time without a message. The server may adjust it to its own bounds.
 
     Raises:
-        ConfigError: an address of no known form, a file that cannot be used, or kazoo is missing.
+        ConfigError: the URI has no known form, the file is not usable, or kazoo is missing.
         ConnectionLost: ZooKeeper does not answer.
     """
     if uri == "memory:":
@@ -90,7 +89,7 @@ async def open_tree(uri: str, host: Host, *, session_timeout_s: float = SESSION_
 
 async def _open_zookeeper(servers: str, host: Host, session_timeout_s: float) -> Tree:
     try:
-        # Here and nowhere above: kazoo is an extra, and costs its import only those who use it.
+        # Imported here because kazoo is an optional dependency and slow to import.
         from triplicate.metadata.drivers.zookeeper_tree import ZooKeeperTree
     except ImportError as error:
         raise ConfigError(f"ZooKeeper needs kazoo ({error}): pip install 'triplicate[zookeeper]'") from error
@@ -100,7 +99,7 @@ async def _open_zookeeper(servers: str, host: Host, session_timeout_s: float) ->
 
     first = await open_session()
     try:
-        # The server may be behind what this process has seen in an earlier life.
+        # The server may lack changes that an earlier run of this process has read.
         await first.sync("/")
     except BaseException:
         await first.close()
@@ -109,19 +108,19 @@ async def _open_zookeeper(servers: str, host: Host, session_timeout_s: float) ->
 
 
 async def open_cluster(uri: str, host: Host, *, create: bool = False, session_timeout_s: float = SESSION_TIMEOUT_S) -> ClusterMetadata:
-    """Open the cluster at `uri`: under the address's own root in ZooKeeper, under the default root elsewhere.
+    """Open the cluster at `uri`: under the URI's root in ZooKeeper, under the default root in other stores.
 
     Args:
-        create: make it where there is none.
-        session_timeout_s: as `open_tree` has it.
+        create: create the cluster if it does not exist.
+        session_timeout_s: see `open_tree`.
 
     Raises:
-        ConfigError: see `open_tree` and `ClusterMetadata.open`; also when the address insists on another layout than the cluster's.
-        FormatError: the cluster's layout is unknown here. ConnectionLost: ZooKeeper does not answer.
+        ConfigError: see `open_tree` and `ClusterMetadata.open`; also if the URI requires another layout than the cluster's.
+        FormatError: the cluster's layout is unknown. ConnectionLost: ZooKeeper does not answer.
     """
     root, manager = cluster_root(uri)
     tree = await open_tree(uri, host, session_timeout_s=session_timeout_s)
-    # The former life of a process may have asked for the usual time.
+    # An earlier run of the process may have used the default timeout.
     stale_wait_s = max(session_timeout_s, SESSION_TIMEOUT_S) + SESSION_NOTICED_S
     try:
         cluster = await ClusterMetadata.open(tree, host, create=create, root=root, manager=manager, stale_wait_s=stale_wait_s)
@@ -129,13 +128,13 @@ async def open_cluster(uri: str, host: Host, *, create: bool = False, session_ti
         await tree.close()
         raise
     if isinstance(tree, RenewingTree):
-        # Above all a bookie must not: garbage collection deletes what its metadata does not list.
+        # A bookie must never use the metadata of another cluster: its garbage collection deletes ledgers that the metadata does not list.
         tree.require(cluster.check_same)
     return cluster
 
 
 def cluster_root(uri: str) -> tuple[str, str | None]:
-    """The root that an address names, and the layout that it insists on."""
+    """The root that a URI names, and the layout that it requires."""
     if uri.startswith("zk"):
         address = parse_zookeeper(uri)
         return address.root, address.manager

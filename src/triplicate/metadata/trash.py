@@ -1,13 +1,13 @@
-"""The trash: metadata of deleted ledgers, kept for a while so that they can be brought back.
+"""The trash: metadata of deleted ledgers, kept for a time so that they can be undeleted.
 
-One node of our own for each, ``/triplicate/<INSTANCEID>/trash/<ledger id>``: JSON with ``v`` (1), ``deleted_ms``, ``period_s``,
-``metadata`` (base64 of what BookKeeper's node held), ``version`` and ``created_ms`` (that node's). Bookies delete a ledger's entries only
-when it has been missing for their own `trash_period_s`, so an undelete is allowed until nine tenths of the period are over: clocks differ,
-and copying takes time.
+Each deleted ledger has a node ``/triplicate/<INSTANCEID>/trash/<ledger id>``: JSON with ``v`` (1), ``deleted_ms``, ``period_s``,
+``metadata`` (base64 of the BookKeeper node's data), ``version`` and ``created_ms`` (of that node). Bookies delete the entries of a ledger
+only after it has been missing for their `trash_period_s`. An undelete is allowed during the first nine tenths of the period, because clocks
+differ and copying takes time.
 
-The node of a ledger that comes back is as young as its return, and must not make the ledger look so: a bookie whose disks were replaced
-before that may have held its entries. So an undelete leaves ``/triplicate/<INSTANCEID>/returned/<ledger id>``, JSON with ``v`` (1) and
-``created_ms`` of the first node. It stays with the ledger, and goes when the ledger leaves the trash for good.
+The node of an undeleted ledger is new, but the ledger must not look new: a bookie whose disks were replaced before the undelete may have
+held its entries. So an undelete creates ``/triplicate/<INSTANCEID>/returned/<ledger id>``, JSON with ``v`` (1) and the ``created_ms`` of
+the first node. This node stays with the ledger, and is deleted when the ledger leaves the trash for good.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from triplicate.runtime import Host
 
 UNDELETE_SHARE = 0.9
 EXPIRED_AT_ONCE = 200
-"""So many nodes one round of `Trash.expire` looks at."""
+"""Maximum number of nodes that one round of `Trash.expire` reads."""
 _VERSION = 1
 
 
@@ -37,16 +37,16 @@ class TrashedLedger:
 
     ledger_id: int
     deleted_ms: int
-    """Milliseconds since the epoch, by the clock of whoever deleted it."""
+    """Milliseconds since the epoch, by the clock of the process that deleted the ledger."""
     period_s: float
     metadata: LedgerMetadata
     version: int
-    """Of the node that was deleted."""
+    """Version of the deleted node."""
     created_ms: int = 0
-    """When that node was made, by the store's clock; 0: a release deleted it that did not write this."""
+    """Creation time of that node in ms since the epoch, by the store's clock; 0 if an older release deleted the ledger."""
 
     def undelete_until_ms(self) -> int:
-        """Until when it can be brought back."""
+        """End of the time in which the ledger can be undeleted, in ms since the epoch."""
         return self.deleted_ms + int(self.period_s * UNDELETE_SHARE * 1000)
 
 
@@ -64,7 +64,7 @@ def encode_trashed(value: TrashedLedger) -> bytes:
 
 
 def decode_trashed(ledger_id: int, data: bytes) -> TrashedLedger:
-    """Raises FormatError: not such a node, or of a newer release."""
+    """Raises FormatError: the data is not a trashed ledger, or was written by a newer release."""
     try:
         fields = json.loads(data)
         if fields["v"] != _VERSION:
@@ -82,26 +82,26 @@ class Trash:
     def __init__(self, tree: Tree, host: Host, root: str, ledgers: LedgerStore) -> None:
         """
         Args:
-            root: the cluster's own root.
+            root: Triplicate's root of the cluster.
         """
         self._tree = tree
         self._host = host
         self._root = root
         self._ledgers = ledgers
         self._looked_at = ""
-        """The name of the last node that `expire` looked at."""
+        """Name of the last node that `expire` read."""
 
     async def delete(self, ledger_id: int, period_s: float, *, version: int | None = None, checks: Sequence[TreeOperation] = ()) -> None:
-        """Delete a ledger's metadata, kept here first. A ledger that is not there counts as deleted. A period of 0 keeps nothing.
+        """Delete a ledger's metadata after storing it in the trash. A missing ledger counts as deleted. A period of 0 stores nothing.
 
         Args:
             version: delete the ledger only at this version of its node; None at any.
-            checks: operations of the transaction that deletes; the ledger stays where one of them fails, and what is kept here of it
-                goes when its period is over.
+            checks: operations of the deleting transaction. If one fails, the ledger stays, and its copy in the trash expires after the
+                period.
 
         Raises:
             BadVersion: the node has another version, or a check failed.
-            ConnectionLost: it may be deleted or not; it may be tried again.
+            ConnectionLost: the ledger may or may not be deleted. The call can be repeated.
         """
         wanted = ANY_VERSION if version is None else version
         if period_s <= 0:
@@ -113,7 +113,7 @@ class Trash:
             except NoSuchLedger:
                 return
             except FormatError:
-                # Nobody here could bring it back, and it must be possible to get rid of it.
+                # This release could not undelete it, and deletion must be possible.
                 await self._ledgers.delete(ledger_id, wanted, checks)
                 return
             if version not in (None, found.version):
@@ -124,24 +124,24 @@ class Trash:
             except BadVersion:
                 if version is not None or checks:
                     raise
-                continue  # Changed since it was read: what is kept must be what is deleted.
+                continue  # Changed since it was read: the trash must hold the deleted state.
             return
 
     async def get(self, ledger_id: int) -> TrashedLedger | None:
-        """A deleted ledger, or None when it is not here. Raises FormatError."""
+        """A deleted ledger, or None if it is not in the trash. Raises FormatError."""
         found = await self._read(ledger_id)
         return found[0] if found is not None else None
 
     async def ledger_ids(self) -> list[int]:
-        """Ledgers that are here, ascending."""
+        """Ids of the ledgers in the trash, ascending."""
         return [int(name) for name in await self._names()]
 
     async def undelete(self, ledger_id: int) -> Versioned:
-        """Put a ledger's metadata back as it was.
+        """Restore a ledger's metadata.
 
         Raises:
-            NoSuchLedger: it is not in the trash, or was deleted so long ago that bookies may be deleting its entries.
-            LedgerExists: the id has been used again since.
+            NoSuchLedger: the ledger is not in the trash, or was deleted so long ago that bookies may be deleting its entries.
+            LedgerExists: the id has been used again.
         """
         found = await self._read(ledger_id)
         if found is None:
@@ -159,16 +159,16 @@ class Trash:
         return restored
 
     async def made_ms(self, ledger_id: int, found: Versioned | TrashedLedger) -> int:
-        """When a ledger was first made, however often it was deleted and came back since, by the store's clock.
+        """The first creation time of a ledger, however often it was deleted and undeleted since, by the store's clock.
 
         Args:
-            found: the ledger, as it was read.
+            found: the ledger as read.
 
         Returns:
-            milliseconds since the epoch; 0 where it cannot be told, and the ledger may be as old as can be.
+            milliseconds since the epoch; 0 if unknown, in which case the ledger may have any age.
         """
         if found.version == 0:
-            return found.created_ms  # Nothing comes back at this version.
+            return found.created_ms  # An undeleted ledger has a greater version.
         try:
             data, _ = await retried(self._host, lambda: self._tree.get(returned_path(self._root, ledger_id)))
         except NoNode:
@@ -176,11 +176,11 @@ class Trash:
         return min(found.created_ms, _decode_returned(data))
 
     async def expire(self, limit: int = EXPIRED_AT_ONCE, pages: int = 1) -> int:
-        """Remove nodes whose period is over, going on where the call before left off; returns how many.
+        """Remove nodes whose period is over, continuing where the previous call stopped. Returns the number removed.
 
         Args:
-            limit: so many nodes make a page.
-            pages: so many pages are looked at, as long as all that stands on each is due.
+            limit: nodes per page.
+            pages: maximum number of pages. The call stops after a page with a node that is not due.
         """
         names = await self._names()
         behind = [name for name in names if name > self._looked_at] or names
@@ -192,7 +192,7 @@ class Trash:
                 try:
                     found = await self._read(int(name))
                 except FormatError:
-                    continue  # Of a newer release, which will know.
+                    continue  # Written by a newer release, which can decode it.
                 if found is None:
                     continue  # Another's round was here before.
                 trashed, stat = found
@@ -220,7 +220,7 @@ class Trash:
             try:
                 await self._tree.create(path, data, parents=True)
             except NodeExists:
-                # Ours whose answer got lost, another's who deletes it at this moment, or that of an earlier life of the ledger.
+                # From an attempt whose answer was lost, a concurrent deletion, or an earlier deletion of the ledger.
                 await self._tree.set(path, data)
 
         while True:
@@ -231,15 +231,15 @@ class Trash:
             return
 
     async def _note_making(self, trashed: TrashedLedger) -> None:
-        """Before the ledger is there again, since whoever finds it must find this."""
+        """Called before the ledger exists again: a reader of the ledger must find this node."""
         path, data = returned_path(self._root, trashed.ledger_id), _encode_returned(trashed.created_ms)
         try:
             await retried(self._host, lambda: self._tree.create(path, data, parents=True))
         except NodeExists:
-            return  # Ours whose answer got lost, or that of an earlier return, which knows better.
+            return  # From an attempt whose answer was lost, or from an earlier undelete, whose time is the right one.
 
     async def _forget_making(self, trashed: TrashedLedger) -> None:
-        """A ledger has left the trash for good. One that came back, or was deleted again since, has not."""
+        """Called when a ledger leaves the trash. Nothing is deleted if the ledger was undeleted or deleted again."""
         path = returned_path(self._root, trashed.ledger_id)
         if trashed.version == 0 or await retried(self._host, lambda: self._tree.exists(path)) is None:
             return
@@ -252,7 +252,7 @@ class Trash:
             return  # Another's round was here before.
 
     async def _remove(self, ledger_id: int, read: Stat) -> bool:
-        """Remove the node that was read. False: it is gone, or the ledger was deleted again since, which is another's to remove."""
+        """Remove the node as read. Returns False if it is gone, or if the ledger was deleted again since."""
         path, attempts = self._path(ledger_id), Attempts(self._host)
         while True:
             try:
@@ -261,7 +261,7 @@ class Trash:
                 return False
             except ConnectionLost as error:
                 await attempts.again(error)
-                # It may have been removed all the same, and a node made since begins with the first version again.
+                # The deletion may have been applied, and a node created since starts at the same version.
                 if await retried(self._host, lambda: self._tree.exists(path)) != read:
                     return False
             else:
@@ -286,7 +286,7 @@ def _encode_returned(created_ms: int) -> bytes:
 
 
 def _decode_returned(data: bytes) -> int:
-    """0 where it cannot be understood."""
+    """0 if the data cannot be decoded."""
     try:
         fields = json.loads(data)
         return int(fields["created_ms"]) if fields["v"] == _VERSION else 0

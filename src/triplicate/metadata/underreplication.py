@@ -1,7 +1,7 @@
-"""Ledgers that lack copies: marked by the auditor, locked and mended by workers. These are the nodes; who does what comes above.
+"""Under-replicated ledgers: the nodes by which the auditor marks them and replication workers lock and repair them.
 
-A mark says which bookies lack their copies of a ledger. A worker locks it, mends the ledger and deletes the mark at the version that it
-has seen: if somebody marked the ledger again meanwhile, the mark stays. A lock is ephemeral, so a worker that dies frees its ledger.
+The node of a ledger names the bookies that lack copies. A worker locks the ledger, repairs it and deletes the node at the version that it
+has read. If the ledger was marked again in the meantime, the node stays. A lock is ephemeral, so the death of a worker releases its ledger.
 
 Source: BookKeeper `ZkLedgerUnderreplicationManager`.
 """
@@ -34,7 +34,7 @@ from triplicate.metadata.retries import Attempts, retried
 from triplicate.runtime import Host
 
 RACES_MAX = 100
-"""So often a change is made again because others changed the same node in between."""
+"""Maximum number of attempts of a change that loses races against other changes of the node."""
 
 _LEVELS = 4
 _DIRECTORY = re.compile(r"[0-9a-f]{4}", re.ASCII)
@@ -42,7 +42,7 @@ _MARK = re.compile(r"urL([0-9]{10,19})", re.ASCII)
 
 
 class PeriodicCheck(enum.Enum):
-    """The auditor's checks whose last run is noted, by the name of their node."""
+    """The auditor's checks whose last run is recorded, by the name of their node."""
 
     ALL_LEDGERS = "checkallledgersctime"
     PLACEMENT_POLICY = "placementpolicycheckctime"
@@ -55,19 +55,19 @@ class UnderreplicatedLedger:
 
     ledger_id: int
     missing: tuple[str, ...]
-    """The bookies that should have copies and have not."""
+    """The bookies that lack copies."""
     ctime_ms: int | None
-    """When it was marked, in ms since the epoch; None where the marker did not say."""
+    """Creation time of the mark in ms since the epoch; None if the node has none."""
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicationLock:
-    """A marked ledger that this session works on."""
+    """An under-replicated ledger locked by this session."""
 
     mark: UnderreplicatedLedger
     session_id: int
-    """The session that holds it; when that ends, the lock is another's to take."""
+    """The session that holds the lock. Another worker can lock the ledger after that session ends."""
 
 
 class UnderreplicationManager:
@@ -82,15 +82,15 @@ class UnderreplicationManager:
         self._order = host.entropy.stream("metadata.under_replication")
         self._prepared = False
         self._claimed: set[int] = set()
-        """Ledgers that this object has locked or is locking, so that no two of its users take one lock."""
+        """Ledgers that this object has locked or is locking, so that two of its users cannot share a lock."""
 
     # Marks.
 
     async def mark(self, ledger_id: int, missing: Iterable[str]) -> None:
-        """Mark a ledger, or add bookies to its mark. The time is set anew when a bookie is added, and left when none is.
+        """Mark a ledger as under-replicated, or add bookies to its node. The time is updated only if a bookie is added.
 
         Raises:
-            ArgumentError: no ledger id or bookie id. FormatError: there is a mark that cannot be understood.
+            ArgumentError: not a ledger id or bookie id. FormatError: the existing node cannot be decoded.
         """
         path, wanted = self._path(ledger_id), tuple(dict.fromkeys(check_bookie_id(bookie_id) for bookie_id in missing))
         await self._prepare()
@@ -102,14 +102,14 @@ class UnderreplicationManager:
                 try:
                     await self._add(path, wanted)
                 except (NoNode, BadVersion):
-                    continue  # It was mended, or marked by somebody else, between reading and writing.
+                    continue  # Repaired, or marked by another process, between the read and the write.
                 except ConnectionLost as error:
                     await attempts.again(error)
                     continue
             except NoNode:
-                continue  # The last mark beside it went, and its parents with it.
+                continue  # The last node beside it was deleted, and its parents with it.
             except ConnectionLost as error:
-                await attempts.again(error)  # If it was applied, the next attempt finds all bookies in it.
+                await attempts.again(error)  # If the change was applied, the next attempt finds all bookies listed.
                 continue
             return
         raise MetadataError(f"{path}: others changed it {RACES_MAX} times while it was being marked")
@@ -122,7 +122,7 @@ class UnderreplicationManager:
             await self._tree.set(path, encode_mark(complete, self._now_ms()), stat.version)
 
     async def get(self, ledger_id: int) -> UnderreplicatedLedger | None:
-        """A ledger's mark, or None.
+        """The node of an under-replicated ledger, or None.
 
         Raises:
             FormatError: it cannot be understood.
@@ -136,16 +136,16 @@ class UnderreplicationManager:
         return UnderreplicatedLedger(ledger_id, missing, ctime_ms, stat.version)
 
     def marks(self) -> UnderreplicatedIterator:
-        """All marks in ascending order of the ledger ids; those made or deleted meanwhile may be missed."""
+        """All under-replicated ledgers by ascending id. Concurrent creations and deletions may be missed."""
         return UnderreplicatedIterator(self, self._tree, self._host, self._marks)
 
     # Locks.
 
     async def take(self, worker: str) -> ReplicationLock | None:
-        """Lock one of the marked ledgers that nobody works on, chosen at random; None when there is none.
+        """Lock a random under-replicated ledger that is not locked; None if there is none.
 
         Args:
-            worker: what others read about who works on it.
+            worker: the name written into the lock.
         """
         await self._prepare()
         return await self._search(worker, watches=None)
@@ -165,7 +165,7 @@ class UnderreplicationManager:
                     watch.close()
 
     async def lock(self, ledger_id: int, worker: str) -> ReplicationLock | None:
-        """Lock one ledger; None when it is not marked, or somebody works on it."""
+        """Lock one ledger; None if it is not marked, or already locked."""
         await self._prepare()
         if ledger_id in self._claimed:
             return None
@@ -176,7 +176,7 @@ class UnderreplicationManager:
             if await self.get(ledger_id) is None or not await self._create_lock(path, worker):
                 return None
             session_id = self._tree.session_id
-            # Read once more under the lock: the mark that was there before may be mended.
+            # Read again under the lock: the ledger may have been repaired before.
             mark = await self.get(ledger_id)
             if mark is None:
                 await self._delete(path)
@@ -193,7 +193,7 @@ class UnderreplicationManager:
             try:
                 await self._tree.create(path, encode_lock(worker), ephemeral=True, parents=True)
             except NodeExists:
-                # This session's own, since nobody else here has claimed the ledger: the answer to an earlier attempt was lost.
+                # If it is this session's, it is from an attempt whose answer was lost: no other user of this object has claimed the ledger.
                 stat = await retried(self._host, lambda: self._tree.exists(path))
                 return stat is not None and stat.ephemeral_owner == self._tree.session_id
             except ConnectionLost as error:
@@ -202,11 +202,11 @@ class UnderreplicationManager:
                 return True
 
     async def done(self, lock: ReplicationLock) -> bool:
-        """The ledger is mended: delete its mark and the lock in one step, and the parents that this leaves empty.
+        """Delete the node of a repaired ledger and its lock in one transaction, and the parents that become empty.
 
         Returns:
-            Whether the mark is gone. It stays if somebody marked the ledger again meanwhile, or if the lock was lost with its session;
-            the ledger is looked at once more then.
+            Whether the node is gone. It stays if the ledger was marked again in the meantime, or if the lock was lost with its session. The
+            ledger is then processed again.
         """
         path = self._path(lock.mark.ledger_id)
         try:
@@ -226,24 +226,24 @@ class UnderreplicationManager:
             try:
                 await self._tree.multi([CheckVersion(lock_path), DeleteNode(path, lock.mark.version), DeleteNode(lock_path)])
             except ConnectionLost as error:
-                await attempts.again(error)  # The lock tells whether it was applied.
+                await attempts.again(error)  # The lock shows whether the transaction was applied.
             except (NoNode, BadVersion):
                 return
             else:
                 return
 
     async def release(self, lock: ReplicationLock) -> None:
-        """Give a ledger back without having mended it."""
+        """Release the lock of a ledger that was not repaired."""
         try:
             await self._release(lock)
         finally:
             self._claimed.discard(lock.mark.ledger_id)
 
     async def worker_of(self, ledger_id: int) -> str | None:
-        """Who works on a ledger, as it calls itself, or None.
+        """The name of the worker that has locked a ledger, or None.
 
         Raises:
-            FormatError: the lock cannot be understood.
+            FormatError: the lock cannot be decoded.
         """
         path = self._lock_path(ledger_id)
         try:
@@ -252,26 +252,26 @@ class UnderreplicationManager:
             return None
         return decode_lock(data)
 
-    # What governs auto-recovery.
+    # Settings of auto-recovery.
 
     async def is_enabled(self) -> bool:
-        """Whether workers and the auditor may work."""
+        """Whether auto-recovery is enabled in the cluster."""
         return await retried(self._host, lambda: self._tree.exists(self._disabled)) is None
 
     async def disable(self) -> bool:
-        """Stop auto-recovery in the whole cluster; False when it was stopped already."""
+        """Disable auto-recovery in the whole cluster; False if it was disabled already."""
         await self._prepare()
         return await self._create_if_missing(self._disabled, b"")
 
     async def enable(self) -> bool:
-        """Let auto-recovery go on; False when it was not stopped."""
+        """Enable auto-recovery; False if it was enabled already."""
         if await self.is_enabled():
             return False
         await self._delete(self._disabled)
         return True
 
     async def lost_bookie_recovery_delay_s(self) -> int | None:
-        """How long after a bookie was lost its ledgers are marked; None when nobody has said.
+        """Delay in seconds between the loss of a bookie and the marking of its ledgers; None if it is not set.
 
         Raises:
             FormatError: not a number.
@@ -284,16 +284,16 @@ class UnderreplicationManager:
         return int(data)
 
     async def set_lost_bookie_recovery_delay_s(self, delay_s: int) -> None:
-        """Change the delay; auditors that watch it look at once."""
+        """Change the delay. Auditors that watch it react at once."""
         await self._put("lostBookieRecoveryDelay", _delay(delay_s))
 
     async def initialise_lost_bookie_recovery_delay_s(self, delay_s: int) -> bool:
-        """Set the delay unless it is set; returns whether it was."""
+        """Set the delay unless it is set; returns whether this call set it."""
         await self._prepare()
         return await self._create_if_missing(f"{self._base}/lostBookieRecoveryDelay", _delay(delay_s))
 
     async def check_time_ms(self, check: PeriodicCheck) -> int | None:
-        """When a check last ran to its end, in ms since the epoch; None for never.
+        """Time of the last completed run of a check in ms since the epoch; None if it never ran.
 
         Raises:
             FormatError: it cannot be understood.
@@ -302,14 +302,14 @@ class UnderreplicationManager:
         return None if data is None else decode_check_time(data)
 
     async def set_check_time_ms(self, check: PeriodicCheck, ctime_ms: int) -> None:
-        """A check ran to its end."""
+        """Record the time of a completed run of a check."""
         await self._put(check.value, encode_check_time(ctime_ms))
 
     def watch(self) -> Watch:
-        """Wakes when auto-recovery may have been stopped or resumed, or the delay changed."""
+        """Wakes when auto-recovery may have been disabled or enabled, or the delay changed."""
         return JoinedWatch([self._tree.watch(self._disabled), self._tree.watch(f"{self._base}/lostBookieRecoveryDelay")])
 
-    # Below.
+    # Helpers.
 
     @property
     def _disabled(self) -> str:
@@ -325,10 +325,10 @@ class UnderreplicationManager:
         return self._host.clock.wall_us() // 1000
 
     async def _prepare(self) -> None:
-        """Make what every user of BookKeeper's finds in the tree, once.
+        """Create the nodes that BookKeeper's tools expect, once.
 
         Raises:
-            FormatError: the tree has a layout that is unknown here.
+            FormatError: the tree has an unknown layout.
         """
         if self._prepared:
             return
@@ -339,7 +339,7 @@ class UnderreplicationManager:
         self._prepared = True
 
     async def _search(self, worker: str, watches: list[Watch] | None) -> ReplicationLock | None:
-        """Walk the tree in random order until a ledger could be locked, watching every directory that is read."""
+        """Walk the tree in random order until a ledger could be locked. Every directory read is watched."""
         locked = dict.fromkeys(await self._names(self._locks))
         waiting = [(self._marks, 0)]
         while waiting:
@@ -375,7 +375,7 @@ class UnderreplicationManager:
             try:
                 await self._tree.delete(parent)
             except (NotEmpty, NoNode, ConnectionLost):
-                return  # Another ledger is marked beside it, or the next one to be mended takes the parents with it.
+                return  # Still in use, or left to the next repaired ledger.
             parent = parent_of(parent)
 
     async def _names(self, path: str) -> list[str]:
@@ -417,7 +417,7 @@ def _delay(delay_s: int) -> bytes:
 
 
 class UnderreplicatedIterator:
-    """Walks the marks depth first, one directory at a time."""
+    """Iterates over under-replicated ledgers: walks the tree depth first, one directory at a time."""
 
     def __init__(self, owner: UnderreplicationManager, tree: Tree, host: Host, top: str) -> None:
         self._owner = owner
@@ -440,7 +440,7 @@ class UnderreplicatedIterator:
             await self._read(*self._directories.pop())
 
     async def aclose(self) -> None:
-        """Stop; the iterator is at its end from now on."""
+        """End the iteration. Idempotent."""
         self._directories.clear()
         self._found.clear()
 

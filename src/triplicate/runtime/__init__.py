@@ -1,11 +1,11 @@
-"""The runtime: ports to the outside, task scopes, channels, backoff, metrics. The only room that knows asyncio well."""
+"""The runtime: ports to the outside, task scopes, the admission window, futures, backoff, metrics."""
 
 from triplicate.runtime.backoff import Backoff
-from triplicate.runtime.channel import BoundedChannel
 from triplicate.runtime.fault_points import FaultPoint, fault_point, fault_points
 from triplicate.runtime.malloc import keep_freed_memory, let_freed_memory_linger
 from triplicate.runtime.metrics import Metrics
 from triplicate.runtime.metrics_server import Probe, ProbeAnswer, serve_metrics
+from triplicate.runtime.oneshot import fail, resolve, resolve_all
 from triplicate.runtime.ports import (
     Buffer,
     Clock,
@@ -21,13 +21,14 @@ from triplicate.runtime.ports import (
     Trace,
     Worker,
 )
-from triplicate.runtime.real import JsonLinesTrace, no_trace, real_host
+from triplicate.runtime.real import no_trace, real_host
 from triplicate.runtime.task_scope import TaskScope, deadline_after, first_of, map_bounded, shielded, sleep, sleep_until, timeout_at
+from triplicate.runtime.window import AdmissionWindow
 from triplicate.runtime.worker_pool import SerialWorker, WorkerPool
 
 __all__ = [
+    "AdmissionWindow",
     "Backoff",
-    "BoundedChannel",
     "Buffer",
     "Clock",
     "Disk",
@@ -36,7 +37,6 @@ __all__ = [
     "File",
     "Group",
     "Host",
-    "JsonLinesTrace",
     "Listener",
     "LogDevice",
     "Metrics",
@@ -50,6 +50,7 @@ __all__ = [
     "Worker",
     "WorkerPool",
     "deadline_after",
+    "fail",
     "fault_point",
     "fault_points",
     "first_of",
@@ -58,6 +59,8 @@ __all__ = [
     "map_bounded",
     "no_trace",
     "real_host",
+    "resolve",
+    "resolve_all",
     "serve_metrics",
     "shielded",
     "sleep",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import queue
 import random
@@ -11,9 +10,10 @@ import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 from triplicate.errors import HandleClosed
+from triplicate.runtime.oneshot import fail, resolve
 from triplicate.runtime.ports import Host, Listener, Timer, Trace
 from triplicate.runtime.real_disk import RealDisk
 
@@ -31,7 +31,7 @@ def real_host(name: str, *, seed: int | None = None, trace: Trace | None = None)
     Args:
         name: the node's name; part of its random streams.
         seed: repeats the random streams; drawn from the operating system when missing.
-        trace: where facts go, for example `JsonLinesTrace`; nowhere by default.
+        trace: called with the kind and the facts of each event; by default they are dropped.
     """
     loop = asyncio.get_running_loop()
     clock = RealClock(loop)
@@ -180,7 +180,7 @@ class RealWorker:
                 result = function(*args)
             except BaseException as raised:  # noqa: BLE001 -- it is raised where the result is awaited
                 error = raised
-            self._call_loop(_settle, answer, result, error)
+            self._call_loop(_complete, answer, result, error)
             del task, answer, function, args, result, error
         self._call_loop(self._end)
 
@@ -192,19 +192,16 @@ class RealWorker:
 
     def _end(self) -> None:
         assert self._ended is not None
-        if not self._ended.done():
-            self._ended.set_result(None)
+        resolve(self._ended, None)
 
 
-def _settle(answer: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    if answer.done():
-        return  # The waiter was cancelled.
+def _complete(answer: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
     if error is None:
-        answer.set_result(result)
+        resolve(answer, result)
     elif isinstance(error, StopIteration):
-        answer.set_exception(RuntimeError("a worker's function raised StopIteration"))
+        fail(answer, RuntimeError("a worker's function raised StopIteration"), is_logged=True)
     else:
-        answer.set_exception(error)
+        fail(answer, error, is_logged=True)
 
 
 class RealEntropy:
@@ -225,24 +222,3 @@ class RealEntropy:
 
 def no_trace(kind: str, /, **facts: object) -> None:
     """The default trace: forgets everything."""
-
-
-class JsonLinesTrace:
-    """Facts as JSON, one a line, appended to a file: ``time_us`` (wall clock), ``kind``, then the facts as given."""
-
-    def __init__(self, path: str) -> None:
-        """
-        Raises:
-            OSError: the file cannot be opened.
-        """
-        self._file: TextIO | None = open(path, "a", buffering=1, encoding="utf-8")  # noqa: SIM115 -- closed by `close`
-
-    def __call__(self, kind: str, /, **facts: object) -> None:
-        if self._file is not None:
-            self._file.write(json.dumps({"time_us": time.time_ns() // 1000, "kind": kind, **facts}, default=repr) + "\n")
-
-    def close(self) -> None:
-        """Stop recording; idempotent."""
-        file, self._file = self._file, None
-        if file is not None:
-            file.close()

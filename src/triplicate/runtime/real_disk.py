@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
+from triplicate.runtime.oneshot import resolve
 from triplicate.runtime.ports import Buffer, File, Group, LogDevice
 
 Item = TypeVar("Item")
@@ -269,5 +270,4 @@ class RealLogDevice(Generic[Item]):
 
     def _end(self) -> None:
         self._closing = True
-        if not self._ended.done():
-            self._ended.set_result(None)
+        resolve(self._ended, None)

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from triplicate.errors import HandleClosed
+from triplicate.runtime.oneshot import resolve
 from triplicate.runtime.ports import Clock
 
 Item = TypeVar("Item")
@@ -191,8 +192,7 @@ async def _wait_ended(task: asyncio.Task[Any]) -> asyncio.CancelledError | None:
     ended = asyncio.get_running_loop().create_future()
 
     def wake(_: asyncio.Task[Any]) -> None:
-        if not ended.done():
-            ended.set_result(None)
+        resolve(ended, None)
 
     task.add_done_callback(wake)
     try:
@@ -249,8 +249,7 @@ async def first_of(coroutines: Sequence[Coroutine[Any, Any, Result]], *, name: s
 
     async def run(index: int, coroutine: Coroutine[Any, Any, Result]) -> None:
         result = await coroutine
-        if not won.done():
-            won.set_result((index, result))
+        resolve(won, (index, result))
 
     async with TaskScope(name) as scope:
         for index, coroutine in enumerate(coroutines):
@@ -278,8 +277,7 @@ async def sleep_until(clock: Clock, when: float) -> None:
     woken = asyncio.get_running_loop().create_future()
 
     def wake() -> None:
-        if not woken.done():
-            woken.set_result(None)
+        resolve(woken, None)
 
     timer = clock.call_at(when, wake)
     try:

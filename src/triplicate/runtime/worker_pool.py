@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from triplicate.errors import HandleClosed
+from triplicate.runtime.oneshot import fail, resolve, resolve_all
 from triplicate.runtime.ports import Worker
 
 Result = TypeVar("Result")
@@ -88,13 +89,12 @@ class WorkerPool:
         if ended.cancelled():
             answer.cancel()
         elif (error := ended.exception()) is not None:
-            if not answer.done():
-                answer.set_exception(error)
-        elif not answer.done():
-            answer.set_result(ended.result())
+            fail(answer, error, is_logged=True)
+        else:
+            resolve(answer, ended.result())
         self._dispatch()
         if self._closed and self._all_idle():
-            release_waiters(self._waiting_for_end)
+            resolve_all(self._waiting_for_end)
 
 
 class SerialWorker:
@@ -146,13 +146,5 @@ class SerialWorker:
         if self._jobs:
             return True
         self._running = False
-        release_waiters(self._idle)
+        resolve_all(self._idle)
         return False
-
-
-def release_waiters(waiters: list[asyncio.Future[None]]) -> None:
-    """Complete the futures that are still waited for, and empty the list."""
-    for waiter in waiters:
-        if not waiter.done():
-            waiter.set_result(None)
-    waiters.clear()

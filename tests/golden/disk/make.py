@@ -18,7 +18,7 @@ from triplicate.bookie import Bookie, Replacement
 from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.core.journal_format import GroupType
 from triplicate.bookie.core.ledger_table import LedgerHandle
-from triplicate.bookie.journal.journal import JournalItem
+from triplicate.bookie.journal.journal_item import JournalItem
 from triplicate.bookie.storage.storage import Storage
 from triplicate.config import BookieSettings
 from triplicate.ledger import DigestType, EnsembleSegment, EntryCodec, LedgerMetadata, LedgerState

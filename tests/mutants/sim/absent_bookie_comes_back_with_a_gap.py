@@ -10,11 +10,11 @@ KIND = "ledgers"
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.ledger import WriteTracker
 
-    readmit = WriteTracker.readmit
+    resume = WriteTracker.resume
 
     def with_a_gap(self: WriteTracker, position: int) -> list[int]:
-        readmit(self, position)
-        self._reaches[position] = self.last_add_pushed
+        resume(self, position)
+        self._acked[position] = self.last_add_pushed
         return []
 
-    patch(WriteTracker, "readmit", with_a_gap)
+    patch(WriteTracker, "resume", with_a_gap)

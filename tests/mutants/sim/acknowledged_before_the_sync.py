@@ -8,7 +8,8 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.journal.journal import Journal, JournalItem
+    from triplicate.bookie.journal.journal import Journal
+    from triplicate.bookie.journal.journal_item import JournalItem
 
     submit = Journal.submit
 

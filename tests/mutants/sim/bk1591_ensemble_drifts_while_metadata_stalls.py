@@ -27,7 +27,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     ) -> Versioned:
         if "change of ensemble" not in self._purpose:
             return await swap(self, current, propose, settled)
-        writing = self._services.scope.spawn(_written(swap(self, current, propose, settled)), name="write metadata")
+        writing = self._context.scope.spawn(_written(swap(self, current, propose, settled)), name="write metadata")
         for _ in range(10):
             if writing.done():
                 return await swap(self, current, propose, settled)

@@ -12,7 +12,8 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.bookie.core.journal_format import GroupPosition
     from triplicate.bookie.core.journal_mark import encode_mark
     from triplicate.bookie.files import replace_file
-    from triplicate.bookie.journal.journal import MARK_NAME, Journal
+    from triplicate.bookie.journal.journal import Journal
+    from triplicate.bookie.journal.mark_file import MARK_NAME
 
     write_mark = Journal.write_mark
 

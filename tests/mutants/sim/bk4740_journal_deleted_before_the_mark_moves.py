@@ -11,7 +11,8 @@ CHECKERS = ("bookies",)
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.bookie.core.journal_format import GroupPosition
     from triplicate.bookie.files import numbered_files
-    from triplicate.bookie.journal.journal import SUFFIX, Journal
+    from triplicate.bookie.journal.journal import Journal
+    from triplicate.bookie.journal.journal_files import SUFFIX
 
     write_mark = Journal.write_mark
 

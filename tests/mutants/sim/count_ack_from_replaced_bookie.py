@@ -13,14 +13,14 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     replace, pending_of = WriteTracker.replace, WriteTracker.pending_of
 
     def still_counting(self: WriteTracker, ensemble: Sequence[str]) -> list[int]:
-        reaches, ahead = list(self._reaches), [set(stragglers) for stragglers in self._ahead]
+        reaches, ahead = list(self._acked), [set(stragglers) for stragglers in self._ahead]
         changed = replace(self, ensemble)
         for position in changed:
-            self._reaches[position], self._ahead[position] = reaches[position], ahead[position]
+            self._acked[position], self._ahead[position] = reaches[position], ahead[position]
         return changed
 
     def unacknowledged_of(self: WriteTracker, position: int) -> list[int]:
-        reach, ahead = self._reaches[position], self._ahead[position]
+        reach, ahead = self._acked[position], self._ahead[position]
         return [entry_id for entry_id in pending_of(self, position) if entry_id > reach and entry_id not in ahead]
 
     patch(WriteTracker, "replace", still_counting)

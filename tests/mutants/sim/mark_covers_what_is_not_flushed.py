@@ -21,7 +21,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
         def mark() -> None:
             for journal in self.journals:
-                if journal._device is not None:
+                if not journal.commit._closing:
                     journal.write_mark(journal.synced, self.flush_number)
 
         clock.call_at(clock.monotonic() + MOMENT_S, mark)

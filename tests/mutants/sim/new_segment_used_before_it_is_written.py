@@ -26,7 +26,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     ) -> Versioned:
         if "change of ensemble" not in self._purpose:
             return await swap(self, current, propose, settled)
-        self._services.scope.spawn(_written(swap(self, current, propose, settled)), name="write metadata")
+        self._context.scope.spawn(_written(swap(self, current, propose, settled)), name="write metadata")
 
         return Versioned(propose(current.value), current.version + 1)
 

@@ -10,13 +10,13 @@ KIND = "ledgers"
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.bookie.core.journal_format import JournalGroup
     from triplicate.bookie.core.journal_mark import JournalMark
-    from triplicate.bookie.journal.journal import Journal
+    from triplicate.bookie.journal.closed_journal import ClosedJournal
 
-    replay = Journal.replay
+    replay = ClosedJournal.replay
 
-    def replay_the_first(self: Journal, mark: JournalMark | None) -> Iterator[JournalGroup]:
+    def replay_the_first(self: ClosedJournal, mark: JournalMark | None) -> Iterator[JournalGroup]:
         for group in replay(self, mark):
             if "-2" not in self.directory:
                 yield group
 
-    patch(Journal, "replay", replay_the_first)
+    patch(ClosedJournal, "replay", replay_the_first)

@@ -9,13 +9,13 @@ KIND = "ledgers"
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.client import ledger_recovery
-    from triplicate.client.connection.pool import ClientContext
+    from triplicate.client.context import ClientContext
     from triplicate.client.metadata_retry import MetadataRetry
     from triplicate.ledger import LedgerMetadata
     from triplicate.metadata import Versioned
 
     async def broken(
-        services: ClientContext, ledger_id: int, marked: Versioned, proposed: LedgerMetadata, patience: MetadataRetry
+        context: ClientContext, ledger_id: int, marked: Versioned, proposed: LedgerMetadata, patience: MetadataRetry
     ) -> Versioned:
         return await patience.swap(marked, lambda _: proposed, lambda there: None)
 

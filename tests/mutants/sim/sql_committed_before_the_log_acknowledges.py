@@ -12,17 +12,15 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.sql.executor.writer_connection import PendingBatch
 
     async def commit_first(self: Leadership, pending: PendingBatch) -> None:
-        reads, self._waiting_reads = self._waiting_reads, []
+        sent = self._reads.send(self._clock.elapsed())
         end = self.writer.position + len(pending.records)
-        await self.on_writer(self.writer.commit, pending, end)
+        await self._thread.run(self.writer.commit, pending, end)
         if pending.records:
             await self._log.append_entry(pending.records, preamble=pending.preamble)
         else:
             await self._log.noop()
-        for proof in reads:
-            if not proof.done():
-                proof.set_result(None)
-        self._settle_numbers(pending, committed=True)
+        self._acknowledge(sent)
+        self._finish_numbers(pending, committed=True)
         self.on_commit(self.writer.position, self.writer.schema_version)
 
     patch(Leadership, "_append_and_commit", commit_first)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 KIND = "databases"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.sql.core.schema_versions import RollbackPoint
     from triplicate.sql.executor.writer_connection import WriterConnection
 
     original = WriterConnection._undo
 
-    def undo(self: WriterConnection, mark: int, version: int, digest: bytes) -> None:
-        original(self, self._capture.mark() if mark else 0, version, digest)
+    def undo(self: WriterConnection, point: RollbackPoint) -> None:
+        original(self, replace(point, changes=self._capture.mark() if point.changes else 0))
 
     patch(WriterConnection, "_undo", undo)

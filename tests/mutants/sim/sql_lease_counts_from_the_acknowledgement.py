@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 KIND = "databases"
 CHECKERS = ("registers_are_linearizable",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.sql.core.read_confirmation import SentAppend
     from triplicate.sql.engine.leadership import Leadership
 
-    def acknowledged(self: Leadership, sent_at: float) -> None:
-        self._lease.acknowledged(self._host.clock.elapsed())
+    original = Leadership._acknowledge
 
-    patch(Leadership, "_acknowledged", acknowledged)
+    def acknowledge(self: Leadership, sent: SentAppend[Any]) -> None:
+        original(self, replace(sent, sent_at=self._clock.elapsed()))
+
+    patch(Leadership, "_acknowledge", acknowledge)

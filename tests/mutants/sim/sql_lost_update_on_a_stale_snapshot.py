@@ -9,7 +9,8 @@ KIND = "databases"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.sql.engine.leadership import InteractiveTransaction, Leadership
+    from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
+    from triplicate.sql.engine.leadership import Leadership
 
     original = Leadership.claim
 

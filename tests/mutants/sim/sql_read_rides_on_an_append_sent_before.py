@@ -29,10 +29,9 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     async def ride(self: Leadership) -> None:
         self._check()
         proof: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting_reads.append(proof)
+        self._reads.wait(proof)
         riders(self).append(proof)
-        if self._pump is not None and not self._pump.done():
-            self._pump.set_result(None)
+        self._reads_changed.set()
         await proof
 
     patch(Leadership, "_append_and_commit", and_let_riders_go)

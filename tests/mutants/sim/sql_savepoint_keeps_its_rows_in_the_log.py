@@ -11,8 +11,8 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.sql.executor.writer_connection import WriterConnection
 
     def rollback_to(self: WriterConnection, name: str) -> None:
-        index = self._find_savepoint(name)
-        self._connection.execute(f'rollback to "user {index}"')
-        del self._savepoints[index + 1 :]
+        level = self._schema.level_of(name)
+        self._connection.execute(f'rollback to "user {level}"')
+        self._schema.back_to(level)
 
     patch(WriterConnection, "rollback_to", rollback_to)

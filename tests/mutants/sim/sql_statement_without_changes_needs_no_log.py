@@ -19,6 +19,6 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         if pending.records:
             await original(self, pending)
         else:
-            await shielded(self.on_writer(self.writer.commit, pending, self.writer.position))
+            await shielded(self._thread.run(self.writer.commit, pending, self.writer.position))
 
     patch(Leadership, "_append_and_commit", append_and_commit)

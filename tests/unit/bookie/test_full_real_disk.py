@@ -12,27 +12,17 @@ import pytest
 from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.core.journal_format import GroupType
 from triplicate.bookie.core.ledger_data import LedgerData, encode_states
-from triplicate.bookie.journal.journal import Journal, JournalItem
+from triplicate.bookie.journal.closed_journal import ClosedJournal, JournalLimits
+from triplicate.bookie.journal.journal import Journal, JournalCallbacks
+from triplicate.bookie.journal.journal_item import JournalItem
 from triplicate.runtime import Buffer, real_host
 from triplicate.runtime.real_disk import RealFile
 
 IDENTITY = FileIdentity("bookie-1", "instance", 0, 1)
 
 
-def journal_in(folder: Path, full: list[OSError], failed: list[OSError]) -> Journal:
-    host = real_host("journal")
-    return Journal(
-        host.disk,
-        host.clock,
-        str(folder),
-        IDENTITY,
-        preallocate_bytes=16 * 1024,
-        file_bytes=64 * 1024,
-        group_bytes=8 * 1024,
-        on_group=lambda items: None,
-        on_failure=failed.append,
-        on_full=full.append,
-    )
+def journal_in(folder: Path) -> ClosedJournal:
+    return ClosedJournal(real_host("journal").disk, str(folder), IDENTITY, JournalLimits(16 * 1024, 64 * 1024, 8 * 1024))
 
 
 def test_a_half_written_group_is_cut_off_and_the_journal_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,10 +45,10 @@ def test_a_half_written_group_is_cut_off_and_the_journal_goes_on(tmp_path: Path,
 
     async def body() -> list[int]:
         monkeypatch.setattr(RealFile, "pwrite", pwrite)
-        journal = journal_in(tmp_path, full, failed)
-        list(journal.replay(None))
-        assert journal.open()
-        journal.start()
+        host, closed = real_host("journal"), journal_in(tmp_path)
+        list(closed.replay(None))
+        callbacks = JournalCallbacks(on_group=lambda items: None, on_failure=failed.append, on_full=full.append)
+        journal = Journal(host.disk, host.clock, closed.open(resumes=True), callbacks)
         synced = [number for number in range(40) if await submitted(journal, number)]
         await journal.close()
         return synced
@@ -71,7 +61,7 @@ def test_a_half_written_group_is_cut_off_and_the_journal_goes_on(tmp_path: Path,
             return await done
 
     async def replayed() -> list[bytes]:
-        return [group.body for group in journal_in(tmp_path, full, failed).replay(None)]
+        return [group.body for group in journal_in(tmp_path).replay(None)]
 
     synced = asyncio.run(body())
     assert len(synced) == 40 - len(strikes)

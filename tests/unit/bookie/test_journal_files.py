@@ -16,9 +16,10 @@ from tests.crash.medium import Image, Medium
 from tests.unit.bookie.bookie_rig import Rig, run_rig
 from triplicate.bookie.core.file_header import HEADER_BYTES, JOURNAL_MAGIC, FileIdentity, decode_file_header, encode_file_header
 from triplicate.bookie.core.journal_format import ALIGNMENT, END_BLOCK, REUSED_KEY, GroupType, encode_group
+from triplicate.bookie.core.journal_machine import NextFile
 from triplicate.bookie.directories import Directories
-from triplicate.bookie.journal.journal import Journal
-from triplicate.bookie.journal.journal_files import PIECE_BYTES, JournalFiles, NextFile
+from triplicate.bookie.journal.closed_journal import ClosedJournal, JournalLimits
+from triplicate.bookie.journal.journal_files import PIECE_BYTES, JournalFiles
 from triplicate.errors import CorruptionError
 from triplicate.ledger import DigestType, EntryCodec
 from triplicate.runtime import Buffer, Disk, File
@@ -36,19 +37,8 @@ def files_on(disk: Disk, *, spares_max: int = 2, file_bytes: int = FILE_BYTES) -
     return JournalFiles(disk, DIRECTORY, IDENTITY, preallocate_bytes=8192, file_bytes=file_bytes, spares_max=spares_max)
 
 
-def journal_on(machine: Machine, spare_files: int = 2) -> Journal:
-    return Journal(
-        machine.disk,
-        machine.clock,
-        DIRECTORY,
-        IDENTITY,
-        preallocate_bytes=8192,
-        file_bytes=FILE_BYTES,
-        group_bytes=4096,
-        on_group=lambda items: None,
-        on_failure=lambda error: None,
-        spare_files=spare_files,
-    )
+def journal_on(machine: Machine, spare_files: int = 2) -> ClosedJournal:
+    return ClosedJournal(machine.disk, DIRECTORY, IDENTITY, JournalLimits(8192, FILE_BYTES, 4096, spare_files))
 
 
 def new_machine(image: Image | None = None) -> Machine:
@@ -120,7 +110,7 @@ def replayed(image: Image) -> list[int]:
         journal = journal_on(machine)
         again = [group.sequence for group in journal.replay(None)]
         assert again == found
-        assert journal.open()
+        journal.open(resumes=False)
         for path, number in machine.disk.medium.live.names.items():
             block = bytes(machine.disk.medium.live.files.get(number, b"")[:HEADER_BYTES])
             # A file made from nothing may have its name before its header, or a part of that.
@@ -210,8 +200,7 @@ def test_a_file_gets_a_higher_number_than_any_spare() -> None:
     spare(machine.disk, 7, header_of(FileIdentity("bookie-1", "instance", 7, 1)))
     journal = journal_on(machine)
     assert list(journal.replay(None)) == []
-    assert journal.open()
-    assert journal.synced.file_number == 8
+    assert journal.open(resumes=False).synced.file_number == 8
     assert machine.disk.names(DIRECTORY) == ["0000000000000008.journal"]
     machine.close()
 

@@ -8,27 +8,18 @@ from pathlib import Path
 from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.core.journal_format import GroupType
 from triplicate.bookie.core.ledger_data import LedgerData, encode_states
-from triplicate.bookie.journal.journal import Journal, JournalItem
+from triplicate.bookie.journal.closed_journal import ClosedJournal, JournalLimits
+from triplicate.bookie.journal.journal import Journal, JournalCallbacks
+from triplicate.bookie.journal.journal_item import JournalItem
 from triplicate.runtime import TaskScope, real_host
 
 KIB = 1024
 LIVES, GROUPS, MARK_EVERY = 3, 400, 23
 
 
-def journal_in(folder: Path, failed: list[OSError]) -> Journal:
-    host = real_host("journal")
-    return Journal(
-        host.disk,
-        host.clock,
-        str(folder),
-        FileIdentity("bookie-1", "instance", 0, 1),
-        preallocate_bytes=16 * KIB,
-        file_bytes=64 * KIB,
-        group_bytes=8 * KIB,
-        on_group=lambda items: None,
-        on_failure=failed.append,
-        spare_files=2,
-    )
+def journal_in(folder: Path) -> ClosedJournal:
+    identity = FileIdentity("bookie-1", "instance", 0, 1)
+    return ClosedJournal(real_host("journal").disk, str(folder), identity, JournalLimits(16 * KIB, 64 * KIB, 8 * KIB, spare_files=2))
 
 
 async def submitted(journal: Journal, number: int) -> bool:
@@ -43,12 +34,12 @@ async def live(folder: Path, failed: list[OSError], first: int) -> list[bytes]:
     """One life: replay, then many groups with a mark that follows; what was replayed."""
     host = real_host("bookie")
     writer, filer, scope = host.new_worker("writer"), host.new_worker("filer"), TaskScope("journal")
-    journal = journal_in(folder, failed)
-    found = [group.body for group in journal.replay(journal.read_mark())]
-    assert journal.torn is None
-    assert journal.open()
-    journal.start()
-    scope.spawn(journal.keep_files(filer), name="files")
+    closed = journal_in(folder)
+    found = [group.body for group in closed.replay(closed.read_mark())]
+    assert closed.replayed.torn is None
+    callbacks = JournalCallbacks(on_group=lambda items: None, on_failure=failed.append)
+    journal = Journal(host.disk, host.clock, closed.open(resumes=False), callbacks)
+    scope.spawn(journal.spares.run(filer), name="files")
     for number in range(first, first + GROUPS):
         assert await submitted(journal, number)
         if number % MARK_EVERY == 0:

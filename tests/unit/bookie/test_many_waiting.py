@@ -230,13 +230,13 @@ def test_fences_wait_for_a_journal_that_is_far_behind() -> None:
         client = await rig.connect()
         journal = rig.bookie.storage.journals[0]
         behind = 2 * rig.bookie.settings.journal_queue_bytes
-        journal.waiting_bytes += behind
+        journal.commit.waiting_bytes += behind
         assert (await client.fence(codec(5))).status in (Status.NO_ENTRY, Status.NO_LEDGER)
         client.send(ReadRequest(6, -1, fence=True, master_key=codec(6).master_key))
         await asyncio.sleep(1)
         assert client.answers.empty()
         assert rig.bookie.storage.ledgers.get(6) is None, "nothing was taken"
-        journal.waiting_bytes -= behind
+        journal.commit.waiting_bytes -= behind
         assert (await client.answer()).status in (Status.NO_ENTRY, Status.NO_LEDGER)
 
     run_rig(body)

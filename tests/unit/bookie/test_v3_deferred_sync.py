@@ -188,7 +188,7 @@ def test_a_million_forces_wait_in_bounded_memory() -> None:
         journal = rig.bookie.storage.journals[0]
         client.send_bytes(frames)
         while client.answers.qsize() < 5_001:
-            most = max(most, journal._unsynced)
+            most = max(most, journal.commit.unsynced)
             await asyncio.sleep(0.0001)
         assert most <= 2 * 64
 

@@ -14,7 +14,7 @@ import click
 import pytest
 
 from triplicate.cli import main as command
-from triplicate.cli.terminal.extras import EXTRA_OF
+from triplicate.cli.terminal.extras import INSTALL_OF, SEPARATE
 from triplicate.errors import ConfigError, SqlError
 
 
@@ -112,17 +112,17 @@ def run_without(missing: set[str], *arguments: str) -> subprocess.CompletedProce
     return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_the_demonstration_names_its_extra_in_a_plain_install(tmp_path: Path) -> None:
-    answer = run_without(set(EXTRA_OF), "demo", "--dir", str(tmp_path / "demo"))
+def test_the_demonstration_names_its_package_in_a_plain_install(tmp_path: Path) -> None:
+    answer = run_without(set(INSTALL_OF), "demo", "--dir", str(tmp_path / "demo"))
     assert answer.returncode == 1
     assert len(answer.stderr.splitlines()) == 1, answer.stderr
     assert "psycopg" in answer.stderr
-    assert answer.stderr.endswith("pip install 'triplicate[demo]'\n")
+    assert answer.stderr.endswith("pip install 'triplicate-demo'\n")
     assert not (tmp_path / "demo").exists()
 
 
 def test_all_commands_are_listed_in_a_plain_install() -> None:
-    answer = run_without(set(EXTRA_OF), "--help")
+    answer = run_without(set(INSTALL_OF), "--help")
     assert answer.returncode == 0, answer.stderr
     assert "demo " in answer.stdout
 
@@ -153,12 +153,30 @@ def test_a_missing_module_of_our_own_is_no_missing_package(monkeypatch: pytest.M
         command.main(["log", "list"])
 
 
-def test_every_optional_package_is_in_the_extra_that_is_named() -> None:
-    extras = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    for package, extra in EXTRA_OF.items():
-        assert any(re.match(rf"{package}\b", requirement) for requirement in extras[extra]), f"{package} is in {extra}"
-    listed = {re.split(r"[<>=\[ ]", requirement)[0] for extra in set(EXTRA_OF.values()) for requirement in extras[extra]}
-    assert listed - {"triplicate"} == set(EXTRA_OF)
+@pytest.mark.parametrize(("name", "package"), [("sim", "triplicate_simulator"), ("demo", "triplicate_demo")])
+def test_a_command_of_a_separate_package_is_not_listed_without_it_and_names_it_when_called(name: str, package: str) -> None:
+    listing = run_without({package}, "--help")
+    assert listing.returncode == 0, listing.stderr
+    assert f"\n  {name} " not in listing.stdout
+    answer = run_without({package}, name, "--help")
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr == (
+        f"triplicate: this command is in the package {SEPARATE[package]}, which is not installed: "
+        f"pip install {SEPARATE[package]}; in a checkout: make setup\n"
+    )
+
+
+def test_every_optional_package_is_a_requirement_of_what_is_named() -> None:
+    root = Path(__file__).parents[3]
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    requirements = {f"triplicate[{extra}]": listed for extra, listed in extras.items()}
+    demo = tomllib.loads((root / "demo" / "pyproject.toml").read_text())["project"]
+    requirements[demo["name"]] = demo["dependencies"]
+    for package, install in INSTALL_OF.items():
+        assert any(re.match(rf"{package}\b", requirement) for requirement in requirements[install]), f"{package} is in {install}"
+    listed = {re.split(r"[<>=\[ ]", requirement)[0] for install in set(INSTALL_OF.values()) for requirement in requirements[install]}
+    assert listed - {"triplicate"} == set(INSTALL_OF)
+    assert not [requirement for requirement in demo["dependencies"][1:] if requirement not in extras["dev"]], "the lock covers them"
 
 
 def test_our_errors_are_one_line_without_a_traceback(

@@ -222,7 +222,7 @@ def test_a_writer_whose_connections_were_all_dropped_ends_instead_of_asking_for_
         async with fake_cluster("abc") as cluster, cluster.client(replace(QUICK, add_timeout_s=10.0)) as client:
             writer = await client.create()
             await do_without(cluster, writer, "b")
-            client._services.pool.close()
+            client._context.pool.close()
             async with asyncio.timeout(3.0):
                 await eventually(lambda: isinstance(writer._adds.failure, HandleClosed))
 

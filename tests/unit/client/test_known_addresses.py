@@ -146,7 +146,7 @@ def test_a_bookie_that_is_neither_registered_nor_there_is_unavailable_and_not_as
             directory = cluster.metadata.bookies
             await directory.unregister("b")
             await cluster["b"].stop()
-            channel = client._services.pool.channel("b")
+            channel = client._context.pool.channel("b")
             answers: list[object] = []
             for number in range(3):
                 await eventually(lambda: channel._retry_at <= channel.now())
@@ -191,7 +191,7 @@ def test_a_bookie_that_listens_elsewhere_by_now_is_left_as_soon_as_the_metadata_
             await cluster.settled(writer.ledger_id, 0)
             await writer.close()
             reader = await client.open(writer.ledger_id)
-            channel = client._services.pool.channel("b")
+            channel = client._context.pool.channel("b")
             with away(cluster, LOST):
                 await reset(cluster)
                 answers: list[object] = []
@@ -235,7 +235,7 @@ def test_answers_that_say_no_count_again_once_the_address_is_confirmed() -> None
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client(SETTINGS) as client:
             await client.create()
-            channel = client._services.pool.channel("b")
+            channel = client._context.pool.channel("b")
             statuses: list[Status] = []
 
             async def ask() -> Status:

@@ -172,7 +172,7 @@ def test_adds_of_many_ledgers_travel_in_one_write_per_connection(monkeypatch: py
             for name in "abc":
                 cluster[name].when(AddRequest, "hold")
             writes: list[int] = []
-            for channel in client._services.pool._channels.values():
+            for channel in client._context.pool._channels.values():
                 transport = channel._transport
                 assert transport is not None
                 monkeypatch.setattr(channel, "_transport", Counting(transport, writes))
@@ -228,7 +228,7 @@ def test_each_ledger_hears_of_its_answers_once_per_chunk(monkeypatch: pytest.Mon
 
 
 def channel_of(client: Any, bookie_id: str) -> BookieChannel:
-    channel = client._services.pool.channel(bookie_id)
+    channel = client._context.pool.channel(bookie_id)
     assert isinstance(channel, BookieChannel)
     return channel
 

@@ -63,24 +63,24 @@ def test_answers_for_entries_never_sent_are_ignored() -> None:
 
 def test_marks_say_how_far_a_bookie_answered_in_the_order_of_sending() -> None:
     made = tracker(pushed=(9, 4, 0))
-    assert [made.mark_of(entry_id) for entry_id in (9, 4, 0)] == [0, 1, 2]
-    assert made.reach_of("a") == -1
+    assert [made.order_of(entry_id) for entry_id in (9, 4, 0)] == [0, 1, 2]
+    assert made.acked_through("a") == -1
     made.acknowledge("a", [4])
-    assert made.reach_of("a") == -1
+    assert made.acked_through("a") == -1
     made.acknowledge("a", [9])
-    assert made.reach_of("a") == 1
+    assert made.acked_through("a") == 1
     made.acknowledge("a", [0])
-    assert made.reach_of("a") == made.reach_of("gone") == 2
+    assert made.acked_through("a") == made.acked_through("gone") == 2
 
 
-def test_a_confirmed_entry_is_still_owed_by_who_did_not_answer() -> None:
+def test_a_confirmed_entry_is_still_unacked_by_who_did_not_answer() -> None:
     made = tracker(pushed=(0,))
     made.acknowledge("a", [0])
     made.acknowledge("b", [0])
     assert made.advance() == 0
-    assert (made.reach_of("a"), made.reach_of("c")) == (0, -1)
+    assert (made.acked_through("a"), made.acked_through("c")) == (0, -1)
     made.acknowledge("c", [0])
-    assert made.reach_of("c") == 0
+    assert made.acked_through("c") == 0
 
 
 def test_confirmation_stands_still_during_a_change_and_the_new_bookie_owes_everything() -> None:
@@ -106,21 +106,21 @@ def test_striped_entries_belong_to_their_write_sets_only() -> None:
     assert made.advance() == -1
     made.acknowledge("b", [0, 1])
     assert made.advance() == 1
-    assert made.reach_of("d") == 1, "it was sent nothing"
+    assert made.acked_through("d") == 1, "it was sent nothing"
 
 
 def test_a_bookie_that_comes_back_owes_what_is_pending_and_nothing_of_before() -> None:
     made = tracker(pushed=(1, 0))
     made.acknowledge("a", [0])
-    made.withdraw("a")
+    made.suspend("a")
     for entry_id in range(2, 50):
         made.push(entry_id)
     for bookie_id in "bc":
         made.acknowledge(bookie_id, list(range(48)))
     assert made.advance() == 47
     made.acknowledge("a", [48])
-    assert made.readmit(0) == [48, 49]
-    assert made.reach_of("a") == made.mark_of(48) - 1
+    assert made.resume(0) == [48, 49]
+    assert made.acked_through("a") == made.order_of(48) - 1
     made.acknowledge("b", [48])
     assert made.advance() == 47, "a was not sent 48 when it spoke of it"
     made.acknowledge("a", [48])
@@ -129,10 +129,10 @@ def test_a_bookie_that_comes_back_owes_what_is_pending_and_nothing_of_before() -
 
 def test_an_absent_bookie_does_not_gather_debts_for_ever() -> None:
     made = tracker(pushed=())
-    made.withdraw("a")
+    made.suspend("a")
     for entry_id in range(100):
         made.push(entry_id)
         for bookie_id in "bc":
             made.acknowledge(bookie_id, [entry_id])
         made.advance()
-    assert sum(map(len, made._owed)) == 0
+    assert sum(map(len, made._unacked)) == 0

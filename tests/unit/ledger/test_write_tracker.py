@@ -120,10 +120,10 @@ def test_a_new_bookie_is_owed_what_is_not_confirmed() -> None:
 def test_reach_says_what_a_bookie_answered_in_full() -> None:
     made = tracker()
     made.acknowledge("a", [0, 1, 3])
-    assert made.reach_of("a") == 1
+    assert made.acked_through("a") == 1
     made.acknowledge("a", [2])
-    assert made.reach_of("a") == 3
-    assert made.reach_of("gone") == 9
+    assert made.acked_through("a") == 3
+    assert made.acked_through("gone") == 9
 
 
 def test_a_tracker_may_start_in_the_middle() -> None:
@@ -154,8 +154,8 @@ def test_changes_do_not_overlap() -> None:
 def test_an_absent_bookie_keeps_what_it_acknowledged_and_adds_nothing() -> None:
     made = tracker()
     made.acknowledge("a", [0, 1])
-    made.withdraw("a")
-    assert (made.absent, made.is_endangered, made.position_of("a")) == ((0,), False, None)
+    made.suspend("a")
+    assert (made.suspended, made.is_endangered, made.position_of("a")) == ((0,), False, None)
     made.acknowledge("a", [2])
     made.acknowledge("b", [0, 1, 2])
     assert made.advance() == 1, "entry 2 has one copy: a was not sent it"
@@ -168,10 +168,10 @@ def test_a_bookie_that_comes_back_begins_behind_the_last_add_confirmed() -> None
     for bookie_id in "bc":
         made.acknowledge(bookie_id, [0, 1, 2])
     made.acknowledge("a", [0, 4])
-    made.withdraw("a")
+    made.suspend("a")
     assert made.advance() == 2
-    assert made.readmit(0) == [3, 4, 5]
-    assert (made.absent, made.reach_of("a")) == ((), 2)
+    assert made.resume(0) == [3, 4, 5]
+    assert (made.suspended, made.acked_through("a")) == ((), 2)
     made.acknowledge("b", [3, 4])
     assert made.advance() == 2, "what a said before it failed is forgotten"
     made.acknowledge("a", [3])
@@ -180,26 +180,26 @@ def test_a_bookie_that_comes_back_begins_behind_the_last_add_confirmed() -> None
 
 def test_ack_quorums_are_in_danger_when_too_many_of_one_write_set_are_absent() -> None:
     made = tracker()
-    made.withdraw("b")
+    made.suspend("b")
     assert not made.is_endangered
-    made.withdraw("c")
+    made.suspend("c")
     assert made.is_endangered
-    made.withdraw("c")
-    made.withdraw("stranger")
-    assert made.absent == (1, 2)
+    made.suspend("c")
+    made.suspend("stranger")
+    assert made.suspended == (1, 2)
     striped = tracker("abcdef", write_quorum=3, ack_quorum=2)
-    striped.withdraw("a")
-    striped.withdraw("d")
+    striped.suspend("a")
+    striped.suspend("d")
     assert not striped.is_endangered, "no three neighbours lack two"
-    striped.withdraw("e")
+    striped.suspend("e")
     assert striped.is_endangered
 
 
 def test_a_change_replaces_some_of_the_absent_and_leaves_the_others_absent() -> None:
     made = tracker("abcde", write_quorum=3, ack_quorum=2)
     for bookie_id in "ac":
-        made.withdraw(bookie_id)
+        made.suspend(bookie_id)
     made.begin_change()
     assert made.replace(list("xbcde")) == [0]
     made.end_change()
-    assert (made.absent, made.position_of("x"), made.position_of("c")) == ((2,), 0, None)
+    assert (made.suspended, made.position_of("x"), made.position_of("c")) == ((2,), 0, None)

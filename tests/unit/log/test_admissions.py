@@ -144,7 +144,7 @@ def test_records_appended_together_on_both_sides_of_a_roll_have_their_own_offset
             many = asyncio.ensure_future(writer.append_many([first, second]))
             part = await staged(others, [b"b", b"c"])
             published = asyncio.ensure_future(others.publish("l", [part], application="app", batch=1))
-            await until(lambda: writer._rolling)
+            await until(lambda: not writer.can_roll)
             asked.set()
             await asyncio.sleep(0.02)
             for future, entry_id in ledger.held:
@@ -336,7 +336,7 @@ def test_a_segment_that_breaks_before_the_roll_does_not_shift_what_was_sent() ->
             await asyncio.sleep(0.01)
             part = await staged(others, [b"b", b"c"])
             published = asyncio.ensure_future(others.publish("l", [part], application="app", batch=1))
-            await until(lambda: writer._rolling)
+            await until(lambda: not writer.can_roll)
             # Nobody knows what became of it; the recovery does not find it.
             ledger.entries.pop()
             ledger.broken = True

@@ -18,7 +18,7 @@ import pytest
 import uvloop
 
 from triplicate.errors import ArgumentError, HandleClosed
-from triplicate.runtime import Buffer, Group, JsonLinesTrace, Metrics, ProbeAnswer, keep_freed_memory, real_host, serve_metrics
+from triplicate.runtime import Buffer, Group, Metrics, ProbeAnswer, keep_freed_memory, real_host, serve_metrics
 from triplicate.runtime.real import RealWorker
 from triplicate.runtime.real_disk import BUFFERS_PER_WRITE_MAX, RealDisk, RealFile
 
@@ -473,21 +473,6 @@ def test_the_clock_calls_back_unless_cancelled() -> None:
         await asyncio.sleep(0.03)
         assert called == ["yes"]
         assert abs(clock.wall_us() / 1e6 - time.time()) < 5
-
-    run(body())
-
-
-def test_a_trace_writes_facts_as_json_lines(tmp_path: Path) -> None:
-    async def body() -> None:
-        trace = JsonLinesTrace(str(tmp_path / "trace"))
-        host = real_host("test", trace=trace)
-        host.trace("room.event", number=1, raw=b"x")
-        trace.close()
-        trace.close()
-        host.trace("room.late")
-        real_host("test").trace("room.nowhere", x=1)
-        lines = [json.loads(line) for line in (tmp_path / "trace").read_text().splitlines()]
-        assert [(line["kind"], line["number"], line["raw"]) for line in lines] == [("room.event", 1, "b'x'")]
 
     run(body())
 

@@ -125,7 +125,7 @@ class Shop:
                 if word in ("savepoint", "rollback to", "release"):
                     {"savepoint": self.writer.savepoint, "rollback to": self.writer.rollback_to, "release": self.writer.release}[word](name)
                 else:
-                    self.writer.run(self.writer.gate.examine(statement), ())
+                    self.writer.run(self.writer.authorizer.examine(statement), ())
             except SqlError:
                 continue
         try:
@@ -135,7 +135,7 @@ class Shop:
             return
         self._commit(pending.preamble, pending.records, pending)
 
-    def _commit(self, preamble: bytes, records: list[bytes], pending: Any) -> None:
+    def _commit(self, preamble: bytes, records: Sequence[bytes], pending: Any) -> None:
         first = self.end
         self.writer.commit(pending, first + len(records))
         if records:

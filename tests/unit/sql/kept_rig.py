@@ -56,7 +56,7 @@ class TimedPair(Pair):
         self.send(pending)
         if pending.records:
             self.batches.append(LogBatch(start, pending.records, pending.preamble, 1))
-        return pending.answers
+        return list(pending.answers)
 
     def refusal(self, request_id: str) -> SqlError:
         """The error that a payment under this id meets."""

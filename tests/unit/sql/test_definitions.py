@@ -10,7 +10,8 @@ import pytest
 from tests.property.rowlog_workload import Pair, contents
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import statement_of
-from triplicate.sql.executor.writer_connection import AutocommitRequest, TransactionLost
+from triplicate.sql.executor.interrupts import TransactionLost
+from triplicate.sql.executor.writer_connection import AutocommitRequest
 from triplicate.sql.interface import StatementKind, Value
 from triplicate.sql.pg.ddl import rewrite_definition
 
@@ -177,7 +178,7 @@ def test_functions_of_sequences_are_refused_by_name(pair: Pair) -> None:
     for name in ("lastval()", "currval('t_id_seq')", "nextval('s')", "setval('s', 1)"):
         pair.writer.begin()
         with pytest.raises(SqlError) as caught:
-            pair.writer.run(pair.writer.gate.examine(f"insert into counted values({name})"), ())
+            pair.writer.run(pair.writer.authorizer.examine(f"insert into counted values({name})"), ())
         pair.writer.rollback()
         assert (caught.value.sqlstate, caught.value.hint) == ("0A000", "INSERT … RETURNING id returns the number")
 

@@ -212,7 +212,7 @@ def test_what_the_log_has_and_the_copy_could_not_commit_is_not_told_as_aborted(t
         assert await state_of(run(session, "commit")) == "08007"
         assert (await asyncio.wait_for(session.ended, 5)).sqlstate == "57P01"
         assert isinstance(identity, int)
-        assert leadership.numbers.status(identity & (1 << 40) - 1) == "in progress"
+        assert leadership.ids.status(identity & (1 << 40) - 1) == "in progress"
 
     play(tmp_path, scene)
 

@@ -13,7 +13,8 @@ from triplicate.errors import Diverged, SqlError
 from triplicate.sql import RowKind, RowRun, SchemaChange, SettingChange, decode_header, decode_transaction
 from triplicate.sql.core.records import Transaction
 from triplicate.sql.executor.change_capture import ChangeCapture
-from triplicate.sql.executor.writer_connection import AutocommitRequest, PendingBatch, TransactionLost
+from triplicate.sql.executor.interrupts import TransactionLost
+from triplicate.sql.executor.writer_connection import AutocommitRequest, PendingBatch
 from triplicate.sql.storage.applier import LogBatch, follow
 
 

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from tests.property.rowlog_workload import Pair
 from triplicate.errors import SqlError
-from triplicate.sql.core import encoded_size
+from triplicate.sql.core import batch_builder, encoded_size
 from triplicate.sql.core.encoded_size import ByteCount
 from triplicate.sql.core.records import RowKind, RowRun, TableDictionary, Transaction, encode_transaction
 from triplicate.sql.core.table_shape import TableShape
 from triplicate.sql.executor import writer_connection as writer_module
 from triplicate.sql.executor.change_capture import ChangeCapture
-from triplicate.sql.executor.writer_connection import AutocommitRequest, TransactionLost
+from triplicate.sql.executor.interrupts import TransactionLost
+from triplicate.sql.executor.writer_connection import AutocommitRequest
 
 SHAPE = TableShape("t", ("id", "a", "b"), ("INTEGER", "", ""), (0,), 0)
 NUMBERS = "with recursive c(i) as (select 1 union all select i + 1 from c limit 300)"
@@ -106,7 +107,8 @@ def test_a_statement_that_changes_too_much_stops_long_before_its_end(pair: Pair,
 
 
 def test_many_small_rows_count_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer_module, "MAX_ENTRY_BYTES", 512 * 1024)
+    monkeypatch.setattr(batch_builder, "MAX_ENTRY_BYTES", 512 * 1024)
+    monkeypatch.setattr(writer_module, "MAX_TRANSACTION_BYTES", 448 * 1024)
     pair = Pair(tmp_path)
     pair.script("create table t(id integer primary key, n int, s text)")
     writer = pair.writer

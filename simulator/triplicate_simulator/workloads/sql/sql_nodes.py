@@ -201,7 +201,7 @@ class DatabaseReplica(ABC):
     def leading_epoch(self) -> int:
         """The epoch in which the node believes to lead; 0 when it does not."""
         database = self.database
-        return 0 if database is None or database.leadership is None else database.leadership.numbers.epoch
+        return 0 if database is None or database.leadership is None else database.leadership.ids.epoch
 
     @property
     def diverged(self) -> str | None:

@@ -15,12 +15,12 @@ from __future__ import annotations
 import errno
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
 
 from triplicate.bookie.core.file_header import HEADER_BYTES, JOURNAL_MAGIC, FileIdentity, decode_file_header, encode_file_header
 from triplicate.bookie.core.journal_format import ALIGNMENT, END_BLOCK, REUSED_KEY
-from triplicate.bookie.files import join, numbered_files, numbered_name
+from triplicate.bookie.core.journal_machine import NextFile
+from triplicate.bookie.files import NO_SPACE, join, numbered_files, numbered_name
 from triplicate.errors import CorruptionError, FormatError
 from triplicate.runtime import Buffer, Disk, File
 
@@ -28,24 +28,10 @@ SUFFIX = ".journal"
 SPARE_SUFFIX = ".spare"
 PREPARED_NAME = "prepared.new"
 """A spare that is being written."""
-NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 PIECE_BYTES = 1024 * 1024
 """Zeros that are written and synced at once."""
 PREPARED_USAGE_MAX = 0.9
 """Fraction of the disk in use beyond which no spare is made."""
-
-
-@dataclass(frozen=True, slots=True)
-class NextFile:
-    """A journal file with its header, durable, and no group yet."""
-
-    number: int
-    path: str
-    allocated: int
-    stale_end: int
-    """Up to here what the file held before may stand behind its groups; 0 where it held nothing."""
-    written: bool
-    """Whether all of its blocks were written before."""
 
 
 class JournalFiles:

@@ -14,10 +14,11 @@ from triplicate.bookie.core.entry_log_format import BlockInfo, BlockType, EntryL
 from triplicate.bookie.core.file_header import ENTRY_LOG_MAGIC, HEADER_BYTES, JOURNAL_MAGIC, FileIdentity, check_owner, decode_file_header
 from triplicate.bookie.core.journal_mark import JournalMark, decode_mark
 from triplicate.bookie.directories import CURRENT, LOCK_NAME, NO_DATA, REPLACE, RESERVE_NAME, Directories
-from triplicate.bookie.files import join, numbered_files, read_file
-from triplicate.bookie.journal.journal import MARK_NAME, NO_SPACE, Journal
-from triplicate.bookie.journal.journal import SUFFIX as JOURNAL_SUFFIX
+from triplicate.bookie.files import NO_SPACE, join, numbered_files, read_file
+from triplicate.bookie.journal.closed_journal import ClosedJournal, JournalLimits
 from triplicate.bookie.journal.journal_files import SPARE_SUFFIX
+from triplicate.bookie.journal.journal_files import SUFFIX as JOURNAL_SUFFIX
+from triplicate.bookie.journal.mark_file import MARK_NAME
 from triplicate.bookie.offline.index_backup import ReadOnlyIndex, is_interrupted, rollback_rebuild
 from triplicate.bookie.offline.overlay_disk import OverlayDisk
 from triplicate.bookie.storage.entry_logs import existing_logs, read_log
@@ -307,21 +308,8 @@ class Inspection:
         if text not in self.remarks:
             self.remarks.append(text)
 
-    def _journal(self, disk: Disk, current: str) -> Journal:
-        settings = self._settings
-        return Journal(
-            disk,
-            self._host.clock,
-            current,
-            self._identity,
-            preallocate_bytes=settings.journal_preallocate_bytes,
-            file_bytes=settings.journal_file_bytes,
-            group_bytes=settings.journal_group_bytes,
-            on_group=lambda items: None,
-            on_failure=lambda error: None,
-            on_full=lambda error: None,
-            spare_files=settings.journal_spare_files,
-        )
+    def _journal(self, disk: Disk, current: str) -> ClosedJournal:
+        return ClosedJournal(disk, current, self._identity, JournalLimits.of(self._settings))
 
     def _try_journal(self, disk: Disk, current: str, *, opens: bool = False) -> int:
         """Replay a journal into nothing, and have the next file begun if asked to; returns the flush that its mark relies on."""
@@ -332,12 +320,11 @@ class Inspection:
         mark = journal.read_mark()
         for _ in journal.replay(mark):
             pass
-        if journal.torn is not None:
-            self.remarks.append(
-                f"{journal.torn.path}: a torn write at byte {journal.torn.offset}, which was never acknowledged; a start passes over it"
-            )
+        torn = journal.replayed.torn
+        if torn is not None:
+            self.remarks.append(f"{torn.path}: a torn write at byte {torn.offset}, which was never acknowledged; a start passes over it")
         if opens:
-            journal.open()
+            journal.open(resumes=True).writer.close()
         return mark.flush_number if mark is not None else 0
 
     def _try_stored(self, disk: Disk, marked_flush: int) -> None:

@@ -76,7 +76,7 @@ async def _rebuild(host: Host, settings: BookieSettings, identity: FileIdentity,
         if is_aside:
             restore_index(host.disk, path)
         raise
-    replayed = sum(journal.groups_replayed for journal in storage.journals)
+    replayed = sum(journal.replayed.groups for journal in storage.journals)
     # What was replayed belongs in the index too, or the next start would replay it again.
     await storage.close(flush=True)
     if failures:

@@ -13,7 +13,8 @@ from typing import Protocol
 from triplicate.bookie.core.checksum import Buffer
 from triplicate.bookie.core.journal_format import GroupType
 from triplicate.bookie.core.ledger_table import LedgerHandle, Verification, lac_of_entry
-from triplicate.bookie.journal.journal import Journal, JournalItem, ResponseSink
+from triplicate.bookie.journal.journal import Journal
+from triplicate.bookie.journal.journal_item import JournalItem, ResponseSink
 from triplicate.bookie.server.dialects import Adds, Dialect
 from triplicate.bookie.server.request_context import RequestContext
 from triplicate.bookie.server.request_processor import RequestProcessor

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from triplicate.bookie.bookie_metrics import BookieMetrics
 from triplicate.bookie.core.file_header import HEADER_BYTES
-from triplicate.bookie.storage.ledger_dirs import NO_SPACE
+from triplicate.bookie.files import NO_SPACE
 from triplicate.bookie.storage.storage import Storage
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError

@@ -29,8 +29,8 @@ from triplicate.bookie.core.entry_log_format import (
 )
 from triplicate.bookie.core.file_header import ENTRY_LOG_MAGIC, HEADER_BYTES, FileIdentity, encode_file_header
 from triplicate.bookie.core.ledger_data import LedgerData, decode_states
-from triplicate.bookie.files import join, numbered_files, numbered_name
-from triplicate.bookie.storage.ledger_dirs import NO_SPACE, LedgerDirs
+from triplicate.bookie.files import NO_SPACE, join, numbered_files, numbered_name
+from triplicate.bookie.storage.ledger_dirs import LedgerDirs
 from triplicate.errors import CorruptionError
 from triplicate.runtime import Disk, File, Trace
 

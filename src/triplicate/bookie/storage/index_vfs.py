@@ -17,13 +17,13 @@ out and checked on the way in. There is one connection, and the directory's lock
 
 from __future__ import annotations
 
-import errno
 import itertools
 import struct
 
 import apsw
 
 from triplicate.bookie.core.checksum import crc32c
+from triplicate.bookie.files import NO_SPACE
 from triplicate.errors import CorruptionError
 from triplicate.runtime import Disk, File
 
@@ -33,8 +33,6 @@ RESERVED_BYTES = 8
 COMMITS_BYTES_MAX = 512 * 1024
 """The file of commits is copied into the database once it has this size; it bounds the memory for pages not yet copied."""
 COMMITS_SUFFIX = "-commits"
-
-NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 _CRC = struct.Struct(">I4x")
 _RECORD = struct.Struct(">4sIQ")

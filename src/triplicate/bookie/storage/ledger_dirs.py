@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Sequence
 
 from triplicate.runtime import Disk
 
-NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 FREED_BYTES = 1024 * 1024
 """A directory that had no space is tried before others again once so much more of it is free, or once something could be written."""
 

@@ -17,7 +17,7 @@ from triplicate.bookie.core.file_header import HEADER_BYTES, FileIdentity
 from triplicate.bookie.core.ledger_data import LedgerData
 from triplicate.bookie.core.ledger_table import Frozen, LedgerHandle, lac_of_entry
 from triplicate.bookie.directories import REPLACE
-from triplicate.bookie.files import join
+from triplicate.bookie.files import NO_SPACE, join
 from triplicate.bookie.storage.entry_logs import (
     EntryLogReader,
     EntryLogWriter,
@@ -30,7 +30,7 @@ from triplicate.bookie.storage.entry_logs import (
     secure_log,
 )
 from triplicate.bookie.storage.index import Index, delete_index
-from triplicate.bookie.storage.ledger_dirs import NO_SPACE, LedgerDirs
+from triplicate.bookie.storage.ledger_dirs import LedgerDirs
 from triplicate.bookie.storage.run_cache import RunCache
 from triplicate.bookie.storage.run_copier import RunCopier
 from triplicate.config import BookieSettings

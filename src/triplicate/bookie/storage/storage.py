@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -21,8 +21,10 @@ from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.core.journal_format import GroupPosition, GroupType, JournalGroup
 from triplicate.bookie.core.ledger_data import LedgerData, decode_states, encode_states
 from triplicate.bookie.core.ledger_table import Frozen, LedgerHandle, LedgerTable, WriteCache, lac_of_entry
-from triplicate.bookie.files import join
-from triplicate.bookie.journal.journal import NO_SPACE, Journal, JournalItem
+from triplicate.bookie.files import NO_SPACE, join
+from triplicate.bookie.journal.closed_journal import ClosedJournal, JournalLimits, OpenJournal
+from triplicate.bookie.journal.journal import Journal, JournalCallbacks
+from triplicate.bookie.journal.journal_item import JournalItem
 from triplicate.bookie.storage.ledger_storage import LedgerStorage, WrittenFlush
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError, TriplicateError
@@ -72,22 +74,13 @@ class Storage:
         self._in_limbo = in_limbo
         directories = [join(directory, "current") for directory in settings.ledger_directories]
         self.stored = LedgerStorage(host.disk, directories, identity, settings, host.trace, host.step_aside)
-        self.journals = [
-            Journal(
-                host.disk,
-                host.clock,
-                join(directory, "current"),
-                identity,
-                preallocate_bytes=settings.journal_preallocate_bytes,
-                file_bytes=settings.journal_file_bytes,
-                group_bytes=settings.journal_group_bytes,
-                on_group=on_group,
-                on_failure=on_failure,
-                on_full=on_journal_full,
-                spare_files=settings.journal_spare_files,
-            )
+        self._closed_journals = [
+            ClosedJournal(host.disk, join(directory, "current"), identity, JournalLimits.of(settings))
             for directory in settings.journal_directories
         ]
+        self._journal_callbacks = JournalCallbacks(on_group, on_failure, on_journal_full)
+        self.journals: list[Journal] = []
+        """Empty before `open`."""
         self.flush_number = 0
         """The last flush that is durable."""
         self._written: WrittenFlush | None = None
@@ -114,30 +107,38 @@ class Storage:
         Raises:
             CorruptionError, FormatError, WrongCluster, OSError: it cannot start, and says why.
         """
-        full = await self._writer.run(self._open)
-        if full and self._on_journal_full is not None:
+        opened = await self._writer.run(self._open)
+        if any(journal.full for journal in opened) and self._on_journal_full is not None:
             self._on_journal_full(OSError(errno.ENOSPC, "no space for a journal file"))
         if self.cache.frozen is not None:
             self._lack_space()
             self._wanted.set()
+        # A list that others have kept since before the start is filled, not replaced.
+        self.journals += [Journal(self._host.disk, self._host.clock, journal, self._journal_callbacks) for journal in opened]
         for journal in self.journals:
-            journal.start()
-            self._scope.spawn(journal.keep_files(self._filer), name=f"files of {journal.directory}")
+            self._scope.spawn(journal.spares.run(self._filer), name=f"files of {journal.directory}")
         self._scope.spawn(self._flush_loop(), name="flush")
 
-    def _open(self) -> bool:
-        """On a worker: nothing else runs yet, so it may touch what later belongs to the loop. Returns whether a journal found no space."""
-        marks = [journal.read_mark() for journal in self.journals]
+    def _open(self) -> list[OpenJournal]:
+        """On a worker: nothing else runs yet, so it may change what later belongs to the loop."""
+        journals = self._closed_journals
+        marks = [journal.read_mark() for journal in journals]
         marked_flush = max([mark.flush_number for mark in marks if mark is not None], default=0)
         self.stored.open(marked_flush)
         self.flush_number = max(self.stored.index.fact("flush") or 0, marked_flush)
-        for journal, mark in zip(self.journals, marks, strict=True):
+        for journal, mark in zip(journals, marks, strict=True):
             for group in journal.replay(mark):
                 self._replay_group(group, journal.directory)
                 if self.cache.active_bytes >= self._half_bytes or self.ledgers.crowded:
                     self._flush_replayed()
-        opened = [journal.open() for journal in self.journals]
-        return not all(opened)
+        opened: list[OpenJournal] = []
+        with ExitStack() as on_error:
+            for closed in journals:
+                found = closed.open(resumes=self._on_journal_full is not None)
+                on_error.callback(found.writer.close)
+                opened.append(found)
+            on_error.pop_all()
+        return opened
 
     def _flush_replayed(self) -> None:
         """Make room for more of the journal. The marks stay: whatever happens now, the next start replays from where this one did.
@@ -146,7 +147,8 @@ class Storage:
         that runs allow to be behind the mark: both halves of the cache, each filled twice, and what waited for the journals.
         """
         settings = self._settings
-        limit = 2 * settings.write_cache_bytes + len(self.journals) * (2 * settings.journal_queue_bytes + settings.journal_group_bytes)
+        waiting_bytes = 2 * settings.journal_queue_bytes + settings.journal_group_bytes
+        limit = 2 * settings.write_cache_bytes + len(self._closed_journals) * waiting_bytes
         frozen = self.cache.frozen
         if frozen is not None and self.cache.size_bytes < limit:
             return
@@ -216,7 +218,7 @@ class Storage:
     def give_back_spares(self, short: bool) -> None:
         """While the disks are `short` of space, keep no journal file beside the next. On any worker. Raises OSError."""
         for journal in self.journals:
-            journal.give_back_spares(short)
+            journal.set_short_of_space(short)
 
     # Writing.
 
@@ -281,7 +283,7 @@ class Storage:
         limit = times * self._settings.journal_queue_bytes
         # A plain loop: this is asked for every run of adds, and with many ledgers a run is one entry.
         for journal in self.journals:  # noqa: SIM110
-            if journal.waiting_bytes >= limit:
+            if journal.commit.waiting_bytes >= limit:
                 return True
         return False
 

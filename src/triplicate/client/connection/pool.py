@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import count
 
-from triplicate.client.client_metrics import ClientMetrics
 from triplicate.client.connection.authentication import Authenticator
 from triplicate.client.connection.bookie_channel import BookieChannel
 from triplicate.client.connection.flush_scheduler import FlushScheduler
@@ -97,54 +95,3 @@ class ChannelPool:
         for channel in list(self._channels.values()):
             channel.close()
         self._channels.clear()
-
-
-SLOW_S = 10.0
-"""For so long a bookie that was slow to answer a read is asked last."""
-
-
-@dataclass(slots=True)
-class ExpiringBookies:
-    """Bookies that failed lately, or were slow: chosen for ensembles only where there are too few others, or asked last."""
-
-    lifetime_s: float
-    _until: dict[str, float] = field(default_factory=dict)
-
-    def note(self, bookie_id: str, now: float) -> None:
-        """The bookie failed."""
-        self._until[bookie_id] = now + self.lifetime_s
-
-    def names(self, now: float) -> list[str]:
-        """Those that failed within the lifetime."""
-        self._until = {bookie_id: until for bookie_id, until in self._until.items() if until > now}
-        return list(self._until)
-
-
-@dataclass(frozen=True, slots=True)
-class ClientContext:
-    """What writers, readers and recoveries of one client need; made by `Client`."""
-
-    host: Host
-    metadata: ClusterMetadata
-    settings: ClientSettings
-    scope: TaskScope
-    pool: ChannelPool
-    suspects: ExpiringBookies
-    metrics: ClientMetrics
-    authenticator: Authenticator | None = None
-    slow: ExpiringBookies = field(default_factory=lambda: ExpiringBookies(SLOW_S))
-    """Bookies that left a read, or a fence, unanswered for longer than another one."""
-
-    @property
-    def hedge_s(self) -> float:
-        """How long one replica is waited for before the next is asked as well; infinite where it never is."""
-        return self.settings.hedge_read_s or float("inf")
-
-    def prompt_first(self, bookie_ids: Sequence[str]) -> list[str]:
-        """Those that were slow lately behind the others; otherwise in the order given."""
-        slow = self.slow.names(self.host.clock.monotonic())
-        return sorted(bookie_ids, key=slow.__contains__) if slow else list(bookie_ids)
-
-    def new_pool(self) -> ChannelPool:
-        """Connections of their own, for requests that fence (see `client.channel`). The maker closes it."""
-        return ChannelPool(self.host, self.metadata, self.settings, self.scope, self.authenticator)

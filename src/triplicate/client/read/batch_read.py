@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from triplicate.client.connection.pool import ClientContext
 from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES, error_for_status
+from triplicate.client.context import ClientContext
 from triplicate.errors import BookieError, ConnectionBroken, HandleClosed
 from triplicate.ledger import Entry, EntryCodec, LedgerMetadata, ReadPlan
 from triplicate.runtime import Timer, let_freed_memory_linger
@@ -24,7 +24,7 @@ ANSWER_HEAD_BYTES = 4 + 32
 class BatchSupport:
     """Whether one handle may still ask for batches."""
 
-    services: ClientContext
+    context: ClientContext
     refused: bool = False
     """A bookie closed the connection when it was asked, as those before BookKeeper 4.17 do: single reads from now on."""
 
@@ -35,12 +35,12 @@ class BatchSupport:
     def fits(self, metadata: LedgerMetadata) -> bool:
         """Whether batches can be read of this ledger. Only version 2 has them, and only bookies that hold every entry serve them well."""
         whole = metadata.ensemble_size == metadata.write_quorum
-        return whole and not self.refused and self.services.settings.batch_read and self.services.pool.wire == "v2"
+        return whole and not self.refused and self.context.settings.batch_read and self.context.pool.wire == "v2"
 
     def refuse(self, bookie_id: str) -> None:
         """Note that a bookie cannot."""
         if not self.refused:
-            self.services.host.trace("client.batch_read_refused", bookie=bookie_id)
+            self.context.host.trace("client.batch_read_refused", bookie=bookie_id)
         self.refused = True
 
 
@@ -59,7 +59,7 @@ class BatchRead:
 
     def __init__(
         self,
-        services: ClientContext,
+        context: ClientContext,
         codec: EntryCodec,
         first: int,
         count: int,
@@ -78,7 +78,7 @@ class BatchRead:
         self.impossible = False
         self.closed: HandleClosed | None = None
         self.plan = ReadPlan(first, replicas, len(replicas))
-        self._services = services
+        self._context = context
         self._codec = codec
         self._done = done
         self._is_wanted = is_wanted
@@ -96,7 +96,7 @@ class BatchRead:
         following = self.plan.next_replica()
         if following is not None:
             try:
-                self._services.pool.batch_channel(following).call(self._request, self._answered, following)
+                self._context.pool.batch_channel(following).call(self._request, self._answered, following)
             except HandleClosed as closed:
                 self.closed = closed
             else:
@@ -112,7 +112,7 @@ class BatchRead:
         self._done(self)
 
     def _hedge_later(self) -> None:
-        clock, hedge_s = self._services.host.clock, self._services.hedge_s
+        clock, hedge_s = self._context.host.clock, self._context.hedge_s
         if hedge_s < float("inf"):
             self._hedge = clock.call_at(clock.monotonic() + hedge_s, self._overdue)
 
@@ -123,9 +123,9 @@ class BatchRead:
 
     def _overdue(self) -> None:
         """None of those asked has answered in time."""
-        now = self._services.host.clock.monotonic()
+        now = self._context.host.clock.monotonic()
         for bookie_id in self.plan.asked:
-            self._services.slow.note(bookie_id, now)
+            self._context.slow_bookies.add(bookie_id, now)
         self._ask()
 
     def _answered(self, bookie_id: str, response: BatchAnswer | None, error: BookieError | None) -> None:
@@ -157,8 +157,8 @@ class BatchRead:
         codec = self._codec
         self.entries, self.payload_bytes, mismatch = codec.decode_all(answer.data, answer.position, answer.end, self.first, self.count)
         if mismatch is not None:
-            self._services.metrics.digest_mismatches.labels(bookie=self.bookie_id).inc()
+            self._context.metrics.digest_mismatches.labels(bookie=self.bookie_id).inc()
             entry_id = self.first + len(self.entries)
-            self._services.host.trace("client.digest_mismatch", ledger=codec.ledger_id, entry=entry_id, bookie=self.bookie_id)
+            self._context.host.trace("client.digest_mismatch", ledger=codec.ledger_id, entry=entry_id, bookie=self.bookie_id)
             return str(mismatch)
         return None if self.entries else "it answered with no entry at all"

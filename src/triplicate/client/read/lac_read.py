@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 
-from triplicate.client.connection.pool import ClientContext
 from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES, error_for_status
+from triplicate.client.context import ClientContext
 from triplicate.errors import BookieError, DigestMismatch, HandleClosed, ReadFailed, RequestTimeout, TriplicateError, Unauthorized
 from triplicate.ledger import EntryCodec, LastConfirmed, LedgerMetadata
 from triplicate.wire import LAST_ENTRY, ReadLacRequest, ReadLacResponse, ReadResponse, Status
@@ -26,18 +26,18 @@ class LacRead:
     Raises (through the future) ReadFailed when coverage cannot be reached, naming the bookies that are unknown, and Unauthorized.
     """
 
-    def __init__(self, services: ClientContext, metadata: LedgerMetadata, codec: EntryCodec) -> None:
+    def __init__(self, context: ClientContext, metadata: LedgerMetadata, codec: EntryCodec) -> None:
         self.future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.explicit = -1
         """The greatest that an explicit record states."""
-        self._services = services
+        self._context = context
         self._codec = codec
         ensemble = metadata.last_segment.ensemble
         self._answers = LastConfirmed(ensemble, metadata.write_quorum, metadata.ack_quorum)
         # Everything before the last segment is confirmed, or the segment could not have been started.
         self._floor = metadata.last_segment.first_entry_id - 1
         for position, bookie_id in enumerate(ensemble):
-            services.pool.v3_channel(bookie_id).call(ReadLacRequest(codec.ledger_id), self._answered, (position, bookie_id))
+            context.pool.v3_channel(bookie_id).call(ReadLacRequest(codec.ledger_id), self._answered, (position, bookie_id))
 
     def _answered(self, token: Token, response: ReadLacResponse | None, error: BookieError | None) -> None:
         if self.future.done():
@@ -74,7 +74,7 @@ class LacRead:
         try:
             self.explicit = max(self.explicit, self._codec.decode_lac(record))
         except DigestMismatch:
-            self._services.metrics.digest_mismatches.labels(bookie=bookie_id).inc()
+            self._context.metrics.digest_mismatches.labels(bookie=bookie_id).inc()
             return False
         return True
 
@@ -83,7 +83,7 @@ class LacRead:
         try:
             entry = self._codec.decode(body)
         except DigestMismatch as mismatch:
-            self._services.metrics.digest_mismatches.labels(bookie=bookie_id).inc()
+            self._context.metrics.digest_mismatches.labels(bookie=bookie_id).inc()
             self._answers.failed(position, str(mismatch))
         else:
             self._answers.answered(position, entry.entry_id, entry.last_add_confirmed, entry.length)
@@ -91,7 +91,7 @@ class LacRead:
     def _otherwise(self, token: Token, reason: str) -> None:
         """Ask for the last entry, which every bookie can be asked for."""
         try:
-            self._services.pool.channel(token[1]).read(self._codec.ledger_id, LAST_ENTRY, self._last_entry, token)
+            self._context.pool.channel(token[1]).read(self._codec.ledger_id, LAST_ENTRY, self._last_entry, token)
         except HandleClosed:
             self._answers.failed(token[0], reason)
 
@@ -154,9 +154,9 @@ class TryLacRead:
     Raises (through the future) ReadFailed when not one answer could be used, and Unauthorized.
     """
 
-    def __init__(self, services: ClientContext, metadata: LedgerMetadata, codec: EntryCodec, known: int) -> None:
+    def __init__(self, context: ClientContext, metadata: LedgerMetadata, codec: EntryCodec, known: int) -> None:
         self.future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._services = services
+        self._context = context
         self._codec = codec
         self._known = known
         self._useful = 0
@@ -164,7 +164,7 @@ class TryLacRead:
         ensemble = metadata.last_segment.ensemble
         self._waiting = len(ensemble)
         for bookie_id in ensemble:
-            services.pool.channel(bookie_id).read(codec.ledger_id, LAST_ENTRY, self._answered, bookie_id)
+            context.pool.channel(bookie_id).read(codec.ledger_id, LAST_ENTRY, self._answered, bookie_id)
 
     def _answered(self, bookie_id: str, response: ReadResponse | None, error: BookieError | None) -> None:
         self._waiting -= 1
@@ -193,7 +193,7 @@ class TryLacRead:
             try:
                 return self._codec.decode(response.body).last_add_confirmed
             except DigestMismatch:
-                self._services.metrics.digest_mismatches.labels(bookie=bookie_id).inc()
+                self._context.metrics.digest_mismatches.labels(bookie=bookie_id).inc()
                 raise
         if response.status in EXPLICIT_NEGATIVES:
             return -1

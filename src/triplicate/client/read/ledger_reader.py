@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 from types import TracebackType
 
-from triplicate.client.connection.pool import ClientContext
 from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES, error_for_status
 from triplicate.client.connection.single_request import send_request
+from triplicate.client.context import ClientContext
 from triplicate.client.read.batch_read import BatchRead, BatchSupport
 from triplicate.client.read.lac_read import ExplicitLacRead, LacRead, TryLacRead
 from triplicate.client.read.long_poll import LongPoller
@@ -29,13 +29,13 @@ REFRESH_S = 0.1
 class LedgerReader:
     """A view of a ledger. Made by `Client.open` and `Client.recover`. What it once showed as confirmed stays so."""
 
-    def __init__(self, services: ClientContext, ledger_id: int, found: Versioned) -> None:
+    def __init__(self, context: ClientContext, ledger_id: int, found: Versioned) -> None:
         self.ledger_id = ledger_id
-        self._services = services
+        self._context = context
         self._found = found
         self._codec = EntryCodec(ledger_id, found.value.digest_type, found.value.password)
         self._last_add_confirmed = found.value.last_entry_id
-        self._batches = BatchSupport(services)
+        self._batches = BatchSupport(context)
         self._tails: dict[int, Tail] = {}
         self._closed = False
         self.missing_bookies: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class LedgerReader:
     @property
     def entries_at_a_time(self) -> int:
         """How many entries one reading has on the way at most."""
-        settings = self._services.settings
+        settings = self._context.settings
         return settings.read_window_entries * (BATCHES_AT_A_TIME if self._batches.fits(self.metadata) else 1)
 
     async def read(self, first_entry_id: int, last_entry_id: int) -> list[Entry]:
@@ -105,14 +105,14 @@ class LedgerReader:
         if max_entries < 1 or max_bytes < 0:
             raise ArgumentError(f"max_entries is {max_entries} and max_bytes {max_bytes}; at least one entry and 0 bytes must be allowed")
         await self._reach(first_entry_id)
-        limit = self._services.settings.frame_limit_bytes
+        limit = self._context.settings.frame_limit_bytes
         max_bytes = min(max_bytes, limit) if max_bytes else limit
         last = min(first_entry_id + max_entries - 1, self._last_add_confirmed)
         if self._batches.fits(self.metadata):
             entries = await self._ask_batch(first_entry_id, last, max_bytes)
             if entries:
                 return entries
-        last = min(last, first_entry_id + self._services.settings.read_window_entries - 1)
+        last = min(last, first_entry_id + self._context.settings.read_window_entries - 1)
         return self._cut(await self.read_confirmed(first_entry_id, last), max_bytes)
 
     async def _ask_batch(self, first: int, last: int, max_bytes: int) -> list[Entry]:
@@ -124,8 +124,8 @@ class LedgerReader:
             if not future.done():
                 future.set_result(batch)
 
-        replicas = self._services.prompt_first(replicas_of(self.metadata, first))
-        BatchRead(self._services, self._codec, first, count, max_bytes, replicas, done, lambda: not future.done())
+        replicas = self._context.slow_last(replicas_of(self.metadata, first))
+        BatchRead(self._context, self._codec, first, count, max_bytes, replicas, done, lambda: not future.done())
         batch = await future
         if batch.closed is not None:
             raise batch.closed
@@ -165,11 +165,11 @@ class LedgerReader:
         return await self._read_range(first_entry_id, last_entry_id, unconfirmed=False)
 
     async def _read_range(self, first: int, last: int, *, unconfirmed: bool) -> list[Entry]:
-        clock = self._services.host.clock
+        clock = self._context.host.clock
         started_at = clock.monotonic()
         while True:
             version = self._found.version
-            reading = RangeRead(self._services, self.metadata, self._codec, first, last, self._batches, unconfirmed=unconfirmed)
+            reading = RangeRead(self._context, self.metadata, self._codec, first, last, self._batches, unconfirmed=unconfirmed)
             try:
                 entries = await reading.future
             except (ReadFailed, NoSuchEntry):
@@ -178,14 +178,14 @@ class LedgerReader:
                     raise
             else:
                 break
-        self._services.metrics.read_seconds.observe(clock.monotonic() - started_at)
+        self._context.metrics.read_seconds.observe(clock.monotonic() - started_at)
         self._count(len(entries), reading.received_bytes)
         self.learn(max(entries[-1].last_add_confirmed, reading.max_lac))
         return entries
 
     def _count(self, entries: int, payload_bytes: int) -> None:
-        self._services.metrics.read.inc(entries)
-        self._services.metrics.read_bytes.inc(payload_bytes)
+        self._context.metrics.read.inc(entries)
+        self._context.metrics.read_bytes.inc(payload_bytes)
 
     async def read_last_confirmed(self) -> int:
         """Ask the bookies how far the ledger is confirmed; never fences. A closed ledger answers from its metadata.
@@ -207,7 +207,7 @@ class LedgerReader:
         while not self.is_closed:
             version = self._found.version
             try:
-                self.learn(await LacRead(self._services, self.metadata, self._codec).future)
+                self.learn(await LacRead(self._context, self.metadata, self._codec).future)
             except ReadFailed:
                 if not await self._has_changed(version):
                     raise
@@ -225,7 +225,7 @@ class LedgerReader:
         """
         self._check_usable()
         if not self.is_closed:
-            self.learn(await TryLacRead(self._services, self.metadata, self._codec, self._last_add_confirmed).future)
+            self.learn(await TryLacRead(self._context, self.metadata, self._codec, self._last_add_confirmed).future)
         return self._last_add_confirmed
 
     async def read_explicit_last_confirmed(self) -> int | None:
@@ -241,7 +241,7 @@ class LedgerReader:
             await self.refresh_metadata()
         if self.is_closed:
             return self._last_add_confirmed
-        reading = ExplicitLacRead(self._services, self.metadata, self._codec)
+        reading = ExplicitLacRead(self._context, self.metadata, self._codec)
         await reading.future
         self.learn(reading.explicit)
         return reading.explicit if reading.explicit >= 0 else None
@@ -256,15 +256,15 @@ class LedgerReader:
             NoSuchLedger: it was deleted.
         """
         self._check_range(entry_id, entry_id)
-        clock = self._services.host.clock
+        clock = self._context.host.clock
         refresh_at = clock.monotonic()
         deadline = refresh_at + timeout_s
-        listening = LongPoller(self._services, self, self._codec, longest_wait_s=timeout_s)
+        listening = LongPoller(self._context, self, self._codec, longest_wait_s=timeout_s)
         while entry_id > self._last_add_confirmed and not self.is_closed:
             now = clock.monotonic()
             if now >= refresh_at:
                 # At most half of what is left: the bookies can tell of the entry also where the metadata is silent.
-                pause_s = self._services.settings.long_poll_wait_s
+                pause_s = self._context.settings.long_poll_wait_s
                 await self._refresh_if_there(now + max(REFRESH_S, min(pause_s, (deadline - now) / 2)))
                 refresh_at = clock.monotonic() + pause_s
                 continue
@@ -285,7 +285,7 @@ class LedgerReader:
             async with timeout_at(deadline):
                 await self.refresh_metadata()
         except (ConnectionLost, TimeoutError):
-            self._services.host.trace("client.metadata_away", ledger=self.ledger_id)
+            self._context.host.trace("client.metadata_away", ledger=self.ledger_id)
 
     def _unheard(self, entry_id: int, failure: str) -> ReadFailed:
         error = ReadFailed(f"no bookie could say whether entry {entry_id} of ledger {self.ledger_id} is confirmed: {failure}")
@@ -299,7 +299,7 @@ class LedgerReader:
             BookieError: it did not answer, or with an error; what it holds is unknown. ProtocolError: the list cannot be read.
         """
         self._check_usable()
-        channel = self._services.pool.v3_channel(bookie_id)
+        channel = self._context.pool.v3_channel(bookie_id)
         response = await send_request(channel, ListEntriesRequest(self.ledger_id), ListEntriesResponse)
         if response.status is Status.OK and response.availability is not None:
             return decode_availability(response.availability)
@@ -316,7 +316,7 @@ class LedgerReader:
             DigestMismatch: it holds a damaged copy.
         """
         self._check_usable()
-        response = await send_request(self._services.pool.channel(bookie_id), ReadRequest(self.ledger_id, entry_id), ReadResponse)
+        response = await send_request(self._context.pool.channel(bookie_id), ReadRequest(self.ledger_id, entry_id), ReadResponse)
         if response.status == Status.OK and response.body is not None:
             return self._codec.decode(response.body, None if entry_id == LAST_ENTRY else entry_id)
         if response.status in EXPLICIT_NEGATIVES:
@@ -331,7 +331,7 @@ class LedgerReader:
         self._check_usable()
         if first_entry_id < 0:
             raise ArgumentError(f"first_entry_id is {first_entry_id}; it must be 0 or more")
-        tail = Tail(self._services, self, self._codec, first_entry_id)
+        tail = Tail(self._context, self, self._codec, first_entry_id)
         self._tails[id(tail)] = tail
         return tail
 
@@ -354,8 +354,8 @@ class LedgerReader:
             NoSuchLedger: it was deleted. ConnectionLost: the metadata store is away.
         """
         if synced:
-            await self._services.metadata.ledgers.refresh()
-        found = await self._services.metadata.ledgers.get(self.ledger_id)
+            await self._context.metadata.ledgers.refresh()
+        found = await self._context.metadata.ledgers.get(self.ledger_id)
         if found.version >= self._found.version:
             self._found = found
             if found.value.is_closed:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-from triplicate.client.connection.pool import ClientContext
 from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES
+from triplicate.client.context import ClientContext
 from triplicate.errors import BookieError, DigestMismatch, HandleClosed, RequestTimeout
 from triplicate.ledger import Entry, EntryCodec
 from triplicate.wire import LAST_ENTRY, ReadRequest, ReadResponse, Status
@@ -38,7 +38,7 @@ class _Poll(NamedTuple):
 class LongPoller:
     """What one tail, or one wait for an entry, has out at the bookies. At most one poll waits for news, and no bookie owes two answers."""
 
-    def __init__(self, services: ClientContext, reader: LedgerReader, codec: EntryCodec, longest_wait_s: float | None = None) -> None:
+    def __init__(self, context: ClientContext, reader: LedgerReader, codec: EntryCodec, longest_wait_s: float | None = None) -> None:
         """
         Args:
             longest_wait_s: of a poll; None takes what the settings allow.
@@ -47,15 +47,15 @@ class LongPoller:
         """How many bookies said something usable, be it that there is nothing new."""
         self.failure = ""
         """What the last one that failed said."""
-        self._services = services
-        self._settings = services.settings
-        self._clock = services.host.clock
+        self._context = context
+        self._settings = context.settings
+        self._clock = context.host.clock
         self._reader = reader
         self._codec = codec
         self._wait_s = min(self._settings.long_poll_wait_s, WAIT_SHARE * self._settings.read_timeout_s)
         if longest_wait_s is not None:
             self._wait_s = min(self._wait_s, max(longest_wait_s, 0.001))
-        self._turn = services.host.entropy.stream("tail").randrange(1 << 16)
+        self._turn = context.host.entropy.stream("tail").randrange(1 << 16)
         self._owing: dict[str, None] = {}
         self._parked: _Poll | None = None
         self._no_polls_until: dict[str, float] = {}
@@ -138,7 +138,7 @@ class LongPoller:
             poll = _Poll(bookie_id, self._entry_id, now, self._wait_s)
             wait_ms = max(1, int(1000 * self._wait_s))
             request = ReadRequest(self._codec.ledger_id, LAST_ENTRY, previous_lac=self._entry_id - 1, timeout_ms=wait_ms, piggyback=True)
-            self._services.pool.v3_channel(bookie_id).call(request, self._polled, poll)
+            self._context.pool.v3_channel(bookie_id).call(request, self._polled, poll)
             self._owing[bookie_id] = None
             self._parked = poll
             return True
@@ -187,7 +187,7 @@ class LongPoller:
             bookie_id = ensemble[(self._turn + step) % len(ensemble)]
             if bookie_id not in self._owing:
                 try:
-                    self._services.pool.channel(bookie_id).read(self._codec.ledger_id, LAST_ENTRY, self._answered, bookie_id)
+                    self._context.pool.channel(bookie_id).read(self._codec.ledger_id, LAST_ENTRY, self._answered, bookie_id)
                 except HandleClosed as closed:
                     self._client_closed = closed
                     self.wake_up()
@@ -215,5 +215,5 @@ class LongPoller:
         try:
             return self._codec.decode(body)
         except DigestMismatch:
-            self._services.metrics.digest_mismatches.labels(bookie=bookie_id).inc()
+            self._context.metrics.digest_mismatches.labels(bookie=bookie_id).inc()
             return None

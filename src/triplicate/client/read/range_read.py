@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import cast
 
-from triplicate.client.connection.pool import ClientContext
 from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES, error_for_status
+from triplicate.client.context import ClientContext
 from triplicate.client.read.batch_read import BatchRead, BatchSupport
 from triplicate.errors import BookieError, DigestMismatch, HandleClosed, NoSuchEntry, ReadFailed, TriplicateError
 from triplicate.ledger import Entry, EntryCodec, LedgerMetadata, ReadPlan, write_sets
@@ -51,7 +51,7 @@ class RangeRead:
 
     def __init__(
         self,
-        services: ClientContext,
+        context: ClientContext,
         metadata: LedgerMetadata,
         codec: EntryCodec,
         first: int,
@@ -65,7 +65,7 @@ class RangeRead:
         """The greatest last-add-confirmed that the bookies named beside what they delivered (version 3 only)."""
         self.received_bytes = 0
         """Payload bytes of what was delivered so far."""
-        self._services = services
+        self._context = context
         self._metadata = metadata
         self._codec = codec
         self._first = first
@@ -88,15 +88,15 @@ class RangeRead:
         self._on_the_way: dict[int, tuple[str, float]] = {}
         """Of single entries: who was asked last, and when."""
         self._hedge: Timer | None = None
-        self._now = services.host.clock.monotonic
-        if services.hedge_s < float("inf"):
-            self._hedge_later(services.hedge_s)
+        self._now = context.host.clock.monotonic
+        if context.hedge_s < float("inf"):
+            self._hedge_later(context.hedge_s)
             self.future.add_done_callback(self._stop_hedging)
         self._pump()
 
     def _window(self, batches: int = 1) -> int:
         """Entries that may be on the way, if so many batches share the bytes."""
-        settings = self._services.settings
+        settings = self._context.settings
         average = self.received_bytes // self._received + 1 if self._received else FIRST_GUESS_BYTES
         return max(1, min(settings.read_window_entries, settings.read_window_bytes // batches // average))
 
@@ -124,13 +124,13 @@ class RangeRead:
     # Batches.
 
     def _ask_batch(self, first: int, stop: int, preferred: str) -> None:
-        settings = self._services.settings
-        replicas = self._services.prompt_first(replicas_of(self._metadata, first))
+        settings = self._context.settings
+        replicas = self._context.slow_last(replicas_of(self._metadata, first))
         # Stable: otherwise the order of the write set, which spreads the batches over the bookies.
         replicas.sort(key=lambda bookie_id: (bookie_id in self._failed, bookie_id != preferred))
         max_bytes = min(settings.frame_limit_bytes, settings.read_window_bytes // BATCHES_AT_A_TIME)
         self._batches_out += 1
-        BatchRead(self._services, self._codec, first, stop - first, max_bytes, replicas, self._batch_done, self._is_wanted)
+        BatchRead(self._context, self._codec, first, stop - first, max_bytes, replicas, self._batch_done, self._is_wanted)
 
     def _is_wanted(self) -> bool:
         return not self.future.done()
@@ -168,14 +168,14 @@ class RangeRead:
         if entry_id not in self._segment:
             ensemble = self._metadata.ensemble_of(entry_id)
             sets = write_sets(len(ensemble), self._metadata.write_quorum)
-            prompt_first = self._services.prompt_first
-            self._first_replicas = [prompt_first([ensemble[position] for position in positions])[0] for positions in sets]
+            slow_last = self._context.slow_last
+            self._first_replicas = [slow_last([ensemble[position] for position in positions])[0] for positions in sets]
             self._segment = range(self._metadata.segment_of(entry_id).first_entry_id, segment_end(self._metadata, entry_id))
         return self._first_replicas[entry_id % len(self._first_replicas)]
 
     def _ask(self, entry_id: int, bookie_id: str) -> None:
         try:
-            channel = self._services.pool.channel(bookie_id)
+            channel = self._context.pool.channel(bookie_id)
         except HandleClosed as closed:
             self._fail(closed)
             return
@@ -192,8 +192,8 @@ class RangeRead:
             try:
                 entry = self._codec.decode(response.body, entry_id)
             except DigestMismatch as mismatch:
-                self._services.metrics.digest_mismatches.labels(bookie=bookie_id).inc()
-                self._services.host.trace("client.digest_mismatch", ledger=self._codec.ledger_id, entry=entry_id, bookie=bookie_id)
+                self._context.metrics.digest_mismatches.labels(bookie=bookie_id).inc()
+                self._context.host.trace("client.digest_mismatch", ledger=self._codec.ledger_id, entry=entry_id, bookie=bookie_id)
                 self._try_next(entry_id, bookie_id, str(mismatch))
             else:
                 self._plans.pop(entry_id, None)
@@ -250,7 +250,7 @@ class RangeRead:
     # Slow replicas.
 
     def _hedge_later(self, pause_s: float) -> None:
-        self._hedge = self._services.host.clock.call_at(self._now() + pause_s, self._hedge_overdue)
+        self._hedge = self._context.host.clock.call_at(self._now() + pause_s, self._hedge_overdue)
 
     def _stop_hedging(self, _: object) -> None:
         if self._hedge is not None:
@@ -260,16 +260,16 @@ class RangeRead:
         """Ask the next replica as well for every single entry that is overdue; batches do so by themselves."""
         if self.future.done():
             return
-        now, services = self._now(), self._services
+        now, context = self._now(), self._context
         for entry_id, (bookie_id, asked_at) in list(self._on_the_way.items()):
-            if asked_at + services.hedge_s > now:
+            if asked_at + context.hedge_s > now:
                 continue
-            services.slow.note(bookie_id, now)
+            context.slow_bookies.add(bookie_id, now)
             self._segment = range(0)  # The next entries are asked of others first.
             following = self._plan_of(entry_id, bookie_id).next_replica()
             if following is not None:
                 self._ask(entry_id, following)
-        self._hedge_later(services.hedge_s / 2)
+        self._hedge_later(context.hedge_s / 2)
 
     def _give_up(self, plan: ReadPlan) -> None:
         """No replica delivered. That it is not there is said only where all of them said so."""

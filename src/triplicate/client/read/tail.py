@@ -11,7 +11,7 @@ from collections import deque
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from triplicate.client.connection.pool import ClientContext
+from triplicate.client.context import ClientContext
 from triplicate.client.read.long_poll import LongPoller
 from triplicate.errors import ConnectionLost, HandleClosed, TriplicateError
 from triplicate.ledger import Entry, EntryCodec
@@ -36,13 +36,13 @@ class Tail:
     may iterate on after ReadFailed. What waits for a metadata store that is away goes on with what is known.
     """
 
-    def __init__(self, services: ClientContext, reader: LedgerReader, codec: EntryCodec, first_entry_id: int) -> None:
-        self._services = services
+    def __init__(self, context: ClientContext, reader: LedgerReader, codec: EntryCodec, first_entry_id: int) -> None:
+        self._context = context
         self._reader = reader
         self._next = first_entry_id
         self._ready: deque[Entry] = deque()
         self._batch = FIRST_BATCH_ENTRIES
-        self._listening = LongPoller(services, reader, codec)
+        self._listening = LongPoller(context, reader, codec)
         self._watch: Watch | None = None
         self._watching: asyncio.Task[None] | None = None
         self._stale = True
@@ -82,7 +82,7 @@ class Tail:
         reader = self._reader
         if self._failure is not None:
             raise self._failure
-        if self._stale and self._services.host.clock.monotonic() >= self._refresh_at:
+        if self._stale and self._context.host.clock.monotonic() >= self._refresh_at:
             await self._refresh()
         if self._next <= reader.last_add_confirmed:
             await self._read_on()
@@ -95,12 +95,12 @@ class Tail:
     async def _refresh(self) -> None:
         """Read the metadata again; the watch is armed before, so no change is missed."""
         if self._watch is None:
-            self._watch = self._services.metadata.ledgers.watch(self._reader.ledger_id)
-            self._watching = self._services.scope.spawn(
+            self._watch = self._context.metadata.ledgers.watch(self._reader.ledger_id)
+            self._watching = self._context.scope.spawn(
                 self._watch_metadata(self._watch), name=f"watch ledger {self._reader.ledger_id} for a tail"
             )
         self._stale = False
-        clock = self._services.host.clock
+        clock = self._context.host.clock
         try:
             async with timeout_at(clock.monotonic() + METADATA_WAIT_S):
                 await self._reader.refresh_metadata()
@@ -131,7 +131,7 @@ class Tail:
         self._next = last + 1
         self._ready.extend(entries)
         self._listening.had_news()
-        settings = self._services.settings
+        settings = self._context.settings
         average = sum(len(entry.payload) for entry in entries) // len(entries) + 1
         self._batch = max(1, min(2 * self._batch, self._reader.entries_at_a_time, settings.read_window_bytes // average))
 
@@ -141,8 +141,8 @@ class Tail:
         if entry is not None:
             self._next += 1
             self._ready.append(entry)
-            self._services.metrics.read.inc()
-            self._services.metrics.read_bytes.inc(len(entry.payload))
+            self._context.metrics.read.inc()
+            self._context.metrics.read_bytes.inc(len(entry.payload))
 
     async def aclose(self) -> None:
         """Stop; a waiting iteration ends. Idempotent."""

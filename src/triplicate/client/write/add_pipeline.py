@@ -16,8 +16,8 @@ from typing import Protocol
 
 from triplicate.client.connection.add_framing import AddFraming, V2AddFraming, V3AddFraming
 from triplicate.client.connection.bookie_channel import AddStream, InFlight
-from triplicate.client.connection.pool import ClientContext
 from triplicate.client.connection.response_errors import SIZE_REFUSALS, error_for_status, too_large
+from triplicate.client.context import ClientContext
 from triplicate.client.metadata_retry import MetadataRetry
 from triplicate.client.write.add_streams import EnsembleStreams, Tracker
 from triplicate.client.write.ensemble_changer import EnsembleChanger
@@ -84,6 +84,7 @@ class AddPipeline:
         "_acknowledged_bytes",
         "_changer",
         "_codec",
+        "_context",
         "_encode",
         "_explicit",
         "_flush_due",
@@ -103,7 +104,6 @@ class AddPipeline:
         "_owner",
         "_put_bytes",
         "_sent_at",
-        "_services",
         "_sizes",
         "_tracker",
         "_turn",
@@ -124,7 +124,7 @@ class AddPipeline:
 
     def __init__(
         self,
-        services: ClientContext,
+        context: ClientContext,
         ledger_id: int,
         created: Versioned,
         owner: Appender,
@@ -145,21 +145,21 @@ class AddPipeline:
         self.closed: asyncio.Future[int] | None = None
         self.metadata = metadata
         """As the writer found it, for what never changes; `current` is what was last written."""
-        self._services = services
-        self._metrics = services.metrics
+        self._context = context
+        self._metrics = context.metrics
         self._loop = asyncio.get_running_loop()
         self._owner = owner
         self._frames = frames
         self._tracker = tracker
-        self._window_entries = services.settings.window_entries
-        self._window_bytes = services.settings.window_bytes
+        self._window_entries = context.settings.window_entries
+        self._window_bytes = context.settings.window_bytes
         self._codec = EntryCodec(ledger_id, metadata.digest_type, metadata.password)
         self._overhead = ADD_HEAD_BYTES + self._codec.overhead
-        self.largest_payload_bytes = services.settings.frame_limit_bytes - ENVELOPE_BYTES - self._overhead
+        self.largest_payload_bytes = context.settings.frame_limit_bytes - ENVELOPE_BYTES - self._overhead
         self._heads: AddFraming = V2AddFraming(self._codec.master_key)
         self._encode = self._codec.encode
-        if deferred_sync or services.settings.wire == "v3":
-            transactions = services.pool.transactions
+        if deferred_sync or context.settings.wire == "v3":
+            transactions = context.pool.transactions
             self._heads = V3AddFraming(ledger_id, self._codec.master_key, transactions, deferred_sync=deferred_sync)
         if self._heads.tail:
             encode, tail = self._codec.encode, self._heads.tail
@@ -174,18 +174,18 @@ class AddPipeline:
         self._out: list[bytes] = []
         self._last_put = -1
         self._flush_due = False
-        self._turn = services.pool.turn
+        self._turn = context.pool.turn
         self._sent_at: list[InFlight] = []
         """Each sending that is not confirmed, with the last entry's id for its mark; a heap, since ids of the caller's need not ascend."""
         self._idle: asyncio.Future[None] | None = None
         self._forces: dict[int, Force] = {}
         self._losses: list[int] | None = None
         """How often the connection of each bookie was lost when the first entry that is not forced was sent to it."""
-        self._changer = EnsembleChanger(services, self, tracker, created)
+        self._changer = EnsembleChanger(context, self, tracker, created)
         self._lanes = EnsembleStreams(tracker, metadata.write_quorum, self._open_lane, owner.frames_of, self._turn)
         self._unsent: list[int] | None = [] if self._lanes.striped else None
         """Ids of what was put and not sent, where each entry goes to bookies of its own."""
-        self._explicit = ExplicitLacUpdater(services, self._codec, self) if services.settings.explicit_lac_interval_s else None
+        self._explicit = ExplicitLacUpdater(context, self._codec, self) if context.settings.explicit_lac_interval_s else None
 
     @property
     def current(self) -> Versioned:
@@ -205,12 +205,12 @@ class AddPipeline:
     @property
     def missing_bookies(self) -> tuple[str, ...]:
         """Bookies of the ensemble that failed and take no entries now."""
-        return tuple(self._tracker.ensemble[position] for position in self._tracker.absent)
+        return tuple(self._tracker.ensemble[position] for position in self._tracker.suspended)
 
     @property
     def has_missed_bookies(self) -> bool:
         """Whether a bookie of the ensemble is missing, or ever was while entries were confirmed."""
-        return self._changer.went_without or bool(self._tracker.absent)
+        return self._changer.went_without or bool(self._tracker.suspended)
 
     @property
     def ensemble_changes(self) -> int:
@@ -234,7 +234,7 @@ class AddPipeline:
         if len(payload) > self.largest_payload_bytes:
             raise RecordTooLarge(
                 f"a record of {len(payload)} bytes exceeds the limit of {self.largest_payload_bytes} bytes "
-                f"(frame_limit_bytes {self._services.settings.frame_limit_bytes}); nothing was written, split it"
+                f"(frame_limit_bytes {self._context.settings.frame_limit_bytes}); nothing was written, split it"
             )
         return payload
 
@@ -304,7 +304,7 @@ class AddPipeline:
 
     def flush(self) -> None:
         """Send what was put, and do not wait for the end of this turn of the loop."""
-        self.send_put(self._services.host.clock.monotonic())
+        self.send_put(self._context.host.clock.monotonic())
         self._turn.hand_over()
 
     def send_put(self, now: float) -> None:
@@ -323,7 +323,7 @@ class AddPipeline:
             else:
                 frames = b"".join(out)
                 out.clear()
-            flight = (self._tracker.mark_of(last), count, len(frames), now)
+            flight = (self._tracker.order_of(last), count, len(frames), now)
             self._lanes.send(frames, flight)
         else:
             self._out = []
@@ -333,7 +333,7 @@ class AddPipeline:
         heappush(self._sent_at, flight if flight[0] == last else (last, *flight[1:]))
 
     def _open_lane(self, bookie_id: str) -> AddStream:
-        pool = self._services.pool
+        pool = self._context.pool
         channel = pool.v3_channel(bookie_id) if self.deferred_sync else pool.channel(bookie_id)
         return channel.open_lane(self.ledger_id, self)
 
@@ -373,7 +373,7 @@ class AddPipeline:
         """Do without the bookie, if it still belongs to the ensemble: until it is replaced, or comes back."""
         if self.failure is not None or self._lanes.lane_of(bookie_id) is None:
             return
-        self._lanes.withdraw(bookie_id)
+        self._lanes.suspend(bookie_id)
         if self.deferred_sync:
             self.fail(self._lost_unforced(error))
         else:
@@ -417,7 +417,7 @@ class AddPipeline:
         metrics.added.value += entries
         metrics.added_bytes.value += size_bytes
         if sent_at and sent_at[0][0] <= confirmed:
-            now = self._turn.received_at or self._services.host.clock.monotonic()
+            now = self._turn.received_at or self._context.host.clock.monotonic()
             while sent_at and sent_at[0][0] <= confirmed:
                 metrics.add_seconds.observe(now - heappop(sent_at)[3])
 
@@ -427,9 +427,9 @@ class AddPipeline:
         """The tracker has a new ensemble: send the new bookies at these positions what is not confirmed."""
         self._lanes.take_ensemble(changed)
 
-    def readmit(self, position: int) -> None:
+    def resume(self, position: int) -> None:
         """The bookie of an absent position is back: send it what is not confirmed."""
-        self._lanes.readmit(position)
+        self._lanes.resume(position)
 
     # Forcing.
 
@@ -439,7 +439,7 @@ class AddPipeline:
         last, length = self._tracker.last_add_confirmed, self._acknowledged_bytes
         if last < 0:
             return self.last_add_confirmed
-        force = Force(self._services, self.ledger_id, self._tracker.ensemble, lambda force: self._force_ended(force, last, length))
+        force = Force(self._context, self.ledger_id, self._tracker.ensemble, lambda force: self._force_ended(force, last, length))
         self._forces[id(force)] = force
         return await force.future
 
@@ -473,8 +473,8 @@ class AddPipeline:
     def fail(self, cause: TriplicateError) -> None:
         """End the writer: everybody who waits gets the error. The first cause stays."""
         if self.failure is None:
-            self._services.host.trace("client.writer_failed", ledger=self.ledger_id, why=str(cause), pending=len(self._frames))
-            self._services.metrics.add_failures.inc(len(self._frames))
+            self._context.host.trace("client.writer_failed", ledger=self.ledger_id, why=str(cause), pending=len(self._frames))
+            self._context.metrics.add_failures.inc(len(self._frames))
             self._stop(cause)
 
     def _stop(self, cause: TriplicateError) -> None:
@@ -510,7 +510,7 @@ class AddPipeline:
         if self.closed is None:
             self.closing = True
             closed: asyncio.Future[int] = self._loop.create_future()
-            task = self._services.scope.spawn(self._close_into(closed, wait), name=f"close ledger {self.ledger_id}")
+            task = self._context.scope.spawn(self._close_into(closed, wait), name=f"close ledger {self.ledger_id}")
             # Only now: had the client been closed before, whoever asks again must hear it again, not wait for nobody.
             self.closed = closed
             task.add_done_callback(lambda _: self._closed_at_last())
@@ -544,12 +544,12 @@ class AddPipeline:
 
     @fault_point("client.close.writing")
     async def _write_closed(self, last: int, length: int) -> int:
-        patience = MetadataRetry(self._services, self.ledger_id, f"the closing of ledger {self.ledger_id}")
+        patience = MetadataRetry(self._context, self.ledger_id, f"the closing of ledger {self.ledger_id}")
         closed = await patience.swap(
             self._changer.current, lambda metadata: metadata.closed(last, length), lambda found: self._closed_by_whom(found, last)
         )
         self._changer.current = closed
-        self._services.host.trace("client.ledger_closed", ledger=self.ledger_id, last=last)
+        self._context.host.trace("client.ledger_closed", ledger=self.ledger_id, last=last)
         return last
 
     def _closed_by_whom(self, found: Versioned, last: int) -> Versioned | None:

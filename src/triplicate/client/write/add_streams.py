@@ -83,20 +83,20 @@ class EnsembleStreams:
 
     def _send_all(self, lane: AddStream, frames: list[bytes], last: int, now: float) -> None:
         joined = b"".join(frames)
-        if not lane.send(joined, (self._tracker.mark_of(last), len(frames), len(joined), now)):
+        if not lane.send(joined, (self._tracker.order_of(last), len(frames), len(joined), now)):
             self.channel_is_full(lane.channel)
 
-    def withdraw(self, bookie_id: str) -> None:
+    def suspend(self, bookie_id: str) -> None:
         """The bookie failed: forget what is on the way to it, and send it nothing more."""
         position = self._tracker.position_of(bookie_id)
         if position is not None:
-            self._tracker.withdraw(bookie_id)
+            self._tracker.suspend(bookie_id)
             self._close(position)
             self.look_for_room()
 
-    def readmit(self, position: int) -> None:
+    def resume(self, position: int) -> None:
         """The bookie of an absent position is back: send it what is not confirmed."""
-        entry_ids = self._tracker.readmit(position)
+        entry_ids = self._tracker.resume(position)
         self._open_at(position, entry_ids)
 
     def take_ensemble(self, changed: Sequence[int]) -> None:

@@ -9,7 +9,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from triplicate.client.connection.pool import ClientContext
+from triplicate.client.context import ClientContext
 from triplicate.client.write.add_pipeline import AddPipeline, Payload
 from triplicate.client.write.write_handle import WriteHandle
 from triplicate.errors import ArgumentError, DuplicateEntry, TriplicateError
@@ -26,7 +26,7 @@ class AdvLedgerWriter(WriteHandle):
     `explicit_lac_interval_s`. Made by `Client.create_adv`.
     """
 
-    def __init__(self, services: ClientContext, ledger_id: int, created: Versioned, *, deferred_sync: bool = False) -> None:
+    def __init__(self, context: ClientContext, ledger_id: int, created: Versioned, *, deferred_sync: bool = False) -> None:
         metadata = created.value
         self._loop = asyncio.get_running_loop()
         self._tracker = AdvWriteTracker(metadata.last_segment.ensemble, metadata.write_quorum, metadata.ack_quorum)
@@ -35,7 +35,7 @@ class AdvLedgerWriter(WriteHandle):
         self._waiting: dict[int, asyncio.Future[int]] = {}
         self._queue: OrderedDict[int, tuple[bytes, asyncio.Future[int]]] = OrderedDict()
         """Entries that wait for room in the window."""
-        super().__init__(AddPipeline(services, ledger_id, created, self, self._tracker, self._frames, deferred_sync=deferred_sync))
+        super().__init__(AddPipeline(context, ledger_id, created, self, self._tracker, self._frames, deferred_sync=deferred_sync))
 
     async def append(self, entry_id: int, payload: Payload) -> int:
         """Append an entry under this id and return the id once it and every entry before it are durable on an ack quorum.

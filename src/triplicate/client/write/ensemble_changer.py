@@ -1,6 +1,6 @@
 """Bookies that fail a writer: replaced in the ensemble, missed for a while, or taken in again.
 
-A bookie that fails is absent at once (`WriteTracker.withdraw`). What follows is derived from who is absent:
+A bookie that fails is absent at once (`WriteTracker.suspend`). What follows is derived from who is absent:
 
 - Normally it is replaced at once, where there is another bookie; entries are confirmed again when that is done or known not to be
   possible, so that what was on its way gets all its copies. With `delay_ensemble_change` it is replaced only when so many are absent
@@ -21,7 +21,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
-from triplicate.client.connection.pool import ClientContext
+from triplicate.client.context import ClientContext
 from triplicate.client.metadata_retry import MetadataRetry
 from triplicate.client.write.add_streams import Tracker
 from triplicate.client.write.failed_bookies import FailedBookies, QuorumLossTimer
@@ -61,7 +61,7 @@ class ChangingWriter(Protocol):
 
     def take_ensemble(self, changed: Sequence[int]) -> None: ...
 
-    def readmit(self, position: int) -> None: ...
+    def resume(self, position: int) -> None: ...
 
     def confirm(self) -> None: ...
 
@@ -79,21 +79,21 @@ class EnsembleChanger:
         created: the ledger's metadata as it was created.
     """
 
-    def __init__(self, services: ClientContext, writer: ChangingWriter, tracker: Tracker, created: Versioned) -> None:
+    def __init__(self, context: ClientContext, writer: ChangingWriter, tracker: Tracker, created: Versioned) -> None:
         self.current = created
         self.changes = 0
-        self._services = services
+        self._context = context
         self._writer = writer
         self._tracker = tracker
-        self._clock = services.host.clock
-        self._absentees = FailedBookies(services, writer.ledger_id, self._wake)
-        self._rng = services.host.entropy.stream("placement")
-        self._looks = Backoff(services.settings.reconnect_first_s, max(services.settings.reconnect_first_s, LOOK_AGAIN_S), self._rng)
+        self._clock = context.host.clock
+        self._absentees = FailedBookies(context, writer.ledger_id, self._wake)
+        self._rng = context.host.entropy.stream("placement")
+        self._looks = Backoff(context.settings.reconnect_first_s, max(context.settings.reconnect_first_s, LOOK_AGAIN_S), self._rng)
         self._look_at = 0.0
         """When to look for other bookies."""
         self._writable: tuple[str, ...] = ()
         """As last seen."""
-        self._danger = QuorumLossTimer(CALM_TIMEOUTS * services.settings.add_timeout_s)
+        self._danger = QuorumLossTimer(CALM_TIMEOUTS * context.settings.add_timeout_s)
         self._told: tuple[str, ...] = ()
         """The absent bookies as last told."""
         self.went_without = False
@@ -104,10 +104,10 @@ class EnsembleChanger:
 
     def bookie_failed(self, bookie_id: str, error: BookieError) -> None:
         """A bookie of the present ensemble failed, and the tracker knows that it is absent."""
-        services, ledger_id = self._services, self._writer.ledger_id
-        services.suspects.note(bookie_id, self._clock.monotonic())
-        services.metrics.bookie_failures.labels(bookie=bookie_id).inc()
-        services.host.trace("client.bookie_failed", ledger=ledger_id, bookie=bookie_id, why=str(error))
+        context, ledger_id = self._context, self._writer.ledger_id
+        context.failed_bookies.add(bookie_id, self._clock.monotonic())
+        context.metrics.bookie_failures.labels(bookie=bookie_id).inc()
+        context.host.trace("client.bookie_failed", ledger=ledger_id, bookie=bookie_id, why=str(error))
         self._absentees.failed(bookie_id, error)
         self._look_at = 0.0
         if self._tracker.is_endangered:
@@ -118,7 +118,7 @@ class EnsembleChanger:
             self._wake()
             return
         try:
-            self._task = services.scope.spawn(self._run(), name=f"change ensemble of ledger {ledger_id}")
+            self._task = context.scope.spawn(self._run(), name=f"change ensemble of ledger {ledger_id}")
         except HandleClosed as closing:
             self._writer.fail(closing)
 
@@ -138,7 +138,7 @@ class EnsembleChanger:
 
     async def _run(self) -> None:
         try:
-            while self._writer.failure is None and self._tracker.absent:
+            while self._writer.failure is None and self._tracker.suspended:
                 await self._do_what_is_due()
         except TriplicateError as error:
             self._writer.fail(error)
@@ -163,17 +163,17 @@ class EnsembleChanger:
             return
         self._tell_absent(self._absent())
         self._welcome_back()
-        if self._tracker.absent:
+        if self._tracker.suspended:
             await self._pause()
 
     def _absent(self) -> tuple[str, ...]:
-        return tuple(self._tracker.ensemble[position] for position in self._tracker.absent)
+        return tuple(self._tracker.ensemble[position] for position in self._tracker.suspended)
 
     # Replacing.
 
     def _is_change_wanted(self) -> bool:
         """Whether an absent bookie is replaced when there is another. In an endangered ensemble, all are."""
-        if self._tracker.is_endangered or not self._services.settings.delay_ensemble_change:
+        if self._tracker.is_endangered or not self._context.settings.delay_ensemble_change:
             return True
         return any(isinstance(self._absentees[bookie_id].error, BookieReadOnly) for bookie_id in self._absent())
 
@@ -186,21 +186,21 @@ class EnsembleChanger:
         Raises:
             NotEnoughBookies: an ack quorum is in danger for too long. OutcomeUnknown: the same, and the metadata was out of reach.
         """
-        tracker, services = self._tracker, self._services
+        tracker, context = self._tracker, self._context
         unknown = await self._look()
         if self._writer.failure is not None:
             return
         now = self._clock.monotonic()
         if unknown is not None:
-            self._check_patience(now, services.settings.metadata_timeout_s, self._unreachable(unknown))
+            self._check_patience(now, context.settings.metadata_timeout_s, self._unreachable(unknown))
             self._go_on_without(now)
             return
         self._absentees.forget_the_forgiven(tracker.ensemble)
         candidates = [bookie_id for bookie_id in self._writable if not self._absentees.is_left_alone(bookie_id)]
         try:
-            ensemble = replace_bookies(tracker.ensemble, tracker.absent, candidates, self._rng, services.suspects.names(now))
+            ensemble = replace_bookies(tracker.ensemble, tracker.suspended, candidates, self._rng, context.failed_bookies.names(now))
         except NotEnoughBookies as error:
-            self._check_patience(now, services.settings.add_timeout_s, self._too_few(error))
+            self._check_patience(now, context.settings.add_timeout_s, self._too_few(error))
             self._go_on_without(now)
             return
         self._looks.reset()
@@ -211,11 +211,11 @@ class EnsembleChanger:
         try:
             if self._watch is None:
                 # Before the first look: what changes behind it is then seen at once, and not only by the next look.
-                self._watch = self._services.metadata.bookies.watch()
+                self._watch = self._context.metadata.bookies.watch()
             async with timeout_at(self._clock.monotonic() + LOOK_LIMIT_S):
-                self._writable = tuple(await self._services.metadata.bookies.writable())
+                self._writable = tuple(await self._context.metadata.bookies.writable())
         except (ConnectionLost, TimeoutError) as error:
-            self._services.host.trace("client.bookies_unknown", ledger=self._writer.ledger_id, why=str(error))
+            self._context.host.trace("client.bookies_unknown", ledger=self._writer.ledger_id, why=str(error))
             return error
         return None
 
@@ -229,7 +229,7 @@ class EnsembleChanger:
         moments = [now + self._looks.next_s()]
         moments += [self._absentees[name].until for name in self._writable if self._absentees.is_left_alone(name)]
         if self._tracker.is_endangered:
-            moments.append(self._danger.since + self._services.settings.add_timeout_s)
+            moments.append(self._danger.since + self._context.settings.add_timeout_s)
         self._look_at = min(moment for moment in moments if moment > now)
         if self._tracker.changing:
             self._tracker.end_change()
@@ -255,22 +255,22 @@ class EnsembleChanger:
     @fault_point("client.ensemble_change.written")
     async def _take_over(self, changed: Versioned, proposed: EnsembleSegment) -> None:
         """The new ensemble stands in the metadata, and only from here on it is used."""
-        services, tracker = self._services, self._tracker
+        context, tracker = self._context, self._tracker
         self.current = changed
         self.changes += 1
-        services.metrics.ensemble_changes.inc()
-        services.host.trace(
+        context.metrics.ensemble_changes.inc()
+        context.host.trace(
             "client.ensemble_changed", ledger=self._writer.ledger_id, first=proposed.first_entry_id, ensemble=",".join(proposed.ensemble)
         )
         # What was numbered but not sent goes out to the bookies that stay; the new ones are sent everything unconfirmed.
         self._writer.flush()
         self._writer.take_ensemble(tracker.replace(proposed.ensemble))
-        if not (tracker.absent and self._is_change_wanted()):
+        if not (tracker.suspended and self._is_change_wanted()):
             tracker.end_change()
             self._writer.confirm()
 
     def _patience(self) -> MetadataRetry:
-        return MetadataRetry(self._services, self._writer.ledger_id, f"the change of ensemble of ledger {self._writer.ledger_id}")
+        return MetadataRetry(self._context, self._writer.ledger_id, f"the change of ensemble of ledger {self._writer.ledger_id}")
 
     def _settled(self, found: Versioned, before: EnsembleSegment, proposed: EnsembleSegment) -> Versioned | None:
         """What the metadata says after a change that did not plainly succeed."""
@@ -290,7 +290,7 @@ class EnsembleChanger:
         )
 
     def _unreachable(self, error: Exception) -> OutcomeUnknown:
-        ledger_id, limit_s = self._writer.ledger_id, self._services.settings.metadata_timeout_s
+        ledger_id, limit_s = self._writer.ledger_id, self._context.settings.metadata_timeout_s
         why = str(error) or "no answer in time"
         ended = OutcomeUnknown(
             f"the metadata could not be reached within {limit_s:g} s for the change of ensemble of ledger {ledger_id}: {why}"
@@ -309,18 +309,18 @@ class EnsembleChanger:
         """Say so when the writer begins to go on with fewer bookies, and when that changes."""
         if absent == self._told:
             return
-        services = self._services
-        services.metrics.missing_bookies.inc(len(absent) - len(self._told))
+        context = self._context
+        context.metrics.missing_bookies.inc(len(absent) - len(self._told))
         if absent:
             self.went_without = True
             missing, last = ",".join(absent), self._tracker.last_add_confirmed
-            services.host.trace("client.bookies_missing", ledger=self._writer.ledger_id, missing=missing, confirmed=last)
+            context.host.trace("client.bookies_missing", ledger=self._writer.ledger_id, missing=missing, confirmed=last)
         self._told = absent
 
     def _welcome_back(self) -> None:
         """Take in again those who answered, and ask those whose pause is over."""
         tracker = self._tracker
-        for position in tracker.absent:
+        for position in tracker.suspended:
             bookie_id = tracker.ensemble[position]
             if not self._may_come_back(bookie_id):
                 continue
@@ -328,10 +328,10 @@ class EnsembleChanger:
                 self._absentees.ask(bookie_id)
                 continue
             self._writer.flush()
-            self._services.host.trace(
+            self._context.host.trace(
                 "client.bookie_back", ledger=self._writer.ledger_id, bookie=bookie_id, first=tracker.last_add_confirmed + 1
             )
-            self._writer.readmit(position)
+            self._writer.resume(position)
 
     def _is_anyone_back(self) -> bool:
         """Whether an absent bookie has answered and is about to be taken in again."""
@@ -360,9 +360,9 @@ class EnsembleChanger:
     async def _bookies_change(self) -> None:
         try:
             if self._watch is None:
-                self._watch = self._services.metadata.bookies.watch()
+                self._watch = self._context.metadata.bookies.watch()
             await self._watch.changed()
         except MetadataError as error:
-            self._services.host.trace("client.bookies_unknown", ledger=self._writer.ledger_id, why=str(error))
+            self._context.host.trace("client.bookies_unknown", ledger=self._writer.ledger_id, why=str(error))
             await sleep(self._clock, LOOK_AGAIN_S)
         self._look_at = 0.0

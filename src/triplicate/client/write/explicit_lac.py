@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from triplicate.client.connection.pool import ClientContext
+from triplicate.client.context import ClientContext
 from triplicate.errors import BookieError, HandleClosed
 from triplicate.ledger import EntryCodec, LedgerMetadata, write_set
 from triplicate.runtime import Timer
@@ -33,11 +33,11 @@ class ExplicitLacUpdater:
         adds: whose last-add-confirmed it is.
     """
 
-    def __init__(self, services: ClientContext, codec: EntryCodec, adds: Confirming) -> None:
-        self._services = services
+    def __init__(self, context: ClientContext, codec: EntryCodec, adds: Confirming) -> None:
+        self._context = context
         self._codec = codec
         self._adds = adds
-        self._interval_s = services.settings.explicit_lac_interval_s
+        self._interval_s = context.settings.explicit_lac_interval_s
         self._timer: Timer | None = None
         self._stopped = False
         self._told = -1
@@ -59,7 +59,7 @@ class ExplicitLacUpdater:
 
     def _arm(self) -> None:
         if self._timer is None and not self._stopped:
-            clock = self._services.host.clock
+            clock = self._context.host.clock
             self._timer = clock.call_at(clock.monotonic() + self._interval_s, self._due)
 
     def _due(self) -> None:
@@ -85,6 +85,6 @@ class ExplicitLacUpdater:
 
         try:
             for position in positions:
-                self._services.pool.v3_channel(adds.ensemble[position]).call(request, answered, position)
+                self._context.pool.v3_channel(adds.ensemble[position]).call(request, answered, position)
         except HandleClosed:
             self.stop()

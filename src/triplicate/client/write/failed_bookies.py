@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from triplicate.client.connection.pool import ClientContext
+from triplicate.client.context import ClientContext
 from triplicate.errors import BookieError, RequestTimeout
 from triplicate.runtime import Backoff
 from triplicate.wire import LAST_ENTRY, ReadResponse
@@ -55,19 +55,19 @@ class FailedBookies:
         news: called when a bookie has answered the question, or has not in time.
     """
 
-    def __init__(self, services: ClientContext, ledger_id: int, news: Callable[[], None]) -> None:
-        self._services = services
+    def __init__(self, context: ClientContext, ledger_id: int, news: Callable[[], None]) -> None:
+        self._context = context
         self._ledger_id = ledger_id
         self._news = news
         self._known: dict[str, FailedBookie] = {}
-        self._rng = services.host.entropy.stream("absent bookies")
+        self._rng = context.host.entropy.stream("absent bookies")
 
     def __getitem__(self, bookie_id: str) -> FailedBookie:
         return self._known[bookie_id]
 
     def failed(self, bookie_id: str, error: BookieError) -> None:
         """A bookie of the ensemble failed."""
-        now = self._services.host.clock.monotonic()
+        now = self._context.host.clock.monotonic()
         known = self._known.get(bookie_id)
         if known is None or known.is_forgiven(now):
             first_s, longest_s = self._pauses_after(error)
@@ -78,11 +78,11 @@ class FailedBookies:
     def is_left_alone(self, bookie_id: str) -> bool:
         """Whether the bookie failed so lately that it should not be chosen."""
         known = self._known.get(bookie_id)
-        return known is not None and self._services.host.clock.monotonic() < known.until
+        return known is not None and self._context.host.clock.monotonic() < known.until
 
     def forget_the_forgiven(self, keep: Iterable[str]) -> None:
         """Drop what says nothing any more, but for the bookies to keep."""
-        now, kept = self._services.host.clock.monotonic(), dict.fromkeys(keep)
+        now, kept = self._context.host.clock.monotonic(), dict.fromkeys(keep)
         self._known = {name: known for name, known in self._known.items() if name in kept or not known.is_forgiven(now)}
 
     def ask(self, bookie_id: str) -> None:
@@ -92,9 +92,9 @@ class FailedBookies:
             HandleClosed: the client is closing, and nobody will ever answer.
         """
         known = self._known[bookie_id]
-        if known.is_asked or known.is_back or self._services.host.clock.monotonic() < known.until:
+        if known.is_asked or known.is_back or self._context.host.clock.monotonic() < known.until:
             return
-        channel = self._services.pool.channel(bookie_id)
+        channel = self._context.pool.channel(bookie_id)
         known.is_asked = True
         channel.read(self._ledger_id, LAST_ENTRY, self._answered, known)
 
@@ -105,13 +105,13 @@ class FailedBookies:
     def _answered(self, known: FailedBookie, response: ReadResponse | None, error: BookieError | None) -> None:
         known.is_asked = False
         if error is not None:
-            known.failed(error, self._services.host.clock.monotonic())
+            known.failed(error, self._context.host.clock.monotonic())
         else:
             known.is_back = True
         self._news()
 
     def _pauses_after(self, error: BookieError) -> tuple[float, float]:
-        settings = self._services.settings
+        settings = self._context.settings
         if isinstance(error, RequestTimeout):
             return settings.add_timeout_s, TIMEOUTS_MAXIMUM * settings.add_timeout_s
         return settings.reconnect_first_s, max(settings.reconnect_first_s, settings.reconnect_maximum_s)

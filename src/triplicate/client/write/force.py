@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from triplicate.client.connection.pool import ClientContext
 from triplicate.client.connection.response_errors import error_for_status
+from triplicate.client.context import ClientContext
 from triplicate.errors import BookieError, TriplicateError
 from triplicate.wire import ForceRequest, ForceResponse, Response, Status
 
@@ -18,14 +18,14 @@ class Force:
         ended: called once, when the last bookie has synced or the first has failed (`error`); it settles the future.
     """
 
-    def __init__(self, services: ClientContext, ledger_id: int, ensemble: Sequence[str], ended: Callable[[Force], None]) -> None:
+    def __init__(self, context: ClientContext, ledger_id: int, ensemble: Sequence[str], ended: Callable[[Force], None]) -> None:
         self.future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.error: TriplicateError | None = None
         self._ledger_id = ledger_id
         self._ended: Callable[[Force], None] | None = ended
         self._missing: dict[str, None] = dict.fromkeys(ensemble)
         for bookie_id in ensemble:
-            services.pool.v3_channel(bookie_id).call(ForceRequest(ledger_id), self._answered, bookie_id)
+            context.pool.v3_channel(bookie_id).call(ForceRequest(ledger_id), self._answered, bookie_id)
 
     def give_up(self) -> None:
         """Ignore what still comes."""

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from triplicate.client.connection.pool import ClientContext
+from triplicate.client.context import ClientContext
 from triplicate.client.write.add_pipeline import AddPipeline, Payload
 from triplicate.client.write.write_handle import WriteHandle
 from triplicate.errors import TriplicateError
@@ -34,7 +34,7 @@ class _Queued:
 class LedgerWriter(WriteHandle):
     """Appends are numbered in the order in which they find room in the window, and confirmed in that order. Made by `Client.create`."""
 
-    def __init__(self, services: ClientContext, ledger_id: int, created: Versioned, *, deferred_sync: bool = False) -> None:
+    def __init__(self, context: ClientContext, ledger_id: int, created: Versioned, *, deferred_sync: bool = False) -> None:
         metadata = created.value
         self._loop = asyncio.get_running_loop()
         self._tracker = WriteTracker(metadata.last_segment.ensemble, metadata.write_quorum, metadata.ack_quorum)
@@ -43,7 +43,7 @@ class LedgerWriter(WriteHandle):
         self._waiting: deque[tuple[int, asyncio.Future[Any], Any]] = deque()
         """(last entry id, future, its result) of appends that are numbered and not confirmed."""
         self._queue: deque[_Queued] = deque()
-        adds = AddPipeline(services, ledger_id, created, self, self._tracker, self._frames, deferred_sync=deferred_sync)
+        adds = AddPipeline(context, ledger_id, created, self, self._tracker, self._frames, deferred_sync=deferred_sync)
         super().__init__(adds)
 
     @property

@@ -69,7 +69,7 @@ class RollingPolicy:
         self._hold_until, self._is_put_off = None, False
         self._is_asked = False
 
-    def ask(self) -> None:
+    def request(self) -> None:
         """The segment is to end as soon as the next ledger is there, whatever its size and age, and even without records."""
         self._is_asked = True
 
@@ -116,7 +116,7 @@ class RollingPolicy:
         is_near = size_bytes >= self._near_bytes or (has_records and now >= self._near_at)
         return RollStep.PREPARE if is_near and self._spare_at is None else RollStep.STAY
 
-    def mark_bytes(self, now: float) -> int:
+    def check_bytes(self, now: float) -> int:
         """The size of the segment from which on `step` must be asked again; before it only time changes the answer."""
         if self._is_preparing:
             return self._roll_bytes if self._hold_until is None or self._is_holding(now) else NEVER_BYTES
@@ -124,7 +124,7 @@ class RollingPolicy:
             return NEVER_BYTES
         return self._near_bytes if self._spare_at is None else self._roll_bytes
 
-    def look_at(self, now: float) -> float:
+    def check_at(self, now: float) -> float:
         """When `step` must be asked again whatever happens."""
         moments = [self._not_before, self._near_at, self._age_at]
         moments += [moment for moment in (self._full_at, self._hold_until) if moment is not None]

@@ -1,10 +1,9 @@
-"""Records that wait to become one entry, and entries on their way."""
+"""Records that wait to become one entry."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import pairwise
 
 from triplicate.log.core.compression import Compressor
@@ -46,36 +45,6 @@ class EntryBuilder:
         if any(headers is not None for headers in self._headers):
             add_headers(columns, self._headers)
         return encode_columns(columns, compressor)
-
-
-@dataclass(slots=True, eq=False)
-class PendingEntry:
-    """One entry on its way. `entry_id` is -1 until it is sent; `matters` says whether somebody waits to read it."""
-
-    encoded: EncodedEntry
-    first_offset: int
-    future: asyncio.Future[range] | None
-    room_bytes: int
-    matters: bool = True
-    entry_id: int = -1
-
-    def settle(self) -> None:
-        if self.future is not None and not self.future.done():
-            self.future.set_result(range(self.first_offset, self.first_offset + self.encoded.count))
-
-    def fail(self, error: BaseException) -> None:
-        if self.future is not None and not self.future.done():
-            self.future.set_exception(error)
-            # Whoever stopped waiting has been told otherwise; the loop need not report it.
-            self.future.exception()
-
-
-def renumber(items: Iterable[PendingEntry], first_offset: int) -> int:
-    """Give entries that were not sent yet the offsets from `first_offset` on; returns the offset after the last."""
-    for item in items:
-        item.first_offset = first_offset
-        first_offset += item.encoded.count
-    return first_offset
 
 
 def joined(ranges: Sequence[range]) -> Sequence[int]:

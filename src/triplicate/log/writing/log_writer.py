@@ -1,34 +1,22 @@
-"""The one writer of a log: numbers records, fills entries, keeps their order over segments, and stops when it is fenced.
+"""The one writer of a log: it encodes entries, sends them to the open segment's ledger, and ends when it is fenced.
 
-Entries wait in `_queue` until they are sent and in `_sent` until the ledger acknowledges them, always in offset order. When a segment
-breaks, its own ledger is recovered: recovery decides which of the sent entries are there, and the others are sent again in the next
-segment, so an appender sees a delay and not an unknown outcome. A fenced ledger is different: somebody else took the log over.
+`core.writer_machine` decides; this shell carries out its commands on the ledger, the window, the timers and the metadata. When a segment
+breaks, its own ledger is recovered and the entries that recovery did not find are sent again in the next segment, so an appender sees a
+delay and not an unknown outcome. A fenced ledger is different: another writer has taken the log over.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any
 
 from triplicate.config.log_settings import LogClientSettings
-from triplicate.errors import (
-    HandleClosed,
-    LedgerFenced,
-    LogFenced,
-    NoSuchLedger,
-    NoSuchLog,
-    OutcomeUnknown,
-    TriplicateError,
-    UsageError,
-    WindowFull,
-)
+from triplicate.errors import HandleClosed, LogFenced, OutcomeUnknown, TriplicateError, WindowFull
 from triplicate.log.core.compression import Compressor
-from triplicate.log.core.head import Head, LogSegment, Owner, closed_segment
+from triplicate.log.core.head import Head, LogSegment, Owner
 from triplicate.log.core.payload import Buffer, Producer, RecordHeaders, encode_record_headers
 from triplicate.log.core.payload_encoder import (
     EncodedEntry,
@@ -37,19 +25,44 @@ from triplicate.log.core.payload_encoder import (
     columns_of,
     encode_columns,
     encode_control,
-    wall_time_after,
 )
-from triplicate.log.core.quorums import degraded_quorums
+from triplicate.log.core.writer_machine import (
+    LOST,
+    Abandoned,
+    AbandonLedger,
+    CheckRoll,
+    CloseRequested,
+    EntryAcknowledged,
+    EntryQueued,
+    EntrySent,
+    Event,
+    LeaveBegun,
+    LedgerFailed,
+    LogLost,
+    PendingEntry,
+    Phase,
+    ReportIdle,
+    ResolveEntry,
+    RollBegun,
+    RollChecked,
+    SegmentListed,
+    SegmentOpened,
+    SegmentRecovered,
+    SendDeferred,
+    SendEntry,
+    StopWriter,
+    SwitchSegment,
+    WriterFailed,
+    WriterMachine,
+)
 from triplicate.log.store.ledger_ports import LedgerAppender
 from triplicate.log.store.log_metrics import LogMetrics
-from triplicate.log.writing.entry_builder import EntryBuilder, PendingEntry, joined, renumber
+from triplicate.log.writing.entry_builder import EntryBuilder, joined
 from triplicate.log.writing.segment_roller import SegmentRoller
 from triplicate.log.writing.segment_transitions import SegmentTransitions
-from triplicate.log.writing.window import AdmissionWindow
-from triplicate.runtime import TaskScope, Timer, fault_point
+from triplicate.runtime import AdmissionWindow, Clock, TaskScope, Timer, fail, resolve
 
-LOST = (LedgerFenced, NoSuchLedger, NoSuchLog)
-"""What a writer meets when it has lost its log: to another writer, or to its deletion."""
+_Waiter = asyncio.Future[range] | None
 
 
 class LogWriter:
@@ -59,75 +72,112 @@ class LogWriter:
     Appends are acknowledged in order: when one is, all before it are.
     """
 
-    def __init__(self, succession: SegmentTransitions, settings: LogClientSettings, metrics: LogMetrics, head: Head, owner: Owner) -> None:
-        self.name = succession.name
+    def __init__(
+        self,
+        transitions: SegmentTransitions,
+        settings: LogClientSettings,
+        metrics: LogMetrics,
+        head: Head,
+        owner: Owner,
+        machine: WriterMachine[_Waiter],
+        ledger: LedgerAppender,
+    ) -> None:
+        self.name = transitions.name
         self.epoch = head.epoch
         self.owner = owner
-        assert head.open is not None, "a writer is made after its take-over"
-        self.start_offset = head.open.first_offset
+        self.start_offset = machine.next_offset
         """Offset of the first record that this writer writes."""
-        self._succession = succession
+        self._transitions = transitions
         self._settings = settings
         self._metrics = metrics
-        self._host = succession.client.host
-        self._log = head.settings
-        self._segment = head.open
-        self._ledger: LedgerAppender | None = None
+        self._machine = machine
+        self._ledger = ledger
+        """The open segment's ledger; while segments are switched, the ledger that was used last."""
         self._compressor = Compressor(head.settings.compression)
         self._window = AdmissionWindow(settings.window_entries, settings.window_bytes)
-        self._queue: deque[PendingEntry] = deque()
-        self._sent: deque[PendingEntry] = deque()
-        self._batch: EntryBuilder | None = None
-        self._next_offset = self.start_offset
-        self._acknowledged = self.start_offset
-        self._wall_time_us = head.last_time_us
-        self._segment_bytes = 0
-        self._segment_entries = 0
-        self._segment_min_time_us = 0
-        self._rolling = False
-        self._closing = False
-        self._failure: BaseException | None = None
-        # Entry ids in this segment: the last one acknowledged, the last one worth reading, and the last one that readers may read
-        # because an entry sent after its acknowledgement says so.
-        self._acknowledged_entry = self._worth_reading = self._readable = -1
+        self._builder: EntryBuilder | None = None
         self._flush_timer: Timer | None = None
         self._noop_timer: Timer | None = None
-        self._drained: list[asyncio.Future[None]] = []
-        self._scope = TaskScope(f"log {self.name}", on_failure=self._fail)
-        self._rolls = SegmentRoller(succession, settings, metrics, head, self._scope, self)
-        self.rolls = 0
-        """How many segments this writer has opened after its first."""
-        self.repairs = 0
-        """How many of them because the one before broke."""
-        self.admitted = 0
-        """How many records of publishers were listed at its rolls: they lie between the records of this writer."""
+        self._idle = asyncio.Event()
+        """Set when nothing is pending, and at the end; `close` waits for it."""
+        self._scope = TaskScope(f"log {self.name}", on_failure=lambda error: self._step(WriterFailed(error)))
+        self._roller = SegmentRoller(transitions, settings, metrics, head, self._scope, self)
 
-    # What it knows.
+    @classmethod
+    async def open(
+        cls,
+        transitions: SegmentTransitions,
+        settings: LogClientSettings,
+        metrics: LogMetrics,
+        head: Head,
+        owner: Owner,
+        ledger: LedgerAppender,
+    ) -> LogWriter:
+        """Write the header of the first segment, then delete what take-overs left behind.
+
+        Args:
+            ledger: of the head's open segment, listed and empty.
+
+        Raises:
+            LogFenced: another writer has taken the log over.
+        """
+        assert head.open is not None, "a writer is made after its take-over"
+        machine: WriterMachine[_Waiter] = WriterMachine(transitions.name, owner.name, head.epoch, head.open, head.last_time_us)
+        writer = cls(transitions, settings, metrics, head, owner, machine, ledger)
+        try:
+            await writer._open_segment()
+            writer._scope.spawn(transitions.keep_ownership(owner), name="owner")
+            writer._scope.spawn(transitions.follow_requests(writer._roller.roll), name="requests")
+            await transitions.tidy()
+        except LOST as error:
+            await writer.abandon()
+            raise machine.lost(error) from error
+        except BaseException:
+            await writer.abandon()
+            raise
+        return writer
+
+    # State.
 
     @property
     def next_offset(self) -> int:
         """Offset of the next record to be accepted, unless publishers' records come before it."""
-        return self._next_offset + (len(self._batch) if self._batch is not None else 0)
+        return self._machine.next_offset + (len(self._builder) if self._builder is not None else 0)
 
     @property
     def acknowledged_offset(self) -> int:
         """Offset after the last acknowledged record."""
-        return self._acknowledged
+        return self._machine.acknowledged_offset
 
     @property
     def ledger_id(self) -> int:
         """The open segment's ledger."""
-        return self._segment.ledger_id
+        return self._machine.segment.listed.ledger_id
 
     @property
     def is_reduced(self) -> bool:
         """Whether the open segment has fewer copies than the log asks for, because bookies are short."""
-        return self._segment.reduced is not None
+        return self._machine.segment.listed.reduced is not None
 
     @property
     def failure(self) -> BaseException | None:
         """Why it stopped, or None while it works."""
-        return self._failure
+        return self._machine.failure
+
+    @property
+    def rolls(self) -> int:
+        """The number of segments that this writer has opened after its first."""
+        return self._machine.rolls
+
+    @property
+    def repairs(self) -> int:
+        """The number of segments that had to be recovered because they broke."""
+        return self._machine.repairs
+
+    @property
+    def admitted(self) -> int:
+        """The number of records of publishers that were listed at its rolls: they lie between the records of this writer."""
+        return self._machine.published_between
 
     # Appending.
 
@@ -143,25 +193,25 @@ class LogWriter:
         """
         encoded_headers = None if headers is None else encode_record_headers(headers)
         cost = checked_cost(value, key, encoded_headers)
-        self._check()
-        await self._window.take(0, cost)
+        self._check_usable()
+        await self._window.admit(0, cost)
         try:
-            self._check()
-            if self._batch is not None and self._batch.size_bytes + cost > self._settings.entry_target_bytes:
+            self._check_usable()
+            if self._builder is not None and self._builder.size_bytes + cost > self._settings.entry_target_bytes:
                 self._flush()
-                self._check()  # The ledger may have refused what was flushed.
+                self._check_usable()  # The ledger may have refused the entry.
         except BaseException:
-            self._window.give_back(0, cost)
+            self._window.release(0, cost)
             raise
-        if self._batch is None:
-            self._batch = EntryBuilder()
-        batch = self._batch
-        slot = batch.add(value, key, timestamp_us, encoded_headers, cost)
-        if batch.size_bytes >= self._settings.entry_target_bytes:
+        if self._builder is None:
+            self._builder = EntryBuilder()
+        builder = self._builder
+        slot = builder.add(value, key, timestamp_us, encoded_headers, cost)
+        if builder.size_bytes >= self._settings.entry_target_bytes:
             self._flush()
         elif self._flush_timer is None:
-            self._flush_timer = self._timer(self._settings.linger_s if self._sent or self._queue else 0.0, self._flush_due)
-        offsets = await asyncio.shield(batch.future)
+            self._flush_timer = self._timer(0.0 if self._machine.is_idle else self._settings.linger_s, self._flush_due)
+        offsets = await asyncio.shield(builder.future)
         return offsets[slot]
 
     async def append_many(
@@ -174,8 +224,11 @@ class LogWriter:
     ) -> Sequence[int]:
         """Append records in order, in as many entries as they need. Returns their offsets once all are acknowledged.
 
-        They are a range unless others append to this writer, or publish to its log, at the same time: then others' records lie between.
-        Raises as `append`; then a beginning of them may have been appended. ArgumentError: lists of different lengths.
+        The offsets are a range unless others append to this writer, or publish to its log, at the same time: then others' records lie
+        between.
+
+        Raises:
+            As `append`; then a beginning of the records may have been appended. ArgumentError: lists of different lengths.
         """
         entries = columns_cut(values, keys, timestamps_us, headers, self._settings.entry_target_bytes)
         futures = [await self._send(encode_columns(columns, self._compressor)) for columns in entries]
@@ -211,58 +264,60 @@ class LogWriter:
         transaction_ids: Sequence[int] | None = None,
         producer: Producer | None = None,
     ) -> asyncio.Future[range]:
-        """As `append_entry`, without waiting: the future becomes the offsets.
+        """As `append_entry`, without waiting for room: the future becomes the offsets.
 
         Raises:
             WindowFull: too much is unacknowledged; nothing was sent.
         """
-        self._check()
+        self._check_usable()
         columns = columns_of(values, keys=keys, timestamps_us=timestamps_us, headers=headers, transaction_ids=transaction_ids)
         encoded = encode_columns(columns, self._compressor, preamble=preamble, producer=producer)
-        if not self._window.take_nowait(1, encoded.size_bytes):
+        if not self._window.try_admit(1, encoded.size_bytes):
             raise WindowFull(f"log {self.name!r}: the window of unacknowledged entries is full; await append_entry instead")
-        return self._enqueue(encoded, matters=True)
+        return self._enqueue(encoded, has_readers=True)
 
     async def noop(self) -> None:
-        """Append a control record that carries nothing and wait for it: proof that this writer was not fenced when it was acknowledged,
-        and whatever was acknowledged before is readable."""
+        """Append a control record that carries nothing and wait for it.
+
+        Its acknowledgement proves that this writer was not fenced by then, and makes whatever was acknowledged before readable.
+        """
         await self.control("noop")
 
     async def control(self, kind: str, fields: Mapping[str, Any] | None = None) -> None:
-        """Append a control record of an entry of its own and wait for it; it has no offset.
+        """Append a control record as an entry of its own and wait for it; it has no offset.
 
         Args:
             kind: `noop` or `abort`.
             fields: JSON, beside `kind`.
         """
-        await (await self._send(encode_control(kind, fields or {}), matters=kind != "noop"))
+        await (await self._send(encode_control(kind, fields or {}), has_readers=kind != "noop"))
 
-    async def _send(self, encoded: EncodedEntry, *, matters: bool = True) -> asyncio.Future[range]:
-        self._check()
-        await self._window.take(1, encoded.size_bytes)
+    async def _send(self, encoded: EncodedEntry, *, has_readers: bool = True) -> asyncio.Future[range]:
+        self._check_usable()
+        await self._window.admit(1, encoded.size_bytes)
         try:
-            self._check()
+            self._check_usable()
         except BaseException:
-            self._window.give_back(1, encoded.size_bytes)
+            self._window.release(1, encoded.size_bytes)
             raise
-        return self._enqueue(encoded, matters=matters)
+        return self._enqueue(encoded, has_readers=has_readers)
 
-    def _check(self) -> None:
-        if self._failure is not None:
-            raise self._failure
-        if self._closing:
+    def _check_usable(self) -> None:
+        machine = self._machine
+        if machine.failure is not None:
+            raise machine.failure
+        if not machine.can_accept:
             raise HandleClosed(f"the writer of log {self.name!r} is closed")
 
-    def _enqueue(self, encoded: EncodedEntry, *, matters: bool) -> asyncio.Future[range]:
-        """Put an entry, for which there is room, behind the records that wait for theirs."""
+    def _enqueue(self, encoded: EncodedEntry, *, has_readers: bool) -> asyncio.Future[range]:
+        """Queue an entry that has room behind the records that wait for theirs."""
         self._flush()
-        if self._failure is not None:
-            self._window.give_back(1, encoded.size_bytes)
-            raise self._failure  # The ledger has refused what was flushed.
+        failure = self._machine.failure
+        if failure is not None:
+            self._window.release(1, encoded.size_bytes)
+            raise failure  # The ledger has refused the records before.
         future: asyncio.Future[range] = asyncio.get_running_loop().create_future()
-        self._queue.append(PendingEntry(encoded, self._next_offset, future, encoded.size_bytes, matters))
-        self._next_offset += encoded.count
-        self._pump()
+        self._step(EntryQueued(PendingEntry(encoded, future, encoded.size_bytes, has_readers)))
         return future
 
     def _flush_due(self) -> None:
@@ -272,238 +327,191 @@ class LogWriter:
     def _flush(self) -> None:
         """Make an entry of the records that wait for one."""
         self._flush_timer = _cancel(self._flush_timer)
-        batch, self._batch = self._batch, None
-        if batch is None or self._failure is not None:
+        builder, self._builder = self._builder, None
+        if builder is None:
             return
-        encoded = batch.encode(self._compressor, self._host.clock.wall_us())
-        self._window.count(1)
-        self._queue.append(PendingEntry(encoded, self._next_offset, batch.future, batch.size_bytes))
-        self._next_offset += encoded.count
-        self._pump()
+        encoded = builder.encode(self._compressor, self._clock.wall_us())
+        self._window.add_entry()
+        self._step(EntryQueued(PendingEntry(encoded, builder.future, builder.size_bytes)))
 
-    # Sending and acknowledging.
+    # The commands of the machine.
 
-    def _pump(self) -> None:
-        """Send what waits, as long as the ledger takes it."""
-        while self._queue and self._ledger is not None and not self._rolling and self._failure is None:
-            if self._segment_bytes >= self._rolls.look_bytes and self._rolls.consider():
-                return
-            item = self._queue[0]
-            wall_time_us = wall_time_after(self._wall_time_us, self._host.clock.wall_us())
-            payload = item.encoded.payload(item.first_offset - self._segment.first_offset, wall_time_us)
-            try:
-                acknowledged = self._ledger.append_nowait(payload)
-            except WindowFull as error:
-                if not self._sent:
-                    self._fail(error)  # Nothing will ever make room: the client's window is smaller than one entry.
-                return
-            except TriplicateError as error:
-                self._on_error(error)
-                return
-            self._queue.popleft()
-            item.entry_id = self._segment_entries
-            self._readable = self._acknowledged_entry
-            self._sent.append(item)
-            self._wall_time_us = wall_time_us
-            self._segment_entries += 1
-            self._segment_bytes += len(payload)
-            acknowledged.add_done_callback(partial(self._on_answer, self._ledger, item))
-        if self._segment_bytes >= self._rolls.look_bytes:
-            self._rolls.consider()
+    def _step(self, event: Event[_Waiter]) -> None:
+        self._machine.step(event)
+        self._perform()
 
-    def _on_answer(self, ledger: LedgerAppender, item: PendingEntry, answer: asyncio.Future[int]) -> None:
+    def _perform(self) -> None:
+        """Carry out the machine's commands in order. Sending an entry steps the machine again, which may add commands."""
+        next_command = self._machine.next_command
+        while (command := next_command()) is not None:
+            match command:
+                case SendEntry():
+                    self._send_entry(command.entry, command.first_index)
+                case ResolveEntry():
+                    self._resolve(command.entry)
+                case ReportIdle():
+                    self._on_idle()
+                case CheckRoll():
+                    if not self._roller.consider():
+                        self._machine.step(RollChecked())
+                case SwitchSegment():
+                    self._begin_switch(command.cause)
+                case AbandonLedger():
+                    self._ledger.abandon()
+                case StopWriter():
+                    self._stop(command)
+
+    def _send_entry(self, entry: PendingEntry[_Waiter], first_index: int) -> None:
+        machine, ledger = self._machine, self._ledger
+        wall_time_us = machine.next_wall_time_us(self._clock.wall_us())
+        payload = entry.encoded.payload(first_index, wall_time_us)
+        try:
+            acknowledged = ledger.append_nowait(payload)
+        except WindowFull as error:
+            machine.step(SendDeferred(error))
+        except TriplicateError as error:
+            machine.step(LedgerFailed(ledger.ledger_id, error))
+        else:
+            machine.step(EntrySent(len(payload), wall_time_us))
+            acknowledged.add_done_callback(partial(self._on_answer, ledger.ledger_id))
+
+    def _on_answer(self, ledger_id: int, answer: asyncio.Future[int]) -> None:
         error = OutcomeUnknown("the append was cancelled") if answer.cancelled() else answer.exception()
-        if ledger is not self._ledger or self._failure is not None:
-            return  # The ledger was given up; its recovery has decided about this entry, or nobody will.
-        if error is not None:
-            self._on_error(error)
-            return
-        assert self._sent[0] is item, "a ledger acknowledges in order"
-        assert answer.result() == item.entry_id, "a ledger has one writer"
-        self._sent.popleft()
-        self._acknowledge(item)
-        if self._rolling and not self._sent:
-            self._spawn_advance(broken=False)
-        self._pump()
-        self._look_idle()
+        self._step(EntryAcknowledged(ledger_id, answer.result()) if error is None else LedgerFailed(ledger_id, error))
 
-    def _acknowledge(self, item: PendingEntry) -> None:
-        self._acknowledged = item.first_offset + item.encoded.count
-        self._acknowledged_entry = item.entry_id
-        if item.matters:
-            self._worth_reading = item.entry_id
-        self._metrics.appended.inc(item.encoded.count)
-        self._metrics.entries.inc()
-        self._metrics.bytes.inc(item.encoded.size_bytes)
-        item.settle()
-        self._window.give_back(1, item.room_bytes)
+    def _resolve(self, entry: PendingEntry[_Waiter]) -> None:
+        metrics, encoded = self._metrics, entry.encoded
+        metrics.appended.inc(encoded.count)
+        metrics.entries.inc()
+        metrics.bytes.inc(encoded.size_bytes)
+        if entry.waiter is not None:
+            resolve(entry.waiter, entry.offsets)
+        self._window.release(1, entry.room_bytes)
 
-    def _look_idle(self) -> None:
-        if self._sent or self._queue:
-            return
-        if self._batch is not None:
+    def _on_idle(self) -> None:
+        if self._builder is not None:
             self._flush()
             return
-        for waiter in self._drained:
-            if not waiter.done():
-                waiter.set_result(None)
-        self._drained.clear()
-        if self._worth_reading > self._readable and self._noop_timer is None and not self._closing:
-            self._noop_timer = self._timer(self._settings.idle_noop_delay_s, self._noop_due)
+        self._idle.set()
+        if self._machine.has_unreadable and self._noop_timer is None:
+            self._noop_timer = self._timer(self._settings.idle_noop_delay_s, self._append_idle_noop)
 
-    def _noop_due(self) -> None:
-        """The last record becomes readable with the entry behind it; if nobody writes one, a no-op does it, once."""
+    def _append_idle_noop(self) -> None:
+        """Append a no-op once: an entry behind the last record makes that record readable."""
         self._noop_timer = None
-        if self._worth_reading <= self._readable or self._sent or self._queue or self._batch or self._failure is not None or self._closing:
-            return
-        self._window.count(1)
-        self._queue.append(PendingEntry(encode_control("noop", {}), self._next_offset, None, 0, matters=False))
-        self._pump()
+        if self._machine.has_unreadable and self._builder is None:
+            self._window.add_entry()
+            self._step(EntryQueued(PendingEntry(encode_control("noop", {}), None, 0, has_readers=False)))
 
-    def _on_error(self, error: BaseException) -> None:
-        if isinstance(error, LOST):
-            self._fail(self._fenced(error))
-        elif isinstance(error, UsageError):
-            self._fail(error)  # Trying again would end in the same way.
-        elif self._failure is None and self._ledger is not None:
-            self._host.trace("log.segment_broken", log=self.name, ledger=self._segment.ledger_id, error=repr(error))
-            self._rolling = True
-            self._spawn_advance(broken=True)
+    def _stop(self, command: StopWriter[_Waiter]) -> None:
+        error = command.error
+        if isinstance(error, LogFenced):
+            self._metrics.fenced.inc()
+        self._transitions.client.host.trace("log.writer_failed", log=self.name, epoch=self.epoch, error=repr(error))
+        self._stop_timers()
+        for entry in command.entries:
+            if entry.waiter is not None:
+                fail(entry.waiter, error)
+        builder, self._builder = self._builder, None
+        if builder is not None:
+            fail(builder.future, error)
+        self._window.fail(error)
+        self._idle.set()
 
-    def _fenced(self, cause: BaseException) -> LogFenced:
-        error = LogFenced(f"log {self.name!r} was taken over or deleted under its writer {self.owner.name!r} (epoch {self.epoch})")
-        error.__cause__ = cause
-        return error
-
-    # Rolling.
+    # For `SegmentRoller`.
 
     @property
     def can_roll(self) -> bool:
-        """Whether it has a segment that takes entries, and is not about to end. This and the next ones are for `SegmentRoller`."""
-        return not (self._rolling or self._closing or self._failure is not None or self._ledger is None)
+        """Whether the segment accepts entries and the writer is not about to end."""
+        return self._machine.can_roll
 
     @property
     def segment_bytes(self) -> int:
         """Bytes sent to the open segment."""
-        return self._segment_bytes
+        return self._machine.segment.size_bytes
 
     @property
     def has_records(self) -> bool:
         """Whether the open segment holds records, or is about to."""
-        return bool(self._acknowledged > self._segment.first_offset or self._sent or self._queue)
+        return self._machine.has_records
+
+    def check_roll_at(self, size_bytes: int) -> None:
+        """Call `SegmentRoller.consider` before each entry from this size of the segment on."""
+        self._machine.roll_check_bytes = size_bytes
 
     def begin_roll(self) -> None:
-        """Close the open segment and go on in the next one as soon as what was sent is acknowledged."""
-        self._rolling = True
-        if not self._sent:
-            self._spawn_advance(broken=False)
+        """Close the open segment and continue in the next one as soon as everything sent is acknowledged."""
+        self._step(RollBegun())
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Send what waits."""
-        self._pump()
+        self._step(RollChecked())
 
-    def lost(self, error: TriplicateError) -> None:
-        """Somebody else has the log, or it is gone."""
-        self._fail(self._fenced(error))
+    def lose(self, error: TriplicateError) -> None:
+        """End the writer: the log belongs to another writer, or was deleted."""
+        self._step(LogLost(error))
 
-    def _spawn_advance(self, *, broken: bool) -> None:
-        ledger, self._ledger = self._ledger, None
-        self.repairs += broken
-        self._metrics.repairs.inc(broken)
-        assert ledger is not None, "only a writer with a segment rolls"
-        self._scope.spawn(self._advance(ledger, broken), name="advance")
+    # Segments.
 
-    async def _advance(self, ledger: LedgerAppender, broken: bool) -> None:
-        """Close this segment and open the next; from the first error on, by recovery."""
+    def _begin_switch(self, cause: BaseException | None) -> None:
+        if cause is not None:
+            self._metrics.repairs.inc()
+            self._transitions.client.host.trace("log.segment_broken", log=self.name, ledger=self.ledger_id, error=repr(cause))
+        self._scope.spawn(self._switch_segment(broken=cause is not None), name="advance")
+
+    async def _switch_segment(self, *, broken: bool) -> None:
+        """Close the segment and open the next; from the first error on, by recovery."""
         try:
-            await self._succession.retry(partial(self._advance_once, ledger), broken=broken)
+            await self._transitions.retry(self._switch_once, broken=broken)
         except TriplicateError as error:
-            self._fail(self._fenced(error) if isinstance(error, LOST) else error)
+            self._step(LogLost(error) if isinstance(error, LOST) else WriterFailed(error))
             return
-        self.rolls += 1
         self._metrics.rolls.inc()
-        self._rolling = False
-        self._pump()
-        self._look_idle()
-        await self._succession.tidy()
+        await self._transitions.tidy()
 
-    async def _advance_once(self, ledger: LedgerAppender, broken: bool) -> None:
-        await self._succession.have_next()
-        closed = await self._close_segment(ledger, broken)
-        opened, segment = await self._succession.next_segment(closed, self.epoch, self.owner)
-        self._adopt(segment)
-        await self._begin(opened)
+    async def _switch_once(self, broken: bool) -> None:
+        await self._transitions.have_next()
+        closed = await self._close_segment(broken)
+        self._ledger, segment = await self._transitions.next_segment(closed, self.epoch, self.owner)
+        self._step(SegmentListed(segment))
+        await self._open_segment()
 
-    async def _leave_once(self, ledger: LedgerAppender, broken: bool) -> None:
-        await self._succession.leave(await self._close_segment(ledger, broken), self.epoch, self.owner)
-        await self._succession.drop_next()
+    async def _leave_once(self, broken: bool) -> None:
+        await self._transitions.leave(await self._close_segment(broken), self.epoch, self.owner)
+        await self._transitions.drop_next()
 
-    async def _close_segment(self, ledger: LedgerAppender, broken: bool) -> LogSegment:
+    async def _close_segment(self, broken: bool) -> LogSegment:
         if not broken:
-            closed = self._closed(await ledger.close())
-            has_gaps = ledger.has_missed_bookies and closed.reduced is None
-            return replace(closed, reduced=degraded_quorums(self._log)) if has_gaps else closed
-        ledger.abandon()
-        closed = await self._succession.recover(self._segment)
-        self._recovered(closed)
+            closed = self._machine.closed_segment(await self._ledger.close())
+            return self._transitions.mark_degraded(closed, self._ledger)
+        self._ledger.abandon()
+        closed = await self._transitions.recover(self._machine.segment.listed)
+        self._step(SegmentRecovered(closed))
         return closed
 
-    def _closed(self, last_entry: int) -> LogSegment:
-        assert last_entry == self._segment_entries - 1, "a ledger holds what was appended to it"
-        return closed_segment(
-            self._segment,
-            records=self._acknowledged - self._segment.first_offset,
-            size_bytes=self._segment_bytes,
-            last_entry=last_entry,
-            min_time_us=self._segment_min_time_us,
-            max_time_us=self._wall_time_us,
-        )
+    def _check_not_ended(self) -> None:
+        """Give up the next ledger where the writer has failed while segments were switched. Raises HandleClosed."""
+        if self._machine.phase is Phase.ENDED:
+            self._ledger.abandon()
+            raise HandleClosed(f"the writer of log {self.name!r} has ended")
 
-    def _recovered(self, closed: LogSegment) -> None:
-        """Recovery has decided: what it found is acknowledged, what it did not is sent again."""
-        while self._sent and self._sent[0].entry_id <= closed.last_entry:
-            self._acknowledge(self._sent.popleft())
-        self._queue.extendleft(reversed(self._sent))
-        self._sent.clear()
-        assert self._acknowledged == closed.end_offset, "recovery keeps what was acknowledged, and nothing nobody sent"
-
-    def _adopt(self, segment: LogSegment) -> None:
-        # What publishers asked for is listed in between: everything that waits comes after it.
-        self.admitted += segment.first_offset - self._acknowledged
-        self._acknowledged = segment.first_offset
-        self._next_offset = renumber(self._queue, segment.first_offset)
-        self._segment = segment
-        self._segment_bytes = self._segment_entries = 0
-        self._acknowledged_entry = self._worth_reading = self._readable = -1
-
-    async def start(self, ledger: LedgerAppender) -> None:
-        """Begin the first segment, and clear away what take-overs left. Called by `Logs.writer`, once."""
-        try:
-            await self._begin(ledger)
-        except LOST as error:
-            raise self._fenced(error) from error
-        self._scope.spawn(self._succession.keep_ownership(self.owner), name="owner")
-        self._scope.spawn(self._succession.follow_requests(self._rolls.roll), name="requests")
-        await self._succession.tidy()
-
-    @fault_point("log.segment_header")
-    async def _begin(self, ledger: LedgerAppender) -> None:
-        """Write the header of a segment and wait for it: nobody reads a record of a segment whose writer was fenced before it began."""
-        self._wall_time_us = wall_time_after(self._wall_time_us, self._host.clock.wall_us())
-        self._segment_min_time_us = self._wall_time_us
+    async def _open_segment(self) -> None:
+        """Write the header of a segment and wait for it: no record of a segment is read whose writer was fenced before it began."""
+        machine, ledger = self._machine, self._ledger
+        self._check_not_ended()
         fields = {
             "epoch": self.epoch,
-            "first_offset": self._segment.first_offset,
+            "first_offset": machine.segment.listed.first_offset,
             "writer": self.owner.name,
-            "log": self._succession.log_id,
+            "log": self._transitions.log_id,
         }
-        payload = encode_control("segment", fields).payload(0, self._wall_time_us)
-        await self._succession.begin(ledger, payload)
-        self._acknowledged_entry = 0
-        self._segment_entries = 1
-        self._segment_bytes = len(payload)
-        self._ledger = ledger
-        self._rolls.begin(reduced=self.is_reduced)
+        wall_time_us = machine.next_wall_time_us(self._clock.wall_us())
+        payload = encode_control("segment", fields).payload(0, wall_time_us)
+        await self._transitions.begin(ledger, payload)
+        self._check_not_ended()
+        machine.step(SegmentOpened(len(payload), wall_time_us))
+        self._roller.begin(reduced=self.is_reduced)
+        self._perform()
 
     # The end.
 
@@ -514,37 +522,40 @@ class LogWriter:
             LogFenced, OutcomeUnknown: something could not be acknowledged, or the segment not be closed; the writer is closed nevertheless.
             NoSuchLedger: what was acknowledged is lost with its ledger.
         """
-        if self._failure is not None:
+        machine = self._machine
+        if machine.failure is not None:
             await self.abandon()
-        if self._closing:
+        if not machine.can_accept:
             return
         self._flush()
-        self._closing = True
+        self._step(CloseRequested())
         try:
-            while self._sent or self._queue or self._rolling:
-                await self._wait_drained()
-            ledger, self._ledger = self._ledger, None
-            assert ledger is not None, "a writer that neither rolls nor failed has a segment"
+            await self._drain()
+            self._step(LeaveBegun())
             try:
-                await self._succession.retry(partial(self._leave_once, ledger), broken=False)
+                await self._transitions.retry(self._leave_once, broken=False)
             except (LogFenced, *LOST) as error:
-                self._fail(self._fenced(error))  # Another writer, or a deletion, keeps to what was acknowledged.
-                await self._succession.raise_lost(self._segment, error)
+                self._step(LogLost(error))  # Another writer, or a deletion, keeps what was acknowledged.
+                await self._transitions.raise_lost(machine.segment.listed, error)
         finally:
             await self.abandon()
 
+    async def _drain(self) -> None:
+        """Wait until everything is acknowledged and the segment is open. Raises what ended the writer."""
+        machine = self._machine
+        while not machine.is_drained:
+            self._idle.clear()
+            await self._idle.wait()
+        if machine.failure is not None:
+            raise machine.failure
+
     async def abandon(self) -> None:
         """Stop at once without closing the segment, as after an unknown outcome: the next take-over decides what it holds. Idempotent."""
-        self._closing = True
-        ledger, self._ledger = self._ledger, None
-        if ledger is not None:
-            ledger.abandon()
-        if self._failure is None and (self._sent or self._queue or self._batch):
-            self._fail(OutcomeUnknown(f"the writer of log {self.name!r} was abandoned with entries on their way"))
+        self._step(Abandoned(self._builder is not None))
         self._stop_timers()
         await self._scope.aclose()
-        await self._succession.drop_next()
-        await self._succession.release(self.owner)
+        await self._transitions.drop_next()
+        await self._transitions.release(self.owner)
 
     async def __aenter__(self) -> LogWriter:
         return self
@@ -555,45 +566,17 @@ class LogWriter:
         else:
             await self.abandon()
 
-    async def _wait_drained(self) -> None:
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._drained.append(waiter)
-        await waiter
-
-    def _fail(self, error: BaseException) -> None:
-        """Stop for good: everything on its way gets the error."""
-        if self._failure is not None:
-            return
-        self._failure = error
-        if isinstance(error, LogFenced):
-            self._metrics.fenced.inc()
-        ledger, self._ledger = self._ledger, None
-        if ledger is not None:
-            ledger.abandon()
-        self._host.trace("log.writer_failed", log=self.name, epoch=self.epoch, error=repr(error))
-        self._stop_timers()
-        items = [*self._sent, *self._queue]
-        self._sent.clear()
-        self._queue.clear()
-        if self._batch is not None:
-            items.append(PendingEntry(encode_control("noop", {}), self._next_offset, self._batch.future, 0))
-            self._batch = None
-        for item in items:
-            item.fail(error)
-        self._window.fail(error)
-        for waiter in self._drained:
-            if not waiter.done():
-                waiter.set_exception(error)
-                waiter.exception()
-        self._drained.clear()
+    @property
+    def _clock(self) -> Clock:
+        return self._transitions.client.host.clock
 
     def _timer(self, seconds: float, call: Callable[[], None]) -> Timer:
-        return self._host.clock.call_at(self._host.clock.monotonic() + seconds, call)
+        return self._clock.call_at(self._clock.monotonic() + seconds, call)
 
     def _stop_timers(self) -> None:
         self._flush_timer = _cancel(self._flush_timer)
         self._noop_timer = _cancel(self._noop_timer)
-        self._rolls.end()
+        self._roller.end()
 
 
 def _cancel(timer: Timer | None) -> Timer | None:

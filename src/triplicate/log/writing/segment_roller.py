@@ -1,4 +1,4 @@
-"""The rolls of one writer: asks the plan, has the next ledger prepared while the present segment goes on, and begins the roll."""
+"""The rolls of one writer: it asks the rolling policy, prepares the next ledger while the segment goes on, and begins the roll."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ PREPARE_PAUSE_MAXIMUM_S = 30.0
 
 
 class RollingWriter(Protocol):
-    """What rolls need of their writer."""
+    """What a roller needs of its writer."""
 
     @property
     def can_roll(self) -> bool:
-        """Whether it has a segment that takes entries, and is not about to end."""
+        """Whether its segment accepts entries, and it is not about to end."""
 
     @property
     def segment_bytes(self) -> int: ...
@@ -33,13 +33,16 @@ class RollingWriter(Protocol):
     def has_records(self) -> bool:
         """Whether its segment holds records, or is about to."""
 
+    def check_roll_at(self, size_bytes: int) -> None:
+        """Call `consider` before each entry from this size of the segment on."""
+
     def begin_roll(self) -> None: ...
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Send what waits."""
 
-    def lost(self, error: TriplicateError) -> None:
-        """Somebody else has the log."""
+    def lose(self, error: TriplicateError) -> None:
+        """Another writer has the log."""
 
 
 class SegmentRoller:
@@ -51,39 +54,37 @@ class SegmentRoller:
 
     def __init__(
         self,
-        succession: SegmentTransitions,
+        transitions: SegmentTransitions,
         settings: LogClientSettings,
         metrics: LogMetrics,
         head: Head,
         scope: TaskScope,
         writer: RollingWriter,
     ) -> None:
-        self._succession = succession
+        self._transitions = transitions
         self._metrics = metrics
         self._epoch = head.epoch
         self._scope = scope
         self._writer = writer
-        self._host = succession.client.host
-        self._plan = RollingPolicy(head.settings, settings.reduced_retry_s, spare_age_s(settings))
+        self._host = transitions.client.host
+        self._policy = RollingPolicy(head.settings, settings.reduced_retry_s, spare_age_s(settings))
         self._pauses = Backoff(PREPARE_PAUSE_S, PREPARE_PAUSE_MAXIMUM_S, self._host.entropy.stream("log.roll"))
         self._timer: Timer | None = None
         self._begun = asyncio.Event()
-        self.look_bytes = 0
-        """The segment's size from which on `consider` is to be called."""
 
     def begin(self, *, reduced: bool) -> None:
         """A segment has begun."""
         now = self._host.clock.monotonic()
         self._metrics.reduced.set(reduced)
-        self._plan.begin(now, reduced=reduced)
+        self._policy.begin(now, reduced=reduced)
         self._begun.set()
-        self._look_again(now)
+        self._schedule_check(now)
 
     async def roll(self) -> None:
         """Go on in the next segment as soon as there is a ledger for it; returns when the next segment has begun."""
         self._begun.clear()
-        self._plan.ask()
-        self._look()
+        self._policy.request()
+        self._check()
         await self._begun.wait()
 
     def consider(self) -> bool:
@@ -96,10 +97,10 @@ class SegmentRoller:
             self._writer.begin_roll()
             return True
         if step in (RollStep.PREPARE, RollStep.PREPARE_FULL):
-            self._plan.preparing()
+            self._policy.preparing()
             self._scope.spawn(self._prepare(full=step is RollStep.PREPARE_FULL), name="prepare")
             step = self._step(now)
-        self._look_again(now)
+        self._schedule_check(now)
         return step is RollStep.HOLD
 
     def end(self) -> None:
@@ -113,32 +114,32 @@ class SegmentRoller:
             self._timer = None
 
     def _step(self, now: float) -> RollStep:
-        return self._plan.step(now, self._writer.segment_bytes, has_records=self._writer.has_records)
+        return self._policy.step(now, self._writer.segment_bytes, has_records=self._writer.has_records)
 
-    def _look_again(self, now: float) -> None:
-        self.look_bytes = self._plan.mark_bytes(now)
+    def _schedule_check(self, now: float) -> None:
+        self._writer.check_roll_at(self._policy.check_bytes(now))
         self._stop()
-        self._timer = self._host.clock.call_at(self._plan.look_at(now), self._look)
+        self._timer = self._host.clock.call_at(self._policy.check_at(now), self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if not self.consider():
-            self._writer.go_on()
+            self._writer.resume()
 
     async def _prepare(self, *, full: bool) -> None:
         """Have the next ledger ready. While that fails, the present segment goes on."""
-        clock, name = self._host.clock, self._succession.name
+        clock, name = self._host.clock, self._transitions.name
         try:
-            await self._succession.prepare(self._epoch, full=full)
+            await self._transitions.prepare(self._epoch, full=full)
         except (LogFenced, NoSuchLog) as error:
-            self._writer.lost(error)
+            self._writer.lose(error)
         except TriplicateError as error:
             if not full:  # That a reduced segment stays one for now is said by its gauge.
                 self._host.trace("log.roll_postponed", log=name, error=repr(error))
                 self._metrics.postponed.inc()
-            self._plan.failed(clock.monotonic(), self._pauses.next_s(), full=full)
+            self._policy.failed(clock.monotonic(), self._pauses.next_s(), full=full)
         else:
             self._pauses.reset()
-            spare = self._succession.spare
+            spare = self._transitions.spare
             made_at, is_full = (spare.made_at, spare.reduced is None) if spare is not None else (None, False)
-            self._plan.prepared(clock.monotonic(), made_at, full=is_full)
-        self._look()
+            self._policy.prepared(clock.monotonic(), made_at, full=is_full)
+        self._check()

@@ -29,6 +29,7 @@ from triplicate.errors import (
 )
 from triplicate.log.core import head_changes
 from triplicate.log.core.head import Head, LogSegment, Owner
+from triplicate.log.core.quorums import degraded_quorums
 from triplicate.log.store.head_store import HeadDecision, HeadStore, StoredHead
 from triplicate.log.store.ledger_ports import LedgerAppender, LedgerClient
 from triplicate.log.store.ownership import keep, release
@@ -181,6 +182,12 @@ class SegmentTransitions:
         """Fence, close and count a segment of this log."""
         return await recover_segment(self.client, self._settings, self._log, segment)
 
+    def mark_degraded(self, closed: LogSegment, ledger: LedgerAppender) -> LogSegment:
+        """A closed segment as the head lists it: entries may lack copies where its ledger ever went on without a bookie."""
+        if not ledger.has_missed_bookies or closed.reduced is not None:
+            return closed
+        return replace(closed, reduced=degraded_quorums(self._log))
+
     @property
     def spare(self) -> SpareLedger | None:
         """The next ledger, if there is one."""
@@ -234,6 +241,7 @@ class SegmentTransitions:
         assert listed is not None, "the change lists an open segment"
         return ledger, listed
 
+    @fault_point("log.segment_header")
     async def begin(self, ledger: LedgerAppender, header: bytes) -> None:
         """Write the header of a segment and wait for it. A ledger that does not take it is given up."""
         try:

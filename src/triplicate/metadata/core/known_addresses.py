@@ -1,4 +1,4 @@
-"""Where bookies were last seen to listen: for the time in which the metadata do not answer, or a bookie is not registered. Memory only."""
+"""The last known address of each bookie, for use while the metadata store does not answer or a bookie is not registered. Memory only."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from dataclasses import dataclass
 from triplicate.metadata.core.service_info import BookieServiceInfo
 
 KNOWN_MAX = 10_000
-"""So many bookies are remembered; of more the one that was read longest ago is forgotten."""
+"""Maximum number of bookies remembered. Beyond it, the registration read longest ago is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a bookie listens, and how well that is known."""
+    """The address of a bookie, and how current it is."""
 
     info: BookieServiceInfo
     registered: bool | None
-    """True: its registration says so now. False: it has none, and this is what its last one said. None: the metadata do not answer."""
+    """True: from its present registration. False: the bookie has no registration; from its last one. None: the metadata store does not
+    answer."""
 
 
 class KnownAddresses:
-    """The last registration of each bookie that was read. An address belongs to the bookie that was last seen there, and to no other."""
+    """The last registration read of each bookie. An address belongs only to the bookie last seen there."""
 
     def __init__(self, most: int = KNOWN_MAX) -> None:
         self._most = most
         self._infos: dict[str, BookieServiceInfo] = {}
-        """By bookie, the one read longest ago first."""
+        """Registrations by bookie id, the one read longest ago first."""
         self._holders: dict[tuple[str, int], str] = {}
 
     def __len__(self) -> int:
@@ -35,7 +36,7 @@ class KnownAddresses:
         return self._infos.get(bookie_id)
 
     def remember(self, bookie_id: str, info: BookieServiceInfo) -> None:
-        """A registration was read."""
+        """Record a registration that was read."""
         self.forget(bookie_id)
         address = info.rpc_address
         if address is None:

@@ -1,7 +1,8 @@
-"""Our own part of the tree, ``/triplicate/<INSTANCEID>``.
+"""Triplicate's part of the tree, ``/triplicate/<INSTANCEID>``.
 
-Nothing of ours lies below BookKeeper's root, whose tools refuse what they do not know.
-Functions take the cluster's own root (`ClusterMetadata.own_root`) and return absolute paths. Make nodes with ``parents=True``.
+Nothing of Triplicate's is stored below BookKeeper's root, because BookKeeper's tools refuse nodes that they do not know.
+The functions expect Triplicate's root of the cluster (`ClusterMetadata.own_root`) and return absolute paths. Create nodes with
+``parents=True``.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,254}", re.ASCII)
 
 
 def own_root(instance_id: str) -> str:
-    """Our root for a cluster."""
+    """Triplicate's root for a cluster."""
     return f"{OWN_ROOT}/{instance_id}"
 
 
 def check_name(name: str, kind: str) -> str:
-    """Return the name of a log, database or subscription if it can be one: 1 to 255 letters, digits, ``_``, ``-``, ``.``.
+    """Return the name of a log, database or subscription if it is valid: 1 to 255 letters, digits, ``_``, ``-``, ``.``.
 
     Raises:
-        ArgumentError: it cannot; a leading ``.`` or ``-`` is refused too.
+        ArgumentError: the name is not valid, or begins with ``.`` or ``-``.
     """
     if not _NAME.fullmatch(name):
         allowed = "1 to 255 letters, digits, '_', '-' and '.', beginning with a letter, digit or '_'"
@@ -34,10 +35,10 @@ def check_name(name: str, kind: str) -> str:
 
 
 def encode_name(text: str) -> str:
-    """Percent-encode any text (an application's name) so that it can be a node's name.
+    """Percent-encode a text (an application's name) for use as a node's name.
 
     Raises:
-        ArgumentError: it is empty.
+        ArgumentError: the text is empty.
     """
     if not text:
         raise ArgumentError("an empty name cannot be stored")
@@ -46,7 +47,7 @@ def encode_name(text: str) -> str:
 
 
 def decode_name(name: str) -> str:
-    """The text that `encode_name` was given."""
+    """Decode a name encoded by `encode_name`."""
     return unquote(name)
 
 
@@ -66,7 +67,7 @@ def pages_path(root: str, log: str) -> str:
 
 
 def page_path(root: str, log: str, sequence: int) -> str:
-    """One page; numbers are padded so that names sort as numbers do."""
+    """One page. The number is padded, so names sort in numeric order."""
     return f"{pages_path(root, log)}/{sequence:010d}"
 
 
@@ -81,7 +82,7 @@ def publisher_path(root: str, log: str, application: str) -> str:
 
 
 def requests_path(root: str, log: str) -> str:
-    """Children: what publishers ask of the writer of a log; ephemeral."""
+    """Children: the requests of publishers to the writer of a log; ephemeral."""
     return f"{log_path(root, log)}/requests"
 
 
@@ -96,7 +97,7 @@ def forgotten_path(root: str, log: str) -> str:
 
 
 def clock_path(root: str) -> str:
-    """Written to learn what time it is in the metadata store: its ``mtime`` is the store's own time."""
+    """A node written to read the clock of the metadata store: its ``mtime`` is the store's time."""
     return f"{root}/clock"
 
 
@@ -116,7 +117,7 @@ def database_path(root: str, database: str) -> str:
 
 
 def dropped_path(root: str) -> str:
-    """Children: the identities of databases that were dropped and whose logs are still there."""
+    """Children: the identities of dropped databases whose logs still exist."""
     return f"{root}/dropped"
 
 
@@ -126,7 +127,7 @@ def dropped_database_path(root: str, identity: bytes) -> str:
 
 
 def node_path(root: str, node_id: str) -> str:
-    """The registration of a database node that runs; ephemeral."""
+    """The registration of a running database node; ephemeral."""
     return f"{root}/nodes/{encode_name(node_id)}"
 
 
@@ -141,7 +142,7 @@ def subscription_path(root: str, log: str, name: str) -> str:
 
 
 def incarnation_path(root: str, bookie_id: str) -> str:
-    """How often a bookie's disks were replaced."""
+    """The number of times a bookie's disks were replaced."""
     return f"{root}/incarnations/{bookie_id}"
 
 
@@ -151,5 +152,5 @@ def trash_path(root: str, ledger_id: int) -> str:
 
 
 def returned_path(root: str, ledger_id: int) -> str:
-    """When a ledger was first made that was deleted and came back."""
+    """The first creation time of a ledger that was deleted and undeleted."""
     return f"{root}/returned/{ledger_id:019d}"

@@ -8,19 +8,19 @@ from typing import Protocol
 from triplicate.errors import ArgumentError
 
 SHORT_IDS_END = 2147483647
-"""From this id on the hierarchical layout uses the long form; it is also where the first id generator overflows."""
+"""The hierarchical layout uses the long form for ids from this one on. The first id generator overflows here, too."""
 
 LEDGER_ID_MAX = 2**63 - 1
 
 DATA_BYTES_MAX = 1_000_000
-"""The most that a node holds. ZooKeeper's limit of 1,048,575 is that of a whole packet, path and all."""
+"""Maximum size of a node's data. ZooKeeper's limit of 1,048,575 bytes applies to the whole packet, including the path."""
 
 
 def check_path(path: str) -> str:
     """Return the path if it is absolute, has no empty, ``.`` or ``..`` part and no NUL.
 
     Raises:
-        ArgumentError: it is not.
+        ArgumentError: the path is not valid.
     """
     if path == "/":
         return path
@@ -62,7 +62,7 @@ def ancestors_of(path: str) -> list[str]:
 
 
 def sequence_suffix(counter: int) -> str:
-    """Ten decimal digits of a parent's counter; it is a signed 32-bit number, so it goes negative after 2^31 - 1.
+    """Ten decimal digits of a parent's counter. The counter is a signed 32-bit number and becomes negative after 2^31 - 1.
 
     Source: ZooKeeper `PrepRequestProcessor`, `String.format("%010d", parentCVersion)`.
     """
@@ -71,25 +71,25 @@ def sequence_suffix(counter: int) -> str:
 
 
 class LedgerPaths(Protocol):
-    """Where a layout keeps the metadata of ledgers, relative to the cluster's root."""
+    """The paths of ledger metadata in a layout, relative to the cluster's root."""
 
     manager: str
     """Name of the layout as it appears in a service URI."""
 
     id_prefix: str
-    """Path, relative to the root, that the sequential nodes of the id generator begin with."""
+    """Path prefix of the id generator's sequential nodes, relative to the root."""
 
     long_ids: bool
     """Whether the 63-bit id generator is used once the first one overflows."""
 
     def path(self, ledger_id: int) -> str:
-        """Path of a ledger's node, beginning with a slash. Raises ArgumentError for an id that the layout cannot hold."""
+        """Path of a ledger's node, beginning with a slash. Raises ArgumentError for an id outside the layout's range."""
 
     def subdirectories(self, relative: str, names: list[str]) -> list[str]:
-        """Those children of the node at `relative` ("" is the root) that lead to ledgers, in the order of the ids below them."""
+        """Children of the node at `relative` ("" is the root) that lead to ledgers, in the order of the ids below them."""
 
     def ledgers(self, relative: str, names: list[str]) -> list[int]:
-        """Ids of those children of the node at `relative` that are ledgers, ascending."""
+        """Ids of the children of the node at `relative` that are ledgers, ascending."""
 
 
 def _check_id(ledger_id: int, end: int) -> int:
@@ -115,7 +115,7 @@ _LEAF = re.compile(r"L[0-9]{4}", re.ASCII)
 
 
 class HierarchicalPaths:
-    """BookKeeper's default: the short form below 2147483647, the long form from there on.
+    """BookKeeper's default: the short form for ids below 2147483647, the long form for the others.
 
     Source: BookKeeper `HierarchicalLedgerManager`, `LegacyHierarchicalLedgerManager`, `LongHierarchicalLedgerManager`.
     """
@@ -172,7 +172,7 @@ class FlatPaths:
 
 
 def underreplicated_path(ledger_id: int) -> str:
-    """Path below ``underreplication/ledgers`` of the mark of a ledger that lacks copies.
+    """Path below ``underreplication/ledgers`` of an under-replicated ledger.
 
     Source: BookKeeper `ZkLedgerUnderreplicationManager.getParentZnodePath`.
     """

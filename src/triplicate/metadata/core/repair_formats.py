@@ -1,4 +1,4 @@
-"""What the nodes of the under-replication tree hold: protobuf's text for everything but the times of the checks, which are binary.
+"""The formats of the under-replication tree: protobuf text, except for the times of the checks, which are binary.
 
 Source: BookKeeper `ZkLedgerUnderreplicationManager`, `ZkLedgerAuditorManager`, DataFormats.proto.
 """
@@ -31,7 +31,7 @@ def encode_repair_layout() -> bytes:
 
 
 def check_repair_layout(data: bytes) -> None:
-    """Raises FormatError: the under-replication tree has another layout than the one known here."""
+    """Raises FormatError: the under-replication tree has an unknown layout."""
     found = _parsed(LedgerRereplicationLayoutFormat(), data, "the layout of the under-replication tree")
     if (found.type, found.version) != (LAYOUT_TYPE, LAYOUT_VERSION):
         raise FormatError(
@@ -40,43 +40,43 @@ def check_repair_layout(data: bytes) -> None:
 
 
 def encode_mark(missing: tuple[str, ...], ctime_ms: int | None) -> bytes:
-    """The mark of a ledger: the bookies that lack their copies, in the order in which they were found lost."""
+    """The node of an under-replicated ledger: the bookies that lack their copies, in the order of detection."""
     return _text(UnderreplicatedLedgerFormat(replica=missing, ctime=ctime_ms))
 
 
 def decode_mark(data: bytes) -> tuple[tuple[str, ...], int | None]:
-    """The bookies that lack their copies, and the time of the mark in ms. Raises FormatError."""
+    """The bookies that lack their copies, and the creation time of the node in ms since the epoch. Raises FormatError."""
     found = _parsed(UnderreplicatedLedgerFormat(), data, "a mark of an under-replicated ledger")
     return tuple(found.replica), found.ctime if found.HasField("ctime") else None
 
 
 def encode_lock(worker: str) -> bytes:
-    """The lock of a worker; BookKeeper's own write the name of their machine."""
+    """The lock of a worker. BookKeeper's workers write their host name."""
     return _text(LockDataFormat(bookieId=worker))
 
 
 def decode_lock(data: bytes) -> str:
-    """The worker; empty where it has no name. Raises FormatError."""
+    """The name of the worker; empty if it has none. Raises FormatError."""
     return _parsed(LockDataFormat(), data, "a lock of an under-replicated ledger").bookieId
 
 
 def encode_vote(bookie_id: str) -> bytes:
-    """A vote, and what the elected one writes into the node above the votes."""
+    """A vote, and the content of the node above the votes that the elected auditor writes."""
     return _text(AuditorVoteFormat(bookieId=bookie_id))
 
 
 def decode_vote(data: bytes) -> str:
-    """Whose vote it is. Raises FormatError."""
+    """The bookie id of the candidate. Raises FormatError."""
     return _parsed(AuditorVoteFormat(), data, "an auditor's vote").bookieId
 
 
 def encode_check_time(ctime_ms: int) -> bytes:
-    """When a check ran, binary."""
+    """The time of a check's last run, binary."""
     return CheckTimeFormat(ctime=ctime_ms).SerializeToString()
 
 
 def decode_check_time(data: bytes) -> int | None:
-    """When a check ran, in ms, or None where the node does not say. Raises FormatError."""
+    """The time of a check's last run in ms since the epoch, or None if the node has no time. Raises FormatError."""
     message = CheckTimeFormat()
     try:
         message.ParseFromString(data)
@@ -90,7 +90,7 @@ def _text(message: Message) -> bytes:
 
 
 def _parsed(message: Read, data: bytes, what: str) -> Read:
-    """Fill the message; fields that a later release added are passed over."""
+    """Parse text into the message. Fields added by later releases are ignored."""
     try:
         text_format.Parse(data.decode("utf-8"), message, allow_unknown_field=True)
     except (ValueError, text_format.ParseError) as error:

@@ -1,4 +1,4 @@
-"""What a bookie says about itself in its registration node: where it listens.
+"""The content of a bookie's registration node: the addresses on which it listens.
 
 Source: BookKeeper `BookieServiceInfo`, `BookieServiceInfoUtils`, `DefaultBookieAddressResolver`.
 """
@@ -40,7 +40,7 @@ class BookieServiceInfo:
         """Host and port for BookKeeper's protocol.
 
         Raises:
-            BookieUnavailable: no endpoint speaks it.
+            BookieUnavailable: no endpoint has this protocol.
         """
         address = self.rpc_address
         if address is not None:
@@ -49,7 +49,7 @@ class BookieServiceInfo:
 
     @property
     def rpc_address(self) -> tuple[str, int] | None:
-        """As `address`; None where no endpoint speaks the protocol."""
+        """As `address`, but None if no endpoint has the protocol."""
         for endpoint in self.endpoints:
             if endpoint.protocol == BOOKIE_PROTOCOL:
                 return endpoint.host, endpoint.port
@@ -57,7 +57,7 @@ class BookieServiceInfo:
 
 
 def bookie_service(host: str, port: int, *, http_port: int | None = None) -> BookieServiceInfo:
-    """What a plain bookie publishes: its endpoint ``bookie``, and ``httpserver`` where it serves HTTP."""
+    """The registration of a plain bookie: its endpoint ``bookie``, and ``httpserver`` if it serves HTTP."""
     endpoints = [Endpoint("bookie", port, host)]
     if http_port is not None:
         endpoints.append(Endpoint("httpserver", http_port, host, "http"))
@@ -88,10 +88,10 @@ def encode_service_info(info: BookieServiceInfo) -> bytes:
 
 
 def decode_service_info(bookie_id: str, data: bytes) -> BookieServiceInfo:
-    """Read a registration node. Empty data is the legacy form: the id itself is ``host:port``.
+    """Decode a registration node. Empty data is the legacy form, in which the id is ``host:port``.
 
     Raises:
-        FormatError: neither.
+        FormatError: the data has neither form.
     """
     if not data:
         host, _, rest = bookie_id.partition(":")
@@ -109,7 +109,7 @@ def decode_service_info(bookie_id: str, data: bytes) -> BookieServiceInfo:
     endpoints = tuple(Endpoint(e.id, e.port, e.host, e.protocol, tuple(e.auth), tuple(e.extensions)) for e in message.endpoints)
     info = BookieServiceInfo(endpoints, dict(message.properties))
     if not all(isinstance(text, str) for text in _texts(info)):
-        # The protobuf library hands out plain bytes where a version-2 string is not UTF-8.
+        # The protobuf library returns bytes for a version-2 string that is not UTF-8.
         raise FormatError(f"the registration of bookie {bookie_id} holds text that is not UTF-8")
     return info
 

@@ -1,9 +1,9 @@
-"""The metadata tree: a small interface with ZooKeeper's semantics, and nothing more than the layout above it needs.
+"""The metadata tree: an interface with the part of ZooKeeper's semantics that the cluster layout needs.
 
-`memory` defines the semantics and serves the simulator, `sqlite` serves one machine, ZooKeeper a fleet; one contract suite runs
-on all. Paths are absolute, '/'-separated, without a trailing slash; data is at most 1 MB.
+The memory driver defines the semantics and serves the simulator, the SQLite driver serves one machine, and ZooKeeper serves several
+machines. One contract suite runs on all drivers. Paths are absolute, '/'-separated, without a trailing slash; data is at most 1 MB.
 
-Outcomes: `ConnectionLost` means that the operation may or may not have been applied; the caller reads again and decides.
+Outcomes: `ConnectionLost` means that the operation may or may not have been applied. The caller must read again and decide.
 `SessionExpired` means that this session's ephemeral nodes are gone and the tree object is finished; a new one must be opened.
 """
 
@@ -15,19 +15,24 @@ from typing import Protocol
 
 ANY_VERSION = -1
 
+SESSION_TIMEOUT_S = 10.0
+"""Default time without a message after which a store expires a session."""
+SESSION_NOTICED_S = 5.0
+"""Upper bound of the delay until other processes notice an expired session."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """A node's facts."""
+    """The status of a node, as ZooKeeper's `Stat`."""
 
     version: int
-    """Counts changes of the data; 0 when created."""
+    """Number of changes of the data; 0 after creation."""
     cversion: int
-    """Counts changes of the list of children."""
+    """Number of changes of the list of children."""
     ctime_ms: int
     mtime_ms: int
     ephemeral_owner: int
-    """Id of the session that owns an ephemeral node, else 0."""
+    """Id of the session that owns an ephemeral node; 0 for a persistent node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +67,10 @@ TreeOperation = CreateNode | SetData | DeleteNode | CheckVersion
 
 
 class Watch(Protocol):
-    """A level-triggered watch on one path: it wakes when the node or its children may have changed; the reader reads again.
+    """A level-triggered watch on one path. It wakes when the node or its children may have changed.
 
-    Armed from the moment it is made, so: make the watch, read, await `changed`, read again. No change is lost; wake-ups without a
-    change may happen. After `ConnectionLost` or a reconnect it wakes as well.
+    The watch is armed when it is created. Use it in this order: create the watch, read, await `changed`, read again. No change is lost, but
+    spurious wake-ups are possible. It also wakes after `ConnectionLost` and after a reconnect.
     """
 
     async def changed(self) -> None:
@@ -76,7 +81,7 @@ class Watch(Protocol):
         """
 
     def close(self) -> None:
-        """Stop watching; idempotent."""
+        """Stop watching. Idempotent."""
 
 
 class Tree(Protocol):
@@ -84,7 +89,7 @@ class Tree(Protocol):
 
     @property
     def session_id(self) -> int:
-        """Not zero; what `Stat.ephemeral_owner` says for nodes of this session."""
+        """Id of the session, never zero. `Stat.ephemeral_owner` has this value for the session's ephemeral nodes."""
 
     async def create(
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False, parents: bool = False
@@ -92,41 +97,40 @@ class Tree(Protocol):
         """Create a node and return its path.
 
         Args:
-            sequential: append the parent's counter as ten decimal digits; the counter counts creations of children and never
-                goes back while the parent lives.
+            sequential: append the parent's counter as ten decimal digits. The counter counts creations of children and never decreases
+                during the parent's life.
             parents: create missing parents, persistent and empty.
 
         Raises:
-            NodeExists: it is there. NoNode: the parent is not.
+            NodeExists: the node exists. NoNode: the parent does not exist.
         """
 
     async def get(self, path: str) -> tuple[bytes, Stat]:
-        """Data and facts. Raises NoNode."""
+        """Return the data and the status of a node. Raises NoNode."""
 
     async def exists(self, path: str) -> Stat | None:
-        """Facts, or None."""
+        """Return the status of a node, or None if it does not exist."""
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
         """Replace the data if the version matches. Raises NoNode, BadVersion."""
 
     async def delete(self, path: str, version: int = ANY_VERSION) -> None:
-        """Raises NoNode, BadVersion, NotEmpty."""
+        """Delete the node if the version matches. Raises NoNode, BadVersion, NotEmpty."""
 
     async def children(self, path: str) -> tuple[list[str], Stat]:
-        """Names of the children, sorted, and the node's facts. Raises NoNode."""
+        """Return the names of the children, sorted, and the node's status. Raises NoNode."""
 
     async def multi(self, operations: Sequence[TreeOperation]) -> None:
-        """All or nothing, in order. Raises the first failing operation's error; `error.args` names its path."""
+        """Apply all operations in order, or none. Raises the error of the first failing operation; `error.args` names its path."""
 
     async def sync(self, path: str) -> None:
-        """Return when reads of this session, of the node and all below it, see every change that was made before this call.
+        """Wait until reads of this session, of the node and all nodes below it, see every change made before this call.
 
-        Only ZooKeeper's reads may be behind. What must not be missed (before something is deleted because it is not there) is read
-        after this.
+        Only reads from ZooKeeper can be stale. Call this before a read whose result justifies a deletion.
         """
 
     def watch(self, path: str) -> Watch:
-        """Watch a node, which need not exist yet."""
+        """Watch a node. The node need not exist yet."""
 
     async def close(self) -> None:
         """End the session; its ephemeral nodes vanish. Idempotent."""

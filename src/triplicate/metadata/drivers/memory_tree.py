@@ -1,7 +1,7 @@
-"""The metadata tree in memory: it defines the semantics that the other drivers follow, and serves the simulator and tests.
+"""The metadata tree in memory. It defines the semantics for the other drivers, and serves the simulator and tests.
 
-Deterministic: no sets, no clock but the given one, waiters woken in the order in which they came. A fault hook makes a session lose
-its connection before or after an operation was applied, delays it, or lets the session expire.
+It is deterministic: no sets, no clock but the given one, waiters woken in order of arrival. A fault hook can delay an operation, lose the
+connection before or after it is applied, or expire the session.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ Result = TypeVar("Result")
 
 @dataclass(slots=True)
 class InjectedFault:
-    """What shall go wrong with one operation.
+    """A fault injected into one operation.
 
-    A delay before it is applied and one after it; an error instead of applying it, or after having applied it; and whether the
-    session shall expire, before the operation is applied.
+    The operation can be delayed before and after it is applied. An error can replace it or follow it. The session can expire before it.
     """
 
     delay_before_s: float = 0.0
@@ -36,7 +35,7 @@ class InjectedFault:
 
 
 FaultHook = Callable[[int, str, str], InjectedFault | None]
-"""Called with the session's id, the operation's name (that of the `Tree` method) and its path (the first one of a multi)."""
+"""Called with the session's id, the name of the `Tree` method, and the path (the first one of a multi)."""
 
 
 @dataclass(slots=True)
@@ -55,7 +54,7 @@ class _Node:
 
 
 class _Change:
-    """What one operation did: how to undo it, and whom to wake when it stands."""
+    """The effects of one operation: how to undo them, and the touched paths, whose watches wake at the commit."""
 
     def __init__(self) -> None:
         self.undo: list[Callable[[], None]] = []
@@ -67,20 +66,20 @@ class _Change:
 
 
 class MemoryStore:
-    """The tree and its sessions. Everything on it is synchronous and takes effect at once; `MemoryTree` adds waiting and faults."""
+    """The tree and its sessions. All methods are synchronous and take effect at once; `MemoryTree` adds delays and faults."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.fault: FaultHook | None = None
-        """Asked before every operation of every session; None: nothing goes wrong."""
+        """Called before every operation of every session; None injects no faults."""
         self.observer: Callable[[Sequence[str]], None] | None = None
-        """Told the paths that were created, changed or deleted, once each change stands."""
+        """Called at each commit with the paths that were created, changed or deleted."""
         self._nodes: dict[str, _Node] = {"/": _Node(b"", 0, 0, 0)}
         self._sessions: dict[int, WatchTable] = {}
         self._session_count = 0
 
     def open_session(self) -> tuple[int, WatchTable]:
-        """Begin a session: its id and the table of its watches."""
+        """Begin a session; returns its id and the table of its watches."""
         self._session_count += 1
         table = self._sessions[self._session_count] = WatchTable()
         return self._session_count, table
@@ -91,7 +90,7 @@ class MemoryStore:
         return list(self._sessions)
 
     def expire(self, session_id: int) -> None:
-        """End a session as if its owner had died: its ephemeral nodes go, its watches and operations raise SessionExpired."""
+        """End a session as if its owner had died: its ephemeral nodes are deleted, its watches and operations raise SessionExpired."""
         table = self._sessions.pop(session_id, None)
         if table is None:
             return
@@ -106,11 +105,11 @@ class MemoryStore:
             raise SessionExpired(f"session {session_id} is over")
 
     def set_counter(self, path: str, created_children: int) -> None:
-        """Pretend that this many children have been created under a node: for tests of what happens when the counter overflows."""
+        """Set the number of children created under a node. For tests of the counter's overflow."""
         self._node(path).created_children = created_children
 
     def dump(self) -> dict[str, tuple[bytes, Stat]]:
-        """Every node by path, sorted: for checks and pictures."""
+        """Every node by path, sorted; for tests and checkers."""
         return {path: (node.data, node.stat()) for path, node in sorted(self._nodes.items())}
 
     def get(self, path: str) -> tuple[bytes, Stat]:
@@ -173,7 +172,7 @@ class MemoryStore:
         self._checked(path, version)
 
     def commit(self, change: _Change) -> None:
-        """Tell the observer, and wake every session's watches on what was touched."""
+        """Notify the observer, and wake every session's watches on the touched paths."""
         if self.observer is not None and change.touched:
             self.observer(list(change.touched))
         for table in list(self._sessions.values()):
@@ -217,7 +216,7 @@ class MemoryStore:
 
 
 class MemoryTree:
-    """One session with a `MemoryStore`. Its operations are applied one after another, as a connection would carry them."""
+    """One session with a `MemoryStore`. Its operations are applied one after another, as over a connection."""
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
@@ -298,7 +297,7 @@ class MemoryTree:
         async with self._turn:
             self._store.require_session(self._session_id)
             fault = (self._store.fault(self._session_id, name, path) if self._store.fault is not None else None) or InjectedFault()
-            # Even without a fault others get a turn before and after, as they would if the store were another process.
+            # Even without a fault other tasks run before and after, as if the store were another process.
             await sleep(self._store.clock, fault.delay_before_s)
             if fault.expire:
                 self._store.expire(self._session_id)
@@ -311,15 +310,15 @@ class MemoryTree:
                 finally:
                     await self._answered(name)
             finally:
-                # The answer travels back, be it a result or an error, and may get lost.
+                # The answer, a result or an error, can be delayed or lost.
                 await sleep(self._store.clock, fault.delay_after_s)
                 if fault.raise_after is not None:
-                    # The connection is gone: whoever waits for a change must look again.
+                    # The connection is lost: all watches must wake.
                     self._watches.wake_all()
                     raise fault.raise_after
 
     async def _answered(self, name: str) -> None:
-        """An operation of this name was applied, or refused: return when its answer sets out."""
+        """Called after an operation was applied or refused; returns when the answer may be sent."""
 
     def _applied(self, apply: Callable[[_Change], Result]) -> Result:
         change = _Change()

@@ -1,9 +1,9 @@
-"""A tree that outlives its sessions.
+"""A tree that replaces expired sessions.
 
-A session may be declared dead while its process is only slow: stopped, starved, or cut off. Most users of the tree do not care whose
-session reads and changes persistent nodes, so this tree opens another one and goes on. What does not come back by itself are the
-ephemeral nodes: whoever holds one watches it, finds it gone, and makes it again (`BookieRegistry.keep_registered`). Holding an
-ephemeral node is therefore a sign of life and no right: what must be exclusive is decided by versions and by fencing.
+A session may expire while its process is only slow: stopped, starved, or partitioned. Most users of the tree do not depend on the session,
+so this tree opens another one and continues. Ephemeral nodes do not return by themselves: their owner must watch them and create them again
+(`BookieRegistry.keep_registered`). An ephemeral node therefore indicates liveness but grants no exclusive right. Exclusive access is
+enforced by versions and by fencing.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ SESSIONS_PER_OPERATION_MAX = 3
 
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
-"""Bounds of the pause of a watch that finds no session to move to."""
+"""Bounds of a watch's pause after an attempt to open a session failed."""
 
 
 class RenewingTree:
-    """A `Tree` over one session after another. It raises SessionExpired only once it was closed. An operation that met an expired
-    session was not applied and is made again on the next one; watches wake. Sessions that die as fast as they are opened are a lost
-    connection: a later attempt may succeed."""
+    """A `Tree` over a sequence of sessions. It raises SessionExpired only after `close`. An operation that meets an expired session was not
+    applied; it is repeated on the next session, and watches wake. If new sessions expire at once, operations raise ConnectionLost."""
 
     def __init__(self, first: Tree, open_session: Callable[[], Awaitable[Tree]], host: Host) -> None:
         self._tree = first
@@ -40,12 +39,12 @@ class RenewingTree:
         self._check: Callable[[Tree], Awaitable[None]] | None = None
 
     def require(self, check: Callable[[Tree], Awaitable[None]]) -> None:
-        """Work on with a new session only where `check` raises nothing for it: behind the same address there may be another store."""
+        """Accept a new session only if `check` raises nothing for it: the address may lead to another store by then."""
         self._check = check
 
     @property
     def session_id(self) -> int:
-        """The present session's; it changes when a session is lost."""
+        """Id of the present session. It changes when a session is replaced."""
         return self._tree.session_id
 
     async def create(
@@ -102,16 +101,16 @@ class RenewingTree:
             raise ConnectionLost(f"{SESSIONS_PER_OPERATION_MAX} metadata sessions expired one after another: {error}") from error
 
     def lost(self, tree: Tree) -> None:
-        """A session turned out to be over."""
+        """Record that a session has expired."""
         if tree is self._tree:
             self._expired = True
 
     async def current(self) -> Tree:
-        """The present session; a new one where the last was lost.
+        """The present session. A new one is opened if the last one expired.
 
         Raises:
-            SessionExpired: this tree was closed. ConnectionLost: no session can be opened now; the next call tries again.
-            WrongCluster: the new session is refused (`require`); the next call tries again.
+            SessionExpired: this tree was closed. ConnectionLost: no session can be opened; the next call tries again.
+            WrongCluster: the check given to `require` refused the new session; the next call tries again.
         """
         if self._expired and not self._closed:
             async with self._renewing:
@@ -122,10 +121,10 @@ class RenewingTree:
         return self._tree
 
     async def _renew(self) -> None:
-        """Not interrupted half-way: a session that was opened must not be dropped unclosed."""
+        """Runs shielded from cancellation: an opened session must not be dropped without closing it."""
         old, new = self._tree, await self._open_session()
         try:
-            # The new session may be with a server that is behind what the old one has shown already.
+            # The new session's server may lack changes that the old session has read.
             await new.sync("/")
             if self._check is not None:
                 await self._check(new)
@@ -142,7 +141,7 @@ class RenewingTree:
 
 
 class _RenewingWatch:
-    """A watch that moves to the next session with its tree, and wakes when it does."""
+    """A watch that moves to the next session with its tree, and wakes then."""
 
     def __init__(self, owner: RenewingTree, host: Host, tree: Tree, path: str) -> None:
         self._owner = owner
@@ -158,12 +157,12 @@ class _RenewingWatch:
             await self._watch.changed()
         except SessionExpired:
             self._owner.lost(self._tree)
-            # Raises when the tree was closed. Otherwise nobody knows what happened between the sessions: return, as for a change.
+            # Raises if the tree was closed. Otherwise changes between the sessions may have been missed: return, as after a change.
             try:
                 self._tree = await self._owner.current()
             except (ConnectionLost, WrongCluster):
-                # The reader's own attempt meets the same, with its own patience; our next call tries again. A reader that only notes
-                # that something may have changed calls at once, and where sessions fail to open at once would never rest.
+                # The reader's next operation meets the same error and has its own retries. The pause stops a caller that loops over
+                # `changed` alone from spinning while sessions cannot be opened.
                 await sleep(self._clock, self._backoff.next_s())
                 return
             self._backoff.reset()

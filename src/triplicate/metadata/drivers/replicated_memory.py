@@ -1,16 +1,16 @@
-"""The tree in memory behind several servers, some of which lag: what ZooKeeper promises of its reads, and no more.
+"""The tree in memory behind several servers, some of which lag. Its reads have ZooKeeper's guarantees and no stronger ones.
 
-Changes are made in one order, at the leader, and each reaches every server after a while. A session is attached to one server and reads
-what that server has applied. So reads may be of the past, but those of one session never go back; an answer to a change, be it a result
-or a refusal, comes when the session's server has applied everything up to it, so a session sees its own changes; `sync` waits for the
-same. Watches fire when the session's server applies the change. Ephemeral nodes vanish at the leader when their session ends, and at the
-other servers later. A session that loses its connection may move, to a server that is not behind the one it leaves; a new session knows
-nothing of an earlier one and may see less than that saw.
+The leader makes all changes in one order, and each reaches every server later. A session is attached to one server and reads the state that
+this server has applied. Reads may be stale, but the reads of one session never go back in time. The answer to a change, a result or a
+refusal, is sent when the session's server has applied everything up to it, so a session sees its own changes. `sync` waits for the same.
+Watches fire when the session's server applies the change. Ephemeral nodes are deleted at the leader when their session ends, and at the
+other servers later. A session that loses its connection may move to a server that is not behind the one it leaves. A new session may see an
+older state than an earlier session saw.
 
-All servers may also be silent for a while: nothing is answered, and no session ends, until they speak again. A change that was sent
-meanwhile and given up may be made then, before anything else.
+All servers may also be silent for a time: no operation is answered and no session expires until they answer again. A change that was sent
+during the silence and timed out may then be applied, before anything else.
 
-With no lag and no silence every session sees each change at once, as with `MemoryStore` itself.
+Without lag and silence every session sees each change at once, as with `MemoryStore`.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ Result = TypeVar("Result")
 
 SERVERS = 3
 ANSWER_LIMIT_S = 10.0
-"""A session gives an operation up that is not answered for so long."""
+"""Time after which an unanswered operation fails."""
 READS = ("get", "exists", "children")
 PROMPT_SHARE, SOON_SHARE, SOON_S = 0.5, 0.3, 0.02
-"""While a server lags, this share of the changes reaches it at once, this share soon, and the others within its bound."""
+"""A lagging server receives this share of the changes at once, this share within this time, and the others within its bound."""
 TICK_S = 1e-9
-"""What is due within this time is due now: times are sums of floats."""
+"""Changes due within this time are applied now, because times are sums of floats."""
 LATE_SHARE = 0.5
-"""This share of the changes that were given up while the servers were silent is made when they speak again."""
+"""This share of the changes that timed out during a silence is applied when it ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A node as it was at some moment."""
+    """The state of a node at one moment."""
 
     data: bytes
     stat: Stat
@@ -54,28 +54,28 @@ class _State:
 
 @dataclass(slots=True)
 class _Server:
-    """One server: what it has applied, and what is on its way to it."""
+    """One server: the changes that it has applied, and those on their way to it."""
 
     applied: int = 0
-    """The number of the last change that it has applied."""
+    """Number of the last change applied."""
     lag_high_s: float = 0.0
-    """A change reaches it after this time at most; what was on its way before comes first."""
+    """Maximum delay of a change. Changes arrive in order."""
     held: bool = False
-    """It applies nothing for the time being."""
+    """Whether the server is held and applies nothing."""
     coming: deque[tuple[float, int]] = field(default_factory=deque)
-    """When it will apply which change, in order."""
+    """The changes on their way: due time and number, in order."""
     waiting: list[tuple[int, asyncio.Future[None]]] = field(default_factory=list)
-    """Sessions' answers, each held until a change is applied."""
+    """Held answers: the number of the change to wait for, and the future to resolve then."""
     timer: Timer | None = None
 
 
 class ReplicatedMemoryStore(MemoryStore):
-    """See the module's text.
+    """See the module's docstring.
 
     Args:
-        clock: the store's own.
-        call_later: runs a callback after so many seconds, in a context of the store's own.
-        chance: decides which server a session comes to, and how long changes take.
+        clock: the store's clock.
+        call_later: runs a callback after a time in seconds, in the store's context.
+        chance: selects the servers of sessions and the delays of changes.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class ReplicatedMemoryStore(MemoryStore):
         self._servers = [_Server() for _ in range(servers)]
         self._attached: dict[int, int] = {}
         self._number = 0
-        """How many changes the leader has made."""
+        """Number of changes made by the leader."""
         self._changes: deque[tuple[int, dict[str, _State | None]]] = deque()
-        """Changes that some server lacks, with what the nodes that they touched were before."""
+        """Changes that at least one server lacks, with the states of the touched nodes before them."""
         self._before: dict[str, deque[tuple[int, _State | None]]] = {}
-        """The same by path."""
+        """The same states by path."""
         self._open_change: _Change | None = None
         self._remembered: dict[str, _State | None] = {}
         self._silent = False
@@ -99,45 +99,46 @@ class ReplicatedMemoryStore(MemoryStore):
         self._late: list[Callable[[], None]] = []
         self._expiring: list[int] = []
         self.newcomers: int | None = None
-        """The server that new sessions come to, and those that move; None: any."""
+        """The server for new and moving sessions; None selects any."""
         self.stale_reads = 0
-        """How often a session was told something that the leader knew better."""
+        """Number of stale reads."""
         self.unanswered = 0
-        """How many operations were given up while the servers were silent."""
+        """Number of operations that timed out during a silence."""
 
     # Lag.
 
     @property
     def servers(self) -> int:
-        """How many servers there are."""
+        """Number of servers."""
         return len(self._servers)
 
     def lag(self, server: int, high_s: float) -> None:
-        """Let changes reach a server up to so many seconds later than they are made; 0: at once, behind what is on its way."""
+        """Delay changes to a server by up to `high_s` seconds; 0 delivers them at once, behind those on their way."""
         self._servers[server].lag_high_s = high_s
 
     def hold(self, server: int) -> None:
-        """Let a server apply nothing until `release`."""
+        """Stop a server from applying changes until `release`."""
         self._servers[server].held = True
 
     def release(self, server: int) -> None:
-        """Let a server go on; what is due reaches it now."""
+        """Let a held server apply changes again. Due changes are applied now."""
         self._servers[server].held = False
         self._arm(self._servers[server])
 
     def server_of(self, session_id: int) -> int:
-        """The server that a living session is attached to."""
+        """The server to which a live session is attached."""
         self.require_session(session_id)
         return self._attached[session_id]
 
     def attach(self, session_id: int, server: int) -> None:
-        """Move a living session to another server, whatever that has applied; its watches wake, as nobody knows what happened between."""
+        """Move a live session to another server, whatever state that has. The session's watches wake, because changes may have been
+        missed."""
         self.require_session(session_id)
         self._attached[session_id] = server
         self._sessions[session_id].wake_all()
 
     def move(self, session_id: int) -> None:
-        """A session has lost its connection: it finds a server that has applied as much as it may have seen, perhaps the same."""
+        """Move a session that lost its connection to a server that has applied at least the changes the session may have read."""
         present = self._attached.get(session_id)
         if present is None:
             return
@@ -151,7 +152,7 @@ class ReplicatedMemoryStore(MemoryStore):
         return session_id, table
 
     def seen(self, session_id: int, path: str) -> _State | None:
-        """A node as the session's server has it."""
+        """The state of a node at the session's server."""
         applied = self._servers[self._attached[session_id]].applied
         for number, state in self._before.get(path, ()):
             if number > applied:
@@ -160,10 +161,10 @@ class ReplicatedMemoryStore(MemoryStore):
         return self._state(path)
 
     async def caught_up(self, session_id: int) -> None:
-        """Return when the session's server has applied everything that the leader has done by now.
+        """Wait until the session's server has applied every change that the leader has made before this call.
 
         Raises:
-            SessionExpired: the session has ended meanwhile.
+            SessionExpired: the session ended in the meantime.
         """
         target = self._number
         while session_id in self._attached:
@@ -175,7 +176,7 @@ class ReplicatedMemoryStore(MemoryStore):
             await future
         self.require_session(session_id)
 
-    # What the leader does.
+    # The leader.
 
     def set(self, path: str, data: bytes, version: int, change: _Change) -> Stat:
         self._remember(change, path)
@@ -237,7 +238,7 @@ class ReplicatedMemoryStore(MemoryStore):
         return self._chance.uniform(0.0, min(SOON_S, server.lag_high_s) if way < PROMPT_SHARE + SOON_SHARE else server.lag_high_s)
 
     def _remember(self, change: _Change, path: str) -> None:
-        """What a node was before the change that is being made."""
+        """Record the state of a node before the change in progress."""
         if not self._lags:
             return
         if self._open_change is not change:
@@ -249,14 +250,14 @@ class ReplicatedMemoryStore(MemoryStore):
         node = self._nodes.get(path)
         return None if node is None else _State(node.data, node.stat(), tuple(sorted(node.children)))
 
-    # What the servers do.
+    # The servers.
 
     def _arm(self, server: _Server) -> None:
         if server.timer is None and server.coming and not server.held:
             server.timer = self._call_later(max(0.0, server.coming[0][0] - self.clock.monotonic()), lambda: self._apply(server))
 
     def _apply(self, server: _Server) -> None:
-        """A server applies what has reached it by now."""
+        """Apply the changes that have reached a server by now."""
         server.timer = None
         if server.held:
             return
@@ -272,7 +273,7 @@ class ReplicatedMemoryStore(MemoryStore):
         self._prune()
 
     def _release_answers(self) -> None:
-        """Let those go on whose server has caught up."""
+        """Resolve the held answers whose server has caught up."""
         for server in self._servers:
             waiting, server.waiting = server.waiting, []
             for target, future in waiting:
@@ -282,7 +283,7 @@ class ReplicatedMemoryStore(MemoryStore):
                     future.set_result(None)
 
     def _prune(self) -> None:
-        """Forget what every server has applied."""
+        """Drop the recorded states that every server has applied."""
         least = min(server.applied for server in self._servers)
         while self._changes and self._changes[0][0] <= least:
             _, before = self._changes.popleft()
@@ -296,15 +297,15 @@ class ReplicatedMemoryStore(MemoryStore):
 
     @property
     def silent(self) -> bool:
-        """Whether no server answers."""
+        """Whether the servers are silent."""
         return self._silent
 
     def fall_silent(self) -> None:
-        """No server answers from now on."""
+        """Stop all servers from answering."""
         self._silent = True
 
     def speak(self) -> None:
-        """The servers answer again: what was given up and arrives late is made, sessions that were to end do so, then the others go on."""
+        """End the silence: late changes are applied, then due sessions expire, then waiting operations continue."""
         self._silent = False
         late, self._late = self._late, []
         for make in late:
@@ -318,19 +319,19 @@ class ReplicatedMemoryStore(MemoryStore):
                 future.set_result(None)
 
     def suspect(self, session_id: int) -> None:
-        """A session notices that it is not answered: its watches wake, as nobody knows what happens."""
+        """Wake a session's watches, because its server does not answer and changes may be missed."""
         table = self._sessions.get(session_id)
         if table is not None:
             table.wake_all()
 
     async def answering(self, make_late: Callable[[], None] | None = None) -> None:
-        """Return when the servers answer.
+        """Wait until the servers answer.
 
         Args:
-            make_late: makes the change that was asked for, should it arrive after it was given up.
+            make_late: applies the requested change, if it arrives after the timeout.
 
         Raises:
-            ConnectionLost: they have not answered within `ANSWER_LIMIT_S`.
+            ConnectionLost: no answer within `ANSWER_LIMIT_S`.
         """
         if not self._silent:
             return
@@ -374,7 +375,7 @@ class ReplicatedMemoryTree(MemoryTree):
         return list(state.children), state.stat
 
     async def close(self) -> None:
-        # Its own side ends at once, also while nobody answers.
+        # The client's side ends at once, also during a silence.
         self._closed = True
         self._watches.fail(SessionExpired(f"session {self.session_id} was closed"))
         await super().close()
@@ -391,7 +392,7 @@ class ReplicatedMemoryTree(MemoryTree):
                 try:
                     self._applied(apply)
                 except (MetadataError, ArgumentError):
-                    return  # The refusal reaches nobody any more.
+                    return  # No caller waits for the refusal.
 
         if self._closed:
             raise SessionExpired(f"session {self.session_id} was closed")

@@ -1,15 +1,15 @@
-"""How sessions on one machine know of each other's death: a lock file each, and a heartbeat in it.
+"""Detection of dead sessions on one machine: each session has a lock file with a heartbeat in it.
 
-A session holds an exclusive `flock` on a file of its own. The kernel frees it the moment the process ends, however it ends, so a
-free lock means death at once. A process that is stopped keeps its lock; so each session also writes the time since boot into its
-file about once a second, and one that has not done so for `HEARTBEAT_LIMIT_S` is dead as well. The clock is CLOCK_BOOTTIME, which
-every process of the machine shares and nobody can set.
+A session holds an exclusive `flock` on its own file. The kernel releases it when the process ends, however it ends, so a free lock means a
+dead session. A stopped process keeps its lock. So each session also writes the time since boot into its file about once a second; a session
+without a heartbeat for `HEARTBEAT_LIMIT_S` is dead, too. The clock is CLOCK_BOOTTIME, which all processes of the machine share and which
+cannot be set.
 
-The file is opened anew by whoever looks, since `flock` belongs to the open file and not to the process: sessions of one process see
-each other as those of other processes do. This is also why a tree must be opened after any fork: a forked child would inherit the lock
-and keep it held.
+Each check opens the file again, because `flock` belongs to the open file description and not to the process. Sessions of one process thus
+see each other like those of other processes. For the same reason a tree must be opened after any fork: a forked child would inherit the
+lock and keep it held.
 
-This module is the only place of the driver that reads a clock.
+Only this module of the driver reads a clock.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def boot_seconds() -> float:
 
 
 def pause(seconds: float) -> None:
-    """Block the calling thread (a worker's, never the loop's)."""
+    """Block the calling thread, which must be a worker's thread."""
     time.sleep(seconds)
 
 
@@ -49,11 +49,11 @@ class SessionLock:
 
     @classmethod
     def take(cls, directory: str) -> SessionLock:
-        """Make a lock file of a fresh name, lock it and write the first heartbeat.
+        """Create a lock file with a new name, lock it and write the first heartbeat.
 
         Raises:
-            OSError: the directory cannot be written.
-            ConnectionLost: a cleaner took each of many attempts for an orphan, which cannot happen by chance.
+            OSError: the directory is not writable.
+            ConnectionLost: other sessions removed the file of each of `ATTEMPTS_MAX` attempts as an orphan.
         """
         os.makedirs(directory, exist_ok=True)
         for _ in range(ATTEMPTS_MAX):
@@ -62,7 +62,7 @@ class SessionLock:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                # Between our open and our lock a cleaner may have taken the file for an orphan and deleted it.
+                # Between the open and the lock another session may have removed the file as an orphan.
                 if os.stat(path).st_ino == os.fstat(descriptor).st_ino:
                     lock = cls(directory, name, descriptor)
                     lock.beat()
@@ -77,12 +77,12 @@ class SessionLock:
         raise ConnectionLost(f"no session lock could be taken in {directory}")
 
     def beat(self) -> None:
-        """Say that this session is alive. Costs a write into the page cache; needs no place in the database."""
+        """Write the heartbeat. This costs one write into the page cache and does not touch the database."""
         if self._descriptor >= 0:
             os.pwrite(self._descriptor, b"%020d\n" % int(boot_seconds() * 1000), 0)
 
     def release(self) -> None:
-        """Give the lock up and remove the file; idempotent."""
+        """Release the lock and remove the file. Idempotent."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             with suppress(FileNotFoundError):
@@ -91,18 +91,18 @@ class SessionLock:
 
 
 def is_dead(directory: str, name: str, *, judge_heartbeat: bool) -> bool:
-    """Whether the session that owned a lock file is over.
+    """Whether the session that owned a lock file is dead.
 
     Args:
-        judge_heartbeat: whether a held lock without heartbeat counts as death. A looker that has itself slept (the whole machine may
-            have) passes False and gives the others the time to catch up.
+        judge_heartbeat: whether a held lock with an old heartbeat means a dead session. A caller that was itself asleep (perhaps with the
+            whole machine) passes False, so that the others can catch up.
     """
     try:
         descriptor = os.open(os.path.join(directory, name), os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return True
     except PermissionError:
-        return False  # Another user's: it cannot be judged, so it is alive.
+        return False  # The file belongs to another user and cannot be checked: assume a live session.
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -121,7 +121,7 @@ def remove_lock(directory: str, name: str) -> None:
 
 
 def remove_orphans(directory: str, known: list[str]) -> None:
-    """Remove lock files that belong to no session: their makers died between making the file and storing the session."""
+    """Remove lock files without a session: their processes died between creating the file and storing the session."""
     owned = dict.fromkeys(known)
     for name in sorted(os.listdir(directory)):
         if name.endswith(".lock") and name not in owned and is_dead(directory, name, judge_heartbeat=False):

@@ -1,9 +1,9 @@
-"""The metadata tree in one SQLite file: what runs on the driver's worker thread.
+"""The metadata tree in one SQLite file: the part that runs on the driver's worker thread.
 
-Every change is one transaction, durable when it returns (WAL, synchronous FULL: a ledger that was created survives a power cut), but for
-the data of ephemeral nodes, which end with their sessions.
-The file must be opened by this module only: POSIX locks are lost when another SQLite library, or a plain open and close of the
-file, touches it in the same process.
+Every change is one transaction, durable when it returns (WAL, synchronous FULL: a created ledger survives a power failure). The data of
+ephemeral nodes, which end with their sessions, is not synced.
+Only this module may open the file: POSIX locks are lost when another SQLite library, or a plain open and close, touches it in the same
+process.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from triplicate.metadata.drivers.sqlite_sessions import boot_seconds, is_dead, p
 Result = TypeVar("Result")
 
 FORMAT_VERSION = 1
-"""`PRAGMA user_version`. Files of this format must stay readable for ever; a new format comes with a migration."""
+"""`PRAGMA user_version`. Files of this format must stay readable; a new format needs a migration."""
 
 APPLICATION_ID = 0x54726970
 """`PRAGMA application_id`: the letters ``Trip``."""
 
 BUSY_LIMIT_S = 5.0
-"""How long to wait for another process that is writing."""
+"""Maximum wait for another process that is writing."""
 
 LOOK_INTERVAL_MAX_S = 3.0
-"""A session that has not looked after the others for longer was itself asleep, and does not judge their heartbeats yet."""
+"""A session whose last search for dead sessions is older than this was asleep itself, and does not judge heartbeats yet."""
 
 SCHEMA = """
 CREATE TABLE nodes (
@@ -77,7 +77,7 @@ Fingerprint = tuple[int, int, int] | None
 
 
 class _MadeAgain(Exception):
-    """The node that was ephemeral is not any more."""
+    """The node is not ephemeral any more: it was deleted and created again."""
 
 
 def _raise_made_again() -> NoReturn:
@@ -85,7 +85,7 @@ def _raise_made_again() -> NoReturn:
 
 
 class SqliteStore:
-    """One connection, used by one thread. Methods named after those of `Tree` do what these promise."""
+    """One connection, used by one thread. Methods with the names of `Tree`'s methods follow their contracts."""
 
     def __init__(self, path: str, wall_us: Callable[[], int]) -> None:
         self._path = path
@@ -101,7 +101,7 @@ class SqliteStore:
     # Opening and closing.
 
     def open_session(self, lock_name: str) -> int:
-        """Store a session whose lock is held already; returns its id, which is never used again."""
+        """Store a session whose lock is already held; returns its id. Ids are never used again."""
 
         def insert() -> int:
             cursor = self._execute(
@@ -124,13 +124,13 @@ class SqliteStore:
         """Close the file."""
         self._database.close()
 
-    # The operations: each returns its result and the paths whose watches must wake.
+    # Operations: each returns its result and the paths whose watches must wake.
 
     def read(self, function: Callable[[SqliteStore], Result]) -> tuple[Result, Touched]:
-        """Run a function that reads, on one snapshot.
+        """Run a reading function on one snapshot.
 
         Raises:
-            SessionExpired: this session was declared dead. ConnectionLost: the file cannot be read now.
+            SessionExpired: another session declared this one dead. ConnectionLost: the file cannot be read now.
         """
 
         def checked() -> Result:
@@ -140,18 +140,18 @@ class SqliteStore:
         return self._transaction("BEGIN", checked), {}
 
     def write(self, function: Callable[[SqliteStore], Result], data_of: str = "") -> tuple[Result, Touched]:
-        """Run a function that changes nodes, all or nothing; errors as for `read`.
+        """Run a function that changes nodes, as one transaction. Raises as `read`.
 
         Args:
-            data_of: the path whose data are all that the function changes, or empty. Those of an ephemeral node, which no power cut
-                leaves, are not synced: a sync takes milliseconds. So long the file is locked, and longer where the process is stopped.
+            data_of: the path whose data is the only change, or empty. If that node is ephemeral, the change is not synced: the node does
+                not survive a power failure, and a sync keeps the file locked for milliseconds.
         """
         if data_of and self._is_ephemeral(data_of):
             self._guarded(lambda: self._execute("PRAGMA synchronous = NORMAL"))
             try:
                 return self._write(lambda store: function(store) if store._is_ephemeral(data_of) else _raise_made_again())
             except _MadeAgain:
-                pass  # Nothing was changed; the change is made below, and synced.
+                pass  # Nothing was changed yet; the change below is synced.
             finally:
                 self._guarded(lambda: self._execute("PRAGMA synchronous = FULL"))
         return self._write(function)
@@ -166,7 +166,7 @@ class SqliteStore:
         def checked() -> Result:
             self._require_session()
             result = function(self)
-            # Our own watches on these paths are woken by the caller; what the poll compares with moves on in the same transaction.
+            # The caller wakes this session's watches on these paths. The poll's fingerprints are updated in the same transaction.
             for path in self._touched:
                 if path in self._fingerprints:
                     self._fingerprints[path] = self._fingerprint(path)
@@ -241,20 +241,20 @@ class SqliteStore:
                 case CheckVersion():
                     self.check(operation.path, operation.version)
 
-    # Watches and the death of others.
+    # Watches and dead sessions.
 
     def arm(self, path: str) -> None:
-        """Remember a path as it is now, for `changed_paths`."""
+        """Record the present state of a path for `changed_paths`."""
         if path not in self._fingerprints:
             self._fingerprints[path] = self._transaction("BEGIN", lambda: self._fingerprint(path))
 
     def changed_paths(self, watched: Sequence[str]) -> list[str]:
-        """Those of the watched paths that another connection has changed since the last call or since they were armed.
+        """The watched paths that another connection has changed since the last call or since they were armed.
 
-        When nobody has written since, this costs one look into shared memory.
+        If nothing was written since, this costs one read of shared memory.
 
         Raises:
-            SessionExpired: this session was declared dead.
+            SessionExpired: another session declared this one dead.
         """
         (version,) = self._guarded(lambda: self._execute("PRAGMA data_version").fetchone())
         if version == self._seen_version:
@@ -270,10 +270,10 @@ class SqliteStore:
         return [path for path in watched if path not in before or before[path] != now[path]]
 
     def remove_dead(self) -> Touched:
-        """Remove the sessions that are over, with their ephemeral nodes; returns the paths touched.
+        """Remove dead sessions with their ephemeral nodes; returns the touched paths.
 
         Raises:
-            SessionExpired: this session itself was declared dead.
+            SessionExpired: another session declared this one dead.
         """
         now = boot_seconds()
         judge_heartbeat = now - self._looked_at < LOOK_INTERVAL_MAX_S
@@ -335,7 +335,7 @@ class SqliteStore:
     def _now_ms(self) -> int:
         return self._wall_us() // 1000
 
-    # SQLite itself.
+    # SQLite.
 
     def _connect(self) -> sqlite3.Connection:
         if not os.path.isdir(os.path.dirname(self._path)):
@@ -367,7 +367,7 @@ class SqliteStore:
             try:
                 (mode,) = self._execute("PRAGMA journal_mode = WAL").fetchone()
             except sqlite3.OperationalError as error:
-                # SQLite does not wait here by itself when another process makes the same switch at this moment.
+                # SQLite's busy timeout does not apply here while another process makes the same switch.
                 if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or boot_seconds() > deadline:
                     raise
                 pause(0.01)

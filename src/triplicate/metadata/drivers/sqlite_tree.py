@@ -1,8 +1,7 @@
 """The metadata tree in one SQLite file, for several processes on one machine.
 
-All of SQLite runs on one worker thread per session. A session is a row and a lock file (`sqlite_sessions`); the ephemeral nodes of a
-dead one are removed by whichever session notices first, and each looks about once a second. Watches are served by polling SQLite's
-data version, every 20 ms and only while there are watches.
+SQLite runs on one worker thread per session. A session is a row and a lock file (`sqlite_sessions`). Each session searches for dead ones
+about once a second, and removes their ephemeral nodes. Watches poll SQLite's data version every 20 ms, but only while there are watches.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ LOOK_INTERVAL_S = 1.0
 
 
 class _Abandoned(Exception):
-    """Nobody waits for this change any more, and it was not made."""
+    """The caller of this change was cancelled, and the change was not made."""
 
 
 class SqliteTree:
-    """One session with a SQLite file. Make it with `open`, after any fork."""
+    """One session with a SQLite file. Create it with `open`, after any fork."""
 
     def __init__(self, host: Host, store: SqliteStore, session_id: int, lock: SessionLock, workers: tuple[Worker, Worker]) -> None:
         self._host = host
@@ -52,14 +51,14 @@ class SqliteTree:
 
     @classmethod
     async def open(cls, path: str, host: Host) -> SqliteTree:
-        """Open the file, making it where it is missing, and begin a session.
+        """Open the file, creating it if it is missing, and begin a session.
 
         Args:
-            path: absolute.
+            path: absolute path of the file.
 
         Raises:
-            ConfigError: not absolute, no such directory, not writable, or another program's database.
-            FormatError: made by a later release. CorruptionError: damaged.
+            ConfigError: the path is not absolute, its directory is missing or not writable, or the file belongs to another program.
+            FormatError: the file was created by a later release. CorruptionError: the file is damaged.
         """
         if not os.path.isabs(path):
             raise ConfigError(f"the metadata file's path must be absolute, not {path!r}")
@@ -68,7 +67,7 @@ class SqliteTree:
         try:
             store, lock, session_id = await worker.run(opening.begin)
         except BaseException:
-            # Also when we are cancelled while the thread goes on: it takes its work in order, so this comes after.
+            # If this task is cancelled, the thread continues. It runs its jobs in order, so the clean-up runs after `begin`.
             await shielded(_after(worker.run(opening.abandon), worker.close))
             raise
         return cls(host, store, session_id, lock, (worker, host.new_worker("metadata-beat")))
@@ -113,13 +112,13 @@ class SqliteTree:
         await self._write(lambda store: store.multi(operations))
 
     async def sync(self, path: str) -> None:
-        """Nothing to wait for: every read sees what was committed before it. Asked all the same whether the session lives."""
+        """Every read sees what was committed before it. Only the session is checked."""
         await self.exists(path)
 
     def watch(self, path: str) -> LocalWatch:
         watch = self._watches.add(check_path(path))
         if self._over is None and not self._closed:
-            # The worker takes its work in order: the path is remembered as it is before anything that our caller reads from now on.
+            # The worker runs its jobs in order: the state of the path is recorded before any read that the caller starts after this.
             self._arming.append(self._worker.run(self._store.arm, path))
             self._watched.set()
         return watch
@@ -136,10 +135,10 @@ class SqliteTree:
             await self._settle_arming()
             await self._worker.run(self._store.close_session)
         except MetadataError as error:
-            # The lock falls in any case, so the others find the session dead and clean up.
+            # The lock is released in any case, so other sessions find this one dead and clean up.
             self._host.trace("metadata.session_left_behind", session_id=self._session_id, error=str(error))
         finally:
-            # A heartbeat may still be on its way: the file must not be closed under it.
+            # A heartbeat may still be running: its file must not be closed before it ends.
             await self._beat_worker.close()
             self._lock.release()
             await self._worker.run(self._store.close)
@@ -151,12 +150,12 @@ class SqliteTree:
     async def _write(self, function: Callable[[SqliteStore], Result], data_of: str = "") -> Result:
         """
         Args:
-            data_of: the path whose data are all that is changed, where that is so.
+            data_of: the path whose data is the only change, or empty.
         """
         is_abandoned = False
 
         def unless_abandoned(store: SqliteStore) -> Result:
-            # It may have waited for seconds for another process that was writing, and would hit what has come since.
+            # The job may have waited seconds for another writer, and would change a newer state.
             if is_abandoned:
                 raise _Abandoned
             return function(store)
@@ -178,7 +177,7 @@ class SqliteTree:
         try:
             ended: tuple[Result, Touched] = await asyncio.shield(running)
         except asyncio.CancelledError:
-            # The thread goes on, and our watches on what it changes must wake.
+            # The thread continues, and watches on the paths that it changes must wake.
             running.add_done_callback(self._ended_late)
             raise
         except SessionExpired as error:
@@ -192,7 +191,7 @@ class SqliteTree:
         return result
 
     def _ended_late(self, running: asyncio.Future[tuple[Result, Touched]]) -> None:
-        """An operation whose caller was cancelled has ended. Only the watches that it concerns wake: there may be thousands of others."""
+        """Called when an operation whose caller was cancelled ends. Wakes only the watches on the touched paths: there may be thousands."""
         if running.cancelled():
             return
         error = running.exception()
@@ -202,7 +201,7 @@ class SqliteTree:
             self._expire(error)
         elif isinstance(error, ConnectionLost):
             self._watches.wake_all()
-        # Any other error says that nothing was changed.
+        # After any other error nothing was changed.
 
     def _require_usable(self) -> None:
         if os.getpid() != self._process_id:
@@ -219,11 +218,11 @@ class SqliteTree:
             self._host.trace("metadata.session_expired", session_id=self._session_id)
 
     def _broken(self, error: BaseException) -> None:
-        """One of our own tasks failed: without heartbeat and polling the session is of no use."""
+        """Expire the session after a failure of its own tasks: it cannot work without heartbeat and polling."""
         self._expire(SessionExpired(f"session {self._session_id} broke: {error!r}"))
 
     async def _beat(self) -> None:
-        """Has a thread of its own, so that a long wait for another writer does not look like our death."""
+        """Runs on its own thread, so that a long wait for another writer does not stop the heartbeat."""
         while True:
             await sleep(self._host.clock, HEARTBEAT_INTERVAL_S)
             try:
@@ -259,7 +258,7 @@ class SqliteTree:
                 self._watches.wake(changed)
 
     async def _settle_arming(self) -> None:
-        """Wait until the watched paths are remembered; each awaitable is awaited, so that no failure is dropped unseen."""
+        """Wait until the states of the watched paths are recorded. Every awaitable is awaited, so that no failure is lost."""
         failure: MetadataError | None = None
         while self._arming:
             try:
@@ -271,7 +270,7 @@ class SqliteTree:
 
 
 class _Opening:
-    """The steps of opening, on the worker's thread, and how to take them back."""
+    """The steps of opening, run on the worker's thread, and their rollback."""
 
     def __init__(self, path: str, wall_us: Callable[[], int]) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""Watches on this side of a session: what the drivers share."""
+"""Client-side watches, shared by the drivers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from triplicate.runtime import first_of
 
 
 class LocalWatch:
-    """A level-triggered watch: remembers that something happened until `changed` has told it.
+    """A level-triggered watch: it remembers a change until `changed` has reported it.
 
-    A wake-up is never lost: when the task that it was meant for is cancelled, the next call of `changed` returns at once.
+    A wake-up is never lost: if the waiting task is cancelled, the next call of `changed` returns at once.
     """
 
     def __init__(self, table: WatchTable, path: str) -> None:
@@ -24,7 +24,7 @@ class LocalWatch:
         self._waiters: list[asyncio.Future[None]] = []
 
     async def changed(self) -> None:
-        """See `Watch.changed`. After `close` it never returns by itself."""
+        """See `Watch.changed`. After `close` it does not return."""
         if self._error is None and not self._happened:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
@@ -42,14 +42,14 @@ class LocalWatch:
             raise type(self._error)(*self._error.args)
 
     def wake(self) -> None:
-        """Something may have changed."""
+        """Record that something may have changed."""
         if self._waiters:
             self._release()
         else:
             self._happened = True
 
     def fail(self, error: MetadataError) -> None:
-        """The tree is finished: `changed` raises from now on."""
+        """Make `changed` raise from now on, because the session is over."""
         self._error = error
         self._release()
 
@@ -66,7 +66,7 @@ class LocalWatch:
 
 
 class WatchTable:
-    """The watches of one session by path, in the order in which they were made."""
+    """The watches of one session by path, in the order of creation."""
 
     def __init__(self) -> None:
         self._watches: dict[str, list[LocalWatch]] = {}
@@ -79,11 +79,11 @@ class WatchTable:
         return path in self._watches
 
     def paths(self) -> list[str]:
-        """The watched paths, each once, oldest first."""
+        """The watched paths without duplicates, oldest first."""
         return list(self._watches)
 
     def add(self, path: str) -> LocalWatch:
-        """Make a watch, armed from now on."""
+        """Create a watch. It is armed at once."""
         watch = LocalWatch(self, path)
         if self._error is not None:
             watch.fail(self._error)
@@ -92,7 +92,7 @@ class WatchTable:
         return watch
 
     def remove(self, path: str, watch: LocalWatch) -> None:
-        """Forget a watch; harmless when it is not there."""
+        """Remove a watch, if it is there."""
         watches = self._watches.get(path)
         if watches is not None and watch in watches:
             watches.remove(watch)
@@ -106,11 +106,11 @@ class WatchTable:
                 watch.wake()
 
     def wake_all(self) -> None:
-        """Wake every watch: nobody knows what happened."""
+        """Wake every watch, because changes may have been missed."""
         self.wake(self.paths())
 
     def fail(self, error: MetadataError) -> None:
-        """The session is over: every watch raises, those made later too."""
+        """Fail every watch, also those created later, because the session is over."""
         self._error = error
         watches, self._watches = self._watches, {}
         for same_path in watches.values():
@@ -119,14 +119,14 @@ class WatchTable:
 
 
 class JoinedWatch:
-    """Several watches as one, for one waiter."""
+    """Combines several watches, for one waiter."""
 
     def __init__(self, watches: Iterable[Watch]) -> None:
         self._watches = list(watches)
         self._happened = False
 
     async def changed(self) -> None:
-        """Return when any of them has changed."""
+        """Return when any of the watches has changed."""
         if not self._happened:
             await first_of([self._wait(watch) for watch in self._watches], name="watch")
         self._happened = False
@@ -137,5 +137,5 @@ class JoinedWatch:
 
     async def _wait(self, watch: Watch) -> None:
         await watch.changed()
-        # Noted here, where the wake-up is taken: if our caller is cancelled in this very turn, its next call returns at once.
+        # Recorded where the wake-up is consumed: if the caller is cancelled in this loop iteration, its next call returns at once.
         self._happened = True

@@ -1,7 +1,7 @@
-"""One ZooKeeper session on kazoo, bridged to the event loop.
+"""One ZooKeeper session on kazoo, connected to the event loop.
 
-kazoo works on threads of its own: one that talks to the server, one for answers, one for events. Nothing of ours runs on them but the
-few lines here that hand what they bring to the loop. Only this file and `zookeeper` import kazoo, and only when an address asks for it.
+kazoo has three threads: for the connection, for answers, and for events. Only the few lines here run on them; they pass answers and events
+to the loop. Only this module and `zookeeper_tree` import kazoo, and only if a URI needs it.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ _STATES = {KazooState.CONNECTED: CONNECTED, KazooState.SUSPENDED: SUSPENDED, Kaz
 
 RECONNECT_FIRST_S = 0.05
 RECONNECT_LONGEST_S = 1.0
-"""kazoo's own default waits up to an hour between attempts."""
+"""kazoo's default is up to an hour between attempts."""
 
 ANSWER_SHARE = 1 / 16
 """A server has twice this part of the session timeout to answer a first new connection; twice as long the next."""
 
 STOP_ERRORS = (exceptions.KazooException, OSError)
 
-_LOGGER = logging.getLogger("triplicate.metadata.drivers.zookeeper_tree")
-# What matters is in our traces; without a handler of its own kazoo's warnings would land on the standard error of every command.
+_LOGGER = logging.getLogger("triplicate.metadata.zookeeper")
+# Traces report connection changes. Without a handler, kazoo's warnings would appear on the standard error of every command.
 _LOGGER.addHandler(logging.NullHandler())
 
 
 class _OneSession(SequentialThreadingHandler):  # type: ignore[misc]
-    """Makes no connection once the session is over, and gives up a connection that a server accepts and does not serve.
+    """Makes no connection after the session ended, and abandons a connection that a server accepts but does not serve.
 
-    kazoo would open another session by itself and send on it what was meant for the old one; whoever wants another session opens
-    another tree.
+    kazoo would open another session by itself and send the old session's requests on it. A caller that needs another session opens another
+    tree.
 
-    kazoo also waits for the answer to its first request as long as the session lasts. A server that starts accepts connections before it
-    serves them, and a server that hangs accepts them for ever: the session would be over before the next attempt.
+    kazoo also waits for the answer to its first request for the whole session timeout. A starting server accepts connections before it
+    serves them, and a hanging server accepts them for ever. The session would expire before the next attempt.
 
     Args:
-        first_limit_s: the longest wait for a connection and for each read of its first answer. It doubles with each attempt that fails, so
-            that a slow server is waited for.
+        first_limit_s: maximum wait in seconds for a connection and for each read of its first answer. It doubles with each failed attempt,
+            so that a slow server gets enough time.
     """
 
     over = False
@@ -90,7 +90,7 @@ class _OneSession(SequentialThreadingHandler):  # type: ignore[misc]
 
 
 class ZooKeeperSession:
-    """A kazoo client that has one session in its life. Used by the loop; `stop` blocks and is for a worker.
+    """A kazoo client with exactly one session. Used on the loop, except for `stop`, which blocks and is for a worker.
 
     Args:
         servers: ``host:port,host:port``.
@@ -109,42 +109,42 @@ class ZooKeeperSession:
 
     @property
     def last_zxid(self) -> int:
-        """The number of the last change, anywhere in the store, that the server had made when it last answered us."""
+        """The zxid of the last change that the server had applied at its last answer."""
         return int(self._client.last_zxid)
 
     def start(self) -> None:
-        """Begin to connect; `on_state` tells when that is done."""
+        """Begin to connect. `on_state` is called after the connection is made."""
         self._client.start_async()
 
     def stop(self) -> None:
-        """End the session and the threads. Blocks, at worst for about twice the session timeout.
+        """End the session and the threads. Blocks for at most about twice the session timeout.
 
         Raises:
-            one of STOP_ERRORS: the server was not told; it finds the session dead after its timeout.
+            One of STOP_ERRORS: the server was not reached; it expires the session after its timeout.
         """
         self._client.stop()
         self._client.close()
 
     def submit(self, request: Callable[[KazooClient], Any]) -> asyncio.Future[Any]:
-        """Queue a request (a call of one of kazoo's ``…_async`` methods); requests are sent in the order of these calls.
+        """Queue a request (a call of one of kazoo's ``…_async`` methods). Requests are sent in the order of the calls.
 
-        The future raises kazoo's errors; `translated` makes them ours.
+        The future raises kazoo's errors; `translated` converts them.
         """
         answer: asyncio.Future[Any] = self._loop.create_future()
         request(self._client).rawlink(partial(self._answered, answer))
         return answer
 
-    # On kazoo's threads. It keeps watch functions in sets by path, and a bound method equals itself, so watching again adds nothing.
+    # On kazoo's threads. kazoo keeps watch functions in sets by path, and bound methods compare equal, so repeated watches add nothing.
 
     def node_fired(self, event: WatchedEvent) -> None:
         """The watch function of requests about a node."""
-        # Without a path it says that the connection took the watches with it, which the state tells as well.
+        # An event without a path reports that the connection and its watches are lost; the state reports that, too.
         if event.path is not None:
             self._tell(self._on_event, event.path)
 
     def children_fired(self, event: WatchedEvent) -> None:
         """The watch function of requests about the children of a node."""
-        # A deletion fires both watches of a node; once is enough.
+        # A deletion fires both watches of a node; one is enough.
         if event.path is not None and event.type != EventType.DELETED:
             self._tell(self._on_event, event.path)
 
@@ -165,7 +165,7 @@ class ZooKeeperSession:
         try:
             self._loop.call_soon_threadsafe(function, *args)
         except RuntimeError:
-            return  # The loop is closed: nobody waits any more.
+            return  # The loop is closed: there are no waiters.
 
 
 def _settle(answer: asyncio.Future[Any], value: Any) -> None:
@@ -179,7 +179,7 @@ def _fail(answer: asyncio.Future[Any], error: Exception) -> None:
 
 
 def translated(error: Exception, path: str) -> TriplicateError | None:
-    """Our error for one of kazoo's about `path`, or None for an error that is not ZooKeeper's."""
+    """Triplicate's error for a kazoo error about `path`, or None for an error that is not ZooKeeper's."""
     match error:
         case exceptions.NoNodeError():
             return NoNode(f"{path}: no such node")
@@ -192,7 +192,7 @@ def translated(error: Exception, path: str) -> TriplicateError | None:
         case exceptions.NoChildrenForEphemeralsError():
             return MetadataError(f"{path}: its parent is ephemeral and can have no children")
         case exceptions.SessionExpiredError():
-            # Also kazoo's ConnectionClosedError. The server, or kazoo before sending, refused: nothing was applied.
+            # Also kazoo's ConnectionClosedError. The server refused the request, or kazoo did not send it: nothing was applied.
             return SessionExpired(f"{path}: the session is over")
         case exceptions.ConnectionLoss() | exceptions.OperationTimeoutError() | exceptions.SessionMovedError():
             return ConnectionLost(f"{path}: the connection to ZooKeeper broke before the answer came")
@@ -206,7 +206,7 @@ def translated(error: Exception, path: str) -> TriplicateError | None:
 
 
 def failed_operation(results: list[Any]) -> tuple[int, Exception] | None:
-    """Which operation of a transaction failed, and how; those before and after it are only reported as not done."""
+    """The index and the error of the operation of a transaction that failed. The others are only reported as not done."""
     for index, result in enumerate(results):
         if isinstance(result, Exception) and not isinstance(result, exceptions.RolledBackError | exceptions.RuntimeInconsistency):
             return index, result

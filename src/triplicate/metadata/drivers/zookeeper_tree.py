@@ -1,9 +1,8 @@
-"""The metadata tree in ZooKeeper, for clusters that span machines, and for those that Apache's tools work on as well.
+"""The metadata tree in ZooKeeper, for clusters that span machines or are also used with Apache's tools.
 
-A connection that breaks leaves the session alive: requests on their way raise ConnectionLost, later ones wait for the connection, and
-when it is back every watch is armed again and wakes. A session that expired finishes the tree (`RenewingTree` opens another).
-Reads are answered by the server one is connected to, which may be a moment behind the others, until a `sync`; changes are decided by
-versions.
+A broken connection leaves the session alive: outstanding requests raise ConnectionLost and later ones wait for the connection. When it is
+back, every watch is armed again and wakes. An expired session ends the tree (`RenewingTree` opens another).
+The connected server answers reads. It may be behind the others until a `sync`. Versions decide changes.
 
 Source: ZooKeeper Programmer's Guide (sessions, watches, ordering).
 """
@@ -20,29 +19,26 @@ from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.protocol.states import ZnodeStat
 
 from triplicate.errors import ArgumentError, ConfigError, ConnectionLost, MetadataError, NodeExists, NoNode, SessionExpired
-from triplicate.metadata.bookie_registry import SESSION_TIMEOUT_S
 from triplicate.metadata.core.paths import ancestors_of, check_data, check_path
-from triplicate.metadata.core.tree import ANY_VERSION, CheckVersion, CreateNode, DeleteNode, SetData, Stat, TreeOperation
+from triplicate.metadata.core.tree import ANY_VERSION, SESSION_TIMEOUT_S, CheckVersion, CreateNode, DeleteNode, SetData, Stat, TreeOperation
 from triplicate.metadata.drivers.watches import LocalWatch, WatchTable
 from triplicate.metadata.drivers.zookeeper_session import CONNECTED, LOST, STOP_ERRORS, ZooKeeperSession, failed_operation, translated
 from triplicate.runtime import Host, deadline_after, shielded, timeout_at
 
-"""As BookKeeper's `zkTimeout`; the server may grant another."""
-
 ANSWER_LIMIT_S = 10.0
-"""How long one operation waits for the connection and the answer together."""
+"""Maximum time of one operation, including the wait for the connection."""
 
 OUTSTANDING_MAX = 1000
-"""Requests on their way at once; more wait their turn."""
+"""Maximum number of outstanding requests. Further requests wait."""
 
 PACKET_BYTES_MAX = 0xFFFFF
-"""A server drops the connection of who sends more (`jute.maxbuffer`)."""
+"""A server closes the connection after a larger packet (`jute.maxbuffer`)."""
 
 PACKET_OVERHEAD_BYTES = 128
-"""More than what a packet, or one operation of a transaction that carries data, takes beside path and data."""
+"""Upper bound of the overhead of a packet, or of one operation with data in a transaction, beside path and data."""
 
 CHECK_OVERHEAD_BYTES = 32
-"""More than what a check or a deletion takes in a transaction beside its path: 17 bytes in the request, 16 in the server's log."""
+"""Upper bound of the overhead of a check or deletion in a transaction, beside its path: 17 bytes in the request, 16 in the server's log."""
 
 PARENT_ATTEMPTS = 10
 
@@ -50,7 +46,7 @@ Request = Callable[[KazooClient], Any]
 
 
 class ZooKeeperTree:
-    """One session with ZooKeeper. Make it with `open`, after any fork."""
+    """One session with ZooKeeper. Create it with `open`, after any fork."""
 
     def __init__(self, servers: str, host: Host, session_timeout_s: float) -> None:
         self._servers = servers
@@ -61,7 +57,7 @@ class ZooKeeperTree:
         self._over: SessionExpired | None = None
         self._closed = False
         self._ready = asyncio.Event()
-        """Set while connected, and for good once the session is over, so that nobody waits for it in vain."""
+        """Set while connected, and permanently after the session ends, so that waiting operations fail."""
         self._turn = asyncio.Lock()
         self._slots = asyncio.Semaphore(OUTSTANDING_MAX)
         try:
@@ -76,8 +72,8 @@ class ZooKeeperTree:
         """Connect and begin a session.
 
         Args:
-            servers: ``host:port,host:port``; any one will do.
-            limit_s: how long to try.
+            servers: ``host:port,host:port``; the session uses any one of them.
+            limit_s: maximum time of the attempt in seconds.
 
         Raises:
             ConnectionLost: no server answered. ConfigError: not a list of servers.
@@ -124,7 +120,7 @@ class ZooKeeperTree:
             except NodeExists:
                 continue
             except NoNode:
-                return  # Somebody prunes empty parents at this moment; the caller begins again.
+                return  # Another client pruned an empty parent; the caller starts again.
 
     async def get(self, path: str) -> tuple[bytes, Stat]:
         _check(path)
@@ -243,7 +239,7 @@ class ZooKeeperTree:
         if state == CONNECTED:
             self._session_id = session_id
             self._ready.set()
-            # The server forgot them with the connection. This wakes them, too.
+            # The server dropped the watches with the connection. Arming wakes them, too.
             for path in self._watches.paths():
                 self._arm(path)
         else:
@@ -261,19 +257,19 @@ class ZooKeeperTree:
     # Watches.
 
     def _arm(self, path: str, since: int = -1) -> None:
-        """Ask the server for the next event of a node and of its children, and wake the watches on it when that is done.
+        """Set the server's watches on a node and on its children, then wake the local watches on the path.
 
-        ZooKeeper's watches fire once, so between an event and this request changes go unseen; that is why the wake-up comes after it.
-        The node is asked first: if it appears before its children are asked for, an event tells.
+        ZooKeeper's watches fire once. Changes between an event and this request are not reported, so the wake-up follows the request. The
+        node is requested first: if it is created before the request for its children, an event reports that.
 
         Args:
-            since: wake only if the node has changed after this one of the store's changes; that is what a new watch wants.
+            since: wake only if the node has changed after this zxid; for new watches.
         """
         node = self._session.submit(lambda client: client.exists_async(path, self._session.node_fired))
         children = self._session.submit(lambda client: client.get_children_async(path, self._session.children_fired, include_data=True))
 
         def answered(_: asyncio.Future[Any]) -> None:
-            # Called for each of the two, and once while both are done.
+            # Called for each of the two requests; acts once, when both are done.
             if node.done() and children.done() and not told:
                 told.append(True)
                 self._armed(path, node, children, since)
@@ -295,11 +291,11 @@ class ZooKeeperTree:
             return
         failures = [self._ours(error, path) for error in errors if isinstance(error, Exception)]
         if not failures:
-            # A node that appeared after it was asked for has sent an event.
+            # If the node was created after its request, an event has been sent.
             if since < 0 or (stat is not None and max(stat.mzxid, children.result()[1].pzxid) > since):
                 self._watches.wake([path])
         elif not isinstance(failures[0], SessionExpired | ConnectionLost):
-            # A broken connection arms all watches when it is back; whoever watches learns of any other error by reading.
+            # After a broken connection all watches are armed again. The reader meets any other error at its next read.
             self._host.trace("metadata.watch_not_armed", path=path, error=str(failures[0]))
             self._watches.wake([path])
 
@@ -313,7 +309,7 @@ def _stat(stat: ZnodeStat) -> Stat:
 
 
 def _check(path: str, data: bytes = b"") -> str:
-    """Refuse here what would break kazoo's thread or make the server drop the connection."""
+    """Refuse requests that would break kazoo's thread or make the server close the connection."""
     try:
         size = len(check_path(path).encode("utf-8"))
     except UnicodeEncodeError as error:
@@ -329,7 +325,7 @@ def _check_deletion(path: str) -> None:
 
 
 def _check_operations(operations: Sequence[TreeOperation]) -> int:
-    """The bytes that the operations take together, about."""
+    """Approximate size of the operations in bytes."""
     size = PACKET_OVERHEAD_BYTES
     for operation in operations:
         data = operation.data if isinstance(operation, CreateNode | SetData) else b""

@@ -9,33 +9,24 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-import apsw
-
 from triplicate.config.node_settings import NodeSettings
-from triplicate.errors import Diverged, EnvironmentFault, RecordTooLarge, SqlError
-from triplicate.runtime import Host, TaskScope, Timer, Worker, fault_point, shielded
-from triplicate.sql.core.lease import Lease
-from triplicate.sql.core.records import StatementResult
-from triplicate.sql.executor.reader_pool import finish_or_stop
-from triplicate.sql.executor.threads import StopFlag
+from triplicate.errors import Diverged, RecordTooLarge, SqlError
+from triplicate.runtime import Host, TaskScope, Worker, fault_point, shielded
+from triplicate.sql.core.read_confirmation import ReadConfirmation, SentAppend
+from triplicate.sql.core.writer_hold import Ending, EndRequest
+from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
+from triplicate.sql.engine.writer_thread import WriterThread
+from triplicate.sql.executor.interrupts import TransactionLost, finish_or_stop
 from triplicate.sql.executor.transaction_functions import TransactionIds
-from triplicate.sql.executor.writer_connection import (
-    AutocommitRequest,
-    AutocommitResult,
-    LateChanges,
-    PendingBatch,
-    TransactionLost,
-    WriterConnection,
-)
-from triplicate.sql.storage.sqlstates import from_sqlite
+from triplicate.sql.executor.writer_connection import AutocommitRequest, AutocommitResult, LateChanges, PendingBatch, WriterConnection
 from triplicate.sql.storage.transaction_history import transaction_id
 
 
 class LogAppender(Protocol):
-    """What a leadership needs of `triplicate.log.LogWriter`."""
+    """The part of `triplicate.log.LogWriter` that a leadership uses."""
 
     @property
     def epoch(self) -> int: ...
@@ -45,136 +36,8 @@ class LogAppender(Protocol):
     async def noop(self) -> None: ...
 
 
-class InteractiveTransaction:
-    """A transaction that holds the writer. Made when its turn has come; used by one session, one call at a time."""
-
-    def __init__(self, leadership: Leadership, settings: NodeSettings) -> None:
-        self._leadership = leadership
-        self._settings = settings
-        self._busy = False
-        self._expired: SqlError | None = None
-        self._stop = StopFlag()
-        self.confirmed = False
-        """Whether the log has confirmed, since this transaction holds the writer, that this node leads."""
-        self.command: asyncio.Future[tuple[str, Any]] = asyncio.get_running_loop().create_future()
-        self.outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._idle_timer: Timer | None = None
-        self._limit_timer = leadership.call_later(settings.transaction_limit_s, self._limit_reached)
-        self._watch_idle()
-
-    @property
-    def over(self) -> bool:
-        """True when it has ended, by whatever."""
-        return self.command.done()
-
-    @property
-    def expired(self) -> SqlError | None:
-        """Why it was ended by a limit, or None."""
-        return self._expired
-
-    async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run one of the writer's methods inside the transaction.
-
-        Raises:
-            SqlError: the statement failed; if `over`, the whole transaction did.
-        """
-        if self.command.done():
-            raise self._expired or SqlError("25P02", "the transaction has ended")
-        self._stop_idle()
-        self._busy = True
-        self._stop = StopFlag()
-        try:
-            # A statement that has begun is waited for: the next one must not meet it on the connection.
-            running = self._leadership.start_on_writer(self._with_stop, self._stop, function, *arguments)
-            return await finish_or_stop(running, self._stop)
-        except apsw.Error as error:
-            raise from_sqlite(error) from error
-        except TransactionLost as lost:
-            self._end("lost", None)
-            raise lost.error from lost
-        finally:
-            self._busy = False
-            if self._expired is not None:
-                self._end("expired", self._expired)
-            self._watch_idle()
-
-    def _with_stop(self, stop: StopFlag, function: Callable[..., Any], *arguments: Any) -> Any:
-        self._leadership.writer.stop = stop
-        return function(*arguments)
-
-    def interrupt(self, reason: SqlError) -> None:
-        """Interrupt the statement that runs, if one does."""
-        if self._busy:
-            self._stop.reason = reason
-
-    async def commit(self, results: Sequence[StatementResult], request_id: str) -> None:
-        """End it. Returns when the log has acknowledged it and it is visible.
-
-        Raises:
-            SqlError: it failed and nothing is kept; 08007: unknown.
-        """
-        if self.command.done():
-            raise self._expired or SqlError("25P02", "the transaction has ended")
-        self._end("commit", (tuple(results), request_id))
-        await asyncio.shield(self.outcome)
-
-    async def rollback(self) -> None:
-        """Undo it; returns when the writer is free. Idempotent."""
-        self._end("rollback", None)
-        await asyncio.shield(self.outcome)
-
-    def abandon(self) -> None:
-        """Roll back without waiting."""
-        self._end("rollback", None)
-
-    def _end(self, command: str, argument: Any) -> None:
-        self._stop_idle()
-        self._limit_timer.cancel()
-        if not self.command.done():
-            self.command.set_result((command, argument))
-
-    def settle(self, error: BaseException | None = None) -> None:
-        """Called by the leadership when the transaction's outcome is known."""
-        self._end("lost", None)
-        if isinstance(error, SqlError):
-            self.interrupt(error)  # The limit of the transaction has ended with it, so nothing else would.
-        if self.outcome.done():
-            return
-        if error is None:
-            self.outcome.set_result(None)
-        else:
-            self.outcome.set_exception(error)
-            self.outcome.exception()
-
-    def _watch_idle(self) -> None:
-        if not self.command.done():
-            self._idle_timer = self._leadership.call_later(self._settings.transaction_idle_s, self._idle_reached)
-
-    def _stop_idle(self) -> None:
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
-            self._idle_timer = None
-
-    def _idle_reached(self) -> None:
-        limit_s = self._settings.transaction_idle_s
-        self._expire(
-            SqlError("25P03", f"the transaction held the writer and said nothing for {limit_s:g} s", hint="Keep transactions short.")
-        )
-
-    def _limit_reached(self) -> None:
-        limit_s = self._settings.transaction_limit_s
-        self._expire(SqlError("25P04", f"the transaction held the writer for {limit_s:g} s", hint="Use several shorter transactions."))
-
-    def _expire(self, error: SqlError) -> None:
-        self._expired = error
-        if self._busy:
-            self._stop.reason = error
-        else:
-            self._end("expired", error)
-
-
 class _QueuedStatement:
-    """A queued statement."""
+    """A single statement that waits for its batch."""
 
     __slots__ = ("answer", "request")
 
@@ -184,7 +47,7 @@ class _QueuedStatement:
 
 
 class _WriterClaim:
-    """A queued wish to hold the writer."""
+    """A transaction that waits for the writer."""
 
     __slots__ = ("granted", "number", "snapshot")
 
@@ -208,28 +71,26 @@ class Leadership:
         log: LogAppender,
         worker: Worker,
         writer: WriterConnection,
-        numbers: TransactionIds,
+        ids: TransactionIds,
         settings: NodeSettings,
         name: str,
         lease_s: float = 0.0,
     ) -> None:
-        self._host = host
+        self._clock = host.clock
         self._log = log
-        self._worker = worker
+        self._thread = WriterThread(host.clock, worker, writer, name)
         self.writer = writer
-        self.numbers = numbers
+        self.ids = ids
         self._settings = settings
         self._name = name
         self._queue: deque[_QueuedStatement | _WriterClaim] = deque()
-        self._work: asyncio.Future[None] | None = None
-        self._waiting_reads: list[asyncio.Future[None]] = []
-        self._pump: asyncio.Future[None] | None = None
-        self._lease = Lease(lease_s)
-        self._renewal_wanted = False
+        self._queue_changed = asyncio.Event()
+        self._reads: ReadConfirmation[asyncio.Future[None]] = ReadConfirmation(lease_s)
+        self._reads_changed = asyncio.Event()
         self._current: InteractiveTransaction | None = None
         self._over: SqlError | None = None
         self.on_commit: Callable[[int, int], None] = lambda position, schema_version: None
-        """Called after each local commit with the position and the schema's version."""
+        """Called with position and schema version after each local commit."""
 
     # What sessions use.
 
@@ -237,15 +98,15 @@ class Leadership:
         """Run one statement as a transaction of its own; returns when it is acknowledged and visible.
 
         Raises:
-            SqlError: it failed and nothing is kept; 08007: its outcome is unknown.
+            SqlError: it failed and nothing of it is stored; 08007: its outcome is unknown.
         """
         self._check()
         if len(self._queue) >= self._settings.queue_limit:
             raise SqlError("53300", f"{self._settings.queue_limit} statements wait to be written already")
-        single = _QueuedStatement(request)
-        self._queue.append(single)
-        self._wake()
-        answer = await single.answer
+        statement = _QueuedStatement(request)
+        self._queue.append(statement)
+        self._queue_changed.set()
+        answer = await statement.answer
         if answer.error is not None:
             raise answer.error
         return answer
@@ -254,8 +115,8 @@ class Leadership:
         """Wait for the writer and hold it.
 
         Args:
-            snapshot: the position the transaction has read at, None when it has read nothing.
-            number: its number where ``pg_current_xact_id()`` was asked for.
+            snapshot: the position at which the transaction has read, None when it has read nothing.
+            number: its transaction number, None where it has none yet.
             interrupted: fails when the client cancels.
 
         Raises:
@@ -264,13 +125,13 @@ class Leadership:
         self._check()
         claim = _WriterClaim(snapshot, number)
         self._queue.append(claim)
-        self._wake()
+        self._queue_changed.set()
         wait_s = self._settings.writer_wait_s
 
         def give_up() -> None:
             _fail(claim.granted, SqlError("55P03", f"the writer of database {self._name!r} was not free within {wait_s:g} s"))
 
-        timer = self.call_later(wait_s, give_up)
+        timer = self._thread.call_later(wait_s, give_up)
         interrupted.add_done_callback(lambda ended: _fail(claim.granted, ended.exception()) if not ended.cancelled() else None)
         try:
             return await claim.granted
@@ -282,79 +143,54 @@ class Leadership:
             timer.cancel()
 
     async def confirm(self) -> None:
-        """Return when whatever this node saw before the call may be answered: no other node had acknowledged anything by then.
+        """Return when a snapshot that was taken before the call may be answered: no other node had acknowledged anything by then.
 
-        The order matters. A snapshot is there first and is confirmed afterwards, so a process that is held still in between does not
-        answer from it once the lease has ended.
+        The order matters: the snapshot is taken first and confirmed afterwards. A process that is suspended in between does not answer
+        from it once the lease has ended.
 
         Raises:
-            SqlError: 57P01 when it leads no more.
+            SqlError: 57P01 when this node has ceased to lead.
         """
         self._check()
-        now = self._host.clock.elapsed()
-        if not self._lease.holds(now):
+        if not self._reads.is_confirmed(self._clock.elapsed()):
             await self.barrier()
-        elif self._lease.renewal_due(now):
-            self._renewal_wanted = True
-            self._wake_pump()
+        elif self._reads.wants_append:
+            self._reads_changed.set()
 
     async def barrier(self) -> None:
         """Return when an append that was sent after this call has been acknowledged: proof that this node led meanwhile.
 
         Raises:
-            SqlError: 57P01 when it leads no more.
+            SqlError: 57P01 when this node has ceased to lead.
         """
         self._check()
         proof: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting_reads.append(proof)
-        self._wake_pump()
+        self._reads.wait(proof)
+        self._reads_changed.set()
         await proof
 
     async def noop(self) -> None:
-        """Append what carries nothing. Its acknowledgement extends the lease."""
-        sent_at = self._sending()
-        await self._log.noop()
-        self._acknowledged(sent_at)
-
-    # What its parts use.
-
-    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        return self._host.clock.call_at(self._host.clock.monotonic() + seconds, callback)
-
-    def start_on_writer(self, function: Callable[..., Any], *arguments: Any) -> Awaitable[Any]:
-        return self._worker.run(function, *arguments)
-
-    async def on_writer(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run something of the writer's on its thread.
-
-        Raises:
-            EnvironmentFault: SQLite failed where no statement of a client is to blame.
-        """
+        """Append an entry without records. Its acknowledgement extends the lease and confirms the reads that wait."""
+        sent = self._reads.send_noop(self._clock.elapsed())
         try:
-            return await self._worker.run(function, *arguments)
-        except apsw.Error as error:
-            raise EnvironmentFault(f"the local copy of database {self._name!r} failed: {error}") from error
+            await self._log.noop()
+        except BaseException:
+            self._fail_reads(sent.reads)
+            raise
+        self._acknowledge(sent)
+
+    def _acknowledge(self, sent: SentAppend[asyncio.Future[None]]) -> None:
+        for proof in self._reads.acknowledge(sent):
+            if not proof.done():
+                proof.set_result(None)
+
+    def _fail_reads(self, reads: Sequence[asyncio.Future[None]]) -> None:
+        for proof in reads:
+            _fail(proof, self._not_leading())
 
     def _check(self) -> None:
         if self._over is not None:
             raise self._over
-
-    def _wake(self) -> None:
-        if self._work is not None and not self._work.done():
-            self._work.set_result(None)
-
-    def _wake_pump(self) -> None:
-        if self._pump is not None and not self._pump.done():
-            self._pump.set_result(None)
-
-    def _sending(self) -> float:
-        """The time before an append is handed to the log, which may send it later, and again in another segment."""
-        now = self._host.clock.elapsed()
-        self._lease.sending(now)
-        return now
-
-    def _acknowledged(self, sent_at: float) -> None:
-        self._lease.acknowledged(sent_at)
 
     # Serving.
 
@@ -370,34 +206,32 @@ class Leadership:
                 await self._serve()
         finally:
             self._finish()
-            await shielded(self.on_writer(self.writer.rollback))
+            await shielded(self._thread.run(self.writer.rollback))
 
     def _finish(self) -> None:
-        """Answer everybody who still waits: nothing of theirs was sent."""
+        """Fail everything that still waits; nothing of it was sent."""
         self._over = self._not_leading()
         for item in self._queue:
             _fail(item.answer if isinstance(item, _QueuedStatement) else item.granted, self._over)
         self._queue.clear()
         if self._current is not None:
-            self._current.settle(self._over)
-        for proof in self._waiting_reads:
-            _fail(proof, self._over)
-        self._waiting_reads.clear()
+            self._current.resolve(self._over)
+        self._fail_reads(self._reads.close())
 
     async def _serve(self) -> None:
         while True:
             while not self._queue:
-                self._work = asyncio.get_running_loop().create_future()
-                await self._work
+                self._queue_changed.clear()
+                await self._queue_changed.wait()
             item = self._queue[0]
             if isinstance(item, _WriterClaim):
                 self._queue.popleft()
                 if not item.granted.done():
-                    await self._interactive(item)
+                    await self._run_interactive(item)
             else:
-                await self._singles()
+                await self._run_statements()
 
-    async def _singles(self) -> None:
+    async def _run_statements(self) -> None:
         """Run the single statements at the head of the queue as one batch."""
         batch: list[_QueuedStatement] = []
         while self._queue and len(batch) < self._settings.batch_limit:
@@ -411,39 +245,37 @@ class Leadership:
             return
         pending: PendingBatch | None = None
         try:
-            pending = ran = await self._run_batch(batch)
+            pending = ran = await self._run_batch([statement.request for statement in batch])
             await self._append_and_commit(ran)
         except SqlError as refusal:
-            for single in batch:
-                _fail(single.answer, refusal)
+            for statement in batch:
+                _fail(statement.answer, refusal)
         except BaseException:
-            self._lose(batch, pending)
+            self._fail_batch(batch, pending)
             raise
         else:
             self._answer(batch, ran.answers)
 
-    async def _run_batch(self, batch: Sequence[_QueuedStatement]) -> PendingBatch:
-        requests = [single.request for single in batch]
-        running = self._worker.run(self.writer.run_batch, requests)
-        try:
-            return await finish_or_stop(running, *(request.stop for request in requests), reason=self._not_leading())  # type: ignore[no-any-return]
-        except apsw.Error as error:
-            raise EnvironmentFault(f"the local copy of database {self._name!r} failed: {error}") from error
+    async def _run_batch(self, requests: Sequence[AutocommitRequest]) -> PendingBatch:
+        running = self._thread.start(self.writer.run_batch, requests)
+        stops = [request.stop for request in requests]
+        pending: PendingBatch = await self._thread.finish(finish_or_stop(running, *stops, reason=self._not_leading()))
+        return pending
 
     def _answer(self, batch: Sequence[_QueuedStatement], answers: Sequence[AutocommitResult]) -> None:
         again: list[_QueuedStatement] = []
-        for single, answer in zip(batch, answers, strict=True):
+        for statement, answer in zip(batch, answers, strict=True):
             if answer.outcome is None and answer.error is None:
-                again.append(single)
-            elif not single.answer.done():
-                single.answer.set_result(answer)
+                again.append(statement)
+            elif not statement.answer.done():
+                statement.answer.set_result(answer)
         self._queue.extendleft(reversed(again))
 
-    def _lose(self, batch: Sequence[_QueuedStatement], pending: PendingBatch | None) -> None:
-        """The leadership was lost over this batch: what may be in the log is unknown, what cannot be is told so."""
-        for index, single in enumerate(batch):
+    def _fail_batch(self, batch: Sequence[_QueuedStatement], pending: PendingBatch | None) -> None:
+        """The leadership ended during this batch. The outcome of a statement with a number is unknown; others were not sent."""
+        for index, statement in enumerate(batch):
             number = None if pending is None else pending.answers[index].number
-            _fail(single.answer, self._not_leading() if number is None else self._unknown(number))
+            _fail(statement.answer, self._not_leading() if number is None else self._unknown(number))
 
     async def _append_and_commit(self, pending: PendingBatch) -> None:
         """The one place where a batch becomes durable and then visible.
@@ -452,61 +284,56 @@ class Leadership:
             SqlError: the log refused the batch before sending it, or a batch without changes is not confirmed; it is rolled back.
         """
         if not pending.records:
-            await self._answer_unchanged(pending)
+            await self._confirm_unchanged(pending)
             return
-        reads, self._waiting_reads = self._waiting_reads, []
+        sent = self._reads.send(self._clock.elapsed())
         try:
             end = await self._append(pending)
         except RecordTooLarge as error:
-            self._waiting_reads = reads + self._waiting_reads
-            await self.on_writer(self.writer.rollback)
-            self._settle_numbers(pending, committed=False)
+            self._reads.refuse(sent)
+            await self._thread.run(self.writer.rollback)
+            self._finish_numbers(pending, committed=False)
             raise SqlError("54000", str(error)) from error
         except BaseException:
-            for proof in reads:
-                _fail(proof, self._not_leading())
-            # Its outcome is open, so the rollback to come must not note the number as one that came to nothing.
+            self._fail_reads(sent.reads)
+            # Its outcome is open, so the rollback that follows must not record the number as aborted.
             self.writer.context.number = None
             raise
-        for proof in reads:
-            if not proof.done():
-                proof.set_result(None)
+        self._acknowledge(sent)
         await self._commit_locally(pending, end)
 
     @fault_point("sql.append")
     async def _append(self, pending: PendingBatch) -> int:
         """Have the log acknowledge a batch; the offset after it."""
-        sent_at = self._sending()
         offsets = await self._log.append_entry(pending.records, preamble=pending.preamble)
-        self._acknowledged(sent_at)
         return offsets.stop
 
-    async def _answer_unchanged(self, pending: PendingBatch) -> None:
+    async def _confirm_unchanged(self, pending: PendingBatch) -> None:
         """Answers that change nothing are reads: they too must come from a node that leads."""
         try:
             await self.confirm()
         except SqlError:
-            await shielded(self.on_writer(self.writer.rollback))
+            await shielded(self._thread.run(self.writer.rollback))
             raise
         await self._commit_locally(pending, self.writer.position)
 
     @fault_point("sql.local_commit")
     async def _commit_locally(self, pending: PendingBatch, end: int) -> None:
-        """Make visible what the log has acknowledged and which ends at offset `end`."""
+        """Make a batch visible that the log has acknowledged and that ends at offset `end`."""
         try:
-            await shielded(self.on_writer(self.writer.commit, pending, end))
+            await shielded(self._thread.run(self.writer.commit, pending, end))
         except BaseException as error:
-            # The log has it, so the rollback to come must not note the number as one that came to nothing.
+            # The log has it, so the rollback that follows must not record the number as aborted.
             self.writer.context.number = None
             if isinstance(error, LateChanges):
                 raise Diverged(f"{error}: this copy holds what the log does not") from error
             raise
-        self._settle_numbers(pending, committed=True)
+        self._finish_numbers(pending, committed=True)
         self.on_commit(self.writer.position, self.writer.schema_version)
 
-    def _settle_numbers(self, pending: PendingBatch, *, committed: bool) -> None:
+    def _finish_numbers(self, pending: PendingBatch, *, committed: bool) -> None:
         for number in pending.numbers:
-            self.numbers.finish(number, committed=committed)
+            self.ids.finish(number, committed=committed)
 
     def _not_leading(self) -> SqlError:
         return SqlError("57P01", f"this node does not lead database {self._name!r} any more", hint="Connect again to find the leader.")
@@ -515,19 +342,19 @@ class Leadership:
         return SqlError(
             "08007",
             "the outcome of the transaction is unknown: this node lost the leadership while it was being written",
-            detail=f"The transaction's id is {transaction_id(self.numbers.epoch, number)}.",
+            detail=f"The transaction's id is {transaction_id(self.ids.epoch, number)}.",
             hint="Connect again and ask pg_xact_status(id), or repeat it under the same triplicate.request_id.",
         )
 
-    async def _interactive(self, claim: _WriterClaim) -> None:
+    async def _run_interactive(self, claim: _WriterClaim) -> None:
         """Let one transaction hold the writer."""
         try:
-            position = await shielded(self.on_writer(self.writer.begin, claim.number))
+            position = await shielded(self._thread.run(self.writer.begin, claim.number))
         except BaseException:
             _fail(claim.granted, self._not_leading())
             raise
         if claim.granted.done() or (claim.snapshot is not None and claim.snapshot != position):
-            await shielded(self.on_writer(self.writer.rollback))
+            await shielded(self._thread.run(self.writer.rollback))
             _fail(
                 claim.granted,
                 SqlError(
@@ -538,57 +365,47 @@ class Leadership:
                 ),
             )
             return
-        held = self._current = InteractiveTransaction(self, self._settings)
+        held = self._current = InteractiveTransaction(self._thread, self._settings)
         claim.granted.set_result(held)
         try:
-            command, argument = await held.command
-            if command == "commit":
-                await self._commit(held, *argument)
-            elif command != "lost":
-                await shielded(self.on_writer(self.writer.rollback))
+            request = await held.end_request
+            if request.ending is Ending.COMMIT:
+                await self._commit(held, request)
+            elif request.ending is not Ending.LOST:
+                await shielded(self._thread.run(self.writer.rollback))
         except BaseException:
-            held.settle(self._not_leading())
+            held.resolve(self._not_leading())
             raise
         else:
-            held.settle()
+            held.resolve()
         finally:
             self._current = None
 
-    async def _commit(self, held: InteractiveTransaction, results: Sequence[StatementResult], request_id: str) -> None:
-        """Finish an interactive transaction. What the client did wrong is settled here, what ends the leadership is raised."""
+    async def _commit(self, held: InteractiveTransaction, request: EndRequest) -> None:
+        """Finish an interactive transaction. An error of the client is its outcome; an error that ends the leadership is raised."""
         number: int | None = None
         try:
-            pending = await shielded(self.on_writer(self.writer.finish, results, request_id))
+            pending = await shielded(self._thread.run(self.writer.finish, request.results, request.request_id))
             number = pending.numbers[0] if pending.numbers else None
             await self._append_and_commit(pending)
         except SqlError as error:
-            await shielded(self.on_writer(self.writer.rollback))
-            held.settle(error)
+            await shielded(self._thread.run(self.writer.rollback))
+            held.resolve(error)
         except TransactionLost as lost:
-            held.settle(lost.error)
+            held.resolve(lost.error)
         except BaseException:
-            held.settle(self._not_leading() if number is None else self._unknown(number))
+            held.resolve(self._not_leading() if number is None else self._unknown(number))
             raise
 
     async def _confirm_reads(self) -> None:
-        """Send a no-op for reads that wait, or that the lease may go on; reads that come while it is on its way share the next, or ride
-        on a batch sent before.
+        """Append no-ops for reads that wait and for the lease. Reads that come while one is on its way share the next, or an entry that
+        is sent before it.
         """
         while True:
-            while not self._waiting_reads and not self._renewal_wanted:
-                self._pump = asyncio.get_running_loop().create_future()
-                await self._pump
-            self._renewal_wanted = False
-            reads, self._waiting_reads = self._waiting_reads, []
-            try:
-                await self.noop()
-            except BaseException:
-                for proof in reads:
-                    _fail(proof, self._not_leading())
-                raise
-            for proof in reads:
-                if not proof.done():
-                    proof.set_result(None)
+            while not self._reads.wants_append:
+                self._reads_changed.clear()
+                await self._reads_changed.wait()
+            await self.noop()
 
 
 def _fail(future: asyncio.Future[Any], error: BaseException | None) -> None:

@@ -15,15 +15,17 @@ from triplicate.errors import SqlError
 from triplicate.runtime import shielded
 from triplicate.sql.core.lexer import Dialect, first_words, split_statements
 from triplicate.sql.core.records import StatementResult
+from triplicate.sql.core.request_results import repeated_result
 from triplicate.sql.engine.cursors import RowsCursor, StreamCursor
-from triplicate.sql.engine.leadership import InteractiveTransaction, Leadership
+from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
+from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.executor.authorizer import control_statement, savepoint_name
+from triplicate.sql.executor.interrupts import StopFlag
 from triplicate.sql.executor.reader_pool import FIRST_ROWS, HeldSnapshot, ReaderPool
-from triplicate.sql.executor.threads import StopFlag
 from triplicate.sql.executor.writer_connection import AutocommitRequest
 from triplicate.sql.interface import Cursor, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
 from triplicate.sql.storage.sqlite_schema import check_references, columns_of, key_of
-from triplicate.sql.storage.transaction_history import StoredResult, repeated
+from triplicate.sql.storage.transaction_history import StoredResult
 
 _DRAINED_ROWS = 100_000
 """Rows of an open portal taken into memory when its transaction goes on to write."""
@@ -172,7 +174,7 @@ class SqlSession:
         async with self._call():
             found: list[tuple[str, str]] | None
             if self._transaction is not None and self._leadership is not None and not self._transaction.over:
-                found = await self._transaction.run(self._leadership.writer.look_up, columns_of, table)
+                found = await self._transaction.run(self._leadership.writer.query, columns_of, table)
             elif self._hold is not None:
                 found = await self._hold.run(self._hold.reader.columns_of, table)
             else:
@@ -183,7 +185,7 @@ class SqlSession:
         async with self._call():
             found: list[str]
             if self._transaction is not None and self._leadership is not None and not self._transaction.over:
-                found = await self._transaction.run(self._leadership.writer.look_up, key_of, table)
+                found = await self._transaction.run(self._leadership.writer.query, key_of, table)
             elif self._hold is not None:
                 found = await self._hold.run(self._hold.reader.key_of, table)
             else:
@@ -202,7 +204,7 @@ class SqlSession:
     async def check_constraints(self) -> None:
         async with self._call():
             if self._transaction is not None and self._leadership is not None:
-                await self._transaction.run(self._leadership.writer.look_up, lambda connection, _: check_references(connection), "")
+                await self._transaction.run(self._leadership.writer.query, lambda connection, _: check_references(connection), "")
 
     def fail(self) -> None:
         if self._status is TransactionStatus.ACTIVE:
@@ -279,7 +281,7 @@ class SqlSession:
 
     async def _examine(self, sql: str) -> Prepared:
         if self._transaction is not None and self._leadership is not None:
-            prepared: Prepared = await self._transaction.run(self._leadership.writer.gate.examine, sql)
+            prepared: Prepared = await self._transaction.run(self._leadership.writer.authorizer.examine, sql)
             return prepared
         if self._hold is not None:
             snapshot: Prepared = await self._hold.run(self._hold.reader.examine, sql)
@@ -311,7 +313,7 @@ class SqlSession:
         held, leadership = await self._hold_writer(prepared.tag)
         if self._repeated is not None:
             again = self._repeat()
-            return RowsCursor(prepared.columns, again.rows, again.rows_affected)
+            return RowsCursor(prepared.columns, list(again.rows), again.rows_affected)
         await self._drain_streams()
         outcome = await held.run(leadership.writer.run, prepared, tuple(parameters))
         if prepared.kind is StatementKind.SCHEMA:
@@ -323,8 +325,7 @@ class SqlSession:
     def _repeat(self) -> StatementResult:
         """The stored answer to the next statement of a request that has run before."""
         assert self._repeated is not None, "only called for a repeat"
-        rows, rows_affected = repeated(self._repeated.results, len(self._results))
-        result = StatementResult(rows_affected, tuple(rows))
+        result = repeated_result(self._repeated.results, len(self._results))
         self._results.append(result)
         return result
 
@@ -344,7 +345,7 @@ class SqlSession:
             self._transaction = await leadership.claim(self._snapshot, number, self._interrupted)
         except BaseException as error:
             if self._hold is not None:
-                self._hold.put_number_back(number, leadership.numbers)
+                self._hold.put_number_back(number, leadership.ids)
             self._doomed = isinstance(error, SqlError) and error.sqlstate == "40001"
             raise
         finally:

@@ -271,14 +271,14 @@ class SqlDatabase:
             # What a client asks first must not be answered by a leader that has been fenced since it was elected.
             await leadership.noop()
             self._led_epoch = log.epoch
-            self.pool.numbers = numbers
+            self.pool.ids = numbers
             self.leadership = leadership
             self._lead_changed(leads=True)
             await leadership.run()
         finally:
             self.leadership = None
             if self._pool is not None:
-                self._pool.numbers = None
+                self._pool.ids = None
             self._end_sessions(
                 SqlError("57P01", f"this node does not lead database {self._name!r} any more", hint="Connect again to find the leader.")
             )

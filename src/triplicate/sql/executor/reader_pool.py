@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, OrderedDict, deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import apsw
 
-from triplicate.errors import EnvironmentFault, SqlError
+from triplicate.errors import SqlError
 from triplicate.runtime import Host, Timer, Worker, deadline_after, shielded, timeout_at
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.executor.authorizer import Authorizer, check_width
-from triplicate.sql.executor.threads import OwnThreads, StopFlag, Threads
+from triplicate.sql.executor.interrupts import StopFlag, finish_or_stop
+from triplicate.sql.executor.threads import OwnThreads, Threads
 from triplicate.sql.executor.transaction_functions import TransactionContext, TransactionIds
-from triplicate.sql.executor.writer_connection import TransactionLost
 from triplicate.sql.interface import Prepared, Result, Row, StatementKind
 from triplicate.sql.storage.sqlite_file import ConnectionSetup, open_reader, read_state
 from triplicate.sql.storage.sqlite_schema import columns_of, key_of
@@ -31,32 +31,6 @@ _LOOK = 0.25
 FIRST_ROWS = 200
 """Rows fetched together with the start of a statement, which saves most statements a second hop to the thread."""
 _FAULTS = (apsw.Error, SqlError, UnicodeError, OverflowError, TypeError, ValueError)
-
-
-async def finish_or_stop(running: Awaitable[Any], *stops: StopFlag, reason: SqlError | None = None) -> Any:
-    """The result of work on a thread. When the waiter is cancelled the work is interrupted and its end awaited, since whoever
-    uses the connection next must not meet it there.
-
-    Args:
-        reason: what interrupted statements fail with; by default that their client has gone.
-    """
-    assert isinstance(running, asyncio.Future), "a worker answers with a future"
-    result: asyncio.Future[Any] = running
-    try:
-        return await asyncio.shield(result)
-    except asyncio.CancelledError:
-        if not result.done():
-            for stop in stops:
-                stop.reason = stop.reason or reason or SqlError("57014", "canceling statement because its client has gone")
-            await shielded(_ended(result))
-        raise
-
-
-async def _ended(result: asyncio.Future[Any]) -> None:
-    try:
-        await asyncio.shield(result)
-    except (apsw.Error, EnvironmentFault, SqlError, TransactionLost):
-        return  # Nobody waits for it any more.
 
 
 class ReaderConnection:
@@ -286,9 +260,9 @@ class HeldSnapshot:
             numbers.finish(number, committed=False)
 
     def _finish_number(self, *, committed: bool) -> None:
-        number, numbers = self.reader.context.number, self.reader.context.numbers
-        if number is not None and numbers is not None:
-            numbers.finish(number, committed=committed)
+        number, ids = self.reader.context.number, self.reader.context.ids
+        if number is not None and ids is not None:
+            ids.finish(number, committed=committed)
         self.reader.context.number = None
 
 
@@ -330,7 +304,7 @@ class ReaderPool:
         self._examiner_worker = threads.examiner(name)
         self._examiner = ReaderConnection(self._examiner_worker, path, setup)
         self._closed = False
-        self.numbers: TransactionIds | None = None
+        self.ids: TransactionIds | None = None
         """Of the leadership this node has, for the functions on the readers."""
 
     def now(self) -> float:
@@ -362,7 +336,7 @@ class ReaderPool:
 
     def _hand_out(self, *, snapshot: bool) -> HeldSnapshot:
         reader = self._pick()
-        reader.context.numbers = self.numbers
+        reader.context.ids = self.ids
         reader.context.number = None
         hold = HeldSnapshot(self, reader, self.now(), snapshot=snapshot)
         self._holds.add(hold)

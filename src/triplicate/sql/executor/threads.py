@@ -5,17 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from triplicate.config.node_settings import NodeSettings
-from triplicate.errors import SqlError
 from triplicate.runtime import Host, Worker, WorkerPool
-
-
-class StopFlag:
-    """Set from another thread to interrupt what runs."""
-
-    __slots__ = ("reason",)
-
-    def __init__(self) -> None:
-        self.reason: SqlError | None = None
 
 
 class Threads(Protocol):

@@ -89,30 +89,30 @@ class TransactionContext:
     """What the functions on one connection know: which epoch this node leads (None: it follows), and the running transaction's number."""
 
     def __init__(self) -> None:
-        self.numbers: TransactionIds | None = None
+        self.ids: TransactionIds | None = None
         self.number: int | None = None
 
     def register(self, connection: apsw.Connection) -> None:
         def current(*_: Value) -> Value:
-            return transaction_id(self.numbers.epoch if self.numbers else 0, self.take_number())
+            return transaction_id(self.ids.epoch if self.ids else 0, self.require_number())
 
         def status(*arguments: Value) -> Value:
             return self.status(connection, arguments[0])
 
         connection.create_scalar_function("pg_current_xact_id", current, 0, flags=apsw.SQLITE_DIRECTONLY)
         connection.create_scalar_function("pg_xact_status", status, 1, flags=apsw.SQLITE_DIRECTONLY)
-        connection.create_scalar_function("pg_is_in_recovery", lambda *_: 0 if self.numbers else 1, 0, flags=apsw.SQLITE_DIRECTONLY)
+        connection.create_scalar_function("pg_is_in_recovery", lambda *_: 0 if self.ids else 1, 0, flags=apsw.SQLITE_DIRECTONLY)
         _register_constants(connection)
         register_scalars(connection)
         register_functions(connection, register_tables(connection))
         _register_refusals(connection)
 
-    def take_number(self) -> int:
+    def require_number(self) -> int:
         """The running transaction's number, allocated when it is first asked for."""
-        if self.numbers is None:
+        if self.ids is None:
             raise SqlError("25006", "this node is not the leader and gives no transaction ids")
         if self.number is None:
-            self.number = self.numbers.allocate()
+            self.number = self.ids.allocate()
         return self.number
 
     def status(self, connection: apsw.Connection, identity: Value) -> str | None:
@@ -123,16 +123,16 @@ class TransactionContext:
         if wanted <= 0:
             raise SqlError("22023", f"{identity!r} is not a transaction id")
         epoch, number = wanted >> 40, wanted & (1 << 40) - 1
-        numbers = self.numbers
-        if numbers is not None and epoch >= numbers.epoch:
-            if epoch > numbers.epoch or number > numbers.last:
+        ids = self.ids
+        if ids is not None and epoch >= ids.epoch:
+            if epoch > ids.epoch or number > ids.last:
                 raise SqlError("22023", f"transaction ID {wanted} is in the future")
-            known = numbers.status(number)
+            known = ids.status(number)
             if known is not None:
                 return known
         found = committed(connection, wanted)
         if found is not False:
             return "committed" if found else None
         # A batch of a later epoch, or its leader's first sign, shows that recovery has decided about this one.
-        decided = numbers is not None or epoch < read_state(connection).epoch
+        decided = ids is not None or epoch < read_state(connection).epoch
         return "aborted" if decided else "in progress"

@@ -1,68 +1,42 @@
 """The leader's writing connection: statements run inside one open SQLite transaction and become records of the log.
 
-Everything here blocks and runs on the database's writer thread. The caller appends what `run_batch` or `finish` returns to the log
-and then calls `commit` with the offset reached, or `rollback`.
+Everything here blocks and runs on the database's writer thread. The caller appends what `run_batch` or `finish` returns to the log. It
+then calls `commit` with the offset reached, or `rollback`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 from weakref import WeakSet
 
 import apsw
 
 from triplicate.errors import EnvironmentFault, SqlError
+from triplicate.sql.core.batch_builder import MAX_TRANSACTION_BYTES, BatchBuilder, Fit
+from triplicate.sql.core.batch_sequence import BatchSequence
 from triplicate.sql.core.column_codec import Value
-from triplicate.sql.core.lexer import first_words, sqlite_tokens
-from triplicate.sql.core.records import (
-    BatchHeader,
-    SchemaChange,
-    SettingChange,
-    StatementResult,
-    TableDictionary,
-    Transaction,
-    encode_header,
-    encode_results,
-    encode_transaction,
-)
-from triplicate.sql.executor.authorizer import Authorizer, change_images, check_width
+from triplicate.sql.core.records import BatchHeader, StatementResult, Transaction
+from triplicate.sql.core.request_results import repeated_result
+from triplicate.sql.core.schema_versions import RollbackPoint, SchemaVersion, SchemaVersions
+from triplicate.sql.core.table_shape import TableShape
+from triplicate.sql.executor.authorizer import Authorizer, check_width
 from triplicate.sql.executor.change_capture import SMALLER, ChangeCapture
-from triplicate.sql.executor.definitions import broken_by_rows, run_definition
-from triplicate.sql.executor.threads import StopFlag
+from triplicate.sql.executor.interrupts import StatementLimit, StopFlag, TransactionLost
+from triplicate.sql.executor.request_checks import RequestChecks
+from triplicate.sql.executor.schema_statements import SchemaStatements
 from triplicate.sql.executor.transaction_functions import TransactionContext, TransactionIds
 from triplicate.sql.interface import Prepared, Row, SchemaMoved, StatementKind
 from triplicate.sql.storage.local_copies import is_damage
-from triplicate.sql.storage.sqlite_file import ConnectionSetup, full_image_tables, open_writer, read_state, record_batch, set_change_images
-from triplicate.sql.storage.sqlite_schema import check_references, schema_digest, stored_text, table_names, unfit_reason
+from triplicate.sql.storage.sqlite_file import ConnectionSetup, full_image_tables, open_writer, read_state, record_batch
+from triplicate.sql.storage.sqlite_schema import check_references, schema_digest
 from triplicate.sql.storage.sqlstates import from_sqlite
-from triplicate.sql.storage.transaction_history import (
-    CommitRecord,
-    HistoryTotals,
-    RequestLimits,
-    StoredResult,
-    check_request,
-    keepable,
-    read_history,
-    repeated,
-    stored_result,
-)
+from triplicate.sql.storage.transaction_history import CommitRecord, RequestLimits, StoredResult, read_history
 
-MAX_ENTRY_BYTES = 4 * 1024 * 1024
-AIM_ENTRY_BYTES = 1024 * 1024
-_ENTRY_MARGIN = 64 * 1024
-"""What the log adds around records and preamble, generously."""
 _PROGRESS_STEPS = 5000
-
-
-class TransactionLost(Exception):
-    """SQLite ended the whole transaction: ON CONFLICT ROLLBACK, RAISE(ROLLBACK), an interrupt, a full disk. `error` is for the client."""
-
-    def __init__(self, error: SqlError) -> None:
-        super().__init__(error.message)
-        self.error = error
+_FAULTS = (apsw.Error, SqlError, UnicodeError, OverflowError, TypeError, ValueError)
+"""What a client's statement fails with."""
 
 
 class LateChanges(Exception):
@@ -71,7 +45,7 @@ class LateChanges(Exception):
 
 @dataclass(slots=True)
 class StatementOutcome:
-    """What one statement did."""
+    """The rows that a statement returned and the number of rows it changed."""
 
     rows: list[Row]
     rows_affected: int
@@ -85,37 +59,31 @@ class AutocommitRequest:
     parameters: Sequence[Value]
     request_id: str = ""
     stop: StopFlag = field(default_factory=StopFlag)
-    schema_version: int | None = None  # That it was prepared for; None where any will do.
+    schema_version: int | None = None
+    """The schema version that it was prepared for; None where it may run in any."""
 
 
 @dataclass(slots=True)
 class AutocommitResult:
-    """What became of a request. With neither outcome nor error it did not fit the batch and must be run again in the next."""
+    """The result of a request. With neither outcome nor error it did not fit the batch and must be run again in the next."""
 
     outcome: StatementOutcome | None = None
     error: SqlError | None = None
     number: int | None = None
+    """Its transaction number, None where it changed nothing."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class PendingBatch:
     """A batch that ran and waits for the log's acknowledgement."""
 
-    answers: list[AutocommitResult]
+    answers: Sequence[AutocommitResult]
     preamble: bytes = b""
-    records: list[bytes] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    requests: list[tuple[str, int, bytes]] = field(default_factory=list)
-    size: int = 0
-    """Bytes of the records."""
-
-
-@dataclass(slots=True)
-class _Savepoint:
-    name: str
-    mark: int
-    version: int
-    digest: bytes
+    records: Sequence[bytes] = ()
+    numbers: Sequence[int] = ()
+    """Transaction numbers, one for each record."""
+    requests: Sequence[tuple[str, int, bytes]] = ()
+    """Request id, transaction number, encoded results."""
 
 
 class WriterConnection:
@@ -124,7 +92,7 @@ class WriterConnection:
     def __init__(
         self,
         path: str,
-        numbers: TransactionIds,
+        ids: TransactionIds,
         setup: ConnectionSetup | None = None,
         *,
         now: Callable[[], float] = lambda: 0.0,
@@ -134,86 +102,100 @@ class WriterConnection:
     ) -> None:
         """
         Args:
-            now: a clock in seconds that never goes back. limit_s: how long a statement of a batch may run, as all others wait for it.
+            now: a clock in seconds that never goes back.
+            limit_s: the longest time, in seconds, that a statement of a batch may run, as all others wait for it.
             wall_us: µs since the epoch; the log's own time follows it, without ever going back.
         """
+        limits = request_limits or RequestLimits()
         self.context = TransactionContext()
-        self.context.numbers = numbers
-        self._numbers = numbers
+        self.context.ids = ids
+        self._ids = ids
         self._connection = connection = open_writer(path, setup)
         self.context.register(connection)
-        self.gate = Authorizer(connection)
-        self._capture = ChangeCapture(connection, MAX_ENTRY_BYTES - _ENTRY_MARGIN)
-        self._capture.schema_changed(full_image_tables(connection))
-        state = read_state(connection)
-        self._database = state.database
-        self.position = state.position
-        self._batch = state.batch if state.epoch == numbers.epoch else 0
-        self._time_ms = read_history(connection).time_ms
-        self._kept: HistoryTotals | None = None
+        self.authorizer = Authorizer(connection)
+        self._capture = ChangeCapture(connection, MAX_TRANSACTION_BYTES)
+        state, schema = read_state(connection), schema_digest(connection)
+        self._schema = SchemaVersions(SchemaVersion(state.schema_version, schema))
+        self._schema_statements = SchemaStatements(connection, self.authorizer, self._capture, self._schema)
+        self._schema_statements.reload()
+        batch = state.batch if state.epoch == ids.epoch else 0
+        time_ms = read_history(connection).time_ms
+        self._sequence = BatchSequence(state.database, ids.epoch, batch, state.position, time_ms, limits.keep_ms)
+        self._builder = BatchBuilder(self._header)
+        self._requests = RequestChecks(connection, limits)
         self._wall_us = wall_us
-        self._request_limits = request_limits or RequestLimits()
-        self._version = self._committed_version = state.schema_version
-        self._digest = self._committed_digest = schema_digest(connection)
-        self._capture.prepare()
         self._counters = self._committed_counters = self._capture.counters()
-        self._savepoints: list[_Savepoint] = []
-        self._reading: WeakSet[apsw.Cursor] = WeakSet()
-        """Reading statements of the transaction that somebody may still fetch from."""
-        self._dictionary = TableDictionary()
-        self.stop = StopFlag()
-        self._now, self._limit_s, self._deadline = now, limit_s, float("inf")
+        self._open_results: WeakSet[apsw.Cursor] = WeakSet()
+        """Cursors of the transaction's reading statements."""
+        self.limit = StatementLimit(now, limit_s)
         self._local_fault: apsw.Error | None = None
-        """What a statement failed with that no client is to blame for: a full disk, a failed write, a damaged file."""
+        """The fault of the local disk or file that a statement has met."""
         connection.set_progress_handler(self._must_stop, _PROGRESS_STEPS)
 
     def close(self) -> None:
-        """Roll back and close; idempotent."""
+        """Roll back and close. Idempotent."""
         self._connection.preupdate_hook(None)
         self._connection.close(True)
 
+    @property
+    def position(self) -> int:
+        """The offset after the last committed log record."""
+        return self._sequence.position
+
+    @property
+    def schema_version(self) -> int:
+        """Of the last commit."""
+        return self._schema.committed.number
+
+    @property
+    def current_schema_version(self) -> int:
+        """Of the open transaction. For its own session only, and only while no statement of it runs."""
+        return self._schema.current.number
+
     def stored_result(self, request_id: str) -> StoredResult | None:
-        """What is kept under a request id, or None when it may run; raises as `check_request`."""
-        stored = stored_result(self._connection, request_id)
+        """The stored results of a request id, or None when the request may run; raises as `RequestChecks.check`."""
+        stored = self._requests.find(request_id)
         if stored is None:
-            check_request(self._connection, request_id, self._kept_now(), self._time_ms, self._request_limits)
+            self._requests.check(request_id, self._sequence.time_ms)
         return stored
 
-    def look_up(self, question: Callable[[apsw.Connection, str], Any], table: str) -> Any:
-        """What `schema.columns_of` or `schema.key_of` answers."""
-        return question(self._connection, table)
+    def query(self, function: Callable[[apsw.Connection, str], Any], table: str) -> Any:
+        """Call one of `sqlite_schema`'s functions, such as `columns_of`, on the connection."""
+        return function(self._connection, table)
 
     # The life of the one transaction.
 
     def begin(self, number: int | None = None) -> int:
-        """Open the transaction, whose id's number may have been asked for before; the position it stands on.
+        """Open the transaction; the position at which it stands.
+
+        Args:
+            number: the transaction's number, where it has one already.
 
         Raises:
-            EnvironmentFault: a statement before has met a fault of the local disk or file, so another node should lead.
+            EnvironmentFault: an earlier statement has met a fault of the local disk or file, so another node should lead.
         """
         if self._local_fault is not None:
             raise EnvironmentFault(f"the local copy cannot be written: {self._local_fault}") from self._local_fault
         self._connection.execute("begin immediate")
         self._capture.cut(0)
         self._capture.begin_transaction()
-        self._savepoints.clear()
-        self._dictionary = TableDictionary()
-        self._kept = None
-        # Never 0, which stands for no time.
-        self._time_ms = max(self._time_ms, self._wall_us() // 1000, 1)
+        self._schema.begin()
+        self._builder = BatchBuilder(self._header)
+        self._requests.begin()
+        self._sequence.begin(self._wall_us() // 1000)
         self.context.number = number
         return self.position
 
     def rollback(self) -> None:
-        """Undo the transaction; nothing happens when there is none."""
-        self.stop, self._deadline = StopFlag(), float("inf")
-        self._end_reading()
+        """Undo the transaction; no effect when there is none."""
+        self.limit.clear()
+        self._close_results()
         if self._connection.in_transaction:
             self._connection.execute("rollback")
-        self._savepoints.clear()
+        self._schema.begin()
         self._counters = self._committed_counters
-        self._drop_number()
-        self._undo(0, self._committed_version, self._committed_digest)
+        self._abort_number()
+        self._undo(self._schema.committed_point())
 
     def commit(self, pending: PendingBatch, end: int) -> None:
         """Make the batch visible: the log has acknowledged it and now ends at offset `end`.
@@ -221,92 +203,76 @@ class WriterConnection:
         Raises:
             LateChanges: this copy must not be used any more.
         """
-        facts = CommitRecord(
-            self._numbers.epoch,
-            self._batch + 1,
-            end - len(pending.records),
-            end,
-            self._version,
-            pending.numbers,
-            pending.requests,
-            self._time_ms,
-            self._forget_before_ms(),
-        )
         self._capture.cut(0)
-        self._end_reading()
+        self._close_results()
         if pending.records:
-            record_batch(self._connection, facts)
+            record_batch(self._connection, self._commit_record(pending, end))
         self._connection.execute("commit")
         if self._capture.events or self._capture.unknown:
             raise LateChanges("rows were changed while the transaction committed")
         if pending.records:
-            self._batch += 1
-            self.position = end
-        self._committed_version, self._committed_digest = self._version, self._digest
+            self._sequence.append(end)
+        self._schema.commit()
         self._committed_counters = self._counters
         if self.context.number is not None:
-            self._numbers.finish(self.context.number, committed=True)
+            self._ids.finish(self.context.number, committed=True)
             self.context.number = None
 
-    def _end_reading(self) -> None:
-        # SQLite would leave them open, and what they read would hold the write-ahead log back until their client comes again.
-        for cursor in list(self._reading):
+    def _commit_record(self, pending: PendingBatch, end: int) -> CommitRecord:
+        sequence = self._sequence
+        return CommitRecord(
+            self._ids.epoch,
+            sequence.next_batch,
+            end - len(pending.records),
+            end,
+            self.current_schema_version,
+            pending.numbers,
+            pending.requests,
+            sequence.time_ms,
+            sequence.forget_before_ms,
+        )
+
+    def _close_results(self) -> None:
+        # SQLite leaves them open at the end of a transaction. Their snapshot would hold the write-ahead log back until they are closed.
+        for cursor in list(self._open_results):
             cursor.close(True)
 
     # Savepoints of the user.
 
-    @property
-    def schema_version(self) -> int:
-        """Of the last commit."""
-        return self._committed_version
-
-    @property
-    def current_schema_version(self) -> int:
-        """Of the open transaction. Only its own session may ask, and only while no statement of it runs."""
-        return self._version
-
     def savepoint(self, name: str) -> None:
         self._capture.prepare()
-        self._connection.execute(f'savepoint "user {len(self._savepoints)}"')
-        self._savepoints.append(_Savepoint(name, self._capture.mark(), self._version, self._digest))
+        self._connection.execute(f'savepoint "user {self._schema.depth}"')
+        self._schema.save(name, self._capture.mark())
 
     def release(self, name: str) -> None:
-        index = self._find_savepoint(name)
-        self._connection.execute(f'release "user {index}"')
-        del self._savepoints[index:]
+        level = self._schema.level_of(name)
+        self._connection.execute(f'release "user {level}"')
+        self._schema.release(level)
 
     def rollback_to(self, name: str) -> None:
-        index = self._find_savepoint(name)
-        self._connection.execute(f'rollback to "user {index}"')
-        kept = self._savepoints[index]
-        del self._savepoints[index + 1 :]
-        self._undo(kept.mark, kept.version, kept.digest)
-
-    def _find_savepoint(self, name: str) -> int:
-        for index in range(len(self._savepoints) - 1, -1, -1):
-            if self._savepoints[index].name == name:
-                return index
-        raise SqlError("3B001", f'savepoint "{name}" does not exist')
+        level = self._schema.level_of(name)
+        self._connection.execute(f'rollback to "user {level}"')
+        self._undo(self._schema.back_to(level))
 
     # Statements.
 
     def run(self, prepared: Prepared, parameters: Sequence[Value]) -> StatementOutcome:
-        """Run one changing statement. On an error nothing of it is kept.
+        """Run one changing statement. On an error all it did is undone.
 
         Raises:
-            SqlError: it failed. TransactionLost: and took the whole transaction with it.
+            SqlError: it failed. TransactionLost: it failed, and SQLite ended the whole transaction.
         """
         self._capture.prepare(prepared.sql)
         self._connection.execute("savepoint triplicate_statement")
-        mark, version, digest = self._capture.mark(), self._version, self._digest
+        before = self._point()
         try:
             outcome = (self._run_schema if prepared.kind is StatementKind.SCHEMA else self._run_change)(prepared, parameters)
             self._capture.end_statement()
             self._refuse_poisoned()
             self._connection.execute("release triplicate_statement")
-        except (apsw.Error, SqlError, UnicodeError, OverflowError, TypeError, ValueError) as error:
+        except _FAULTS as error:
             failure = self._failure(error, prepared.sql)
-            self._undo_statement(mark, version, digest, failure)
+            self._undo_statement(before, failure)
             raise failure from error
         return outcome
 
@@ -314,36 +280,30 @@ class WriterConnection:
         """Start a reading statement inside the transaction; the caller fetches from the cursor and closes it."""
         cursor = self._connection.cursor()
         try:
-            with self.gate.running(StatementKind.READ, explain=prepared.tag == "EXPLAIN"):
+            with self.authorizer.running(StatementKind.READ, explain=prepared.tag == "EXPLAIN"):
                 cursor.execute(prepared.sql, tuple(parameters))
                 check_width(cursor, prepared)
-        except (apsw.Error, SqlError, UnicodeError, OverflowError, TypeError, ValueError) as error:
+        except _FAULTS as error:
             cursor.close(True)
-            failure = self._failure(error, prepared.sql)
-            if not self._connection.in_transaction:
-                self._lose(failure)
-            raise failure from error
-        self._reading.add(cursor)
+            raise self._read_failure(error, prepared.sql) from error
+        self._open_results.add(cursor)
         return cursor
 
     def fetch(self, cursor: apsw.Cursor, max_rows: int) -> list[Row]:
         """The next rows of a reading statement."""
         rows: list[Row] = []
         try:
-            with self.gate.running(StatementKind.READ):
+            with self.authorizer.running(StatementKind.READ):
                 for row in cursor:
                     rows.append(row)
                     if len(rows) == max_rows:
                         break
         except (apsw.Error, SqlError, UnicodeError) as error:
-            failure = self._failure(error, None)
-            if not self._connection.in_transaction:
-                self._lose(failure)
-            raise failure from error
+            raise self._read_failure(error, None) from error
         return rows
 
     def _run_change(self, prepared: Prepared, parameters: Sequence[Value]) -> StatementOutcome:
-        with self.gate.running(StatementKind.WRITE):
+        with self.authorizer.running(StatementKind.WRITE):
             cursor = self._connection.execute(prepared.sql, tuple(parameters))
             rows = cursor.fetchall()
         if self._capture.unknown is not None:
@@ -351,116 +311,52 @@ class WriterConnection:
         return StatementOutcome(rows, self._connection.changes())
 
     def _run_schema(self, prepared: Prepared, parameters: Sequence[Value]) -> StatementOutcome:
-        if (images := change_images(prepared.sql)) is not None:
-            self._change_images(*images)
-        elif first_words(sqlite_tokens(prepared.sql), 1) == ["PRAGMA"]:
-            self._set_pragma(prepared)
-        else:
-            run_definition(self._connection, prepared.sql, self._change_schema, partial(self._fill_table, prepared, parameters))
+        def fill_table(text: str) -> None:
+            self._run_change(replace(prepared, sql=text), parameters)
+
+        self._schema_statements.run(prepared.sql, fill_table)
         return StatementOutcome([], 0)
-
-    def _fill_table(self, prepared: Prepared, parameters: Sequence[Value], text: str) -> None:
-        self._run_change(replace(prepared, sql=text), parameters)
-
-    def _change_images(self, table: str, value: str) -> None:
-        for found in [name for name in table_names(self._connection) if name.lower() == table.lower()]:
-            self._record_images(found, value)
-            return self._schema_changed()
-        raise SqlError("42P01", f"no such table: {table}")
-
-    def _record_images(self, table: str, value: str) -> None:
-        set_change_images(self._connection, table, value)
-        self._capture.add(SettingChange(f"change_images:{table}", value))
-
-    def _set_pragma(self, prepared: Prepared) -> None:
-        with self.gate.running(StatementKind.SCHEMA):
-            self._connection.execute(prepared.sql).fetchall()
-        for name in ("user_version", "application_id"):
-            if name in prepared.sql.lower():
-                self._capture.add(SettingChange(name, self._connection.execute(f"pragma {name}").fetchall()[0][0]))
-
-    def _change_schema(self, text: str) -> None:
-        words, before, mark = first_words(sqlite_tokens(text)), table_names(self._connection), self._capture.mark()
-        try:
-            with self.gate.running(StatementKind.SCHEMA):
-                self._connection.execute(text).fetchall()
-        except apsw.ConstraintError as error:
-            raise broken_by_rows(text) or error from error
-        after = table_names(self._connection)
-        if words[0] == "ALTER" and len(after) < len(before):  # The gate is not told the new name; tables of ours are not among these.
-            raise SqlError("42501", "names that begin with triplicate_ belong to Triplicate")
-        # What a schema change did to rows happens again when its text is applied, except that a follower, whose foreign keys are
-        # off, does not repeat what DROP TABLE did to the rows of other tables.
-        self._capture.keep_only(mark, before & after if words[:2] == ["DROP", "TABLE"] else frozenset())
-        self._capture.end_statement()
-        digest = schema_digest(self._connection)
-        if digest == self._digest and words[0] not in ("ANALYZE", "REINDEX"):
-            return
-        self._schema_changed()
-        self._refuse_unfit()
-        made = after - before
-        stored = stored_text(self._connection, made) if words[0] == "CREATE" and words[1] != "VIRTUAL" and len(made) == 1 else None
-        self._version, self._digest = self._version + 1, digest
-        self._capture.add(SchemaChange(stored or text, digest))
-        if stored is not None:
-            self._capture.scan_table(next(iter(made)))
-        self._move_images(before, after)
-
-    def _move_images(self, before: frozenset[str], after: frozenset[str]) -> None:
-        """A table keeps its change images under a new name and loses them when it is dropped."""
-        for name in sorted(full_image_tables(self._connection) - after):
-            self._record_images(name, "keys")
-            made = after - before
-            if len(made) == 1 and len(before - after) == 1:
-                self._record_images(next(iter(made)), "full")
-            self._schema_changed()
-
-    def _refuse_unfit(self) -> None:
-        for table in self._capture.tables():
-            reason = unfit_reason(table)
-            if reason is not None:
-                raise SqlError("0A000", reason)
 
     def _refuse_poisoned(self) -> None:
         if self._capture.poison is not None:
             raise self._capture.poison
 
-    def _schema_changed(self) -> None:
-        self._capture.schema_changed(full_image_tables(self._connection))
-        self._capture.prepare()
-
     # Failures.
 
     def _must_stop(self) -> bool:
-        if self._now() > self._deadline and self.stop.reason is None:
-            self.stop.reason = SqlError(
-                "57014", f"the statement held the writer for {self._limit_s:g} s", hint="Change fewer rows at a time."
-            )
-        return self.stop.reason is not None or self._capture.overflowing
+        return self.limit.is_reached or self._capture.overflowing
 
     def _failure(self, error: Exception, sql: str | None) -> SqlError:
         if isinstance(error, apsw.InterruptError):
             if self._capture.overflowing and self._capture.poison is not None:
                 return self._capture.poison
-            return self.stop.reason or SqlError("57014", "canceling statement due to user request")
+            return self.limit.stop.reason or SqlError("57014", "canceling statement due to user request")
         if isinstance(error, apsw.FullError) and self._capture.used_up():
             return SqlError("2200H", f"a column that numbers itself has reached its last number, {2**63 - 1}")
         if isinstance(error, apsw.FullError | apsw.IOError) or (isinstance(error, apsw.Error) and is_damage(error)):
             self._local_fault = error
         return from_sqlite(error, sql)
 
-    def _undo_statement(self, mark: int, version: int, digest: bytes, failure: SqlError) -> None:
+    def _read_failure(self, error: Exception, sql: str | None) -> SqlError:
+        failure = self._failure(error, sql)
+        if not self._connection.in_transaction:
+            self._lose(failure)
+        return failure
+
+    def _point(self) -> RollbackPoint:
+        return self._schema.point(self._capture.mark())
+
+    def _undo_statement(self, before: RollbackPoint, failure: SqlError) -> None:
         if not self._connection.in_transaction:
             self._lose(failure)
         self._connection.execute("rollback to triplicate_statement; release triplicate_statement")
-        self._undo(mark, version, digest)
+        self._undo(before)
 
-    def _undo(self, mark: int, version: int, digest: bytes) -> None:
-        self._capture.cut(mark)
-        changed = self._version != version or self._digest != digest
-        self._version, self._digest = version, digest
-        if changed or full_image_tables(self._connection) != self._capture.full:
-            self._schema_changed()
+    def _undo(self, point: RollbackPoint) -> None:
+        """SQLite has rolled back to a point: follow it."""
+        self._capture.cut(point.changes)
+        if self._schema.undo(point) or full_image_tables(self._connection) != self._capture.full:
+            self._schema_statements.reload()
 
     def _lose(self, failure: SqlError) -> None:
         self.rollback()
@@ -474,10 +370,8 @@ class WriterConnection:
         Raises:
             SqlError: 23503 when a deferred foreign key is broken, 54000 when it is too large; the caller rolls back.
         """
-        pending = PendingBatch([])
-        self._collect(pending, 0, results, request_id)
-        pending.preamble = self._header()
-        return pending
+        self._collect(0, results, request_id)
+        return self._pending([])
 
     def run_batch(self, requests: Sequence[AutocommitRequest]) -> PendingBatch:
         """Run requests, each a transaction of its own, inside one SQLite transaction, which is left open.
@@ -487,80 +381,87 @@ class WriterConnection:
         lost: dict[int, SqlError] = {}
         while True:
             self.begin()
-            pending = PendingBatch([])
+            answers: list[AutocommitResult] = []
             for index, request in enumerate(requests):
                 if index in lost:
-                    pending.answers.append(AutocommitResult(error=lost[index]))
+                    answers.append(AutocommitResult(error=lost[index]))
                     continue
                 try:
-                    pending.answers.append(self._run_request(request, pending))
+                    answers.append(self._run_request(request))
                 except TransactionLost as loss:
                     lost[index] = loss.error
-                    for number in pending.numbers:
-                        self._numbers.finish(number, committed=False)
+                    for number in self._builder.numbers:
+                        self._ids.finish(number, committed=False)
                     break
             else:
-                self.stop, self._deadline = StopFlag(), float("inf")
-                pending.preamble = self._header()
-                return pending
+                self.limit.clear()
+                return self._pending(answers)
 
-    def _run_request(self, request: AutocommitRequest, pending: PendingBatch) -> AutocommitResult:
+    def _pending(self, answers: Sequence[AutocommitResult]) -> PendingBatch:
+        batch = self._builder
+        return PendingBatch(answers, batch.preamble(), batch.records, batch.numbers, batch.requests)
+
+    def _run_request(self, request: AutocommitRequest) -> AutocommitResult:
         if request.stop.reason is not None:
             return AutocommitResult(error=request.stop.reason)
-        if pending.size > AIM_ENTRY_BYTES:
+        if self._builder.is_full:
             return AutocommitResult()
-        known = self._known_request(request, pending) if request.request_id else None
+        known = self._known_request(request) if request.request_id else None
         if known is not None:
             return known
-        if request.schema_version not in (None, self._version):
+        if request.schema_version not in (None, self.current_schema_version):
             return AutocommitResult(error=SchemaMoved())
-        self.stop, self.context.number = request.stop, None
-        self._deadline = self._now() + self._limit_s
+        self.context.number = None
+        self.limit.start(request.stop)
         self._connection.execute("savepoint triplicate_request")
         self._capture.begin_transaction()
-        mark, version, digest = self._capture.mark(), self._version, self._digest
+        before = self._point()
         try:
             outcome = self.run(request.prepared, request.parameters)
             result = StatementResult(outcome.rows_affected, tuple(outcome.rows))
-            fits = self._collect(pending, mark, (result,), request.request_id)
+            fits = self._collect(before.changes, (result,), request.request_id)
         except SqlError as error:
-            self._undo_request(mark, version, digest)
+            self._undo_request(before)
             return AutocommitResult(error=error)
         if not fits:
-            self._undo_request(mark, version, digest)
+            self._undo_request(before)
             return AutocommitResult()
         self._connection.execute("release triplicate_request")
         number, self.context.number = self.context.number, None
         return AutocommitResult(outcome, number=number)
 
-    def _known_request(self, request: AutocommitRequest, pending: PendingBatch) -> AutocommitResult | None:
+    def _known_request(self, request: AutocommitRequest) -> AutocommitResult | None:
         """The answer to a request that has run before, or that must not run; None when it may."""
-        if any(request.request_id == other for other, _, _ in pending.requests):
-            return AutocommitResult()  # Its first sending is in this batch: the next finds the result.
+        if self._builder.has_request(request.request_id):
+            return AutocommitResult()  # It runs in this batch already, so the next batch finds its result.
         try:
-            stored = stored_result(self._connection, request.request_id)
+            stored = self._requests.find(request.request_id)
             if stored is not None:
-                return AutocommitResult(StatementOutcome(*repeated(stored.results, 0)))
-            kept, waiting = self._kept_now(), len(pending.requests)
-            check_request(self._connection, request.request_id, kept, self._time_ms, self._request_limits, waiting)
+                result = repeated_result(stored.results, 0)
+                return AutocommitResult(StatementOutcome(list(result.rows), result.rows_affected))
+            self._requests.check(request.request_id, self._sequence.time_ms, waiting=len(self._builder.requests))
         except SqlError as error:
             return AutocommitResult(error=error)
         return None
 
-    def _undo_request(self, mark: int, version: int, digest: bytes) -> None:
+    def _undo_request(self, before: RollbackPoint) -> None:
         if not self._connection.in_transaction:
             self._lose(SqlError("XX000", "the transaction ended unexpectedly"))
         self._connection.execute("rollback to triplicate_request; release triplicate_request")
-        self._drop_number()
-        self._undo(mark, version, digest)
+        self._abort_number()
+        self._undo(before)
 
-    def _drop_number(self) -> None:
+    def _abort_number(self) -> None:
         if self.context.number is not None:
-            self._numbers.finish(self.context.number, committed=False)
+            self._ids.finish(self.context.number, committed=False)
             self.context.number = None
 
-    def _collect(self, pending: PendingBatch, mark: int, results: Sequence[StatementResult], request_id: str) -> bool:
-        """Encode what was captured since `mark` as one more record; False when it belongs into the next batch."""
+    def _collect(self, mark: int, results: Sequence[StatementResult], request_id: str) -> bool:
+        """Make the changes captured since `mark` one more record; False when it belongs to the next batch.
+
+        Raises:
+            SqlError: 23503 when a deferred foreign key is broken, 54000 when the transaction fits no batch.
+        """
         check_references(self._connection)
         self._capture.flush_virtual_tables()
         self._refuse_poisoned()
@@ -568,40 +469,18 @@ class WriterConnection:
         operations = self._capture.operations(mark)
         if not operations and not request_id:
             return True
-        kept, tables = self._keepable(results) if request_id else (), len(self._dictionary.shapes)
-        number = self.context.take_number()
-        record = encode_transaction(Transaction(number, operations, request_id, kept), self._dictionary)
-        # Few entries come near the limit, so the header, which names every table, is measured only then.
-        size = len(record) + pending.size + _ENTRY_MARGIN
-        if size > AIM_ENTRY_BYTES and size + len(self._header()) > MAX_ENTRY_BYTES:
-            self._dictionary.truncate(tables)
-            if pending.records:
-                return False
+        storable = self._requests.storable(results) if request_id else ()
+        fit = self._builder.add(Transaction(self.context.require_number(), operations, request_id, storable))
+        if fit is Fit.NEXT_BATCH:
+            return False
+        if fit is Fit.TOO_LARGE:
             raise SqlError(
                 "54000",
-                f"the transaction's changes take {len(record)} bytes; a transaction may have {MAX_ENTRY_BYTES - _ENTRY_MARGIN}",
+                f"the transaction's changes take {self._builder.last_record_bytes} bytes; a transaction may have {MAX_TRANSACTION_BYTES}",
                 hint=SMALLER,
             )
         self._counters = counters
-        pending.records.append(record)
-        pending.size += len(record)
-        pending.numbers.append(number)
-        if request_id:
-            pending.requests.append((request_id, number, encode_results(kept)))
         return True
 
-    def _header(self) -> bytes:
-        schema = self._committed_version, self._version, self._committed_digest, self._digest
-        place, times = (self._database, self._numbers.epoch, self._batch + 1), (self._time_ms, self._forget_before_ms())
-        return encode_header(BatchHeader(place[0], place[1], place[2], *schema, tuple(self._dictionary.shapes), *times))
-
-    def _forget_before_ms(self) -> int:
-        return max(0, self._time_ms - self._request_limits.keep_ms)
-
-    def _keepable(self, results: Sequence[StatementResult]) -> tuple[StatementResult, ...]:
-        return keepable(results, rows=self._kept_now().bytes < self._request_limits.bytes)
-
-    def _kept_now(self) -> HistoryTotals:
-        """How much is kept, as the open transaction found it."""
-        self._kept = self._kept or read_history(self._connection)
-        return self._kept
+    def _header(self, tables: tuple[TableShape, ...]) -> BatchHeader:
+        return self._sequence.header(self._schema, tables)

@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.records import StatementResult, decode_results, encode_results
+from triplicate.sql.core.records import StatementResult, decode_results
 from triplicate.sql.core.request_ids import fingerprint, issued_ms
 
 KEPT_POSITIONS = 200_000
@@ -29,8 +29,6 @@ _RUN_MS = 60_000
 """Consecutive transaction ids of the same span of so many ms are one run."""
 AHEAD_MS = 3_600_000
 """A request id may be dated so far after the log's own time; clients' clocks differ."""
-KEPT_ROWS_BYTES = 64 * 1024
-"""Rows of RETURNING kept with the result of a request id."""
 
 TABLES = """
 create table triplicate_transactions(
@@ -362,24 +360,3 @@ def committed(connection: apsw.Connection, identity: int) -> bool | None:
         return True
     ((pruned_through,),) = _query(connection, "select pruned_through from triplicate_state")
     return None if identity <= pruned_through else False
-
-
-def keepable(results: Sequence[StatementResult], *, rows: bool = True) -> tuple[StatementResult, ...]:
-    """Results as they are stored under a request id: rows beyond a bound are left out, and said to be."""
-    if rows and len(encode_results(results)) <= KEPT_ROWS_BYTES:
-        return tuple(results)
-    return tuple(StatementResult(result.rows_affected, (), bool(result.rows)) for result in results)
-
-
-def repeated(results: Sequence[StatementResult], index: int) -> tuple[list[Any], int]:
-    """Rows and count of rows affected that a repeated request's statement of this index answered.
-
-    Raises:
-        SqlError: 55000, the rows were too many to keep.
-    """
-    if index >= len(results):
-        return [], 0
-    result = results[index]
-    if result.rows_dropped:
-        raise SqlError("55000", "this request has run before, but the rows it returned were too many to keep")
-    return list(result.rows), result.rows_affected

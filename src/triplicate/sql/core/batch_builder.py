@@ -1,0 +1,84 @@
+"""The building of one log entry from transactions: which of them fit, and the entry's preamble. Pure.
+
+A builder collects the records of one batch. It refuses a transaction that would make the entry too large, and is then as it was before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+from triplicate.sql.core.records import BatchHeader, TableDictionary, Transaction, encode_header, encode_results, encode_transaction
+from triplicate.sql.core.table_shape import TableShape
+
+MAX_ENTRY_BYTES = 4 * 1024 * 1024
+"""Upper bound on an entry: preamble, records and margin."""
+AIM_ENTRY_BYTES = 1024 * 1024
+"""A batch that has reached this size accepts no further transaction."""
+ENTRY_MARGIN_BYTES = 64 * 1024
+"""Upper bound on the bytes that the log adds to preamble and records."""
+MAX_TRANSACTION_BYTES = MAX_ENTRY_BYTES - ENTRY_MARGIN_BYTES
+
+MakeHeader = Callable[[tuple[TableShape, ...]], BatchHeader]
+"""Makes the batch's header for these tables."""
+
+
+class Fit(Enum):
+    """Whether a transaction became part of the batch."""
+
+    ADDED = "added"
+    NEXT_BATCH = "next batch"
+    """It does not fit beside the transactions before it."""
+    TOO_LARGE = "too large"
+    """It does not fit any batch."""
+
+
+class BatchBuilder:
+    """The records of one batch, in order.
+
+    Args:
+        make_header: called when the size of the header matters, and for the preamble.
+    """
+
+    def __init__(self, make_header: MakeHeader) -> None:
+        self._make_header = make_header
+        self._dictionary = TableDictionary()
+        self.records: list[bytes] = []
+        self.numbers: list[int] = []
+        """Transaction numbers, one for each record."""
+        self.requests: list[tuple[str, int, bytes]] = []
+        """Request id, transaction number, encoded results."""
+        self.size_bytes = 0
+        """Bytes of the records."""
+        self.last_record_bytes = 0
+        """Bytes of the record that was tried last."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether further transactions belong to the next batch."""
+        return self.size_bytes > AIM_ENTRY_BYTES
+
+    def has_request(self, request_id: str) -> bool:
+        return any(request_id == other for other, _, _ in self.requests)
+
+    def add(self, transaction: Transaction) -> Fit:
+        """Encode a transaction as one more record. Unless it is added, the batch stays as it is."""
+        known_tables = len(self._dictionary.shapes)
+        record = encode_transaction(transaction, self._dictionary)
+        self.last_record_bytes = len(record)
+        # Few entries come near the limit, so the header, which names every table, is measured only then.
+        size = len(record) + self.size_bytes + ENTRY_MARGIN_BYTES
+        if size > AIM_ENTRY_BYTES and size + len(self.preamble()) > MAX_ENTRY_BYTES:
+            self._dictionary.truncate(known_tables)
+            return Fit.NEXT_BATCH if self.records else Fit.TOO_LARGE
+        self.records.append(record)
+        self.size_bytes += len(record)
+        self.numbers.append(transaction.number)
+        if transaction.request_id:
+            self.requests.append((transaction.request_id, transaction.number, encode_results(transaction.results)))
+        assert len(self.numbers) == len(self.records), "each record has its number"
+        return Fit.ADDED
+
+    def preamble(self) -> bytes:
+        """The encoded header for the records so far."""
+        return encode_header(self._make_header(tuple(self._dictionary.shapes)))

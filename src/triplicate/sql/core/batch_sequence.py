@@ -1,0 +1,63 @@
+"""The place of a leader's next batch in the log, and the log's own time. Pure."""
+
+from __future__ import annotations
+
+from triplicate.sql.core.records import BatchHeader
+from triplicate.sql.core.schema_versions import SchemaVersions
+from triplicate.sql.core.table_shape import TableShape
+
+
+class BatchSequence:
+    """Numbers the batches of one epoch and gives them times that never go back.
+
+    Args:
+        database: 16 bytes, the database's identity.
+        batch: the number of the epoch's last batch; 0 before the first.
+        position: the offset after the log's last record.
+        time_ms: the log's time, in ms since the epoch; 0 in a log without times.
+        keep_ms: for how long results and ids of transactions are kept.
+    """
+
+    def __init__(self, database: bytes, epoch: int, batch: int, position: int, time_ms: int, keep_ms: int) -> None:
+        self._database = database
+        self._epoch = epoch
+        self._batch = batch
+        self._keep_ms = keep_ms
+        self.position = position
+        self.time_ms = time_ms
+
+    @property
+    def next_batch(self) -> int:
+        return self._batch + 1
+
+    @property
+    def forget_before_ms(self) -> int:
+        """Results and ids of transactions of before this time are forgotten with the next batch."""
+        return max(0, self.time_ms - self._keep_ms)
+
+    def begin(self, wall_ms: int) -> None:
+        """A batch begins at this time of the wall clock."""
+        # Never 0, which stands for a batch without a time.
+        self.time_ms = max(self.time_ms, wall_ms, 1)
+
+    def header(self, schema: SchemaVersions, tables: tuple[TableShape, ...]) -> BatchHeader:
+        """The header of the next batch."""
+        before, after = schema.committed, schema.current
+        return BatchHeader(
+            self._database,
+            self._epoch,
+            self.next_batch,
+            before.number,
+            after.number,
+            before.digest,
+            after.digest,
+            tables,
+            self.time_ms,
+            self.forget_before_ms,
+        )
+
+    def append(self, end: int) -> None:
+        """The next batch is in the log, which ends at offset `end` now."""
+        assert end > self.position, "a batch has records"
+        self._batch += 1
+        self.position = end

@@ -1,0 +1,108 @@
+"""The schema versions of a leader's open transaction, and the points to which it can be rolled back. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from triplicate.errors import SqlError
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVersion:
+    """One state of the schema. Numbers count up with each change; an undone number is given out again for another schema."""
+
+    number: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackPoint:
+    """What a transaction had done up to some moment."""
+
+    changes: int
+    """Captured changes."""
+    schema: SchemaVersion
+
+
+@dataclass(frozen=True, slots=True)
+class _Savepoint:
+    name: str
+    point: RollbackPoint
+
+
+class SchemaVersions:
+    """The committed schema, that of the open transaction, and the transaction's savepoints.
+
+    Savepoints of one name may nest; a name stands for the innermost one. Levels count from 0 for the outermost savepoint.
+    """
+
+    def __init__(self, schema: SchemaVersion) -> None:
+        self._committed = self._current = schema
+        self._savepoints: list[_Savepoint] = []
+
+    @property
+    def committed(self) -> SchemaVersion:
+        return self._committed
+
+    @property
+    def current(self) -> SchemaVersion:
+        return self._current
+
+    def point(self, changes: int) -> RollbackPoint:
+        """The present point, to be given to `undo` later.
+
+        Args:
+            changes: captured changes so far.
+        """
+        return RollbackPoint(changes, self._current)
+
+    def committed_point(self) -> RollbackPoint:
+        """The point before the transaction's first change."""
+        return RollbackPoint(0, self._committed)
+
+    def change(self, digest: bytes) -> None:
+        """The schema was changed and has this digest now."""
+        self._current = SchemaVersion(self._current.number + 1, digest)
+
+    def undo(self, point: RollbackPoint) -> bool:
+        """Return to the schema of an earlier point; whether it was another one."""
+        changed = self._current != point.schema
+        self._current = point.schema
+        return changed
+
+    @property
+    def depth(self) -> int:
+        """Number of open savepoints, which is the level of the next one."""
+        return len(self._savepoints)
+
+    def save(self, name: str, changes: int) -> None:
+        """Open a savepoint at the present point."""
+        self._savepoints.append(_Savepoint(name, self.point(changes)))
+
+    def release(self, level: int) -> None:
+        """Forget the savepoint of this level and those within it; what they did stays."""
+        del self._savepoints[level:]
+
+    def back_to(self, level: int) -> RollbackPoint:
+        """The point of the savepoint of this level, which stays open; those within it are forgotten. `undo` is a step of its own."""
+        del self._savepoints[level + 1 :]
+        return self._savepoints[level].point
+
+    def level_of(self, name: str) -> int:
+        """The level of the innermost savepoint of this name.
+
+        Raises:
+            SqlError: 3B001, there is none.
+        """
+        for level in range(len(self._savepoints) - 1, -1, -1):
+            if self._savepoints[level].name == name:
+                return level
+        raise SqlError("3B001", f'savepoint "{name}" does not exist')
+
+    def begin(self) -> None:
+        """A transaction begins, without savepoints."""
+        self._savepoints.clear()
+
+    def commit(self) -> None:
+        """The open transaction's schema is the committed one."""
+        self._committed = self._current

@@ -1,0 +1,89 @@
+"""Interrupting a statement that runs on another thread: on request, or when it has run for too long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import apsw
+
+from triplicate.errors import EnvironmentFault, SqlError
+from triplicate.runtime import shielded
+
+
+class TransactionLost(Exception):
+    """SQLite ended the whole transaction: ON CONFLICT ROLLBACK, RAISE(ROLLBACK), an interrupt, a full disk. `error` is for the client."""
+
+    def __init__(self, error: SqlError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class StopFlag:
+    """Set from another thread to interrupt the statement that was given it."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self) -> None:
+        self.reason: SqlError | None = None
+
+
+class StatementLimit:
+    """Interrupts the statements of one connection. Used by its thread; only the flag's reason is set by others.
+
+    Args:
+        now: a clock in seconds that never goes back.
+        limit_s: the longest time that a statement with a deadline may run, in seconds.
+    """
+
+    def __init__(self, now: Callable[[], float], limit_s: float) -> None:
+        self._now = now
+        self._limit_s = limit_s
+        self._deadline = float("inf")
+        self.stop = StopFlag()
+        """Of the statement that runs."""
+
+    def start(self, stop: StopFlag) -> None:
+        """A statement with a deadline starts."""
+        self.stop, self._deadline = stop, self._now() + self._limit_s
+
+    def clear(self) -> None:
+        """No statement runs."""
+        self.stop, self._deadline = StopFlag(), float("inf")
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the statement must stop; SQLite asks after each few thousand steps."""
+        if self._now() > self._deadline and self.stop.reason is None:
+            self.stop.reason = SqlError(
+                "57014", f"the statement held the writer for {self._limit_s:g} s", hint="Change fewer rows at a time."
+            )
+        return self.stop.reason is not None
+
+
+async def finish_or_stop(running: Awaitable[Any], *stops: StopFlag, reason: SqlError | None = None) -> Any:
+    """The result of work on a thread. When the waiter is cancelled, the work is interrupted and its end is awaited: the next user of the
+    connection must not meet it there.
+
+    Args:
+        stops: the flags of the statements that run.
+        reason: the error of interrupted statements; by default that their client has gone.
+    """
+    assert isinstance(running, asyncio.Future), "a worker answers with a future"
+    result: asyncio.Future[Any] = running
+    try:
+        return await asyncio.shield(result)
+    except asyncio.CancelledError:
+        if not result.done():
+            for stop in stops:
+                stop.reason = stop.reason or reason or SqlError("57014", "canceling statement because its client has gone")
+            await shielded(_ended(result))
+        raise
+
+
+async def _ended(result: asyncio.Future[Any]) -> None:
+    try:
+        await asyncio.shield(result)
+    except (apsw.Error, EnvironmentFault, SqlError, TransactionLost):
+        return  # Nobody waits for it any more.
