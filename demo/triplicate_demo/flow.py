@@ -1,4 +1,5 @@
-"""The demo, step by step: Spark → log → Spark → database → Spark, with servers killed on the way, and the proof that nothing was lost."""
+"""The demonstration, step by step: Spark → log → Spark → database → Spark, with servers killed on the way, and the proof that nothing was
+lost."""
 
 from __future__ import annotations
 
@@ -29,12 +30,13 @@ CATCH_UP_S = 60.0
 
 
 class Flow:
-    """One run of the demo on a cluster that is up.
+    """One run of the demonstration on a running cluster.
 
     Args:
         cluster: four bookies and three database nodes.
         place: folder for results, and for the checkpoint and the changes below its `work`.
-        dataset: the input. expected: what pandas finds in it.
+        dataset: the input.
+        expected: figures that pandas derived from it.
     """
 
     def __init__(self, cluster: LocalCluster, place: DemoFolder, dataset: Dataset, expected: Expected, findings: Findings) -> None:
@@ -240,7 +242,7 @@ def _means(figures: Any) -> list[Any]:
 
 
 def create_schema_when_ready(dsn: str) -> None:
-    """Make the tables once a node leads the new database."""
+    """Create the tables once a node leads the new database."""
     import time
 
     import psycopg

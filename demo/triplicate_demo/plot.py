@@ -1,4 +1,4 @@
-"""The demo's picture: departure delays of 2013 as they came out at the far end of the pipeline."""
+"""The demonstration's plot: departure delays of 2013 at the end of the pipeline."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def draw(
     Args:
         by_airline, by_hour: (flights, sum of delays in minutes) each.
         worst_routes: (route, flights, sum), worst first.
-        caption: one line below, what this run went through.
+        caption: one line below: a summary of this run.
     """
     import matplotlib as mpl
 

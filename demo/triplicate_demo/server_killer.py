@@ -1,4 +1,4 @@
-"""Kills servers while the load runs, at moments that hurt, and starts one of them again."""
+"""Kills servers during the load, at critical moments, and starts one of them again."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from triplicate.cli import LocalCluster, remarks
 KILL_BOOKIE_AT = 3
 KILL_LEADER_AT = 6
 RESTART_AT = 9
-"""Numbers of the batches during which it strikes."""
+"""Numbers of the batches during which it acts."""
 
 
 class ServerKiller:
     """Called by the loader while a transaction is open.
 
     Args:
-        cluster: whose processes it kills with SIGKILL.
-        ensemble: tells which bookies the database's log is written to now.
+        cluster: the cluster whose processes it kills with SIGKILL.
+        ensemble: returns the bookies that the database's log is written to now.
     """
 
     def __init__(self, cluster: LocalCluster, ensemble: Callable[[], list[str]]) -> None:
@@ -34,10 +34,10 @@ class ServerKiller:
         self.killed_node = ""
 
     def strike(self, batch: int, leader_port: int) -> None:
-        """Do what is due at this batch, once; a batch that is tried again is not struck twice.
+        """Carry out the actions that are due at this batch, each once, also when a batch is repeated.
 
         Args:
-            leader_port: the port of the database node that the open transaction runs on.
+            leader_port: port of the database node that runs the open transaction.
         """
         if batch >= KILL_BOOKIE_AT and self._first("bookie"):
             self.killed_bookie = self._ensemble()[0]
@@ -49,7 +49,7 @@ class ServerKiller:
             self.restart()
 
     def restart(self) -> None:
-        """Start the killed database node again; it says at which position it found its own copy."""
+        """Start the killed database node again, and note the position of its own copy."""
         self._cluster.start(self.killed_node)
         facts = self._cluster.running[self.killed_node].facts
         positions = facts.get("positions")

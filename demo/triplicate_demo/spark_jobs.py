@@ -1,4 +1,4 @@
-"""The demo's Spark jobs: ingest into the log, load into the database, read the change feed and aggregate."""
+"""The demonstration's Spark jobs: ingest into the log, load into the database, read the change feed and aggregate."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ LOG = "flights"
 DATABASE = "flights"
 POLL_S = 0.3
 INGEST = "demo-ingest"
-"""The ingest's name as an application: run again with the same version, it adds nothing."""
+"""The ingest's name as an application. Run again with the same version, it adds nothing."""
 
 
 @contextmanager
 def progress(spark: SparkSession, what: str) -> Iterator[None]:
-    """Show on a terminal how many tasks of Spark's jobs are done, while the block runs."""
+    """Show the progress of Spark's tasks on a terminal while the block runs."""
     tracker = spark.sparkContext.statusTracker()
     finished = threading.Event()
 
@@ -75,7 +75,7 @@ def small_table(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
 def load_stream(
     spark: SparkSession, metadata_uri: str, checkpoint: Path, records_per_batch: int, load: Callable[[int, Sequence[str]], None]
 ) -> None:
-    """Stream the log in micro-batches until its present end; `load(batch, values)` gets each batch's records in order."""
+    """Stream the log in micro-batches up to its present end. `load(batch, values)` gets each batch's records in order."""
 
     def take(frame: DataFrame, batch: int) -> None:
         table = frame.select("offset", "value").toArrow().sort_by("offset")
@@ -88,7 +88,7 @@ def load_stream(
 
 
 def archive_changes(spark: SparkSession, metadata_uri: str, folder: Path) -> dict[str, int]:
-    """Read the whole change feed of the flights into Parquet; returns how many changes there are of each kind."""
+    """Read the whole change feed of the flights into Parquet. Returns the number of changes of each kind."""
     feed = spark.read.format("triplicate-changes").option("metadataServiceUri", metadata_uri)
     feed.option("database", DATABASE).option("table", "flights").load().write.mode("overwrite").parquet(str(folder))
     kinds = spark.read.parquet(str(folder)).groupBy("_change_type").count().collect()
@@ -121,6 +121,6 @@ def aggregate(spark: SparkSession, folder: Path, metadata_uri: str) -> dict[str,
 
 
 def read_log(spark: SparkSession, metadata_uri: str) -> Any:
-    """Offsets and keys of the whole log, in order, as an Arrow table: what the audit compares with the original file."""
+    """Offsets and keys of the whole log, in order, as an Arrow table for comparison with the original file."""
     source = spark.read.format("triplicate").option("metadataServiceUri", metadata_uri).option("log", LOG)
     return source.load().select("offset", "key").toArrow().sort_by("offset")

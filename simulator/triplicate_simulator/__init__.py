@@ -4,7 +4,7 @@
 """
 
 from triplicate_simulator.checkers import CHECKERS, Acknowledged, Copy, Ended, Event, History, Read, Sent, Tailed, Verdict, judge
-from triplicate_simulator.cluster.plan import Plan, PlannedFault
+from triplicate_simulator.cluster.plan import Fault, Plan
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.cluster.simulated_cluster import (
     BookieNode,
@@ -35,6 +35,7 @@ __all__ = [
     "Copy",
     "Ended",
     "Event",
+    "Fault",
     "FaultKind",
     "History",
     "Hunt",
@@ -43,7 +44,6 @@ __all__ = [
     "MutantMisfit",
     "NothingToShrink",
     "Plan",
-    "PlannedFault",
     "Read",
     "Result",
     "RunContext",

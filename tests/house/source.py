@@ -26,7 +26,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "log": ("client",),
     "replica": ("log",),
     "sql": ("replica",),
-    "blocking": ("client", "log"),
+    "blocking": ("client", "log", "sql"),
     "spark": ("blocking", "sql", "autorecovery"),
     "sim": ("spark", "bookie"),
     "console": ("sim",),

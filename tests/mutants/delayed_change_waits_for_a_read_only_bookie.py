@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from triplicate.client.write.ensemble_changer import EnsembleChanger
+from triplicate.ledger.ensemble_change import EnsembleChange
 
 TESTS = [
     "tests/unit/client/test_absent_bookies.py::test_a_delayed_change_replaces_a_read_only_bookie_at_once",
@@ -10,7 +10,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    def broken(self: EnsembleChanger) -> bool:
-        return self._tracker.is_endangered or not self._context.settings.delay_ensemble_change
+    def broken(self: EnsembleChange) -> bool:
+        return self._tracker.is_endangered or not self._settings.delayed
 
-    patch(EnsembleChanger, "_is_change_wanted", broken)
+    patch(EnsembleChange, "_is_change_wanted", broken)

@@ -17,4 +17,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     def never(self: ReaderPool) -> None:
         return
 
-    patch(ReaderPool, "_watch", never)
+    patch(ReaderPool, "_schedule_check", never)

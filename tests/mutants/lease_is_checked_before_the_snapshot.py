@@ -17,7 +17,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     original, confirm = session.SqlSession._read, session._confirm
 
     async def read(self: session.SqlSession, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
-        await confirm(self._home.leadership)
+        await confirm(self._database.leadership)
         return await original(self, prepared, parameters)
 
     async def confirmed_before(leadership: Leadership | None) -> None:

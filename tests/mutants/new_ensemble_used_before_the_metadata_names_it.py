@@ -2,21 +2,21 @@
 
 from collections.abc import Callable
 
-from triplicate.client.write.ensemble_changer import EnsembleChanger
-from triplicate.ledger import EnsembleSegment
+from triplicate.ledger.ensemble_change import Command, EnsembleChange, EnsembleWritten, WriteEnsemble
 
 TESTS = [
-    "tests/unit/client/test_absent_bookies.py::test_a_replacement_counts_only_once_the_metadata_names_it",
+    "tests/property/test_ensemble_change.py::test_entries_are_confirmed_only_by_bookies_that_the_metadata_names",
 ]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def broken(self: EnsembleChanger, ensemble: tuple[str, ...]) -> None:
-        tracker = self._tracker
-        if not tracker.changing:
-            tracker.begin_change()
-        before, proposed = self.current.value.last_segment, EnsembleSegment(tracker.last_add_confirmed + 1, ensemble)
-        await self._take_over(self.current, proposed)
-        self.current = await self._write(before, proposed)
+    decide = EnsembleChange.decide
 
-    patch(EnsembleChanger, "_change", broken)
+    def broken(self: EnsembleChange, now: float) -> list[Command]:
+        commands = decide(self, now)
+        if any(isinstance(command, WriteEnsemble) for command in commands):
+            self.step(EnsembleWritten(), now)
+            commands += decide(self, now)
+        return commands
+
+    patch(EnsembleChange, "decide", broken)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.executor.reader_pool import HeldSnapshot
+from triplicate.sql.executor.reader_pool import ReaderCheckout
 
 TESTS = [
     "tests/unit/sql/test_read_limits.py::test_a_statement_whose_client_goes_while_it_begins_shows_nobody_else_its_old_snapshot",
@@ -12,10 +12,10 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    def as_it_is(self: HeldSnapshot, *, committed: bool) -> None:
-        if not self._given_back:
-            self._given_back = True
+    def as_it_is(self: ReaderCheckout, *, committed: bool) -> None:
+        if not self._returned:
+            self._returned = True
             self._finish_number(committed=committed)
-            self._pool.give_back(self)
+            self._pool.check_in(self)
 
-    patch(HeldSnapshot, "give_back", as_it_is)
+    patch(ReaderCheckout, "return_reader", as_it_is)

@@ -17,6 +17,6 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         try:
             return await hold_writer(self, tag)
         finally:
-            self._doomed = False
+            self._block.doom(doomed=False)
 
     patch(SqlSession, "_hold_writer", forgiving)

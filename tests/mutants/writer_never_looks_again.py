@@ -1,8 +1,9 @@
-"""A writer that found no bookie in place of a failed one never looks again."""
+"""A writer that found no bookie in place of a failed one never searches again."""
 
 from collections.abc import Callable
 
-from triplicate.client.write.ensemble_changer import EnsembleChanger
+from triplicate.errors import TriplicateError
+from triplicate.ledger.ensemble_change import BookiesChanged, Command, EnsembleChange, Event
 
 TESTS = [
     "tests/unit/client/test_absent_bookies.py::test_a_bookie_that_joins_takes_the_place_of_a_missing_one_from_a_later_entry_on",
@@ -10,15 +11,16 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    go_on, change = EnsembleChanger._go_on_without, EnsembleChanger._bookies_change
+    continue_without, step = EnsembleChange._continue_without, EnsembleChange.step
 
-    def never_again(self: EnsembleChanger, now: float) -> None:
-        go_on(self, now)
-        self._look_at = now + 1000.0
+    def never_again(self: EnsembleChange, now: float, limit_s: float, error: TriplicateError) -> list[Command]:
+        commands = continue_without(self, now, limit_s, error)
+        self._search_at = now + 1000.0
+        return commands
 
-    async def unnoticed(self: EnsembleChanger) -> None:
-        await change(self)
-        self._look_at = self._clock.monotonic() + 1000.0
+    def unnoticed(self: EnsembleChange, event: Event, now: float) -> None:
+        if not isinstance(event, BookiesChanged):
+            step(self, event, now)
 
-    patch(EnsembleChanger, "_go_on_without", never_again)
-    patch(EnsembleChanger, "_bookies_change", unnoticed)
+    patch(EnsembleChange, "_continue_without", never_again)
+    patch(EnsembleChange, "step", unnoticed)

@@ -17,7 +17,7 @@ from triplicate.errors import BookieError, LedgerClosed, LedgerFenced
 from triplicate.log import Logs, LogSettings, PageLimits, StagingOrigin
 from triplicate.metadata import InjectedFault
 from triplicate.runtime import TaskScope
-from triplicate_simulator import Plan, PlannedFault, run_seed
+from triplicate_simulator import Fault, Plan, run_seed
 from triplicate_simulator.cluster.plan import BookieSetup
 from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY
 from triplicate_simulator.faults.storage_faults import wipe
@@ -32,8 +32,8 @@ def test_a_bookie_may_die_in_the_midst_of_its_start() -> None:
     """The simulator: a machine's death within its bookie's own start-up came out of the scenario as an error of its own."""
     struck_while_starting = 0
     for after in range(0, 12, 4):
-        first = PlannedFault("kill", 1.0, "bookie-1", lasts_s=0.1)
-        second = PlannedFault("crash_at", 1.101, "bookie-1", lasts_s=0.1, options={"operation": "any", "after": after})
+        first = Fault("kill", 1.0, "bookie-1", lasts_s=0.1)
+        second = Fault("crash_at", 1.101, "bookie-1", lasts_s=0.1, options={"operation": "any", "after": after})
         result = run_seed(after, Plan("ledgers", LedgerLoad(entries=20, ledgers=2), (first, second), 2.0))
         assert result.ok, str(result)
         told = [fact.kind for fact in result.facts if fact.node == "bookie-1"]
@@ -161,7 +161,7 @@ def test_a_replaced_bookie_that_starts_while_a_ledger_is_in_the_trash_knows_that
     schedule = Schedule(storage=TRASH)
 
     async def script() -> None:
-        await wipe(schedule.stage, PlannedFault("wipe", 0.0, "bookie-1", lasts_s=0.1))
+        await wipe(schedule.stage, Fault("wipe", 0.0, "bookie-1", lasts_s=0.1))
         while not [fact for fact in schedule.world.recorder.facts if (fact.node, fact.kind) == ("bookie-1", "bookie.registered")][1:]:
             await asyncio.sleep(0.01)
         hand = await schedule.writing()
@@ -189,7 +189,7 @@ def test_a_replaced_bookie_does_not_take_an_old_ledger_that_came_back_for_a_new_
         await schedule.on("writer", lambda: hand.send(3))
         await hand.settled()
         assert await schedule.recovering(hand.ledger_id) == 2
-        await wipe(schedule.stage, PlannedFault("wipe", 0.0, "bookie-1", lasts_s=0.1))
+        await wipe(schedule.stage, Fault("wipe", 0.0, "bookie-1", lasts_s=0.1))
         await schedule.delete(hand)
         await schedule.bring_back(hand)
 
@@ -222,7 +222,7 @@ def test_a_bookie_may_hold_what_is_deleted_as_long_as_its_questions_to_slow_meta
 def test_a_bookie_may_hold_what_is_deleted_until_work_is_done_that_its_disk_slowed_down() -> None:
     """The simulator: what a worker begins while its disk is slow takes as long as is reckoned then, though the disk is quick again; a flush
     of 41 s kept garbage collection waiting until after the time allowed (seed 23118 of its day)."""
-    slow = PlannedFault("disk_slow", 1.0, "bookie-1", lasts_s=2.0, options={"factor": 5000.0})
+    slow = Fault("disk_slow", 1.0, "bookie-1", lasts_s=2.0, options={"factor": 5000.0})
     load = LedgerLoad(
         writers=("plain",) * 4, entries=20, pause_mean_s=0.05, close_share=1.0, zombie_share=0.0, probe_pause_s=5.0, clears=True
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from triplicate_simulator import Plan, PlannedFault, Result, run_seed
+from triplicate_simulator import Fault, Plan, Result, run_seed
 from triplicate_simulator.workloads import LedgerLoad
 
 SEEDS = range(1, 9)
@@ -29,11 +29,11 @@ CALM = LedgerLoad(
 """One writer that writes one ledger until it is struck."""
 
 
-def crash(node: str, at_s: float, lasts_s: float = 1.0) -> PlannedFault:
-    return PlannedFault("crash", at_s, node, lasts_s=lasts_s, options={"silent": False})
+def crash(node: str, at_s: float, lasts_s: float = 1.0) -> Fault:
+    return Fault("crash", at_s, node, lasts_s=lasts_s, options={"silent": False})
 
 
-def play(seed: int, load: LedgerLoad, *faults: PlannedFault, duration_s: float = 2.0) -> Result:
+def play(seed: int, load: LedgerLoad, *faults: Fault, duration_s: float = 2.0) -> Result:
     result = run_seed(seed, Plan("ledgers", load, faults, duration_s, sync_high_s=0.030, metadata_high_s=0.004))
     assert result.ok, str(result)
     assert result.counts["acknowledged"] > 0
@@ -44,7 +44,7 @@ def test_what_was_acknowledged_survives_a_power_loss_of_all_bookies() -> None:
     """An acknowledgement means a synced journal: SIGKILL alone would not show the difference, the kernel keeps what was written."""
     lost = 0
     for seed in SEEDS:
-        cut = PlannedFault("power_loss", 0.3, BOOKIES[seed % 5], lasts_s=0.5, options={"clients": True, "after": seed % 4})
+        cut = Fault("power_loss", 0.3, BOOKIES[seed % 5], lasts_s=0.5, options={"clients": True, "after": seed % 4})
         result = play(seed, CALM, cut)
         assert result.struck["power_loss"] == 1
         lost += result.counts["lost_bytes"]
@@ -63,7 +63,7 @@ def test_a_tail_that_few_bookies_have_is_whole_after_recovery() -> None:
     """The writer reaches one bookie faster than the others, then dies; readers may have seen its tail only if it stays."""
     for seed in SEEDS:
         fast = BOOKIES[seed % 5]
-        slow = [PlannedFault("link_slow", 0.0, "writer-1", name, 5.0, {"factor": 20.0}) for name in BOOKIES if name != fast]
+        slow = [Fault("link_slow", 0.0, "writer-1", name, 5.0, {"factor": 20.0}) for name in BOOKIES if name != fast]
         play(seed, replace(CALM, pause_mean_s=0.003, tailers=2), *slow, crash("writer-1", 0.15))
 
 
@@ -71,8 +71,8 @@ def test_a_tail_whose_only_bookie_is_gone_was_never_shown_to_a_reader() -> None:
     """The only bookie with the unacknowledged tail is cut off from the recoverer: what it alone has may end, unless somebody read it."""
     for seed in SEEDS:
         only = BOOKIES[seed % 5]
-        faults = [PlannedFault("link_block", 0.10, "writer-1", name, 5.0) for name in BOOKIES if name != only]
-        faults.append(PlannedFault("link_block", 0.0, "recoverer-1", only, 5.0))
+        faults = [Fault("link_block", 0.10, "writer-1", name, 5.0) for name in BOOKIES if name != only]
+        faults.append(Fault("link_block", 0.0, "recoverer-1", only, 5.0))
         play(seed, replace(CALM, pause_mean_s=0.003, tailers=2), *faults, crash("writer-1", 0.2), duration_s=3.0)
 
 
@@ -80,9 +80,7 @@ def test_what_was_flushed_survives_crashes_in_the_midst_of_a_flush() -> None:
     """Every bookie crashes at a drawn point of its flush: no order of writes to logs, index and mark may leave an entry nowhere."""
     for seed in SEEDS:
         faults = [
-            PlannedFault(
-                "crash_at", 0.3, name, lasts_s=0.5, options={"operation": "flush", "after": 4 + (seed + 2 * number) % 8, "silent": True}
-            )
+            Fault("crash_at", 0.3, name, lasts_s=0.5, options={"operation": "flush", "after": 4 + (seed + 2 * number) % 8, "silent": True})
             for number, name in enumerate(BOOKIES)
         ]
         result = play(seed, replace(CALM, payload_high_bytes=1000), *faults, crash("writer-1", 1.0), duration_s=4.0)
@@ -96,7 +94,7 @@ def test_a_fence_survives_the_restart_of_its_bookie() -> None:
     """
     idle = replace(CALM, ledgers=4, entries=3, dormant_share=1.0, recovery_delay_s=1.0)
     for seed in SEEDS:
-        cuts = [PlannedFault("power_loss", at_s, BOOKIES[0], lasts_s=0.05, options={"clients": False}) for at_s in (1.5, 2.5, 3.5)]
+        cuts = [Fault("power_loss", at_s, BOOKIES[0], lasts_s=0.05, options={"clients": False}) for at_s in (1.5, 2.5, 3.5)]
         result = play(seed, idle, *cuts, duration_s=9.0)
         assert result.counts["woken"] > 0
         assert result.counts["recoveries"] > 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triplicate_simulator import Plan, PlannedFault, Result, run_seed
+from triplicate_simulator import Fault, Plan, Result, run_seed
 from triplicate_simulator.cluster.plan import KIB, PLAIN_SETUP, BookieSetup, Value
 from triplicate_simulator.workloads import LedgerLoad
 
@@ -14,7 +14,7 @@ DURATION_S = 8.0
 
 
 def play(
-    *strikes: PlannedFault, storage: BookieSetup = PLAIN_SETUP, load: LedgerLoad = LOAD, seed: int = 1, duration_s: float = DURATION_S
+    *strikes: Fault, storage: BookieSetup = PLAIN_SETUP, load: LedgerLoad = LOAD, seed: int = 1, duration_s: float = DURATION_S
 ) -> Result:
     result = run_seed(seed, Plan("ledgers", load, strikes, duration_s, storage=storage))
     assert result.ok, str(result)
@@ -27,7 +27,7 @@ def told(result: Result, node: str) -> list[str]:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_bookie_that_lost_its_disks_refuses_empty_ones_and_is_replaced(seed: int) -> None:
-    result = play(PlannedFault("wipe", 3.0, "bookie-1", lasts_s=0.2, options={"unformatted": True}), seed=seed)
+    result = play(Fault("wipe", 3.0, "bookie-1", lasts_s=0.2, options={"unformatted": True}), seed=seed)
     kinds = told(result, "bookie-1")
     assert kinds.index("bookie.start_refused") < kinds.index("bookie.replaced") < kinds.index("bookie.entries_may_be_missing")
     assert result.struck["wipe"] == result.counts["refused_starts"] == 1
@@ -37,10 +37,8 @@ def test_a_bookie_that_lost_its_disks_refuses_empty_ones_and_is_replaced(seed: i
 
 
 def test_a_replacement_that_a_crash_interrupts_is_made_again() -> None:
-    wipe = PlannedFault("wipe", 3.0, "bookie-1", lasts_s=0.1)
-    crashes = [
-        PlannedFault("crash_at", at_s, "bookie-1", lasts_s=0.1, options={"operation": "any", "after": 2}) for at_s in (3.2, 4.2, 5.2, 6.2)
-    ]
+    wipe = Fault("wipe", 3.0, "bookie-1", lasts_s=0.1)
+    crashes = [Fault("crash_at", at_s, "bookie-1", lasts_s=0.1, options={"operation": "any", "after": 2}) for at_s in (3.2, 4.2, 5.2, 6.2)]
     result = play(wipe, *crashes, seed=3)
     assert told(result, "bookie-1").count("bookie.replaced") == 1
 
@@ -48,9 +46,7 @@ def test_a_replacement_that_a_crash_interrupts_is_made_again() -> None:
 @pytest.mark.parametrize("tool", [True, False])
 def test_an_index_that_is_lost_is_made_anew_from_several_directories(tool: bool) -> None:
     options: dict[str, Value] = {"how": "gone", "tool": tool, "crashes": True}
-    result = play(
-        *(PlannedFault("index_lost", 3.0 + at, f"bookie-{at + 1}", lasts_s=0.1, options=options) for at in range(3)), storage=SMALL
-    )
+    result = play(*(Fault("index_lost", 3.0 + at, f"bookie-{at + 1}", lasts_s=0.1, options=options) for at in range(3)), storage=SMALL)
     assert result.struck["index_lost"] == 3
     assert result.counts["rebuilds"] >= 3
     assert sum(told(result, f"bookie-{number}").count("bookie.index_made") for number in (1, 2, 3)) == (3 if tool else 0)
@@ -58,7 +54,7 @@ def test_an_index_that_is_lost_is_made_anew_from_several_directories(tool: bool)
 
 def test_while_one_directory_is_full_the_others_are_written_to() -> None:
     options: dict[str, Value] = {"free_bytes": 16 * KIB, "prefix": "/data/ledgers-2/"}
-    strikes = [PlannedFault("directory_full", 2.0, f"bookie-{number}", lasts_s=5.0, options=options) for number in range(1, 6)]
+    strikes = [Fault("directory_full", 2.0, f"bookie-{number}", lasts_s=5.0, options=options) for number in range(1, 6)]
     result = play(
         *strikes, storage=BookieSetup(ledger_directories=2, flush_interval_s=0.5, entry_log_bytes=64 * KIB, disk_usage_threshold=1.0)
     )

@@ -1,7 +1,7 @@
-"""What clients of a simulated cluster saw: the history that checkers judge.
+"""The history that checkers judge: what clients of a simulated cluster saw.
 
 An event is a small frozen value with its time. An unknown outcome (a timeout, a broken connection) is no event: it says nothing. Each
-play has event types of its own; a checker takes from the history those that it understands and knows nothing of the code that made them.
+workload has event types of its own. A checker reads the types it knows and knows nothing of the code that made them.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ Kind = TypeVar("Kind")
 
 @dataclass
 class Verdict:
-    """What one checker found."""
+    """Findings of one checker."""
 
     checker: str
     decided: int = 0
-    """How often there was something to decide. A checker that never decides anything proves nothing."""
+    """Number of decisions. A checker that never decides anything proves nothing."""
     violations: list[str] = field(default_factory=list)
     undecided: int = 0
-    """How often a bounded search gave up: neither right nor wrong, and never to be passed over in silence."""
+    """Number of times a bounded search gave up. The result is neither right nor wrong, and must be reported."""
 
     def merge(self, other: Verdict, about: str) -> None:
-        """Take in what the same checker found in another history.
+        """Add the findings of the same checker in another history.
 
         Args:
-            about: what that history is about; named in its violations.
+            about: subject of that history; named in its violations.
         """
         self.decided += other.decided
         self.undecided += other.undecided
@@ -39,11 +39,10 @@ class Verdict:
 class History:
     """Events in the order in which they happened.
 
-    `final_reader` names the reader that, when all was over, read every entry that its ledger has. `ack_quorums` gives, for each ledger
-    whose copies were counted, how many copies it asks for. `destroyed` names the bookies that lost what they had synced, with the time from
-    which on they held again what they were given; infinite, if never. `deaths` gives, for each node that was struck down, when: whoever ran
-    on it was not told what it should have been told in that moment. `lags` says when servers of the metadata lagged: from when, until when,
-    and by how many seconds at most.
+    `final_reader` names the reader that reads every entry of its ledger at the end. `ack_quorums` gives the ack quorum of each ledger whose
+    copies were counted. `destroyed` names the bookies that lost synced data, each with the time from which its disks are intact again;
+    infinite if never. `deaths` gives the times at which each node was killed: its programs missed the notifications of that moment. `lags`
+    lists the periods in which metadata servers lagged: start, end, and greatest lag in seconds.
     """
 
     events: list[Any] = field(default_factory=list)
@@ -57,11 +56,11 @@ class History:
         self.events.append(event)
 
     def seen_since_s(self, time_s: float) -> float:
-        """A read of the metadata at this time has seen every change that was made by the time returned, perhaps no later one."""
+        """Return the time up to which a metadata read at `time_s` has certainly seen all changes."""
         return min([time_s, *(time_s - lag_s for from_s, until_s, lag_s in self.lags if from_s <= time_s <= until_s + lag_s)])
 
     def of(self, *kinds: type[Kind]) -> Iterator[Kind]:
-        """The events of some types, in order."""
+        """Events of some types, in order."""
         return iter([event for event in self.events if isinstance(event, kinds)])
 
 
@@ -69,7 +68,7 @@ Checker = Callable[[History, Verdict], None]
 
 
 def judge(history: History, checkers: Mapping[str, Checker]) -> list[Verdict]:
-    """Let every checker look at the history."""
+    """Run every checker on the history."""
     verdicts: list[Verdict] = []
     for name, check in checkers.items():
         verdict = Verdict(name)

@@ -1,10 +1,10 @@
-"""What the published formal work on BookKeeper's protocol calls invariant, judged by what clients saw and by the metadata as it changed.
+"""The invariants of the published formal work on BookKeeper's protocol, judged by what clients saw and by the metadata's versions.
 
-The five invariants of the TLA+ specification (Vanlightly, bookkeeper-tlaplus): values have their types (`metadata_is_well_formed`);
-clients and metadata never disagree about a closed ledger (`clients_and_metadata_agree`, `metadata_moves_forward`); every acknowledged
-entry is readable (`promises.acknowledged_is_readable`); what is committed reaches its ack quorum (`closed_entries_have_their_copies`);
-entries are read in the order of writing (`read_order_is_write_order`). Beside them, what readers are told to be confirmed never falls
-and never lies beyond what was acknowledged (`confirmed_is_acknowledged`).
+The five invariants of the TLA+ specification (Vanlightly, bookkeeper-tlaplus): values have their types (`metadata_is_well_formed`); clients
+and metadata never disagree about a closed ledger (`clients_and_metadata_agree`, `metadata_moves_forward`); every acknowledged entry is
+readable (`ledger_promises.acknowledged_is_readable`); committed entries reach their ack quorum (`closed_entries_have_their_copies`);
+entries are read in the order of writing (`read_order_is_write_order`). In addition, the last-add-confirmed that readers get never falls and
+never lies beyond what was acknowledged (`confirmed_is_acknowledged`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STATES = {"open": 0, "in recovery": 1, "closed": 2}
 
 
 def metadata_is_well_formed(history: History, verdict: Verdict) -> None:
-    """Every version of every ledger's metadata has values that can be."""
+    """Every version of every ledger's metadata has valid values."""
     for written in history.of(MetadataWritten):
         verdict.decided += 1
         ensemble, write, ack = written.sizes
@@ -61,8 +61,8 @@ def metadata_is_well_formed(history: History, verdict: Verdict) -> None:
 def metadata_moves_forward(history: History, verdict: Verdict) -> None:
     """A ledger is open, then in recovery, then closed, and closed for ever at one entry.
 
-    While it is open its writer replaces or adds the last segment, behind all that was acknowledged; while it is in recovery nothing
-    changes, until whoever closes it may do that once; afterwards bookies may be replaced within segments, and nothing else.
+    While it is open its writer replaces or adds the last segment, beyond all acknowledged entries. While it is in recovery nothing changes
+    until it is closed, which may change segments once. Afterwards bookies may be replaced within segments, and nothing else.
     """
     latest: dict[int, MetadataWritten] = {}
     reach: dict[int, int] = {}
@@ -70,7 +70,7 @@ def metadata_moves_forward(history: History, verdict: Verdict) -> None:
         if isinstance(event, Acknowledged):
             reach[event.ledger_id] = max(reach.get(event.ledger_id, -1), event.entry_id)
         elif isinstance(event, Undeleted) and event.ledger_id in latest:
-            # Its metadata is as it was, and its versions begin anew.
+            # The metadata is as before, and its versions start again.
             latest[event.ledger_id] = replace(latest[event.ledger_id], version=-1)
         elif isinstance(event, MetadataWritten):
             before = latest.get(event.ledger_id)
@@ -81,9 +81,9 @@ def metadata_moves_forward(history: History, verdict: Verdict) -> None:
 
 
 def _wrong_steps(before: MetadataWritten, after: MetadataWritten, reach: int) -> list[str]:
-    """What is wrong with one step of a ledger's metadata; `reach`: the last entry acknowledged by then."""
+    """Faults of one step of a ledger's metadata. `reach`: the last entry acknowledged by then."""
     wrong = []
-    # Not the next one: whoever writes back what is there changes nothing and counts all the same.
+    # Not necessarily the next version: writing back unchanged metadata also counts.
     if after.version <= before.version:
         wrong.append(f"follows version {before.version}")
     if STATES.get(after.state, -1) < STATES.get(before.state, -1):
@@ -107,14 +107,14 @@ def _wrong_steps(before: MetadataWritten, after: MetadataWritten, reach: int) ->
         wrong.append(f"has segments at {starts[0]}, which do not go on from those at {starts[1]}")
         return wrong
     changed = added if added[0] != before.segments[-1] else added[1:]
-    # A recovery writes again what it finds, so it may move even what was acknowledged to other bookies.
+    # A recovery rewrites the entries it finds, so it may move even acknowledged ones to other bookies.
     if after.state == "open" and changed and changed[0][0] <= reach:
         wrong.append(f"has other bookies from entry {changed[0][0]} on, and entry {reach} was acknowledged already")
     return wrong
 
 
 def clients_and_metadata_agree(history: History, verdict: Verdict) -> None:
-    """Whoever says where a ledger ended, says what its metadata say, and not before they do; so do all observers."""
+    """Every observed end of a ledger is the one in its metadata, and is observed no earlier than it is written. All observers agree."""
     closed: dict[int, MetadataWritten] = {}
     watched: dict[int, None] = {}
     first_told: dict[int, Ended] = {}
@@ -140,8 +140,8 @@ def clients_and_metadata_agree(history: History, verdict: Verdict) -> None:
 def closed_entries_have_their_copies(history: History, verdict: Verdict) -> None:
     """Each entry of a closed ledger is held by its ack quorum, less those of its bookies whose disks were destroyed.
 
-    Judged where copies were counted, as they are when all is over. A copy on a destroyed disk stands in for none that a sound one lacks. A
-    bookie whose disks were replaced is a sound one for ledgers that were made afterwards.
+    Judged where copies were counted, as they are at the end. A copy on a destroyed disk does not replace one that is missing on an intact
+    disk. A bookie whose disks were replaced counts as intact for ledgers that were made afterwards.
     """
     copies: dict[Place, int] = {}
     destroyed: dict[Place, int] = {}
@@ -162,7 +162,7 @@ def closed_entries_have_their_copies(history: History, verdict: Verdict) -> None
 
 
 def read_order_is_write_order(history: History, verdict: Verdict) -> None:
-    """Under each number a reader finds what the writer gave that number, and a ledger has one writer."""
+    """A reader finds under each number the entry that the writer gave that number, and a ledger has one writer."""
     sent: dict[Place, Sent] = {}
     for event in history.events:
         if isinstance(event, Sent):
@@ -180,15 +180,15 @@ def read_order_is_write_order(history: History, verdict: Verdict) -> None:
 
 
 def confirmed_is_acknowledged(history: History, verdict: Verdict) -> None:
-    """What a handle knows to be confirmed never falls, was acknowledged by then, and is never lost; a writer's own handle is judged alike.
+    """The last-add-confirmed of a handle never falls, was acknowledged by then, and is never lost. A writer's own handle is judged alike.
 
-    Two excuses, since an application is told of an append as a whole, and of none in the moment of its death. The last entry that is
-    confirmed may be one of an append whose acknowledgement is under way, because more of it is to come: then what was sent before this
-    append was acknowledged. And a writer's node may have died behind the last that it sent. In both cases a reader may be told no more than
-    the writer's own handle knew in the end.
+    There are two exceptions, since an application learns of an append as a whole, and of none in the moment of its death. First, the last
+    confirmed entry may belong to an append whose acknowledgement is still to come because more of it is in flight; then every entry sent
+    before this append was acknowledged. Second, a writer's node may have died after the last entry that it sent. In both cases a reader's
+    value is at most what the writer's own handle knew in the end.
 
-    Not decided here: whether an ack quorum had stored an entry in the very moment in which the writer called it confirmed. What bookies
-    answer is no part of the history, so it is judged by what follows from it: no end of the ledger lies before what its writer called
+    Not decided here: whether an ack quorum had stored an entry at the very moment at which the writer called it confirmed. Answers of
+    bookies are no part of the history, so this is judged by its consequences: no end of the ledger lies before what its writer called
     confirmed, and `closed_entries_have_their_copies` counts the copies.
     """
     told = _Told(history)
@@ -209,7 +209,7 @@ def confirmed_is_acknowledged(history: History, verdict: Verdict) -> None:
         if wrong:
             name = name_of((event.ledger_id, event.last_entry_id))
             verdict.violations.append(f"{event.handle} was told at {event.time_s:.6f} that {name} is confirmed, {wrong}")
-        # Of a deleted ledger nothing need be left, and its old writer may make it anew.
+        # A deleted ledger need not exist any more, and its old writer may create it again.
         for end in closed.get(event.ledger_id, ()) if told.is_writer(event) and event.ledger_id not in gone else ():
             verdict.decided += 1
             if end.last_entry_id < event.last_entry_id:
@@ -218,14 +218,14 @@ def confirmed_is_acknowledged(history: History, verdict: Verdict) -> None:
 
 
 class _Told:
-    """What writers sent, what they were told, and what their handles knew in the end."""
+    """Entries that writers sent, their acknowledgements, and the last-add-confirmed of their handles in the end."""
 
     def __init__(self, history: History) -> None:
         self._when = acknowledged(history)
         self._deaths = history.deaths
         self._last_of_append: dict[Place, int] = {}
         self._last_sent: dict[int, tuple[str, float]] = {}
-        """The writer of each ledger, and when it sent its last entry."""
+        """The writer of each ledger, and the time at which it sent its last entry."""
         for event in history.of(Sent):
             self._last_of_append[event.ledger_id, event.entry_id] = max(event.last_of_append, event.entry_id)
             self._last_sent[event.ledger_id] = (event.writer, event.time_s)
@@ -239,10 +239,10 @@ class _Told:
         return event.handle == self._last_sent.get(event.ledger_id, ("", 0.0))[0]
 
     def what_is_wrong(self, event: Confirmed) -> str:
-        """Why an open ledger's last-add-confirmed cannot be; empty when it can."""
+        """Why an open ledger's last-add-confirmed is impossible; empty when it is possible."""
         ledger_id, last = event.ledger_id, event.last_entry_id
         due = last
-        # Of an append that goes on behind it nothing is acknowledged yet, or only with all the rest.
+        # Entries of an append that continues beyond `last` are acknowledged together with its end.
         while due >= 0 and self._last_of_append.get((ledger_id, due), due) > last:
             due -= 1
         told_s = self._when.get((ledger_id, due))

@@ -1,14 +1,14 @@
 """The promises to users of ledgers, judged by what clients saw.
 
-A history of ledgers holds entries that were sent, acknowledgements, reads and what those said, ends of ledgers, versions of their
-metadata, and in the end the copies on each bookie. With deferred sync an acknowledgement is that of the force. The four promises:
+A history of ledgers holds entries sent, acknowledgements, reads and their results, ends of ledgers, versions of their metadata, and in the
+end the copies on each bookie. With deferred sync an acknowledgement is that of the force. The four promises:
 
 1. an acknowledged entry is readable at once;
-2. an entry read once stays readable;
-3. if an entry is acknowledged, everything before it is too;
+2. an entry that was read once stays readable;
+3. if an entry is acknowledged, every entry before it is too;
 4. every reader sees the same order.
 
-What the published formal work adds is in `checkers.formal`.
+The invariants of the published formal work are in `checkers.ledger_invariants`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A writer gave an entry its number and sent it."""
+    """A writer numbered an entry and sent it."""
 
     time_s: float
     writer: str
@@ -38,7 +38,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """A writer was told that an entry is safe."""
+    """An entry was acknowledged to its writer."""
 
     time_s: float
     writer: str
@@ -48,7 +48,7 @@ class Acknowledged:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A read ended with a definite answer; `payload` None: there is no such entry."""
+    """A read ended with a definite answer. `payload` None: there is no such entry."""
 
     started_s: float
     ended_s: float
@@ -62,7 +62,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Tailed:
-    """A tailing reader was given the next entry."""
+    """A tailing reader received the next entry."""
 
     time_s: float
     reader: str
@@ -73,7 +73,7 @@ class Tailed:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Somebody saw the ledger closed, with this last entry (-1: empty) and, where it was told, this length in bytes of payload."""
+    """An observer saw the ledger closed, with this last entry (-1: empty) and, where known, this length in bytes of payload."""
 
     time_s: float
     observer: str
@@ -84,7 +84,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class LengthStoodIn:
-    """A recovery closed the ledger with a length that stands in for that of the last entry, of which every copy was out of reach."""
+    """A recovery closed the ledger with a substitute length, since every copy of the last entry was out of reach."""
 
     time_s: float
     ledger_id: int
@@ -92,7 +92,7 @@ class LengthStoodIn:
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """A handle of a ledger knew this last-add-confirmed (-1: none); `is_open`: not from the end of a closed ledger.
+    """A handle of a ledger had this last-add-confirmed (-1: none). `is_open`: it does not come from the end of a closed ledger.
 
     A handle is one writer, or one opening of a ledger by a reader.
     """
@@ -123,7 +123,7 @@ class MetadataWritten:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """A ledger ceased to be; nothing of it need be readable any more. Its writer may get no acknowledgement behind its end all the same."""
+    """A ledger was deleted; its entries need not be readable any more. Its writer still gets no acknowledgement beyond its end."""
 
     time_s: float
     ledger_id: int
@@ -131,9 +131,9 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Undeleted:
-    """A deleted ledger was brought back.
+    """A deleted ledger was restored.
 
-    `in_time`: while its bookies had to keep its entries, now and at each return before. Otherwise nothing of it need be readable.
+    `in_time`: while its bookies had to keep its entries, now and at each restoration before. Otherwise its entries need not be readable.
     """
 
     time_s: float
@@ -143,7 +143,7 @@ class Undeleted:
 
 @dataclass(frozen=True, slots=True)
 class Wiped:
-    """A bookie lost all its disks; it came back with empty ones."""
+    """A bookie lost all its disks and came back with empty ones."""
 
     time_s: float
     bookie_id: str
@@ -151,7 +151,7 @@ class Wiped:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """A bookie that was asked at this time said explicitly that it has no such entry."""
+    """A bookie that was asked at this time answered explicitly that it has no such entry."""
 
     time_s: float
     bookie_id: str
@@ -161,14 +161,14 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """What one bookie of an entry's write set holds when everything is over; `payload` None: it delivers none."""
+    """What one bookie of an entry's write set holds at the end. `payload` None: it delivers no copy."""
 
     bookie_id: str
     ledger_id: int
     entry_id: int
     payload: bytes | None
     is_listed: bool = False
-    """It says that it has a copy, and was not asked for it."""
+    """The bookie lists the entry, and was not asked for it."""
 
 
 Event = (
@@ -177,7 +177,7 @@ Event = (
 
 
 def acknowledged(history: History) -> dict[Place, float]:
-    """Entries acknowledged, with the time of it."""
+    """Acknowledged entries, with the time of each acknowledgement."""
     found: dict[Place, float] = {}
     for event in history.of(Acknowledged):
         found.setdefault((event.ledger_id, event.entry_id), event.time_s)
@@ -185,7 +185,7 @@ def acknowledged(history: History) -> dict[Place, float]:
 
 
 def seen(history: History) -> dict[Place, tuple[float, str]]:
-    """Entries that a reader got, with the time when it first had it, and who it was."""
+    """Entries that a reader received, with the time of the first read and its reader."""
     found: dict[Place, tuple[float, str]] = {}
     for event in history.events:
         if isinstance(event, Tailed):
@@ -196,7 +196,7 @@ def seen(history: History) -> dict[Place, tuple[float, str]]:
 
 
 def deleted(history: History) -> dict[int, float]:
-    """When which ledger was deleted, but for those that were brought back in time."""
+    """Deletion times by ledger, without ledgers that were restored in time."""
     gone: dict[int, float] = {}
     for event in history.events:
         if isinstance(event, Deleted):
@@ -207,7 +207,7 @@ def deleted(history: History) -> dict[int, float]:
 
 
 def denied(history: History) -> Iterator[Read]:
-    """Reads that said "no such entry", of ledgers that were there at the time."""
+    """Reads that answered "no such entry", of ledgers that existed at the time."""
     gone = deleted(history)
     for event in history.of(Read):
         if event.payload is None and event.ended_s < gone.get(event.ledger_id, inf):
@@ -215,7 +215,7 @@ def denied(history: History) -> Iterator[Read]:
 
 
 def ends(history: History) -> dict[int, list[Ended]]:
-    """Who saw which ledger closed."""
+    """Observations of closed ledgers, by ledger."""
     found: dict[int, list[Ended]] = {}
     for event in history.of(Ended):
         found.setdefault(event.ledger_id, []).append(event)
@@ -223,7 +223,7 @@ def ends(history: History) -> dict[int, list[Ended]]:
 
 
 def acknowledged_is_readable(history: History, verdict: Verdict) -> None:
-    """Promise 1: no read that began after an acknowledgement says "no such entry"; no end lies before it; the final read has it."""
+    """Promise 1: after an acknowledgement no read finds no entry, no end lies before it, and the final read has it."""
     confirmed = acknowledged(history)
     closed, gone = ends(history), deleted(history)
     final = {
@@ -252,7 +252,7 @@ def acknowledged_is_readable(history: History, verdict: Verdict) -> None:
 
 
 def read_stays_readable(history: History, verdict: Verdict) -> None:
-    """Promise 2: what a reader once had is found by every later read and lies within every end."""
+    """Promise 2: an entry that was read once is found by every later read and lies within every end."""
     known = seen(history)
     for event in history.of(Read):
         first = known.get((event.ledger_id, event.entry_id))
@@ -288,9 +288,8 @@ def acknowledged_in_order(history: History, verdict: Verdict) -> None:
 
 
 def same_order_for_all(history: History, verdict: Verdict) -> None:
-    """Promise 4: one payload for each place, whoever looks; a tail misses and repeats nothing, and ends where its ledger does; ends agree;
-    no bytes that nobody sent.
-    """
+    """Promise 4: each place has one payload for all readers. A tail has no gaps and no repeats, and ends where its ledger does. Ends agree.
+    All bytes were sent by a writer."""
     payloads: dict[Place, tuple[bytes, str]] = {}
     sent: set[tuple[int, bytes]] = set()
     for event in history.events:
@@ -327,13 +326,13 @@ def same_order_for_all(history: History, verdict: Verdict) -> None:
 
 
 def name_of(what: Sent | Acknowledged | Read | Tailed | Copy | Place) -> str:
-    """An entry, for people."""
+    """An entry, for messages."""
     ledger_id, entry_id = what if isinstance(what, tuple) else (what.ledger_id, what.entry_id)
     return f"entry {entry_id} of ledger {ledger_id}"
 
 
 def described(end: Ended) -> str:
-    """An end, for people."""
+    """An end, for messages."""
     return f"{end.observer} saw the ledger end at {end.last_entry_id} at {end.time_s:.6f}"
 
 

@@ -1,12 +1,12 @@
-"""Is a history of operations on registers linearizable? A search in the manner of Wing and Gong, with Lowe's memory of what was tried.
+"""Decides whether a history of register operations is linearizable: the search of Wing and Gong, with Lowe's cache of visited states.
 
-A history is linearizable when every operation can be given one instant between its invocation and its return, so that, run in the order of
-these instants, each gives the result that it gave. Registers are independent of one another, and the property is local: each register is
-judged alone. An operation whose outcome is unknown never returns: it may take effect at any instant after its invocation, or never.
+A history is linearizable when every operation can be assigned one instant between its invocation and its return so that, run in the order
+of these instants, each gives its recorded result. Registers are independent and the property is local: each register is judged alone. An
+operation of unknown outcome never returns: it may take effect at any instant after its invocation, or never.
 
-The search picks an operation that may be next (nothing unpicked returned before it was invoked) and whose result fits the register's
-value, and goes on; where nothing fits it goes back. Which operations have been picked and what value they led to decides everything that
-can follow, so no such pair is looked at twice. The search is bounded; a register on which it gives up is "not decided".
+The search picks an operation that may be next (no unpicked operation returned before it was invoked) and whose result fits the register's
+value, then continues. Where none fits it backtracks. The set of picked operations and the value they led to determine all that can follow,
+so no such pair is visited twice. The search is bounded: a register on which it gives up is "not decided".
 
 Sources: J. Wing, C. Gong, "Testing and Verifying Concurrent Objects", 1993; G. Lowe, "Testing for Linearizability", 2017.
 """
@@ -21,20 +21,20 @@ from typing import Any
 from triplicate_simulator.checkers.history import History, Verdict
 
 STEPS_MAX = 200_000
-"""How many operations the search picks for one register before it gives up."""
+"""Operations that the search picks for one register before it gives up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Invoked:
-    """A client asked for an operation on a register.
+    """A client invoked an operation on a register.
 
     Kinds: ``read`` (returns the value), ``write`` (new value), ``swap`` (compare and set: expected value, new value; returns whether it
-    did), ``add`` (what to add; returns the new value), ``append`` (to a tuple: its new last item; returns the new tuple).
+    did), ``add`` (increment; returns the new value), ``append`` (to a tuple: its new last item; returns the new tuple).
     """
 
     time_s: float
     operation: int
-    """A number of its own."""
+    """A number that is unique in the history."""
     client: str
     register: str
     kind: str
@@ -43,7 +43,7 @@ class Invoked:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """It was done. `result` None where the client was told no more than that (a read always tells)."""
+    """The operation was done. `result` is None where the client learned no more than that; a read always has a result."""
 
     time_s: float
     operation: int
@@ -52,7 +52,7 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """It was said not to have been done, and never to be."""
+    """The operation was reported as not done, for good."""
 
     time_s: float
     operation: int
@@ -60,14 +60,15 @@ class Refused:
 
 NEVER = (float("inf"), 0)
 Instant = tuple[float, int]
-"""A time, and the place of what happened among all that happened at that very time."""
+"""A time, and the position among the events of that time."""
 AT_ONCE = 1 << 62
-"""The place after every other: what returns at the instant at which something begins is beside it, unless their order is known."""
+"""The position after every other: an operation that returns at the instant at which another begins is concurrent to it, unless their order
+is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegisterOperation:
-    """One operation on one register, with what became of it."""
+    """One operation on one register, with its outcome."""
 
     kind: str
     arguments: tuple[Hashable, ...]
@@ -81,12 +82,12 @@ class RegisterOperation:
 
     @property
     def begin(self) -> Instant:
-        """When it was invoked."""
+        """Instant of its invocation."""
         return self.invoked_s, self.invoked_place
 
     @property
     def end(self) -> Instant:
-        """When it returned; never, where that is unknown."""
+        """Instant of its return; `NEVER` where that is unknown."""
         return NEVER if self.returned_s is None else (self.returned_s, self.returned_place)
 
     def __str__(self) -> str:
@@ -97,7 +98,7 @@ class RegisterOperation:
 
 
 class Decision(Enum):
-    """What a search found."""
+    """Result of a search."""
 
     LINEARIZABLE = "linearizable"
     NOT_LINEARIZABLE = "not linearizable"
@@ -106,7 +107,7 @@ class Decision(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """A decision, with the furthest order that fits and the operation that cannot follow it."""
+    """A decision, with the longest order that fits and the operation that cannot follow it."""
 
     decision: Decision
     steps: int
@@ -115,7 +116,7 @@ class SearchOutcome:
 
 
 def take_effect(value: Any, operation: RegisterOperation) -> tuple[bool, Any]:
-    """Whether the operation, at this value, gives its result; and the value after it.
+    """Whether the operation gives its result at this value, and the value after it.
 
     Raises:
         ValueError: its kind is unknown.
@@ -139,18 +140,18 @@ def take_effect(value: Any, operation: RegisterOperation) -> tuple[bool, Any]:
 
 
 class _RegisterSearch:
-    """One register's search. Operations are numbered: those that returned by their invocation, then the unknown ones."""
+    """The search of one register. Operations are numbered: those that returned by invocation, then the unknown ones."""
 
     def __init__(self, operations: Sequence[RegisterOperation]) -> None:
         ordered = sorted(operations, key=lambda operation: operation.begin)
         self.known = [operation for operation in ordered if operation.returned_s is not None]
-        # An unknown read changes nothing and says nothing.
+        # An unknown read changes nothing and has no result.
         unknown = [operation for operation in ordered if operation.returned_s is None and operation.kind != "read"]
         self.all = [*self.known, *unknown]
         self.goal = (1 << len(self.known)) - 1
 
     def candidates(self, picked: int) -> Iterator[int]:
-        """What may be next: nothing that is not picked returned before it was invoked. What is known comes first."""
+        """Operations that may be next: no unpicked operation returned before they were invoked. Known ones come first."""
         horizon = NEVER
         possible: list[int] = []
         index = (~picked & (picked + 1)).bit_length() - 1  # the first that is not picked
@@ -203,14 +204,13 @@ class _RegisterSearch:
 
 
 def decide(operations: Sequence[RegisterOperation], initial: Hashable, steps_max: int = STEPS_MAX) -> SearchOutcome:
-    """Whether operations on one register, which began with the value `initial`, can be put into an order that explains them all."""
+    """Whether an order explains all operations on one register whose first value was `initial`."""
     return _RegisterSearch(operations).run(initial, steps_max)
 
 
 def operations_of(history: History) -> dict[str, list[RegisterOperation]]:
-    """The operations in a history by register, refused ones left out. Events of one instant happened in the order of the history; an
-    invocation that was entered later than it happened comes first in its instant.
-    """
+    """The operations of a history by register, without refused ones. Events of one instant happened in the order of the history. An
+    invocation that was recorded after its time comes first in its instant."""
     invoked: dict[int, tuple[Invoked, int]] = {}
     ends: dict[int, tuple[Returned | Refused, int]] = {}
     now_s = 0.0
@@ -233,10 +233,10 @@ def operations_of(history: History) -> dict[str, list[RegisterOperation]]:
 
 
 def judge_registers(history: History, verdict: Verdict, initial: Mapping[str, Hashable], steps_max: int = STEPS_MAX) -> None:
-    """Judge every register of a history by itself; one on which the search gave up is counted as undecided.
+    """Judge every register of a history by itself. A register on which the search gave up counts as undecided.
 
     Args:
-        initial: what each register held at first; 0 for those that are not named.
+        initial: first value of each register; 0 for registers that are not named.
     """
     for register, operations in operations_of(history).items():
         finding = decide(operations, initial.get(register, 0), steps_max)
@@ -253,5 +253,5 @@ def judge_registers(history: History, verdict: Verdict, initial: Mapping[str, Ha
 
 
 def registers_are_linearizable(history: History, verdict: Verdict) -> None:
-    """Reads and writes of each register, which begins as 0, behave as if done one at a time, each between its beginning and its end."""
+    """Operations on each register, which begins as 0, behave as if done one at a time, each between its invocation and its return."""
     judge_registers(history, verdict, {})

@@ -1,18 +1,18 @@
-"""What must hold of a log, whatever happened: the judges of what its writers, publishers and readers saw.
+"""The rules for logs, whatever happened: judged by what writers, publishers and readers saw.
 
-They know nothing of the code. A record is bytes that nobody else in the run has written, so finding it says whose it is. An unknown
-outcome is no event: its records may be in the log, once, or not. The rules:
+The checkers know nothing of the code. A record is a byte string that is unique in the run, so it identifies its writer. An unknown outcome
+is no event: its records may be in the log, once, or not. The rules:
 
-1. a record has one offset, and everybody who reads that offset gets that record, for ever; nobody reads what nobody wrote;
-2. readers are given every offset from where they began, in order; none is skipped, none comes twice;
-3. an acknowledged record is at the offset that its writer was told, until it is truncated, and only that far was truncated; what
-   retention takes it takes in whole segments, the oldest first, and only while more is left than the log was to keep;
+1. a record has one offset, and every reader of that offset gets that record, for ever; every record that is read was written;
+2. readers get every offset from their start on, in order, without gaps or repeats;
+3. an acknowledged record stays at its offset until it is truncated, and no more is truncated than was requested; retention removes whole
+  segments, the oldest first, and only while more is left than the log was to keep;
 4. the records of one writer are in the log in the order in which they were appended, and none is missing before one that is there;
-5. a batch of a publisher is in the log once if any publish of it succeeded, else once or not at all; whole, in one piece, in order; and
-   never by an attempt of which its publisher was told that it was not published;
-6. a take-over ends the epochs before it: behind its first offset there is nothing of theirs, and they are told of no success;
+5. a batch of a publisher is in the log once if any publish of it succeeded, otherwise once or not at all; whole, contiguous and in order;
+  and never by an attempt that was reported as not published;
+6. a take-over ends the epochs before it: beyond its first offset there are no records of theirs, and none of their appends succeeds;
 7. wall times do not go back within a ledger, nor from one writer's segment to the next;
-8. the readable end is where records really are, and never before what was said to be readable.
+8. the readable end is an offset up to which records exist, and never lies before an end reported as readable.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Session = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class LogTaken:
-    """A writer was given the log, to write from an offset on."""
+    """A writer acquired the log and writes from an offset on."""
 
     time_s: float
     log: str
@@ -39,7 +39,7 @@ class LogTaken:
 
 @dataclass(frozen=True, slots=True)
 class LogOffered:
-    """A writer was handed records. What one writer is handed is in the order of these events."""
+    """Records were passed to a writer. The order of these events is the order of the calls."""
 
     time_s: float
     log: str
@@ -50,7 +50,7 @@ class LogOffered:
 
 @dataclass(frozen=True, slots=True)
 class LogAcknowledged:
-    """A writer was told that records are safe, and where they are."""
+    """Records were acknowledged to a writer, with their offsets."""
 
     time_s: float
     log: str
@@ -62,7 +62,7 @@ class LogAcknowledged:
 
 @dataclass(frozen=True, slots=True)
 class LogReadable:
-    """What lies before an offset can be read from now on: a writer was told so, or was idle for long enough."""
+    """Records before an offset are readable from now on: a writer was told so, or was idle for long enough."""
 
     time_s: float
     log: str
@@ -71,7 +71,7 @@ class LogReadable:
 
 @dataclass(frozen=True, slots=True)
 class BatchOffered:
-    """Records were staged, in several ledgers, to be published as a batch. `attempt` names this staging among others of the batch."""
+    """Records were staged, in several ledgers, to be published as a batch. `attempt` identifies this staging among others of the batch."""
 
     time_s: float
     log: str
@@ -83,7 +83,7 @@ class BatchOffered:
 
 @dataclass(frozen=True, slots=True)
 class BatchPublished:
-    """A publisher was told that a batch is in the log, and where (-1: it was not told where); `already`: not by this publish."""
+    """A publish reported that a batch is in the log, with its offsets (-1: not known). `already`: an earlier publish put it there."""
 
     time_s: float
     log: str
@@ -97,7 +97,7 @@ class BatchPublished:
 
 @dataclass(frozen=True, slots=True)
 class BatchRefused:
-    """A publisher gave an attempt up: whenever it had published it, it was told that nothing of it had been published."""
+    """A publisher gave up an attempt: every publish of it reported that none of it was published."""
 
     time_s: float
     log: str
@@ -108,7 +108,7 @@ class BatchRefused:
 
 @dataclass(frozen=True, slots=True)
 class ReadingBegan:
-    """A reader begins at an offset; every beginning has a name of its own in `reader`."""
+    """A reader starts at an offset. Every start has a name of its own in `reader`."""
 
     time_s: float
     log: str
@@ -118,7 +118,7 @@ class ReadingBegan:
 
 @dataclass(frozen=True, slots=True)
 class LogRead:
-    """A reader was given the next entry. `epoch` is that of its writer, 0 if it was published."""
+    """A reader received the next entry. `epoch` is that of its writer, 0 if it was published."""
 
     time_s: float
     log: str
@@ -132,7 +132,7 @@ class LogRead:
 
 @dataclass(frozen=True, slots=True)
 class ReadingEnded:
-    """A reader that was to read up to an offset says that it has."""
+    """A reader that was to read up to an offset reports that it has."""
 
     time_s: float
     log: str
@@ -142,7 +142,7 @@ class ReadingEnded:
 
 @dataclass(frozen=True, slots=True)
 class ReadingRefused:
-    """A reader was told that what it asks for is not there, though nobody has truncated it."""
+    """A reader got an error for records that nobody truncated."""
 
     time_s: float
     log: str
@@ -152,7 +152,7 @@ class ReadingRefused:
 
 @dataclass(frozen=True, slots=True)
 class EndSeen:
-    """Somebody asked where the readable records end."""
+    """The end of the readable records was requested."""
 
     started_s: float
     ended_s: float
@@ -163,7 +163,7 @@ class EndSeen:
 
 @dataclass(frozen=True, slots=True)
 class CutAllowed:
-    """From now on what lies before an offset may be gone: a truncation was asked for."""
+    """Records before an offset may be gone from now on: a truncation was requested."""
 
     time_s: float
     log: str
@@ -172,7 +172,8 @@ class CutAllowed:
 
 @dataclass(frozen=True, slots=True)
 class RetentionApplies:
-    """From now on the oldest segments may go while more than so many bytes are closed. `segment_high_bytes`: none is larger than this."""
+    """From now on the oldest segments may be removed while more than `keep_bytes` are closed. No segment is larger than
+    `segment_high_bytes`."""
 
     time_s: float
     log: str
@@ -182,7 +183,7 @@ class RetentionApplies:
 
 @dataclass(frozen=True, slots=True)
 class ListedSegment:
-    """A closed segment of a log: its ledger, which names it, its offsets, and its size. `is_going`: marked for deletion."""
+    """A closed segment of a log: its ledger, which identifies it, its offsets, and its size. `is_going`: marked for deletion."""
 
     ledger_id: int
     first_offset: int
@@ -193,7 +194,7 @@ class ListedSegment:
 
 @dataclass(frozen=True, slots=True)
 class SegmentsListed:
-    """Somebody looked where a log begins, and at its closed segments."""
+    """A client listed a log's first offset and its closed segments."""
 
     time_s: float
     log: str
@@ -204,7 +205,7 @@ class SegmentsListed:
 
 @dataclass(frozen=True, slots=True)
 class LogFinished:
-    """When all was over a reader has read the log from its first offset to its end."""
+    """At the end a reader has read the log from its first offset to its end."""
 
     time_s: float
     log: str
@@ -214,7 +215,7 @@ class LogFinished:
 
 
 class _LogContents:
-    """What was read of each log, put together: the record at each offset, and who had it first."""
+    """The records that were read of each log: the record at each offset, and its first reader."""
 
     def __init__(self, history: History) -> None:
         self.records: dict[str, dict[int, bytes]] = {}
@@ -233,7 +234,7 @@ class _LogContents:
                 self.final[event.log].update(enumerate(event.records, event.first_offset))
 
     def place(self, log: str, record: bytes) -> int | None:
-        """Where a record was read."""
+        """The offset at which a record was read."""
         return self.places.get(log, {}).get(record)
 
 
@@ -313,7 +314,7 @@ def acknowledged_records_stay(history: History, verdict: Verdict) -> None:
 
 
 def _let_go(history: History, verdict: Verdict) -> dict[str, int]:
-    """By log, the offset before which everything may be gone: by a truncation, or by a retention that took no more than it may."""
+    """By log, the offset before which records may be gone: by a truncation, or by a retention that removed no more than it may."""
     allowed: dict[str, int] = {}
     retention: dict[str, RetentionApplies] = {}
     listed: dict[str, dict[int, ListedSegment]] = {}
@@ -332,22 +333,22 @@ def _let_go(history: History, verdict: Verdict) -> dict[str, int]:
             fault = _taken_too_much(event, limit, ever)
             if fault:
                 verdict.violations.append(f"{event.log} began at {event.first_offset} at {event.time_s:.6f}, though {fault}")
-            # What was found fault with once is not found fault with again.
+            # Each fault is reported once.
             allowed[event.log] = event.first_offset
     return allowed
 
 
 def _taken_too_much(event: SegmentsListed, limit: RetentionApplies, ever: dict[int, ListedSegment]) -> str:
-    """Why a log must not begin where it does, if that was retention's doing; empty if it may.
+    """Why a log must not start where it does, if retention moved its start; empty if it may.
 
-    What has been closed between the cut and the look counts as if it had been there at the cut, which can only excuse.
+    Segments closed between the cut and the listing count as if they had existed at the cut, which can only excuse.
     """
     first = event.first_offset
     kept = {segment.ledger_id: segment for segment in event.segments if not segment.is_going and segment.first_offset >= first}
     for segment in ever.values():
         if segment.first_offset < first < segment.end_offset:
             return f"that is in the midst of the segment from {segment.first_offset} to {segment.end_offset}, and nobody asked for it"
-    # Segments without records may lie at the cut; which of them went before it nobody can see, so all that are gone count.
+    # Empty segments may lie at the cut. Which of them were removed before it cannot be seen, so all that are gone count.
     last = [segment for segment in ever.values() if segment.end_offset == first and segment.ledger_id not in kept]
     is_known = any(segment.first_offset < first for segment in last)
     last_bytes = sum(segment.size_bytes for segment in last) if is_known else limit.segment_high_bytes
@@ -381,7 +382,7 @@ def writers_keep_their_order(history: History, verdict: Verdict) -> None:
             place = places[number]
             if place is not None:
                 behind = (number, place)
-            # What was truncated before anybody read it was in no reader's hands.
+            # A record that was truncated before any read is unknown.
             elif behind is not None and (not first or behind[1] - (behind[0] - number) >= first):
                 verdict.violations.append(
                     f"{_short(records[number])} of {writer} (epoch {epoch}) is not in {log}, but {_short(records[behind[0]])} behind it is"
@@ -428,7 +429,8 @@ def batches_are_there_once(history: History, verdict: Verdict) -> None:
 
 
 def _span(known: _LogContents, log: str, records: tuple[bytes, ...]) -> tuple[int, int] | None:
-    """Where the records of an attempt are: first offset and end; None if none is there; an end of -1 if they are not whole or in pieces."""
+    """Offsets of the records of an attempt: first and end. None if no record is there; an end of -1 if they are incomplete or not
+    contiguous."""
     places = [known.place(log, record) for record in records]
     there = [place for place in places if place is not None]
     if not there:
@@ -445,7 +447,7 @@ def _judge_publishes(
     finished: LogFinished | None,
     verdict: Verdict,
 ) -> None:
-    """What publishers were told about one batch."""
+    """Judge the results of all publishes of one batch."""
     fresh = [event for event in publishes if not event.already]
     if len(fresh) > 1:
         verdict.violations.append(f"{name} was published by {len(fresh)} publishes: {', '.join(event.attempt for event in fresh)}")
@@ -454,7 +456,7 @@ def _judge_publishes(
         if finished is None or 0 <= event.first_offset < finished.first_offset:
             continue
         holding = [attempt for attempt, span in there.items() if span is not None and (event.already or attempt == event.attempt)]
-        # Of a batch that is there already nobody says which attempt it was; it may be one without records.
+        # A batch that is there already is reported without its attempt, which may be one without records.
         if not holding and (all(attempts.values()) if event.already else attempts.get(event.attempt)):
             verdict.violations.append(f"{name} was published at {event.time_s:.6f} (staged by {event.attempt}) and is not in the log")
         for attempt in holding if event.first_offset >= 0 else ():
@@ -503,7 +505,7 @@ def epochs_end_what_was_before(history: History, verdict: Verdict) -> None:
 
 
 def _epochs_of_reads(history: History, taken: dict[str, list[LogTaken]], verdict: Verdict) -> None:
-    """What readers are given lies between the beginnings of its own epoch and of the next that is known."""
+    """Records lie between the start of their own epoch and that of the next known epoch."""
     seen: set[tuple[str, int, int]] = set()
     for event in history.of(LogRead):
         if not event.epoch or (event.log, event.first_offset, event.epoch) in seen:
@@ -557,7 +559,7 @@ def ends_are_readable(history: History, verdict: Verdict) -> None:
                     f"{event.reader} was told at {event.ended_s:.6f} that {event.log} can be read up to {event.offset}; "
                     f"it ends at {final.end_offset}"
                 )
-        # Where servers of the metadata lag nobody can know the newest segment, and an end is as old as they are.
+        # While metadata servers lag the newest segment may be unknown, and an end is as old as they are.
         seen_s = history.seen_since_s(event.started_s)
         for known in readable.get(event.log, ()):
             if known.time_s > seen_s:

@@ -1,7 +1,7 @@
-"""The judges of a replicated database: what its clients were told, and what its copies hold when all is over.
+"""The rules for a replicated database: judged by the answers its clients got, and by the contents of its copies at the end.
 
-Every transaction that a client begins has a token of its own, which it writes into the table `journal`; so the journal of a copy tells
-which transactions are part of it, and how often. An unknown outcome is no event. Registers are judged in `linearizable`.
+Every transaction of a client has a token of its own, which it writes into the table `journal`. The journal of a copy therefore tells which
+transactions are part of it, and how often. An unknown outcome is no event. Registers are judged in `linearizability`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class CommitAsked:
-    """From now on the transaction with this token may come to be: its client asked for that, perhaps not for the first time."""
+    """The transaction with this token may take effect from now on: its client requested that, perhaps not for the first time."""
 
     time_s: float
     client: str
@@ -30,17 +30,17 @@ class CommitAsked:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The client was told that it is there."""
+    """The commit was acknowledged to the client."""
 
     time_s: float
     token: str
     position: int
-    """What position the node had then."""
+    """The node's position at that time."""
 
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """The client was told, in whatever words but "unknown", that nothing of it is kept. The last word about the token."""
+    """The client got an error other than "unknown": the transaction has no effect. This is final."""
 
     time_s: float
     token: str
@@ -49,7 +49,7 @@ class RolledBack:
 
 @dataclass(frozen=True, slots=True)
 class TooOld:
-    """A request with an id that has no time in it was refused as one that has run before, so long ago that its answer is forgotten."""
+    """A request whose id has no time was refused as one that has run before, so long ago that its answer is forgotten."""
 
     time_s: float
     token: str
@@ -57,7 +57,7 @@ class TooOld:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the database said later about a transaction whose outcome was unknown."""
+    """What the database reported later about a transaction whose outcome was unknown."""
 
     time_s: float
     token: str
@@ -67,7 +67,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """This token was written, and undone by going back to a savepoint: it belongs to no outcome."""
+    """This token was written and undone by a rollback to a savepoint: it belongs to no outcome."""
 
     time_s: float
     token: str
@@ -75,7 +75,7 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A statement that inserted a ticket for this token was answered with the ticket's number, at once or when it was asked again."""
+    """A statement that inserted a ticket for this token returned the ticket's number, at once or when it was repeated."""
 
     started_s: float
     ended_s: float
@@ -85,7 +85,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Somebody read all accounts in one statement or one snapshot."""
+    """A client read all accounts in one statement or one snapshot."""
 
     time_s: float
     reader: str
@@ -101,14 +101,14 @@ class SessionRead:
     node: str
     token: str
     position: int
-    """That of the write."""
+    """Position of the write."""
     count: int
-    """How often the token was there."""
+    """Occurrences of the token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """What one life of one node had of something that only ever grows."""
+    """A value that only ever grows, as seen in one life of one node."""
 
     time_s: float
     node: str
@@ -128,7 +128,7 @@ class Diverged:
 
 @dataclass(frozen=True)
 class CopyHeld:
-    """What one node's copy holds when all is over and every node has reached the end."""
+    """The contents of one node's copy at the end, when every node has reached the end of the log."""
 
     node: str
     position: int
@@ -138,7 +138,7 @@ class CopyHeld:
 
 @dataclass
 class _Tokens:
-    """What clients know of each token."""
+    """Events by token."""
 
     asked: dict[str, CommitAsked] = field(default_factory=dict)
     committed: dict[str, Committed] = field(default_factory=dict)
@@ -168,7 +168,7 @@ class _Tokens:
 
 
 def journal_of(copy: CopyHeld) -> dict[str, int]:
-    """How often each token is in a copy's journal."""
+    """Occurrences of each token in a copy's journal."""
     counts: dict[str, int] = {}
     for row in copy.tables.get("journal", ()):
         token = str(row[TOKEN])
@@ -177,13 +177,12 @@ def journal_of(copy: CopyHeld) -> dict[str, int]:
 
 
 TOKEN = 2
-"""The place of the token in a row of `journal` or `tickets`: after the rowid and the number."""
+"""Column of the token in a row of `journal` or `tickets`: after the rowid and the number."""
 
 
 def transactions_happen_once(history: History, verdict: Verdict) -> None:
-    """What was acknowledged is in every copy once; what was refused, undone or never committed is in none; the unknown at most once,
-    and as the database said itself when it was asked. A request that is refused as one that has run is there once.
-    """
+    """A committed transaction is in every copy once; a refused, undone or uncommitted one in none. One of unknown outcome is there at most
+    once, and as the database reported later. A request refused as one that has run is there once."""
     tokens = _Tokens.of(history)
     for copy in history.of(CopyHeld):
         counts = journal_of(copy)
@@ -226,7 +225,7 @@ def _times(counts: Mapping[str, int], token: str) -> str:
 
 
 def copies_are_equal(history: History, verdict: Verdict) -> None:
-    """At the end all copies hold the same rows under the same rowids, counters, schema, and results kept; none was ever found wrong."""
+    """At the end all copies hold the same rows under the same rowids, counters, schema, and kept results. None was ever found wrong."""
     for event in history.of(Diverged):
         verdict.violations.append(f"the copy of {event.node} was found wrong at {event.time_s:.6f}: {event.reason}")
     copies = list(history.of(CopyHeld))
@@ -264,7 +263,7 @@ def sessions_read_their_writes(history: History, verdict: Verdict) -> None:
 
 
 def accounts_keep_their_sum(history: History, verdict: Verdict) -> None:
-    """Transfers move money and make none: every read of all accounts shows their sum, and each balance is what its transfers make it."""
+    """Transfers neither make nor lose money: every read of all accounts shows their sum, and each balance follows from its transfers."""
     for event in history.of(Audit):
         verdict.decided += 1
         if event.total != event.expected:
@@ -282,7 +281,7 @@ def accounts_keep_their_sum(history: History, verdict: Verdict) -> None:
 
 
 def transactions_are_whole(history: History, verdict: Verdict) -> None:
-    """Of each transaction a copy has all parts or none: a transfer, a ticket, a table or a counted register and the token go together."""
+    """A copy has all parts of a transaction or none: its token, and its transfer, ticket, table or counted register."""
     for copy in history.of(CopyHeld):
         journal = journal_of(copy)
         made = {str(row[1]).removeprefix("made_") for row in copy.tables.get("schema", ()) if str(row[1]).startswith("made_")}
@@ -313,7 +312,8 @@ def transactions_are_whole(history: History, verdict: Verdict) -> None:
 
 
 def tickets_are_numbered_once(history: History, verdict: Verdict) -> None:
-    """A ticket's number is never given again, grows from one to the next that is asked for later, and is the one in the copies."""
+    """A ticket's number is never reused, is greater than all numbers returned before the ticket was requested, and is the one in the
+    copies."""
     owners: dict[int, str] = {}
     answers = sorted(history.of(Answered), key=lambda event: event.ended_s)
     for answer in answers:
@@ -326,7 +326,7 @@ def tickets_are_numbered_once(history: History, verdict: Verdict) -> None:
         before = first.setdefault(answer.token, answer)
         if before.number != answer.number:
             verdict.violations.append(f"{answer.token} was given ticket {before.number}, and {answer.number} when it asked again")
-    # The number may have been given when the ticket was first asked for, to somebody who never heard the answer.
+    # The number may have been assigned when the ticket was first requested, in a request whose answer was lost.
     asked = {answer.token: answer.started_s for answer in first.values()}
     for event in history.of(CommitAsked):
         if event.token in asked:
@@ -349,7 +349,7 @@ def tickets_are_numbered_once(history: History, verdict: Verdict) -> None:
 
 
 def copies_go_forward(history: History, verdict: Verdict) -> None:
-    """What only grows never shrinks in the eyes of those who look at one life of one node."""
+    """A value that only grows never shrinks within one life of one node."""
     seen: dict[tuple[str, int, str], Glance] = {}
     for event in history.of(Glance):
         before = seen.get((event.node, event.life, event.name))

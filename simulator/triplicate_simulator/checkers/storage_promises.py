@@ -1,4 +1,4 @@
-"""What bookies promise of what they keep and what they lost: disks that were replaced, ledgers that were deleted and brought back."""
+"""The promises of bookies about kept and lost data: replaced disks, and ledgers that were deleted and restored."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Bookie = tuple[str, int]
 
 
 def replaced_bookies_deny_nothing(history: History, verdict: Verdict) -> None:
-    """A bookie that has lost its disks never says "no such entry" of one that it may have held.
+    """A bookie that lost its disks never answers "no such entry" about one that it may have held.
 
-    It may have held an entry if the metadata named it for that when the disks were lost, and ever since. A bookie that was left out of a
-    segment meanwhile had no acknowledgement in it that counts.
+    It may have held an entry if the metadata named it for that entry when the disks were lost, and ever since. A bookie that was left out
+    of a segment meanwhile had no acknowledgement in it that counts.
     """
     wiped: dict[str, None] = {}
     named: dict[int, MetadataWritten] = {}
@@ -56,7 +56,7 @@ def _holders(written: MetadataWritten, entry_id: int) -> list[str]:
 
 
 def undeleted_ledgers_are_whole(history: History, verdict: Verdict) -> None:
-    """A ledger that was brought back in time, and stays, has in the end every entry that was acknowledged or read before."""
+    """A ledger that was restored in time, and not deleted again, has in the end every entry that was acknowledged before."""
     back: dict[int, None] = {event.ledger_id: None for event in history.of(Undeleted) if event.in_time}
     gone = deleted(history)
     final: set[Place] = set()

@@ -1,4 +1,4 @@
-"""How the bookies of a run are set up: drawn from the seed, so that runs differ in directories, sizes, and what happens in a minute."""
+"""Settings of the bookies of a run: drawn from the seed, so that runs differ in directories, sizes, and background work."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from triplicate_simulator.cluster.plan import KIB, BookieSetup
 
 JOURNAL_DIRECTORY = "/data/journal"
 LEDGER_DIRECTORY = "/data/ledgers"
-"""The first of each kind; the others are called the same with a number behind."""
+"""The first directory of each kind. The others have the same name with a number appended."""
 PREALLOCATE_BYTES = 64 * KIB
 PLAIN_RATE = 0.35
-"""How likely a run has the plainest bookies."""
+"""Share of runs with the plainest bookies."""
 
 
 def directories_of(first: str, count: int) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ def bookie_settings(storage: BookieSetup) -> Callable[[str], BookieSettings]:
 
 
 def draw_bookie_setup(chance: random.Random) -> BookieSetup:
-    """Draw how a run's bookies are set up."""
+    """Draw the settings of a run's bookies."""
     if chance.random() < PLAIN_RATE:
         return BookieSetup()
     compacts = chance.random() < 0.6

@@ -1,4 +1,4 @@
-"""What a play leaves in the metadata when all is over: nothing but what is listed here, and what the lists of its logs refer to."""
+"""Checks what a run leaves in the metadata: only the nodes listed here, and those that the lists of its logs refer to."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from triplicate.metadata import MemoryStore, own
 EXPECTED = tuple(
     re.compile(pattern)
     for pattern in (
-        # BookKeeper's layout: cookies, where bookies register and ids come from, and ledgers, which `find_unlisted` looks at.
+        # BookKeeper's layout: cookies, registrations, the id generator, and ledgers, which `find_unlisted` checks.
         r"/",
         r"/ledgers",
         r"/ledgers/(INSTANCEID|LAYOUT|available|available/readonly|cookies|idgen)",
         r"/ledgers/cookies/bookie-\d+",
         r"/ledgers/(idgen-long|\d+)(/.*)?",
-        # What is the cluster's own: made once, or once for each bookie, database node, log and database.
+        # Triplicate's own nodes: made once, or once for each bookie, database node, log and database.
         r"/triplicate",
         r"/triplicate/[^/]+",
         r"/triplicate/[^/]+/(clock|databases|dropped|incarnations|janitor|logs|nodes|subscriptions)",
@@ -29,20 +29,20 @@ EXPECTED = tuple(
         r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers|forgotten|requests|snapshots)",
         r"/triplicate/[^/]+/databases/[^/]+",
         r"/triplicate/[^/]+/databases/[^/]+/candidates",
-        # What `find_unlisted` holds against the lists of logs.
+        # Checked by `find_unlisted` against the lists of logs.
         r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers)/[^/]+",
-        # What waits for its time to be over: deleted ledgers, and notes of those that came back.
+        # Kept until a period ends: deleted ledgers, and notes of restored ones.
         r"/triplicate/[^/]+/(trash|returned)",
         r"/triplicate/[^/]+/(trash|returned)/\d+",
     )
 )
-"""Paths that may be there when all is over. Whoever adds a node to the metadata says here why it may stay."""
+"""Paths that may exist at the end of a run. Code that adds a node to the metadata lists it here, with the reason why it may stay."""
 SHOWN = 5
 """Paths named in one finding."""
 
 
 def find_strangers(store: MemoryStore) -> list[str]:
-    """What must not be there once every process has ended: nodes of unknown purpose, and ephemeral ones."""
+    """Nodes that must not exist once every process has ended: those of unknown purpose, and ephemeral ones."""
     dump = store.dump()
     strange = [path for path in dump if not any(pattern.fullmatch(path) for pattern in EXPECTED)]
     ephemeral = [path for path, (_, stat) in dump.items() if stat.ephemeral_owner]
@@ -50,10 +50,10 @@ def find_strangers(store: MemoryStore) -> list[str]:
 
 
 async def find_unlisted(client: Client, settings: LogClientSettings, applications: Collection[str] = ()) -> list[str]:
-    """What is there of the logs of a cluster in which nothing happens any more, and belongs to none, after a sweep that spares nothing.
+    """Nodes and ledgers that belong to no log, in an idle cluster, after a sweep without grace periods.
 
     Args:
-        settings: as the processes of the play have them.
+        settings: as the processes of the workload use them.
         applications: those that publish.
     """
     logs = Logs(client, replace(settings, page_sweep_age_s=0.0, orphan_grace_s=0.0, staging_grace_s=0.0))

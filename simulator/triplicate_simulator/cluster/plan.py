@@ -1,4 +1,4 @@
-"""What one seed's run is to be: which play, how much of it, and which faults strike when. Drawn before it begins; plain data."""
+"""The plan of one seed's run: the workload, its load, and which faults strike when. Drawn before the run begins; plain data."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ Value = str | int | float | bool
 PLAN_VERSION = 1
 KIB = 1024
 SECONDS_MAX = 1000.0
-"""No plan is of use that asks for more."""
+"""Upper bound of every time in a plan."""
 
 
 @dataclass(frozen=True)
-class PlannedFault:
-    """One fault that will strike. Times are simulated seconds since the moment when the play began."""
+class Fault:
+    """One fault of a plan. Times are simulated seconds since the workload began."""
 
     kind: str
     """A name in `faults.KINDS`."""
     at_s: float
     target: str = ""
-    """The node that is struck; empty where the kind strikes everybody."""
+    """The node that is struck; empty where the kind affects all nodes."""
     other: str = ""
     """The node at the other end of a link."""
     lasts_s: float = 0.0
     options: Mapping[str, Value] = field(default_factory=dict)
-    """What else the kind wants to know."""
+    """Further parameters of the kind."""
 
     def __str__(self) -> str:
         words = [self.kind, self.target, f"-> {self.other}" if self.other else "", f"at {self.at_s:.3f} s"]
@@ -41,7 +41,7 @@ class PlannedFault:
 
 @dataclass(frozen=True)
 class BookieSetup:
-    """How the bookies of a run are set up, all alike; see `BookieSettings` for what the names mean. The defaults are the plainest."""
+    """Settings of the bookies of a run, the same for all; see `BookieSettings` for the names. The defaults are the plainest."""
 
     journal_directories: int = 1
     ledger_directories: int = 1
@@ -58,7 +58,7 @@ class BookieSetup:
     """Of clients and bookies."""
     reserve_bytes: int = 0
     disk_usage_threshold: float = 0.95
-    """1: nobody looks ahead, and disks fill up under the bookie's hands."""
+    """1: bookies do not check ahead, and disks fill up during writes."""
     recovery_adds_free_bytes: int = 64 * 1024 * KIB
 
 
@@ -70,30 +70,30 @@ PLAIN_SETUP = BookieSetup()
 class Plan:
     """One run.
 
-    `load` is the play's own frozen dataclass of plain values: how much is written by whom.
+    `load` is the workload's own frozen dataclass of plain values: how much is written, and by which actors.
     """
 
     play: str
     load: Any
-    faults: tuple[PlannedFault, ...] = ()
+    faults: tuple[Fault, ...] = ()
     duration_s: float = 45.0
-    """How long the play goes on before the faults stop; no fault begins later."""
+    """Seconds that the workload runs before the faults stop. No fault begins later."""
     sync_high_s: float = 0.004
-    """A disk's sync takes up to this long. On slow disks much is under way at any moment."""
+    """Longest sync of a disk. On slow disks much is in flight at any moment."""
     metadata_high_s: float = 0.004
-    """Delay of a metadata operation, each way, at most."""
+    """Longest delay of a metadata operation, each way."""
     storage: BookieSetup = PLAIN_SETUP
 
     def to_json(self) -> str:
-        """As text that `scenario.plan_from_json` reads."""
+        """Return the plan as text that `scenario.plan_from_json` reads."""
         return json.dumps({"v": PLAN_VERSION, **dataclasses.asdict(self)}, indent=1, sort_keys=True)
 
 
 def check_plan(plan: Plan) -> None:
-    """See that a plan that was read from a file has values of the right types and times that can be.
+    """Check that a plan read from a file has values of the right types and possible times.
 
     Raises:
-        ValueError: what is wrong, by name.
+        ValueError: names the wrong value.
     """
     for name in ("duration_s", "sync_high_s", "metadata_high_s"):
         _check_seconds(name, getattr(plan, name), above_zero=True)
@@ -119,7 +119,7 @@ def _check_seconds(name: str, value: object, *, above_zero: bool = False) -> Non
 
 
 def _check_type(name: str, value: object, default: object) -> None:
-    """An int will do for a float, but no bool for a number."""
+    """An int is valid for a float, but a bool is not valid for a number."""
     wanted = int | float if isinstance(default, float) else type(default)
     if not isinstance(value, wanted) or (isinstance(value, bool) and not isinstance(default, bool)):
         raise ValueError(f"{name} is {value!r}; it is something like {default!r}")

@@ -1,4 +1,4 @@
-"""What a play has to work with: the world, the cluster, the history, and actors that come back after their node was struck down."""
+"""The context of a run: the world, the cluster, the history, and programs that are restarted after their node was killed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from triplicate_simulator.cluster.plan import Plan
 from triplicate_simulator.cluster.simulated_cluster import ClientNode, SimulatedCluster
 
 PROGRESS_S = 120.0
-"""Once faults have stopped, everybody must be done within this virtual time."""
+"""Once faults have stopped, every actor must finish within this virtual time."""
 
 
 class RunContext:
-    """One run's surroundings, shared by its play, its faults and its actors."""
+    """The context of one run, shared by its workload, its faults and its actors."""
 
     def __init__(self, world: World, cluster: SimulatedCluster, plan: Plan) -> None:
         self.world = world
@@ -27,19 +27,19 @@ class RunContext:
         self.plan = plan
         self.history = History()
         self.further_histories: dict[str, History] = {}
-        """Histories that are judged each by itself, by the name of what they are about; where a play has several of a thing."""
+        """Histories that are judged each by itself, by subject; for workloads that have several of a thing."""
         self.unknown: dict[str, int] = {}
-        """Outcomes that stayed unknown, by the name of the error."""
+        """Count of unknown outcomes, by the name of the error."""
         self.problems: list[str] = []
-        """What went wrong beside the history: no progress, leaks, assertions of the actors."""
+        """Failures other than violations of a checker: no progress, leaks, assertions of the actors."""
         self.struck: dict[str, int] = {}
-        """How often each kind of fault struck something."""
+        """Count of faults that had an effect, by kind."""
         self.quiet = asyncio.Event()
-        """Set when the faults are over and every node may run: from now on everybody must make progress."""
+        """Set when the faults are over and every node may run: from now on every actor must make progress."""
         self.refused_starts = 0
-        """How often a bookie refused, as it must, to start on disks that had been emptied."""
+        """Count of bookies that refused, as they must, to start on emptied disks."""
         self.deadline_s = float("inf")
-        """Set with `quiet`: when everybody must be done."""
+        """Set with `quiet`: the time by which every actor must finish."""
 
     def time(self) -> float:
         """Virtual seconds since the world began."""
@@ -47,53 +47,53 @@ class RunContext:
 
     @property
     def lost_bookies(self) -> dict[str, str]:
-        """Bookies that stay down for the rest of the run, and why: their disks are rotten, and they rightly refuse to start. Nobody may
-        wait for an answer of theirs, and copies of theirs are missing by right."""
+        """Bookies that stay down for the rest of the run, and why: their disks are rotten, and they rightly refuse to start. No actor may
+        wait for their answers, and their copies may be missing."""
         return {name: bookie.lost for name, bookie in self.cluster.bookies.items() if bookie.lost}
 
     @property
     def rotten_bookies(self) -> dict[str, str]:
-        """Bookies whose synced data has rotted. What they hold is counted, not judged: they may answer with errors, or no longer know an
-        entry. Those in `lost_bookies` are among them."""
+        """Bookies whose synced data has rotted, including those in `lost_bookies`. Their copies are counted, not judged: they may answer
+        with errors, or no longer know an entry."""
         return {name: bookie.rotten for name, bookie in self.cluster.bookies.items() if bookie.rotten}
 
     @property
     def destroyed_bookies(self) -> dict[str, float]:
-        """Bookies that lost data which they had synced, by rot or with their disks, with the time from which on they hold what they are
-        given as any other does; infinite where they never do again. At most ack quorum - 1."""
+        """Bookies that lost synced data, by rot or with their disks, each with the time from which it keeps data like any other; infinite
+        where it never does again. At most ack quorum - 1."""
         bookies = self.cluster.bookies.items()
         return {name: inf if bookie.rotten else bookie.whole_s for name, bookie in bookies if bookie.rotten or bookie.wiped}
 
     def note_wiped(self, name: str) -> None:
-        """A bookie's disks are gone, with all that it held."""
+        """Record that a bookie's disks are gone, with all their data."""
         self.history.add(Wiped(self.time(), name))
 
     def chance(self, *purpose: object) -> random.Random:
-        """A random stream of its own."""
+        """Return a random stream that nothing else draws from."""
         return self.world.chance("workload", *purpose)
 
     def note_unknown(self, error: BaseException) -> None:
-        """Count an error that says nothing about what was asked."""
+        """Count an error that leaves the outcome of its operation unknown."""
         name = type(error).__name__
         self.unknown[name] = self.unknown.get(name, 0) + 1
 
     def strike(self, kind: str, **facts: object) -> None:
-        """Count a fault that struck, and enter it into the timeline."""
+        """Count a fault that had an effect, and add it to the timeline."""
         self.announce(kind, **facts)
         self.count_strike(kind)
 
     def announce(self, kind: str, **facts: object) -> None:
-        """Enter into the timeline that a fault begins of which only its end will tell whether it struck something."""
+        """Add the start of a fault to the timeline. Whether it has an effect is known at its end only."""
         self.world.recorder.fact("world", "fault." + kind, facts)
 
     def count_strike(self, kind: str) -> None:
-        """Count a fault that has struck something."""
+        """Count a fault that had an effect."""
         self.struck[kind] = self.struck.get(kind, 0) + 1
 
     def keep(self, name: str, program: Callable[[Client], Awaitable[Any]]) -> asyncio.Task[None]:
-        """Run a program with a client on its own node until it returns; anew in each life of the node, should that be struck down.
+        """Run a program with a client on its own node until it returns; again in each life of the node after a kill.
 
-        What the program must remember over its node's crashes, it keeps in itself: it is the world's memory, not the node's.
+        State that must survive crashes of the node is kept in the program object: it belongs to the world, not to the node.
         """
         return self.world.loop.begin(self._keep(self.cluster.client(name), program), name=name)
 
@@ -107,7 +107,7 @@ class RunContext:
                 return
 
     async def by_deadline(self, tasks: Sequence[asyncio.Task[Any]]) -> None:
-        """Wait for what must come to an end now that faults are over; who does not is a problem, and is cancelled."""
+        """Wait for tasks that must finish now that faults are over. A task that does not is a problem, and is cancelled."""
         for task in tasks:
             try:
                 async with asyncio.timeout_at(self.deadline_s):

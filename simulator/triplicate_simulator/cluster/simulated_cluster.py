@@ -1,7 +1,7 @@
 """A simulated cluster: the real bookies and clients on simulated hosts over one metadata store in memory.
 
-A node is started, crashed and started again; its disk and its identity outlive its lives. The metadata store itself does not fail,
-but answers with delay, and a node's session outlives its crash by a while, as with ZooKeeper. What supervises processes is here too: a
+A node is started, crashed and started again; its disk and its identity survive its lives. The metadata store itself does not fail, but
+answers with delay, and a node's session outlives its crash by a while, as with ZooKeeper. The supervision of processes is here too: a
 bookie that ends by itself, or that cannot start for the moment, is started again.
 """
 
@@ -40,24 +40,24 @@ __all__ = [
 Result = TypeVar("Result")
 
 AFTERMATH_S = 20.0
-"""A bookie whose full disk has room again may still fail of a write that was refused for so long: the result of a write is told when all
-that was done with it is paid for, and a sync that stalls on the slowest disk takes 18 s."""
+"""After space returns, a refused write may still be reported this late: completions wait for queued I/O, and the slowest simulated sync
+takes 18 s."""
 EXCUSED_ENDS = {
     "metadata_away_at_start": "the metadata do not answer while the process starts; its supervisor starts it again",
 }
-"""Why a process may end without being killed or stopped, by name. Any other end is a violation."""
+"""Reasons why a process may end without being killed or stopped, by name. Any other end is a violation."""
 CONTENDED = re.compile(r"^/ledgers/.*/L\d+$|/logs/[^/]+$")
-"""Nodes that are changed by compare-and-set alone: a ledger's metadata, a log's head."""
+"""Metadata nodes that are changed by compare-and-set alone: a ledger's metadata, a log's head."""
 
 
 def small_bookie_settings(bookie_id: str) -> BookieSettings:
-    """Settings under which a short run rolls journals, flushes and collects garbage many times."""
+    """Settings with which a short run rolls journals, flushes and collects garbage many times."""
     return bookie_settings(PLAIN_SETUP)(bookie_id)
 
 
 @dataclass
 class ClusterOptions:
-    """How a simulated cluster is set up."""
+    """Setup of a simulated cluster."""
 
     bookies: int = 5
     bookie_settings: Callable[[str], BookieSettings] = small_bookie_settings
@@ -67,18 +67,18 @@ class ClusterOptions:
     metadata_delay_low_s: float = 0.0002
     metadata_delay_high_s: float = 0.004
     metadata_slowness: float = 1.0
-    """What these delays are multiplied by."""
+    """Factor on these delays."""
     metadata_conflict_rate: float = 0.0
-    """Share of changes of a ledger's metadata or a log's head before which somebody else writes the same node again."""
+    """Share of changes of a ledger's metadata or a log's head that are preceded by another write of the same node."""
     session_low_s: float = 1.0
     session_high_s: float = 5.0
-    """A dead node's session ends this long after its crash."""
+    """Bounds of the time between a node's crash and the end of its session."""
     restart_patience_s: float = 60.0
-    """A bookie that does not start within this time is a failure."""
+    """A bookie that does not start within this time has failed."""
     start_again_s: float = 0.5
-    """After this time a bookie that ended by itself, or could not start, is started again."""
+    """Delay until a bookie that ended by itself, or could not start, is started again."""
     starts_max: int = 400
-    """A bookie that could not start so many times in a row stays down."""
+    """A bookie that failed to start this many times in a row stays down."""
 
 
 class SimulatedNode:
@@ -90,7 +90,7 @@ class SimulatedNode:
         self.host: SimulatedHost | None = None
         self.crashes = 0
         self.allowed = asyncio.Event()
-        """Cleared while the node has been struck down and may not come back yet."""
+        """Cleared while the node was killed and may not come back yet."""
         self.allowed.set()
         self._tree: ReplicatedMemoryTree | RenewingTree | None = None
 
@@ -106,7 +106,7 @@ class SimulatedNode:
         return self.host
 
     async def open_metadata(self, host: Host, *, create: bool = False) -> ClusterMetadata:
-        """A connection to the metadata store, over as many sessions as it takes; called from the node's own code.
+        """Connect to the metadata store, over as many sessions as needed. Called from the node's own code.
 
         Raises:
             ConnectionLost: the store cannot be reached now.
@@ -126,7 +126,7 @@ class SimulatedNode:
         return self._tree.session_id
 
     def expire_session(self) -> bool:
-        """End the node's session with the metadata store although it lives; false when it has none."""
+        """End the session of a living node with the metadata store. False when it has none."""
         session_id = self.session_id
         if session_id is None:
             return False
@@ -134,7 +134,7 @@ class SimulatedNode:
         return True
 
     async def restart(self) -> None:
-        """Let the node come back; whoever keeps it running starts it."""
+        """Allow the node to come back; its keeper starts it."""
         self.allowed.set()
 
     def crash(self, *, silent: bool = False, keep_unsynced: bool = False) -> None:
@@ -151,11 +151,11 @@ class SimulatedNode:
 
 @dataclass
 class Excuse:
-    """A time in which a bookie may rightly end by itself or refuse to start, both ends included."""
+    """A period in which a bookie may rightly end by itself or refuse to start, both ends included."""
 
     from_s: float
     refused_writes: int
-    """What its disk had refused by then."""
+    """Count of writes that its disk had refused at the start."""
     failed_syncs: int
     until_s: float = inf
 
@@ -163,26 +163,26 @@ class Excuse:
 class BookieNode(SimulatedNode):
     """A bookie over all its lives.
 
-    A fault of its disk excuses its failures while it lasts, and those that follow from it: until the bookie has started again on a disk
-    without faults, if a sync of it failed or it went down; for a little while, if only writes were refused; not at all, if the fault met
-    nothing. Rot is there for good, and so is its excuse.
+    A fault of its disk excuses its failures while it lasts, and those that follow from it. If a sync failed or the bookie went down, the
+    excuse holds until it has started again on a disk without faults. If only writes were refused, it holds for `AFTERMATH_S`. A fault
+    without effect excuses nothing. Rot is permanent, and so is its excuse.
     """
 
     def __init__(self, cluster: SimulatedCluster, name: str) -> None:
         super().__init__(cluster, name)
         self.bookie: Bookie | None = None
         self.rotten = ""
-        """What destroyed synced data of it; it may be short of entries, and may refuse to start for ever."""
+        """How its synced data was destroyed. It may lack entries, and may refuse to start for ever."""
         self.lost = ""
         """Why it stays down for the rest of the run."""
         self.wiped = ""
-        """How it lost its disks: it is another incarnation since, and answers nothing about what it may have held before."""
+        """How it lost its disks. It is another incarnation since, and must not deny entries that it may have held before."""
         self.whole_s = 0.0
-        """From when on it keeps what it is given as any other does; it was given empty disks then."""
+        """Time from which it keeps data like any other bookie: when it got empty disks."""
         self.id_bound = 0
-        """Ids of ledgers below this were drawn before it was given empty disks, whenever these ledgers were made."""
+        """Ids of ledgers below this were drawn before it got empty disks, whenever these ledgers were made."""
         self.held = False
-        """Its disks or its index are being replaced: nobody starts it but whoever does that."""
+        """Its disks or its index are being replaced: only that program starts it."""
         self._excuses: list[Excuse] = []
         self._serves = False
         self._metadata: ClusterMetadata | None = None
@@ -194,7 +194,7 @@ class BookieNode(SimulatedNode):
         return self.may_fail_at(self.cluster.world.loop.time())
 
     def may_fail_at(self, time_s: float) -> bool:
-        """The same for a moment that is over."""
+        """`may_fail` for a past moment."""
         return any(excuse.from_s <= time_s <= excuse.until_s for excuse in self._excuses)
 
     def let_fail(self) -> None:
@@ -203,12 +203,12 @@ class BookieNode(SimulatedNode):
         self._excuses.append(Excuse(self.cluster.world.loop.time(), disk.refused_writes, disk.failed_syncs))
 
     def fault_is_over(self) -> None:
-        """A fault that struck it has ended, perhaps one of its disk: what it has borne excuses nothing any more."""
+        """A fault that struck it has ended, perhaps one of its disk: a fault that it has survived excuses nothing any more."""
         if self._disk_is_struck() or not self._serves:
             return
         disk, now = self.cluster.world.disk(self.name), self.cluster.world.loop.time()
         for excuse in self._excuses:
-            # Whoever has lost a sync must give up, however long the worker takes that tells of it.
+            # A bookie that lost a sync must fail, however late the worker reports it.
             if excuse.until_s == inf and disk.failed_syncs == excuse.failed_syncs:
                 excuse.until_s = now + (AFTERMATH_S if disk.refused_writes > excuse.refused_writes else 0.0)
 
@@ -217,7 +217,7 @@ class BookieNode(SimulatedNode):
         return bool(self.rotten or disk.is_filled or disk.failing_syncs)
 
     def _excuse_until_whole(self) -> None:
-        """It goes down, or cannot start, while it is excused: so it is until it has come back."""
+        """It goes down, or cannot start, while it is excused: the excuse holds until it has come back."""
         now = self.cluster.world.loop.time()
         for excuse in self._excuses:
             if excuse.from_s <= now <= excuse.until_s:
@@ -242,7 +242,7 @@ class BookieNode(SimulatedNode):
         await host.call(self._boot(host.port), name="start bookie")
         assert self.bookie is not None
         self._serves = True
-        # What struck while it started is borne by this life, which may not have heard of it yet.
+        # A fault during the start concerns this life, which may not have noticed it yet.
         if not self._disk_is_struck() and disk.failed_syncs == failed_syncs:
             for excuse in self._excuses:
                 if excuse.from_s <= began_s:
@@ -250,8 +250,8 @@ class BookieNode(SimulatedNode):
         self._hearing = host.start(self._hear_failure(self.bookie), name="hear of failure")
 
     async def restart(self) -> None:
-        """Start it, again where it cannot start for the moment. Nothing is done for one that runs, is lost, or is being started by somebody
-        else, or held; a crash may interrupt it."""
+        """Start it, again where it cannot start for the moment. No effect on one that runs, is lost, is held, or is being started
+        elsewhere. A crash may interrupt it."""
         await super().restart()
         for _ in range(self.cluster.options.starts_max):
             if self.alive or self.lost or self.held:
@@ -259,7 +259,7 @@ class BookieNode(SimulatedNode):
             try:
                 await self.start()
             except NodeDied:
-                # Whoever struck it lets it come back.
+                # The fault that struck it restarts it.
                 return
             except (TriplicateError, OSError) as error:
                 self.crash(keep_unsynced=True)
@@ -270,7 +270,7 @@ class BookieNode(SimulatedNode):
         self._lose(f"could not start {self.cluster.options.starts_max} times")
 
     def _may_start_later(self, error: TriplicateError | OSError) -> bool:
-        """Whether what kept it from starting passes; if not, it is lost, which is a failure unless its disk is rotten."""
+        """Whether the obstacle to its start is temporary. If not, it is lost, which is a failure unless its disk is rotten."""
         self.cluster.world.recorder.fact(self.name, "bookie.start_failed", {"error": str(error), "kind": type(error).__name__})
         if isinstance(error, MetadataError | TimeoutError) and not isinstance(error, WrongCluster):
             return True
@@ -286,7 +286,7 @@ class BookieNode(SimulatedNode):
             self.cluster.failures.append(f"{self.name} does not start: {reason}")
 
     async def stop(self) -> None:
-        """End the bookie in order. Its node lives on, empty, until it is crashed: so what it leaves behind can be seen.
+        """Stop the bookie in order. Its node lives on, empty, until it is crashed, so that leaks can be seen.
 
         Raises:
             NodeDied: it was crashed meanwhile.
@@ -302,19 +302,19 @@ class BookieNode(SimulatedNode):
 
     @property
     def settings(self) -> BookieSettings:
-        """What it is started with."""
+        """The settings it is started with."""
         return self.cluster.options.bookie_settings(self.name)
 
     def make_directories(self) -> None:
-        """Empty disks are mounted where its directories are."""
+        """Mount empty disks at its directories."""
         for directory in (*self.settings.journal_directories, *self.settings.ledger_directories):
             self.cluster.world.disk(self.name).make_directory(directory)
 
     async def use_tool(self, program: Callable[[Host, ClusterMetadata], Awaitable[Result]], name: str) -> Result:
-        """Run an operator's program on its machine while it is down; the program's process ends with it.
+        """Run an operator's program on its machine while it is down. The program's process ends with it.
 
         Raises:
-            NodeDied: the machine was crashed meanwhile. What the program raises.
+            NodeDied: the machine was crashed meanwhile. Errors of the program.
         """
         self.bookie = None
         host = self.power_on()
@@ -348,7 +348,7 @@ class BookieNode(SimulatedNode):
             await self._metadata.aclose()
 
     async def _hear_failure(self, bookie: Bookie) -> None:
-        """A bookie that fails by itself ends its process, and whoever supervises processes starts it again."""
+        """Watch for a failure of the bookie, which ends its process; its supervisor starts it again."""
         await bookie.wait_failed()
         self._serves = False
         self._excuse_until_whole()
@@ -364,7 +364,7 @@ class BookieNode(SimulatedNode):
 
 
 class ClientNode(SimulatedNode):
-    """A process that uses the client. Each `run` is one life of it, or goes on in the present one."""
+    """A process that uses the client. Each `run` is one life of it, or continues the present one."""
 
     async def run(self, program: Callable[[Client], Awaitable[Result]]) -> Result:
         """Run a program with a client of its own, as a process that ends with it.
@@ -385,7 +385,7 @@ class ClientNode(SimulatedNode):
             await metadata.aclose()
 
     async def _open_patiently(self, host: Host) -> ClusterMetadata:
-        """As a program that ends when it cannot reach the metadata, and is started again."""
+        """Open the metadata as a program that ends when it cannot reach them, and is started again."""
         for _ in range(self.cluster.options.starts_max):
             try:
                 return await self.open_metadata(host)
@@ -410,24 +410,24 @@ class SimulatedCluster:
         self.bookies = {name: BookieNode(self, name) for name in (f"bookie-{number + 1}" for number in range(self.options.bookies))}
         self.clients: dict[str, ClientNode] = {}
         self.others: dict[str, SimulatedNode] = {}
-        """Nodes of other kinds, by name, added by whoever makes them."""
+        """Nodes of other kinds, by name, added by the workload."""
         self.connections_lost = 0
         self.conflicts = 0
-        """How often somebody else wrote a node again between somebody's reading it and changing it."""
+        """Count of writes that a rival made between another client's read and change of a node."""
         self.metadata_operations = 0
         self.failures: list[str] = []
-        """Bookies that do not start or stop although nothing of theirs was struck."""
+        """Bookies that do not start or stop although no fault of their disk explains it."""
         self.ends: list[str] = []
-        """Processes other than bookies that ended by themselves without an excuse; bookies are judged by the faults of their disks."""
+        """Processes other than bookies that ended by themselves without an excuse. Bookies are judged by the faults of their disks."""
         self.cut_off: dict[str, int] = {}
-        """Nodes that cannot reach the metadata store, with how often they are cut off from it."""
+        """Nodes that cannot reach the metadata store, with the number of faults that cut them off."""
         self.stopping = False
         self._owners: dict[int, str] = {}
         self._rival: ReplicatedMemoryTree | None = None
         self._chance = world.chance("metadata")
 
     async def start(self) -> None:
-        """Make the cluster and start every bookie."""
+        """Initialise the cluster and start every bookie."""
         administrator = SimulatedNode(self, "administrator")
         host = administrator.power_on()
         await host.call(self._initialise(administrator, host.port), name="initialise")
@@ -440,27 +440,27 @@ class SimulatedCluster:
         await metadata.aclose()
 
     def client(self, name: str) -> ClientNode:
-        """The client node of this name; made when first asked for."""
+        """Return the client node of this name; it is made on first use."""
         node = self.clients.get(name)
         if node is None:
             node = self.clients[name] = ClientNode(self, name)
         return node
 
     def node(self, name: str) -> SimulatedNode:
-        """The node of this name, whatever its kind; a client where there is none yet."""
+        """Return the node of this name, whatever its kind; a client where there is none yet."""
         return self.bookies.get(name) or self.others.get(name) or self.client(name)
 
     def node_names(self) -> list[str]:
-        """Every node that there is: bookies, clients, others."""
+        """Names of all nodes: bookies, clients, others."""
         return [*self.bookies, *self.clients, *self.others]
 
     async def revive(self) -> None:
-        """Let every node come back, and start every bookie that is down."""
+        """Allow every node to come back, and start every bookie that is down."""
         for node in [*self.bookies.values(), *self.clients.values(), *self.others.values()]:
             await node.restart()
 
     async def stop(self) -> None:
-        """End every bookie in order."""
+        """Stop every bookie in order."""
         self.stopping = True
         for bookie in self.bookies.values():
             await bookie.stop()
@@ -468,7 +468,7 @@ class SimulatedCluster:
             await self._rival.close()
 
     def report_end(self, name: str, error: BaseException, *, excuse: str = "") -> None:
-        """A process has ended although nothing killed or stopped it.
+        """Record that a process ended although it was neither killed nor stopped.
 
         Args:
             excuse: one of `EXCUSED_ENDS`; without one the end is a violation.
@@ -481,13 +481,13 @@ class SimulatedCluster:
     def open_session(
         self, name: str, make: Callable[[ReplicatedMemoryStore], ReplicatedMemoryTree] = ReplicatedMemoryTree
     ) -> ReplicatedMemoryTree:
-        """A session of a node's with the metadata store.
+        """Open a node's session with the metadata store.
 
         Args:
-            make: makes it, where a node has a kind of its own.
+            make: makes the session, where a node has a kind of its own.
 
         Raises:
-            ConnectionLost: the node is cut off from it.
+            ConnectionLost: the node is cut off from the store.
         """
         if name in self.cut_off:
             raise ConnectionLost(f"{name} cannot reach the metadata store (simulated)")
@@ -496,17 +496,17 @@ class SimulatedCluster:
         return tree
 
     def _call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer:
-        # In the world's own context: whoever has made the change may die before it has reached every server.
+        # In the world's own context: the node that made the change may die before it has reached every server.
         return self.world.loop.call_later(delay_s, callback, context=context_of(None))
 
     def expire_later(self, session_id: int) -> None:
-        """End a dead node's session after its time."""
+        """End a dead node's session after its timeout."""
         delay_s = self._chance.uniform(self.options.session_low_s, self.options.session_high_s)
-        # In the world's own context: the crash may be struck from within the node's code, whose timers are void from then on.
+        # In the world's own context: the crash may come from within the node's code, whose timers are void from then on.
         self.world.loop.call_later(delay_s, self.store.expire, session_id, context=context_of(None))
 
     def find_leaks(self) -> list[str]:
-        """What living nodes have left behind after everything was stopped and a moment has passed: tasks, connections, timers."""
+        """Tasks, connections and timers that living nodes have left after everything was stopped and a moment has passed."""
         found: list[str] = []
         current = asyncio.current_task()
         found += [f"task {task.get_name()}" for task in self.world.loop.pending_tasks() if task is not current]
@@ -541,7 +541,7 @@ class SimulatedCluster:
             fault.raise_after = lost
 
     def _contend(self, path: str) -> None:
-        """Write a node's own data to it once more, before the change that is on its way arrives: the version rises, the content stays."""
+        """Write a node's own data to it once more before a change in flight arrives: the version rises, the content stays."""
         if self._rival is None:
             self._rival = ReplicatedMemoryTree(self.store)
         self.world.loop.begin(self._write_again(self._rival, path), name="rival")

@@ -1,7 +1,7 @@
-"""The faults: how each kind is drawn and how it strikes.
+"""The faults: how each kind is drawn and how it is carried out.
 
-Each seed turns a random subset of the kinds on, so that runs differ in kind and not only in detail (swarm testing: Groce et al.,
-"Swarm Testing", 2012).
+Each seed enables a random subset of the kinds, so that runs differ in kind and not only in detail (swarm testing: Groce et al., "Swarm
+Testing", 2012).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import random
 from dataclasses import replace
 
-from triplicate_simulator.cluster.plan import PlannedFault
+from triplicate_simulator.cluster.plan import Fault
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.faults import disk_faults, metadata_faults, network_faults, process_faults, storage_faults, triggered_faults
 from triplicate_simulator.faults.fault_kind import FaultKind, FaultTargets
@@ -19,10 +19,10 @@ from triplicate_simulator.faults.triggered_faults import draw_triggered_faults
 __all__ = ["KINDS", "FaultKind", "FaultTargets", "draw_faults", "draw_triggered_faults", "draw_weather", "run_fault"]
 
 ON_RATE = 0.3
-"""How likely a kind is on in a seed."""
+"""Probability that a kind is enabled in a seed."""
 STRIKES_MIN, STRIKES_MAX = 3, 8
 STORAGE_RATE = 0.3
-"""How likely a seed has one more strike of those that concern a bookie's storage as a whole."""
+"""Probability that a seed has one more fault of a bookie's storage as a whole."""
 DRAWS_MAX = 200
 
 KINDS: dict[str, FaultKind] = {
@@ -76,19 +76,19 @@ KINDS: dict[str, FaultKind] = {
     ),
     "metadata_silent": FaultKind("the metadata answer nobody, for up to minutes", metadata_faults.draw_silent, metadata_faults.silent),
 }
-"""All kinds, by the name in a `Strike`."""
+"""All kinds, by the name in a `Fault`."""
 
 DESTROYING = ("bit_rot", "directory_rot", "wipe")
-"""Kinds that destroy what was synced: together they strike at most ack quorum - 1 bookies of a seed."""
+"""Kinds that destroy synced data. Together they strike at most ack quorum - 1 bookies of a seed."""
 OF_STORAGE = ("wipe", "index_lost", "directory_full", "directory_rot")
 WEATHER = {"stale_metadata": 0.25, "metadata_silent": 0.05, "clock_rate": 0.25}
-"""Kinds that last long and strike everybody, with how likely each is in a seed. They come on top of the others, from a stream of chance of
+"""Kinds that last long and affect all nodes, with the probability of each in a seed. They are added to the others, from a random stream of
 their own."""
 DRAWN = tuple(name for name in KINDS if name != "ambush" and name not in WEATHER)
-"""Those that `draw_faults` draws; ambushes come on top, where a play wants them, and so does the weather."""
+"""The kinds that `draw_faults` draws. Triggered faults are added where a workload wants them, and so are the long ones."""
 
 
-def draw_faults(chance: random.Random, targets: FaultTargets, duration_s: float) -> tuple[PlannedFault, ...]:
+def draw_faults(chance: random.Random, targets: FaultTargets, duration_s: float) -> tuple[Fault, ...]:
     """Draw a run's faults: at least three, of a random subset of the kinds.
 
     Args:
@@ -97,12 +97,12 @@ def draw_faults(chance: random.Random, targets: FaultTargets, duration_s: float)
     """
     kinds = [name for name in DRAWN if chance.random() < ON_RATE] or [chance.choice(DRAWN)]
     victims = chance.sample(targets.bookies, min(targets.losses_max, len(targets.bookies)))
-    strikes: list[PlannedFault] = []
+    strikes: list[Fault] = []
     wanted = chance.randrange(STRIKES_MIN, STRIKES_MAX)
     for number in range(DRAWS_MAX):
         if len(strikes) >= wanted:
             break
-        # Where none of the kinds that are on finds anything to strike, all are on.
+        # If none of the enabled kinds finds a target, all kinds are enabled.
         kind = chance.choice(kinds if number < DRAWS_MAX // 2 else DRAWN)
         if number == 0 and chance.random() < STORAGE_RATE:
             kind = chance.choice(OF_STORAGE)
@@ -114,15 +114,15 @@ def draw_faults(chance: random.Random, targets: FaultTargets, duration_s: float)
     return tuple(sorted(strikes, key=lambda strike: strike.at_s))
 
 
-def draw_weather(chance: random.Random, targets: FaultTargets, duration_s: float) -> tuple[PlannedFault, ...]:
-    """Draw what befalls everybody for long: mostly nothing."""
+def draw_weather(chance: random.Random, targets: FaultTargets, duration_s: float) -> tuple[Fault, ...]:
+    """Draw the faults that last long and affect all nodes. Most seeds have none."""
     kinds = [kind for kind, rate in WEATHER.items() if chance.random() < rate]
     strikes = [KINDS[kind].draw(chance, targets, duration_s * chance.uniform(0.02, 0.6)) for kind in kinds]
     return tuple(strike for strike in strikes if strike is not None)
 
 
-async def run_fault(stage: RunContext, strike: PlannedFault, began_s: float) -> None:
-    """Wait for its time, strike, and undo it when its time is over."""
+async def run_fault(stage: RunContext, strike: Fault, began_s: float) -> None:
+    """Wait for the fault's time, carry it out, and undo it when its time is over."""
     await asyncio.sleep(max(0.0, began_s + strike.at_s - stage.time()))
     before = stage.struck.get(strike.kind, 0)
     await KINDS[strike.kind].strike(stage, strike)

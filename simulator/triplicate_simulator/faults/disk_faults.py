@@ -1,4 +1,4 @@
-"""Faults of disks: slow, full, a sync that fails, a bit that rots."""
+"""Faults of disks: slow, full, a sync that fails, bit rot."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import random
 from triplicate.sim.disk import SimulatedDisk
 from triplicate.sim.disk_image import Inode
 from triplicate_simulator.cluster.bookie_setup import JOURNAL_DIRECTORY, LEDGER_DIRECTORY, ledger_directories
-from triplicate_simulator.cluster.plan import PlannedFault, Value
+from triplicate_simulator.cluster.plan import Fault, Value
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.faults.fault_kind import FaultTargets, undone
 
@@ -18,18 +18,18 @@ LATE_GROUPS = 6
 ENTRY_LOG_SUFFIX = ".entries"
 JOURNAL_SUFFIX = ".journal"
 STRETCH_BYTES, STRETCH_STEP_BYTES = 24 * KIB, 300
-"""Where a stretch of an entry log rots, a bit in each step of it changes: nearly every entry in it is hit."""
+"""A rotten stretch of an entry log, and the distance between its flipped bits: nearly every entry in it is hit."""
 GROUP_MAGIC = b"TPJG"
-"""A group of a journal begins with this, at a multiple of a block; 8 bytes behind it stands the file's number."""
+"""A group of a journal begins with this, at a multiple of a block. The file's number is 8 bytes behind it."""
 
 
-def draw_slow(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
-    """A disk whose writes and syncs take many times as long."""
+def draw_slow(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
+    """Draw a disk whose writes and syncs take many times as long."""
     options = {"factor": chance.choice([10.0, 50.0, 300.0])}
-    return PlannedFault("disk_slow", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([0.5, 3.0, 10.0]), options=options)
+    return Fault("disk_slow", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([0.5, 3.0, 10.0]), options=options)
 
 
-async def slow(stage: RunContext, strike: PlannedFault) -> None:
+async def slow(stage: RunContext, strike: Fault) -> None:
     """Slow a disk down for a while."""
     disk = stage.world.disk(strike.target)
     before = disk.syncs
@@ -41,23 +41,23 @@ async def slow(stage: RunContext, strike: PlannedFault) -> None:
         stage.count_strike("disk_slow")
 
 
-def draw_full(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
-    """A disk that has little or no space left."""
+def draw_full(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
+    """Draw a disk that has little or no space left."""
     options = {"free_bytes": chance.choice([0, 16 * KIB, 100 * KIB, 300 * KIB])}
-    return PlannedFault("disk_full", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([2.0, 6.0, 12.0]), options=options)
+    return Fault("disk_full", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([2.0, 6.0, 12.0]), options=options)
 
 
-def draw_directory_full(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault | None:
-    """One ledger directory that has little or no space left, while the others have room."""
+def draw_directory_full(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault | None:
+    """Draw one ledger directory that has little or no space left, while the others have room."""
     directories = ledger_directories(targets.storage)
     if len(directories) < 2:
         return None
     options: dict[str, Value] = {"free_bytes": chance.choice([0, 16 * KIB, 100 * KIB]), "prefix": chance.choice(directories) + "/"}
-    return PlannedFault("directory_full", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([2.0, 6.0, 12.0]), options=options)
+    return Fault("directory_full", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([2.0, 6.0, 12.0]), options=options)
 
 
-async def full(stage: RunContext, strike: PlannedFault) -> None:
-    """Let somebody else's files fill a disk, and be deleted later."""
+async def full(stage: RunContext, strike: Fault) -> None:
+    """Fill a disk with foreign files, and delete them later."""
     disk, node, prefix = stage.world.disk(strike.target), stage.cluster.bookies[strike.target], str(strike.options.get("prefix", "/"))
     refused, writes = disk.refused_writes, disk.operations
     node.let_fail()
@@ -66,19 +66,19 @@ async def full(stage: RunContext, strike: PlannedFault) -> None:
     with undone(lambda: disk.relieve(prefix)):
         await asyncio.sleep(strike.lasts_s)
         noticed = node.alive and node.bookie is not None and node.bookie.read_only
-    # A bookie that has other directories need not try to write in one that is full.
+    # A bookie with other directories need not try to write in a full one.
     if noticed or disk.refused_writes > refused or (prefix != "/" and disk.operations > writes):
         stage.count_strike(strike.kind)
 
 
-def draw_sync_failed(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
-    """A sync that fails, once."""
+def draw_sync_failed(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
+    """Draw a sync that fails, once."""
     place = chance.choice([JOURNAL_DIRECTORY, JOURNAL_DIRECTORY, LEDGER_DIRECTORY, "/"])
-    return PlannedFault("sync_failed", at_s, chance.choice(targets.bookies), lasts_s=3.0, options={"prefix": place})
+    return Fault("sync_failed", at_s, chance.choice(targets.bookies), lasts_s=3.0, options={"prefix": place})
 
 
-async def sync_failed(stage: RunContext, strike: PlannedFault) -> None:
-    """Let the next sync fail; what it was to save is gone. The bookie gives up, and is started again."""
+async def sync_failed(stage: RunContext, strike: Fault) -> None:
+    """Let the next sync fail; its data is lost. The bookie fails, and is started again."""
     disk, node, prefix = stage.world.disk(strike.target), stage.cluster.bookies[strike.target], str(strike.options["prefix"])
     before = disk.failed_syncs
     node.let_fail()
@@ -91,27 +91,27 @@ async def sync_failed(stage: RunContext, strike: PlannedFault) -> None:
         stage.count_strike("sync_failed")
 
 
-def draw_rot(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault | None:
-    """A bit of what was synced changes. Which bookie, `draw_faults` decides: at most ack quorum - 1 of a seed lose what they had."""
+def draw_rot(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault | None:
+    """Draw a change of a synced bit. `draw_faults` chooses the bookie: at most ack quorum - 1 of a seed lose data."""
     if targets.losses_max < 1:
         return None
     place = chance.choice(["journal", "ledgers", "entries"])
-    # What a bookie has in memory it does not read again: only a restart finds out.
+    # A bookie does not read again the data it has in memory: only a restart finds the rot.
     options: dict[str, Value] = {"place": place, "bits": chance.choice([1, 1, 3]), "restarts": chance.random() < 0.6}
-    return PlannedFault("bit_rot", at_s, targets.bookies[0], lasts_s=chance.choice([0.1, 2.0]), options=options)
+    return Fault("bit_rot", at_s, targets.bookies[0], lasts_s=chance.choice([0.1, 2.0]), options=options)
 
 
-def draw_directory_rot(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault | None:
-    """A stretch of an entry log in one of several ledger directories changes; the others are sound."""
+def draw_directory_rot(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault | None:
+    """Draw a rotten stretch of an entry log in one of several ledger directories; the others stay intact."""
     directories = ledger_directories(targets.storage)
     if targets.losses_max < 1 or len(directories) < 2:
         return None
     options: dict[str, Value] = {"place": "entries", "prefix": chance.choice(directories) + "/", "restarts": chance.random() < 0.4}
-    return PlannedFault("directory_rot", at_s, targets.bookies[0], lasts_s=chance.choice([0.1, 2.0]), options=options)
+    return Fault("directory_rot", at_s, targets.bookies[0], lasts_s=chance.choice([0.1, 2.0]), options=options)
 
 
-async def rot(stage: RunContext, strike: PlannedFault) -> None:
-    """Flip bits on the medium. The bookie may find out when it reads, or when it starts; or never."""
+async def rot(stage: RunContext, strike: Fault) -> None:
+    """Flip bits on the medium. The bookie may find out when it reads, when it starts, or never."""
     disk, node = stage.world.disk(strike.target), stage.cluster.bookies[strike.target]
     chance = stage.world.chance("rot", strike.target, strike.at_s)
     places: list[str] = []
@@ -134,20 +134,20 @@ async def rot(stage: RunContext, strike: PlannedFault) -> None:
 
 
 def rot_journal(disk: SimulatedDisk, chance: random.Random) -> tuple[str, int] | None:
-    """Rot a bit of a journal's groups, but never of the last one: that cannot be told from one which a crash has torn.
+    """Flip a bit of a journal's groups, but never of the last one: such a group looks like one that a crash has torn.
 
-    What a bookie forgets so it would forget without knowing, a fence for one, and no protocol survives that.
+    The bookie would lose its contents without knowing, for example a fence, and no protocol survives that.
     """
     spots: list[tuple[str, int, int]] = []
     for path, inode in sorted(disk.names.live.items()):
         if isinstance(inode, Inode) and path.startswith(JOURNAL_DIRECTORY) and path.endswith(JOURNAL_SUFFIX):
             data = inode.durable.data
-            # What the file held under another number, before it was used again, counts for nothing.
+            # Groups that the file held under another number, before it was reused, do not count.
             number = int(path.rpartition("/")[2].removesuffix(JOURNAL_SUFFIX)).to_bytes(8, "big")
             blocks = range(BLOCK_BYTES, len(data), BLOCK_BYTES)
             begins = [at for at in blocks if data.startswith(GROUP_MAGIC, at) and data[at + 8 : at + 16] == number]
             if len(begins) > 1:
-                # Old groups are behind the mark, and nobody reads them again.
+                # Old groups lie before the mark and are not read again.
                 spots.append((path, begins[-min(len(begins), LATE_GROUPS)], begins[-1]))
     if not spots:
         return None
@@ -160,10 +160,10 @@ def rot_journal(disk: SimulatedDisk, chance: random.Random) -> tuple[str, int] |
 
 
 def rot_stretch(disk: SimulatedDisk, chance: random.Random, prefix: str = LEDGER_DIRECTORY) -> tuple[str, int] | None:
-    """Rot a stretch of an entry log, as a scratch on the medium does: one bit somewhere is in an entry that somebody reads only rarely.
+    """Rot a stretch of an entry log, as a scratch on the medium does. A single flipped bit would hit an entry that is rarely read.
 
     Returns:
-        path and first offset, or None when no bit of any entry log could be struck.
+        path and first offset, or None when no bit of any entry log could be flipped.
     """
     logs = [
         (path, inode)
@@ -175,7 +175,7 @@ def rot_stretch(disk: SimulatedDisk, chance: random.Random, prefix: str = LEDGER
     path, inode = chance.choices(logs, [len(inode.durable.data) for _, inode in logs])[0]
     size = len(inode.durable.data)
     low = chance.randrange(max(1, size - STRETCH_BYTES))
-    # A write that waits for its sync would put the bit right again.
+    # A write that waits for its sync would repair the bit.
     spots = [spot for spot in range(low, min(size, low + STRETCH_BYTES), STRETCH_STEP_BYTES) if not inode.is_pending(spot)]
     for spot in spots:
         disk.flip_bit(path, spot, chance.randrange(8))

@@ -1,4 +1,4 @@
-"""What a kind of fault is, and what there is to strike."""
+"""The type of a kind of fault, and the targets of faults."""
 
 from __future__ import annotations
 
@@ -7,51 +7,51 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from triplicate_simulator.cluster.plan import PLAIN_SETUP, BookieSetup, PlannedFault
+from triplicate_simulator.cluster.plan import PLAIN_SETUP, BookieSetup, Fault
 from triplicate_simulator.cluster.run_context import RunContext
 
 
 @dataclass(frozen=True)
 class FaultTargets:
-    """What a seed's faults may strike."""
+    """Possible targets of a seed's faults."""
 
     bookies: tuple[str, ...]
     clients: tuple[str, ...]
-    """Every node beside the bookies."""
+    """Every node other than the bookies."""
     points: tuple[str, ...] = ()
-    """Fault points that this play's nodes may come to."""
+    """Fault points that this workload's nodes may reach."""
     losses_max: int = 0
-    """How many bookies may lose data which they had synced: ack quorum - 1."""
+    """Number of bookies that may lose synced data: ack quorum - 1."""
     storage: BookieSetup = PLAIN_SETUP
 
     def any_node(self, chance: random.Random, *, bookie_rate: float = 0.6) -> str:
-        """One node; more often a bookie than not."""
+        """Return one node; more often a bookie than not."""
         return chance.choice(self.bookies if not self.clients or chance.random() < bookie_rate else self.clients)
 
     def point_of(self, chance: random.Random, node: str) -> str | None:
-        """One fault point that a node of this sort may come to."""
+        """Return one fault point that a node of this sort may reach."""
         of_bookies = node in self.bookies
         names = [name for name in self.points if name.startswith("bookie.") == of_bookies]
         return chance.choice(names) if names else None
 
 
-Draw = Callable[[random.Random, FaultTargets, float], PlannedFault | None]
+Draw = Callable[[random.Random, FaultTargets, float], Fault | None]
 
 
 @dataclass(frozen=True)
 class FaultKind:
-    """One kind. `draw` makes a strike at a time, or None where there is nothing to strike; `strike` does it, and undoes it when its time is
-    over. `struck` of the stage counts only what struck something."""
+    """One kind of fault. `draw` makes a fault at a time, or None where it has no target. `strike` carries it out, and undoes it when its
+    time is over. `struck` of the run context counts only faults that had an effect."""
 
     meaning: str
-    """What happens, in a few words."""
+    """The effect, in a few words."""
     draw: Draw
-    strike: Callable[[RunContext, PlannedFault], Awaitable[None]]
+    strike: Callable[[RunContext, Fault], Awaitable[None]]
 
 
 @contextmanager
 def undone(undo: Callable[[], object]) -> Iterator[None]:
-    """Take a fault back when its time is over, or when its striking is interrupted."""
+    """Undo a fault when its time is over, or when it is interrupted."""
     try:
         yield
     finally:

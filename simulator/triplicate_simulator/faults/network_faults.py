@@ -1,11 +1,11 @@
-"""Faults of the network: links that carry nothing, or little; partitions; connections that break."""
+"""Faults of the network: blocked and slow links, partitions, broken connections."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 
-from triplicate_simulator.cluster.plan import PlannedFault
+from triplicate_simulator.cluster.plan import Fault
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.faults.fault_kind import Draw, FaultTargets, undone
 
@@ -14,26 +14,26 @@ SLOW_FACTORS = (5.0, 30.0, 200.0)
 SESSION_S = 4.0
 """A node that is cut off from the metadata store for longer has lost its session."""
 RESETS = 12
-"""How many connections one strike breaks at most, one after another."""
+"""Connections that one fault breaks at most, one after another."""
 
 
 def draw_link(kind: str) -> Draw:
-    """Strikes on the link between a bookie and a client, in one direction."""
+    """Return a draw of faults of the link between a bookie and a client, in one direction."""
 
-    def draw(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault | None:
+    def draw(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault | None:
         if not targets.clients:
             return None
         source, other = chance.choice(targets.bookies), chance.choice(targets.clients)
         if chance.random() < 0.5:
             source, other = other, source
         options = {"factor": chance.choice(SLOW_FACTORS)} if kind == "link_slow" else {}
-        return PlannedFault(kind, at_s, source, other, lasts_s=chance.choice(BLOCKED_S), options=options)
+        return Fault(kind, at_s, source, other, lasts_s=chance.choice(BLOCKED_S), options=options)
 
     return draw
 
 
-async def block(stage: RunContext, strike: PlannedFault) -> None:
-    """Nothing goes from one node to the other; the way back is open."""
+async def block(stage: RunContext, strike: Fault) -> None:
+    """Block traffic from one node to the other; the way back is open."""
     network, source, other = stage.world.network, strike.target, strike.other
     stage.strike("link_block", source=source, target=other)
     network.block(source, other)
@@ -41,8 +41,8 @@ async def block(stage: RunContext, strike: PlannedFault) -> None:
         await asyncio.sleep(strike.lasts_s)
 
 
-async def slow(stage: RunContext, strike: PlannedFault) -> None:
-    """Everything from one node to the other takes several times as long."""
+async def slow(stage: RunContext, strike: Fault) -> None:
+    """Multiply the delay from one node to the other."""
     network, source, other = stage.world.network, strike.target, strike.other
     stage.strike("link_slow", source=source, target=other)
     network.slow(source, other, float(strike.options.get("factor", SLOW_FACTORS[0])))
@@ -50,17 +50,17 @@ async def slow(stage: RunContext, strike: PlannedFault) -> None:
         await asyncio.sleep(strike.lasts_s)
 
 
-def draw_reset(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault | None:
-    """Connections of a node break, in the midst of a frame where there is one."""
+def draw_reset(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault | None:
+    """Draw broken connections of a node, inside a frame where there is one."""
     node = targets.any_node(chance, bookie_rate=0.5)
     others = targets.clients if node in targets.bookies else targets.bookies
     other = chance.choice(others) if others and chance.random() < 0.5 else ""
     options = {"count": chance.choice([1, 1, 3, RESETS]), "inside": chance.random() < 0.7}
-    return PlannedFault("reset", at_s, node, other, lasts_s=1.0, options=options)
+    return Fault("reset", at_s, node, other, lasts_s=1.0, options=options)
 
 
-async def reset(stage: RunContext, strike: PlannedFault) -> None:
-    """Break what is open now, or the next few connections on which something is written, inside that."""
+async def reset(stage: RunContext, strike: Fault) -> None:
+    """Break the connections that are open now, or the next few that carry a write, inside that write."""
     network, node, other = stage.world.network, strike.target, strike.other or None
     if not strike.options.get("inside"):
         broken = network.reset(node, other)
@@ -78,17 +78,17 @@ async def reset(stage: RunContext, strike: PlannedFault) -> None:
         stage.count_strike("reset")
 
 
-def draw_partition(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
-    """One node, or a group, against all others; in some cases cut off from the metadata store too."""
+def draw_partition(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
+    """Draw one node, or a group, against all others; in some cases cut off from the metadata store too."""
     everybody = list(dict.fromkeys([*targets.bookies, *targets.clients]))
     size = 1 if chance.random() < 0.5 else chance.randrange(2, max(3, len(everybody) // 2 + 1))
     group = sorted(chance.sample(everybody, min(size, len(everybody) - 1)))
     lasts_s = chance.choice([0.5, 2.0, 6.0, 12.0])
-    return PlannedFault("partition", at_s, lasts_s=lasts_s, options={"group": " ".join(group), "metadata": chance.random() < 0.5})
+    return Fault("partition", at_s, lasts_s=lasts_s, options={"group": " ".join(group), "metadata": chance.random() < 0.5})
 
 
-async def partition(stage: RunContext, strike: PlannedFault) -> None:
-    """Nothing goes either way between the group and everybody else."""
+async def partition(stage: RunContext, strike: Fault) -> None:
+    """Block traffic both ways between the group and all other nodes."""
     network, cluster = stage.world.network, stage.cluster
     group = str(strike.options["group"]).split()
     others = [name for name in cluster.node_names() if name not in group]
@@ -102,7 +102,7 @@ async def partition(stage: RunContext, strike: PlannedFault) -> None:
 
 
 async def _cut_off(stage: RunContext, group: list[str], lasts_s: float) -> None:
-    """Keep nodes from the metadata store too; their sessions end when that takes long."""
+    """Cut nodes off from the metadata store too. Their sessions end if that takes long."""
     cluster = stage.cluster
     for name in group:
         cluster.cut_off[name] = cluster.cut_off.get(name, 0) + 1

@@ -1,4 +1,4 @@
-"""Faults of processes and machines: crash, kill, stop, pause, wrong clock, loss of power."""
+"""Faults of processes and machines: crash, kill, stop, pause, wrong clock, power loss."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ from contextlib import suppress
 
 from triplicate.sim.host import NodeDied
 from triplicate.sim.loop import HostCrashed, context_of
-from triplicate_simulator.cluster.plan import PlannedFault, Value
+from triplicate_simulator.cluster.plan import Fault, Value
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.cluster.simulated_cluster import LEDGER_DIRECTORY, BookieNode, SimulatedNode
 from triplicate_simulator.faults.fault_kind import Draw, FaultTargets, undone
 
 DOWN_S = (0.05, 0.5, 2.0, 6.0)
-"""How long a struck node stays down."""
+"""Time that a struck node stays down."""
 PAUSES_S = (0.1, 0.7, 1.5, 4.0, 9.0)
 JUMPS_S = (0.3, 3.0, 60.0, 3600.0)
 WAIT_OPERATION_S = 1.0
-"""How long a crash waits for the disk operation right before which it shall come."""
+"""Time that a crash waits for the disk operation that it is to precede."""
 WAIT_POINT_S = 10.0
-"""How long a crash or pause waits for the node to come to a fault point."""
+"""Time that a crash or pause waits for the node to reach a fault point."""
 STOP_PATIENCE_S = 20.0
 SESSION_S = 3.0
 """A process that was silent for longer has lost its session with the metadata store."""
 
 
 def draw_down(kind: str) -> Draw:
-    """Strikes that take a node down for a while."""
+    """Return a draw of faults that take a node down for a while."""
 
-    def draw(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
+    def draw(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
         node = chance.choice(targets.bookies) if kind == "stop" else targets.any_node(chance)
-        return PlannedFault(kind, at_s, node, lasts_s=chance.choice(DOWN_S), options={"silent": chance.random() < 0.5})
+        return Fault(kind, at_s, node, lasts_s=chance.choice(DOWN_S), options={"silent": chance.random() < 0.5})
 
     return draw
 
 
-async def take_down(stage: RunContext, strike: PlannedFault) -> None:
-    """Crash (the machine's power goes), kill (the process alone) or stop (in order), and let the node come back."""
+async def take_down(stage: RunContext, strike: Fault) -> None:
+    """Crash (power off), kill (the process only) or stop (in order) a node, and let it come back."""
     node = stage.cluster.node(strike.target)
     if not node.alive:
         return
     stage.strike(strike.kind, node=strike.target)
     if strike.kind == "stop" and isinstance(node, BookieNode):
-        # One that cannot leave in order is killed, as whoever supervises processes does.
+        # A bookie that cannot stop in order is killed, as a supervisor does.
         with suppress(NodeDied, TimeoutError):
             async with asyncio.timeout(STOP_PATIENCE_S):
                 await node.stop()
@@ -56,8 +56,8 @@ async def take_down(stage: RunContext, strike: PlannedFault) -> None:
 # At a chosen moment.
 
 
-def draw_crash_at(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
-    """Crashes right before a disk operation of a bookie, in the midst of its flush, or where any node comes to a fault point."""
+def draw_crash_at(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
+    """Draw a crash right before a bookie's disk operation, during its flush, or where a node reaches a fault point."""
     place = chance.choice(["any", "sync", "flush", "point", "point", "point"])
     node = targets.any_node(chance) if place == "point" else chance.choice(targets.bookies)
     lasts_s = chance.choice(DOWN_S)
@@ -70,15 +70,15 @@ def draw_crash_at(chance: random.Random, targets: FaultTargets, at_s: float) -> 
             "silent": not kept,
             "keep_unsynced": kept,
         }
-        return PlannedFault("crash_at", at_s, node, lasts_s=lasts_s, options=options)
+        return Fault("crash_at", at_s, node, lasts_s=lasts_s, options=options)
     operation = "sync" if place == "point" else place
     # A flush is about a dozen operations.
     after = chance.randrange(12 if operation == "flush" else 30)
-    return PlannedFault("crash_at", at_s, node, lasts_s=lasts_s, options={"operation": operation, "after": after, "silent": True})
+    return Fault("crash_at", at_s, node, lasts_s=lasts_s, options={"operation": operation, "after": after, "silent": True})
 
 
-async def crash_at(stage: RunContext, strike: PlannedFault) -> None:
-    """Wait for the moment, crash the node there, and let it come back. Where the moment does not come nothing is struck."""
+async def crash_at(stage: RunContext, strike: Fault) -> None:
+    """Wait for the moment, crash the node there, and let it come back. No effect if the moment does not come."""
     node, options = stage.cluster.node(strike.target), strike.options
 
     def crash() -> None:
@@ -96,8 +96,8 @@ async def crash_at(stage: RunContext, strike: PlannedFault) -> None:
         await node.restart()
 
 
-async def at_point(stage: RunContext, strike: PlannedFault, act: Callable[[], None]) -> bool:
-    """Call `act` when the node comes to the fault point of the strike's options; false when it does not in time."""
+async def at_point(stage: RunContext, strike: Fault, act: Callable[[], None]) -> bool:
+    """Call `act` when the node reaches the fault point of the fault's options. False when it does not in time."""
     struck = asyncio.Event()
 
     def come(_: str) -> None:
@@ -112,11 +112,11 @@ async def at_point(stage: RunContext, strike: PlannedFault, act: Callable[[], No
 
 
 async def at_operation(stage: RunContext, node: SimulatedNode, kind: str, after: int, act: Callable[[], None]) -> bool:
-    """Call `act`, which must crash the node, right before one of its disk operations; false when that does not come in time.
+    """Call `act`, which must crash the node, right before one of its disk operations. False when that does not come in time.
 
     Args:
         kind: ``sync``, ``flush`` (any operation on a file that only flushes touch), or ``any``.
-        after: so many of them are let by first.
+        after: number of such operations to let pass first.
     """
     disk = stage.world.disk(node.name)
     if not node.alive or disk.before_operation is not None:
@@ -144,21 +144,21 @@ async def at_operation(stage: RunContext, node: SimulatedNode, kind: str, after:
 
 
 def is_of_flush(path: str) -> bool:
-    """Whether only flushes touch this file, once the bookie runs: logs, index, and the mark of the journal."""
+    """Whether only flushes touch this file once the bookie runs: entry logs, index, and the journal's mark."""
     return path.startswith(LEDGER_DIRECTORY) or path.rpartition("/")[2].startswith("mark")
 
 
 # All at once.
 
 
-def draw_power_loss(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
-    """The power goes for all bookies, and in some cases for the clients."""
+def draw_power_loss(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
+    """Draw a power loss of all bookies, and in some cases of the clients."""
     options = {"clients": chance.random() < 0.5, "after": chance.choice([0, 0, 1, 5])}
-    return PlannedFault("power_loss", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([0.1, 1.0, 4.0]), options=options)
+    return Fault("power_loss", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([0.1, 1.0, 4.0]), options=options)
 
 
-async def power_loss(stage: RunContext, strike: PlannedFault) -> None:
-    """Cut the power of all right before a sync of one bookie: what that sync would have saved, nobody may have acknowledged."""
+async def power_loss(stage: RunContext, strike: Fault) -> None:
+    """Cut the power of all right before a sync of one bookie: data of that sync must not have been acknowledged."""
     cluster = stage.cluster
     nodes: list[SimulatedNode] = list(cluster.bookies.values())
     if strike.options.get("clients"):
@@ -187,17 +187,17 @@ async def restart_all(stage: RunContext, nodes: Sequence[SimulatedNode]) -> None
 # Standing still, and clocks.
 
 
-def draw_pause(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
-    """A process stands still, at some moment or at a fault point."""
+def draw_pause(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
+    """Draw a pause of a process, at some moment or at a fault point."""
     node, lasts_s = targets.any_node(chance, bookie_rate=0.4), chance.choice(PAUSES_S)
     point = targets.point_of(chance, node) if chance.random() < 0.5 else None
     options: dict[str, Value] = {} if point is None else {"point": point, "after": chance.choice([0, 0, 1, 3, 10])}
-    # Held up for long, a process loses its session: the metadata store cannot tell it from a dead one.
-    return PlannedFault("pause", at_s, node, lasts_s=lasts_s, options={**options, "expires": lasts_s > SESSION_S and chance.random() < 0.7})
+    # After a long pause a process has lost its session: the metadata store cannot tell it from a dead one.
+    return Fault("pause", at_s, node, lasts_s=lasts_s, options={**options, "expires": lasts_s > SESSION_S and chance.random() < 0.7})
 
 
-async def pause(stage: RunContext, strike: PlannedFault) -> None:
-    """Stop the process as SIGSTOP does, and let it go on later: it does not know that time has passed."""
+async def pause(stage: RunContext, strike: Fault) -> None:
+    """Stop the process as SIGSTOP does, and resume it later: it does not know that time has passed."""
     node = stage.cluster.node(strike.target)
     host = node.host
     if host is None or not host.alive or host.paused:
@@ -218,14 +218,14 @@ async def pause(stage: RunContext, strike: PlannedFault) -> None:
         await asyncio.sleep(max(0.0, strike.lasts_s - SESSION_S) if strike.options.get("expires") else strike.lasts_s)
 
 
-def draw_clock(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
-    """A machine's wall clock is set wrong."""
+def draw_clock(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
+    """Draw a jump of a machine's wall clock."""
     seconds = chance.choice(JUMPS_S) * chance.choice([-1.0, 1.0])
     node = targets.any_node(chance, bookie_rate=0.4)
-    return PlannedFault("clock", at_s, node, lasts_s=chance.choice([1.0, 10.0]), options={"seconds": seconds})
+    return Fault("clock", at_s, node, lasts_s=chance.choice([1.0, 10.0]), options={"seconds": seconds})
 
 
-async def clock(stage: RunContext, strike: PlannedFault) -> None:
+async def clock(stage: RunContext, strike: Fault) -> None:
     """Let the wall clock jump, and later jump back."""
     node, seconds = stage.cluster.node(strike.target), float(strike.options["seconds"])
     if node.host is None or not node.alive:
@@ -237,21 +237,21 @@ async def clock(stage: RunContext, strike: PlannedFault) -> None:
 
 
 RATE_ERRORS = (0.0001, 0.002, 0.01)
-"""How much faster or slower than time a monotonic clock may run: what leases allow for, at most."""
+"""Relative error of a monotonic clock; leases allow for no more."""
 RATE_LASTS_S = (10.0, 43.0)
 
 
-def draw_clock_rate(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
-    """Some machines' monotonic clocks run fast, others slow."""
+def draw_clock_rate(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
+    """Draw wrong rates of some machines' monotonic clocks: some fast, others slow."""
     nodes = [*targets.bookies, *targets.clients]
     chosen = chance.sample(nodes, chance.randrange(1, len(nodes) + 1))
     error = chance.choice(RATE_ERRORS)
     options: dict[str, Value] = {"fast": " ".join(chosen[::2]), "slow": " ".join(chosen[1::2]), "error": error}
-    return PlannedFault("clock_rate", at_s, lasts_s=chance.choice(RATE_LASTS_S), options=options)
+    return Fault("clock_rate", at_s, lasts_s=chance.choice(RATE_LASTS_S), options=options)
 
 
-async def clock_rate(stage: RunContext, strike: PlannedFault) -> None:
-    """Let clocks run at rates of their own, in whichever lives their machines are, and right again later."""
+async def clock_rate(stage: RunContext, strike: Fault) -> None:
+    """Run clocks at wrong rates, in whichever lives their machines are, and correct them later."""
     error = float(strike.options["error"])
     rates = dict.fromkeys(str(strike.options["fast"]).split(), 1.0 + error)
     rates |= dict.fromkeys(str(strike.options["slow"]).split(), 1.0 - error)

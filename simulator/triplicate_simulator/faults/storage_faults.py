@@ -1,4 +1,4 @@
-"""Faults of a bookie's storage as a whole: its disks are lost and replaced, its index is lost and made anew."""
+"""Faults of a bookie's storage as a whole: lost and replaced disks, a lost and rebuilt index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from triplicate.runtime import Host
 from triplicate.sim.disk_image import Inode
 from triplicate.sim.host import NodeDied
 from triplicate_simulator.cluster.bookie_setup import LEDGER_DIRECTORY
-from triplicate_simulator.cluster.plan import PlannedFault, Value
+from triplicate_simulator.cluster.plan import Fault, Value
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.cluster.simulated_cluster import BookieNode
 from triplicate_simulator.faults.fault_kind import FaultTargets
@@ -23,21 +23,21 @@ from triplicate_simulator.faults.fault_kind import FaultTargets
 INDEX_PREFIX = LEDGER_DIRECTORY + "/current/index.db"
 TRIES = 120
 AGAIN_S = 0.5
-"""What cannot be done now is tried again after this time: a dead bookie's registration ends with its session, and disks fail."""
+"""Delay between attempts: a dead bookie's registration ends with its session, and disks fail."""
 STOP_PATIENCE_S = 20.0
 GARBLED_STEP_BYTES = 512
 
 
-def draw_wipe(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault | None:
-    """A bookie whose disks are lost. Which one, `draw_faults` decides: at most ack quorum - 1 of a seed lose what they had."""
+def draw_wipe(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault | None:
+    """Draw the loss of a bookie's disks. `draw_faults` chooses the bookie: at most ack quorum - 1 of a seed lose data."""
     if targets.losses_max < 1:
         return None
     options: dict[str, Value] = {"silent": chance.random() < 0.5, "unformatted": chance.random() < 0.5}
-    return PlannedFault("wipe", at_s, targets.bookies[0], lasts_s=chance.choice([0.1, 1.0, 4.0]), options=options)
+    return Fault("wipe", at_s, targets.bookies[0], lasts_s=chance.choice([0.1, 1.0, 4.0]), options=options)
 
 
-async def wipe(stage: RunContext, strike: PlannedFault) -> None:
-    """Take a bookie's disks away, mount empty ones, and have it replaced. On empty disks that nobody formatted it must not start."""
+async def wipe(stage: RunContext, strike: Fault) -> None:
+    """Remove a bookie's disks, mount empty ones, and replace the bookie. It must not start on empty disks before they are formatted."""
     node = stage.cluster.bookies[strike.target]
     if node.held:
         return
@@ -61,7 +61,7 @@ async def wipe(stage: RunContext, strike: PlannedFault) -> None:
 
 
 async def _start_in_vain(stage: RunContext, node: BookieNode) -> None:
-    """Start it on the empty disks: its cookie is missing, and it must say so."""
+    """Start it on the empty disks: its cookie is missing, and it must refuse."""
     for _ in range(TRIES):
         try:
             await node.start()
@@ -82,7 +82,7 @@ async def _start_in_vain(stage: RunContext, node: BookieNode) -> None:
 
 
 async def _replace(stage: RunContext, node: BookieNode) -> bool:
-    """Format the empty disks for a new incarnation, however often it takes."""
+    """Format the empty disks for a new incarnation, with as many attempts as needed."""
 
     async def format_disks(host: Host, metadata: ClusterMetadata) -> None:
         incarnation = await Replacement(host, node.settings, metadata).carry_out()
@@ -95,24 +95,24 @@ async def _replace(stage: RunContext, node: BookieNode) -> bool:
     return error is None
 
 
-def draw_index_lost(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
-    """A bookie that stops, in order or not, and whose index is gone or garbage when it is to start again."""
+def draw_index_lost(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
+    """Draw the loss of a bookie's index while it is stopped, in order or not."""
     how = chance.choice(["gone", "gone", "garbled"])
     by_tool = how == "garbled" or chance.random() < 0.6
-    # Nothing is destroyed that is not elsewhere on the same disks, so it may happen to all bookies at once.
+    # All lost data is elsewhere on the same disks, so it may happen to all bookies at once.
     options: dict[str, Value] = {"how": how, "tool": by_tool, "crashes": chance.random() < 0.6, "all": chance.random() < 0.4}
-    return PlannedFault("index_lost", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([0.1, 2.0]), options=options)
+    return Fault("index_lost", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([0.1, 2.0]), options=options)
 
 
-async def lose_index(stage: RunContext, strike: PlannedFault) -> None:
-    """Stop a bookie, or all, destroy its index, and have it made anew from entry logs and journals, by the tool or by the start."""
+async def lose_index(stage: RunContext, strike: Fault) -> None:
+    """Stop a bookie, or all, destroy its index, and rebuild it from entry logs and journals, by the tool or by the start."""
     names = list(stage.cluster.bookies) if strike.options.get("all") else [strike.target]
     losses = [stage.world.loop.begin(_lose_index(stage, replace(strike, target=name)), name=f"{strike} {name}") for name in names]
     for loss in losses:
         await loss
 
 
-async def _lose_index(stage: RunContext, strike: PlannedFault) -> None:
+async def _lose_index(stage: RunContext, strike: Fault) -> None:
     node, disk = stage.cluster.bookies[strike.target], stage.world.disk(strike.target)
     if node.held or node.lost or not node.alive:
         return
@@ -132,7 +132,7 @@ async def _lose_index(stage: RunContext, strike: PlannedFault) -> None:
                 _garble(stage, node.name, path)
         await asyncio.sleep(strike.lasts_s)
         if strike.options.get("tool") and not await _rebuild(stage, node):
-            # Whoever starts it now must find none.
+            # The next start must find no index.
             for path in files:
                 disk.lose_file(path)
     finally:
@@ -150,7 +150,7 @@ def _garble(stage: RunContext, name: str, path: str) -> None:
 
 
 async def _rebuild(stage: RunContext, node: BookieNode) -> bool:
-    """`triplicate bookie rebuild-index`; false where a fault of the disk keeps it from that."""
+    """Run `triplicate bookie rebuild-index`. False where a fault of the disk prevents it."""
 
     async def rebuild(host: Host, metadata: ClusterMetadata) -> None:
         report = await rebuild_index(host, node.settings, metadata)
@@ -163,7 +163,7 @@ async def _rebuild(stage: RunContext, node: BookieNode) -> bool:
 
 
 async def _patiently(node: BookieNode, program: Callable[[Host, ClusterMetadata], Awaitable[None]], name: str) -> Exception | None:
-    """Have an operator's program done, again where it could not be; what was in its way last, if it never could."""
+    """Run an operator's program until it succeeds. Returns the last error if it never does."""
     last: Exception | None = None
     for _ in range(TRIES):
         try:

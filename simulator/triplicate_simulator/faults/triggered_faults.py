@@ -1,7 +1,8 @@
-"""Ambushes: whoever comes to a decisive moment of the protocol first, much goes wrong around it at once.
+"""Triggered faults: several faults at once, at the moment when a client reaches a decisive point of the protocol.
 
-Faults at times of their own rarely meet a recovery that copies, or a change of ensemble that is being written; and few losses need one
-fault only. So an ambush waits at a fault point of clients and then strikes bookies, the node that came, and the metadata together.
+Faults at drawn times rarely meet a recovery that copies entries, or a change of ensemble that is being written; and few losses need one
+fault only. A triggered fault therefore waits at a fault point of clients, then strikes bookies, the node that arrived, and the metadata
+together.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from triplicate.sim.fault_points import Trap
-from triplicate_simulator.cluster.plan import PlannedFault, Value
+from triplicate_simulator.cluster.plan import Fault, Value
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.faults import disk_faults, metadata_faults, process_faults
 from triplicate_simulator.faults.fault_kind import FaultTargets, undone
@@ -39,54 +40,54 @@ LONES_MAX = 3
 LONE_POINT = "bookie.journal.synced"
 LONE_S = 2.0
 LONE_SETTLES_S = 0.1
-"""Within this time the other bookies have finished what they were syncing at their old pace."""
+"""Within this time the other bookies have finished the syncs that they began at their old pace."""
 UNSYNCED_MAX = 4
 UNSYNCED_POINTS = ("play.accepted", "play.forced")
-"""Moments of a writer with deferred sync; after `DEFERRING_POINT` it sends what it is about to force."""
+"""Points of a writer with deferred sync. After `DEFERRING_POINT` it sends the entries that it is about to force."""
 DEFERRING_POINT = "play.deferring"
 UNSYNCED_S = 0.4
-"""A sync takes up to so long, which is far more than an answer takes, and less than a force has time for."""
+"""Slow-sync duration: longer than a reply, shorter than the force timeout."""
 UNSYNCED_WAIT_S = 3.0
 WAIT_S = 8.0
-"""Nobody is struck where nobody comes within this time."""
+"""Without a visit of the point within this time the fault has no effect."""
 LATER_S = (0.0, 0.0005, 0.003, 0.02)
 DOWN_S = (0.05, 0.05, 0.5, 2.0)
 STALL_FACTOR = 100.0
 
 
-def draw_triggered_faults(chance: random.Random, targets: FaultTargets, duration_s: float) -> tuple[PlannedFault, ...]:
-    """None, one, or a few for one run, where its nodes come to such moments; and what brings them there: bookies that fail writers."""
+def draw_triggered_faults(chance: random.Random, targets: FaultTargets, duration_s: float) -> tuple[Fault, ...]:
+    """Draw the triggered faults of one run, where its nodes reach such points, and faults of bookies that lead writers to them."""
     count, lures = chance.randrange(AMBUSHES_MAX + 1), chance.randrange(LURES_MAX + 1)
     drawn = [draw(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(count)]
     drawn += [_draw_lone(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(chance.randrange(LONES_MAX + 1))]
     if targets.clients:
         drawn += [_draw_lure(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(lures)]
-    # Where no writer defers, nobody comes by.
+    # Without a writer that defers, no node arrives.
     drawn += [
         _draw_unsynced(chance, targets, duration_s * chance.uniform(0.02, 0.75)) for _ in range(chance.randrange(1, UNSYNCED_MAX + 1))
     ]
     return tuple(strike for strike in drawn if strike is not None)
 
 
-def _draw_lure(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
+def _draw_lure(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
     """A bookie that is gone, or silent, for a moment."""
     bookie = chance.choice(targets.bookies)
     match chance.choice(["kill", "crash", "crash_at", "pause", "link_block"]):
         case "kill":
-            return PlannedFault("kill", at_s, bookie, lasts_s=0.5, options={"silent": False})
+            return Fault("kill", at_s, bookie, lasts_s=0.5, options={"silent": False})
         case "crash":
-            return PlannedFault("crash", at_s, bookie, lasts_s=2.0, options={"silent": True})
+            return Fault("crash", at_s, bookie, lasts_s=2.0, options={"silent": True})
         case "crash_at":
             in_a_flush: dict[str, Value] = {"operation": "flush", "after": chance.randrange(14), "silent": True}
-            return PlannedFault("crash_at", at_s, bookie, lasts_s=0.5, options=in_a_flush)
+            return Fault("crash_at", at_s, bookie, lasts_s=0.5, options=in_a_flush)
         case "pause":
-            return PlannedFault("pause", at_s, bookie, lasts_s=1.5)
+            return Fault("pause", at_s, bookie, lasts_s=1.5)
         case _:
-            return PlannedFault("link_block", at_s, bookie, chance.choice(targets.clients), lasts_s=2.0)
+            return Fault("link_block", at_s, bookie, chance.choice(targets.clients), lasts_s=2.0)
 
 
-def draw(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault | None:
-    """One ambush."""
+def draw(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault | None:
+    """Draw one fault at a point of a recovery or a change of ensemble."""
     moments = [name for name in MOMENTS if name in targets.points]
     if not moments:
         return None
@@ -102,40 +103,40 @@ def draw(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFa
         "node": chance.choice(["", "kill", "kill", "pause"] if is_change else ["", "", "kill", "pause"]),
         "stall": chance.random() < 0.3,
         "silent": chance.random() < 0.3,
-        # What was struck is found by a recovery, which has its own ambush.
+        # The effects are found by a recovery, which has its own fault.
         "then": chance.choice([0, 1, 2] if is_change else [0, 0, 0, 1]),
     }
-    return PlannedFault("ambush", at_s, lasts_s=chance.choice(DOWN_S), options=options)
+    return Fault("ambush", at_s, lasts_s=chance.choice(DOWN_S), options=options)
 
 
-def _draw_lone(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
-    """A bookie that alone has what was written last, and goes."""
+def _draw_lone(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
+    """Draw the kill of a bookie that alone has synced the newest entries."""
     options: dict[str, Value] = {"factor": chance.choice([30.0, 100.0])}
     if chance.random() < 0.4:
-        # Or nobody has it, and the power goes for all.
+        # Or no bookie has synced them, and the power goes for all.
         options["power_after_s"] = chance.choice([0.004, 0.02, 0.2])
         options["point"] = chance.choice(["bookie.force", "bookie.force", "bookie.fence"])
     else:
         options |= {"point": LONE_POINT, "later_s": chance.choice([0.001, 0.004])}
-    return PlannedFault("ambush", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([0.5, 2.0]), options=options)
+    return Fault("ambush", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([0.5, 2.0]), options=options)
 
 
-def _draw_unsynced(chance: random.Random, targets: FaultTargets, at_s: float) -> PlannedFault:
-    """The power goes for all bookies where what a writer was told is only written, or has just been forced."""
+def _draw_unsynced(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
+    """Draw a power loss of all bookies after entries were accepted and before their sync, or right after a force."""
     ahead = chance.choice(targets.bookies) if chance.random() < 0.6 else ""
     options: dict[str, Value] = {
         "point": chance.choice(UNSYNCED_POINTS),
         "later_s": chance.choice([0.0, 0.0, 0.001, 0.01]),
         "silent": chance.random() < 0.5,
-        # One whose disk is as fast as ever; it may well be the only one that has synced, and it may come back late.
+        # The bookie whose disk stays fast. It may be the only one that has synced, and it may come back late.
         "ahead": ahead,
         "late_s": chance.choice([0.0, 4.0]) if ahead else 0.0,
     }
-    return PlannedFault("ambush", at_s, lasts_s=chance.choice([0.05, 0.05, 0.3]), options=options)
+    return Fault("ambush", at_s, lasts_s=chance.choice([0.05, 0.05, 0.3]), options=options)
 
 
-async def ambush(stage: RunContext, strike: PlannedFault) -> None:
-    """Wait until somebody comes to the point, then strike, and undo everything."""
+async def ambush(stage: RunContext, strike: Fault) -> None:
+    """Wait until a node reaches the point, then strike, and undo everything."""
     if strike.options.get("point") in UNSYNCED_POINTS:
         await _unsynced(stage, strike)
         return
@@ -151,7 +152,7 @@ async def ambush(stage: RunContext, strike: PlannedFault) -> None:
         who.append(node)
         came.set()
         if options.get("stall"):
-            # Now: what the node is about to write is to be slow already.
+            # Immediately: the node's next write must be slow already.
             stage.cluster.options.metadata_slowness = STALL_FACTOR
 
     trap = stage.world.points.strike(str(options["point"]), come, skip=int(options.get("skip", 0)))
@@ -171,8 +172,8 @@ async def ambush(stage: RunContext, strike: PlannedFault) -> None:
         await part
 
 
-async def _lone(stage: RunContext, strike: PlannedFault) -> None:
-    """Slow all disks but one; the bookie that goes on alone acknowledges something, and is struck down before the others have it.
+async def _lone(stage: RunContext, strike: Fault) -> None:
+    """Slow all disks but one. The bookie with the fast disk acknowledges an entry alone, and is killed before the others have synced it.
 
     Or slow all disks, so that much is written and not synced, and cut the power of all bookies.
     """
@@ -182,7 +183,7 @@ async def _lone(stage: RunContext, strike: PlannedFault) -> None:
     slowness = {"factor": float(options["factor"])}
     slow: list[asyncio.Task[None]] = []
     for name in others:
-        one = PlannedFault("disk_slow", strike.at_s, name, lasts_s=LONE_S, options=slowness)
+        one = Fault("disk_slow", strike.at_s, name, lasts_s=LONE_S, options=slowness)
         slow.append(stage.world.loop.begin(disk_faults.slow(stage, one), name=str(one)))
     await asyncio.sleep(LONE_SETTLES_S)
     if everybody:
@@ -192,8 +193,8 @@ async def _lone(stage: RunContext, strike: PlannedFault) -> None:
                 await came.wait()
         await asyncio.sleep(float(options["power_after_s"]))
         stage.strike("ambush", node=strike.target)
-        # Not right before a sync, as other losses of power: in the midst of one, when clients have heard of what is written.
-        off = [PlannedFault("crash", strike.at_s, name, lasts_s=min(strike.lasts_s, 0.5), options={"silent": True}) for name in others]
+        # During a sync, not right before one as other power losses: clients have had answers for written data.
+        off = [Fault("crash", strike.at_s, name, lasts_s=min(strike.lasts_s, 0.5), options={"silent": True}) for name in others]
         slow += [stage.world.loop.begin(process_faults.take_down(stage, one), name=str(one)) for one in off]
         for part in slow:
             await part
@@ -205,16 +206,14 @@ async def _lone(stage: RunContext, strike: PlannedFault) -> None:
     if came.is_set():
         await asyncio.sleep(float(options["later_s"]))
         stage.strike("ambush", node=strike.target, point=str(options["point"]))
-        await process_faults.take_down(
-            stage, PlannedFault("kill", strike.at_s, strike.target, lasts_s=strike.lasts_s, options={"silent": False})
-        )
+        await process_faults.take_down(stage, Fault("kill", strike.at_s, strike.target, lasts_s=strike.lasts_s, options={"silent": False}))
     for disk in slow:
         await disk
 
 
-async def _unsynced(stage: RunContext, strike: PlannedFault) -> None:
-    """Slow the disks when a writer begins to send what it will force, and cut the power of all bookies when it has heard that this was
-    accepted, or forced: what is not synced by then is lost, on all of them or on all but one."""
+async def _unsynced(stage: RunContext, strike: Fault) -> None:
+    """Slow the disks when a writer begins to send entries that it will force. Cut the power of all bookies when these were accepted, or
+    forced: unsynced entries are lost, on all of them or on all but one."""
     options, bookies, point = strike.options, list(stage.cluster.bookies.values()), str(strike.options["point"])
     came, cut = asyncio.Event(), asyncio.Event()
     who: list[str] = []
@@ -257,27 +256,25 @@ async def _unsynced(stage: RunContext, strike: PlannedFault) -> None:
 
 
 async def _come(trap: Trap, came: asyncio.Event, within_s: float) -> bool:
-    """Whether somebody came into the trap in time; afterwards it is gone."""
+    """Whether the trap fired in time; it is removed afterwards."""
     with undone(trap.cancel), suppress(TimeoutError):
         async with asyncio.timeout(within_s):
             await came.wait()
     return came.is_set()
 
 
-def _parts(stage: RunContext, strike: PlannedFault, node: str) -> list[Coroutine[Any, Any, None]]:
+def _parts(stage: RunContext, strike: Fault, node: str) -> list[Coroutine[Any, Any, None]]:
     chance, options = stage.chance("ambush", strike.at_s), strike.options
     silent = {"silent": bool(options.get("silent"))}
     names = list(stage.cluster.bookies)
     bookies = chance.sample(names, min(len(names), int(options.get("bookies", 0))))
     kind = str(options.get("of_bookies", "kill"))
-    parts = [
-        process_faults.take_down(stage, PlannedFault(kind, strike.at_s, name, lasts_s=strike.lasts_s, options=silent)) for name in bookies
-    ]
+    parts = [process_faults.take_down(stage, Fault(kind, strike.at_s, name, lasts_s=strike.lasts_s, options=silent)) for name in bookies]
     match options.get("node"):
         case "kill":
-            parts.append(process_faults.take_down(stage, PlannedFault("kill", strike.at_s, node, lasts_s=strike.lasts_s, options=silent)))
+            parts.append(process_faults.take_down(stage, Fault("kill", strike.at_s, node, lasts_s=strike.lasts_s, options=silent)))
         case "pause":
-            parts.append(process_faults.pause(stage, PlannedFault("pause", strike.at_s, node, lasts_s=max(0.5, strike.lasts_s))))
+            parts.append(process_faults.pause(stage, Fault("pause", strike.at_s, node, lasts_s=max(0.5, strike.lasts_s))))
     if options.get("stall"):
-        parts.append(metadata_faults.slow(stage, PlannedFault("metadata_slow", strike.at_s, lasts_s=2.0, options={"factor": STALL_FACTOR})))
+        parts.append(metadata_faults.slow(stage, Fault("metadata_slow", strike.at_s, lasts_s=2.0, options={"factor": STALL_FACTOR})))
     return parts

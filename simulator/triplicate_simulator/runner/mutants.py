@@ -1,8 +1,8 @@
-"""Mutants of the simulator: the code broken on purpose, one way at a time, and the first seed that notices.
+"""Mutants of the simulator: the code is broken on purpose, one way at a time, and seeds are run until one notices.
 
-A mutant is a file of a checkout, in `tests/mutants/sim`: a docstring whose first line says what is broken, ``KIND`` (the play whose seeds
-are played), ``CHECKERS`` (optional: those of which one must report), and ``apply(patch)``, which replaces attributes by
-``patch(owner, "attribute", replacement)``. Each runs in a process of its own.
+A mutant is a file of a checkout, in `tests/mutants/sim`: a docstring whose first line says what is broken, ``KIND`` (the workload whose
+seeds are run), ``CHECKERS`` (optional: those of which one must report), and ``apply(patch)``, which replaces attributes by ``patch(owner,
+"attribute", replacement)``. Each runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from triplicate_simulator.workloads import WORKLOADS
 
 SEEDS_MAX = 1000
 CLEAN_SEEDS = 3
-"""So many seeds of each play are first seen to be clean on the code as it is."""
+"""Seeds of each workload that must be clean on the unbroken code first."""
 LIMIT_S = 1200.0
-"""A mutant that was not judged within this time is no longer waited for."""
+"""A mutant without a verdict within this time is given up."""
 NAMES_SHOWN = 8
 FOLDER = Path("tests") / "mutants" / "sim"
 
 
 class MutantMisfit(Exception):
-    """What a mutant wants to replace is not there, or its file is none: it must not pass for caught, nor for a survivor."""
+    """The target of a mutant does not exist, or its file is no mutant. It counts neither as caught nor as a survivor."""
 
 
 @dataclass(frozen=True)
@@ -45,16 +45,16 @@ class Mutant:
     """What is broken, in a line."""
     kind: str = "ledgers"
     checkers: tuple[str, ...] = ()
-    """Of these one must report; any checker of the play when empty."""
+    """One of these must report; any checker of the workload when empty."""
 
     def wanted(self) -> tuple[str, ...]:
-        """Whose reports catch it."""
+        """The checkers whose reports catch it."""
         return self.checkers or tuple(WORKLOADS[self.kind].checkers)
 
 
 @dataclass(frozen=True)
 class Hunt:
-    """How one mutant fared."""
+    """The result for one mutant."""
 
     mutant: Mutant
     caught: bool
@@ -63,13 +63,13 @@ class Hunt:
     checker: str = ""
     seconds: float = 0.0
     note: str = ""
-    """Why it was not caught, or what the checker said."""
+    """Why it was not caught, or the checker's message."""
     judged: bool = True
-    """False where its target has moved, or its process gave no verdict: then it is neither caught nor a survivor."""
+    """False where its target has moved, or its process gave no verdict: it is neither caught nor a survivor."""
 
 
 def mutants_folder() -> Path:
-    """Where the mutants are.
+    """Return the folder of the mutants.
 
     Raises:
         ArgumentError: this is no checkout.
@@ -81,13 +81,13 @@ def mutants_folder() -> Path:
 
 
 def read_mutants(folder: Path, names: Sequence[str] = ()) -> list[Mutant]:
-    """The mutants of a folder, by name.
+    """Read the mutants of a folder, by name.
 
     Args:
         names: only these.
 
     Raises:
-        ArgumentError: there is no such mutant. MutantMisfit: a file is none.
+        ArgumentError: there is no such mutant. MutantMisfit: a file is no mutant.
     """
     mutants = [read_mutant(path) for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")]
     known = [mutant.name for mutant in mutants]
@@ -101,7 +101,7 @@ def read_mutants(folder: Path, names: Sequence[str] = ()) -> list[Mutant]:
 
 
 def read_mutant(path: Path) -> Mutant:
-    """What a mutant says of itself, read without importing it.
+    """Read a mutant's description without importing it.
 
     Raises:
         MutantMisfit: the docstring is missing, or a name in it is unknown.
@@ -133,7 +133,7 @@ def apply_mutant(mutant: Mutant) -> None:
     """Break the code of this process.
 
     Raises:
-        MutantMisfit: what is to be replaced is not there.
+        MutantMisfit: the target does not exist.
     """
     spec = importlib.util.spec_from_file_location(f"mutant_{mutant.name}", mutant.path)
     if spec is None or spec.loader is None:
@@ -148,10 +148,10 @@ def apply_mutant(mutant: Mutant) -> None:
 
 
 def patch(owner: object, attribute: str, replacement: object) -> None:
-    """Replace an attribute that is there.
+    """Replace an existing attribute.
 
     Raises:
-        MutantMisfit: it is not.
+        MutantMisfit: it does not exist.
     """
     if not hasattr(owner, attribute):
         raise MutantMisfit(f"the mutant no longer fits: {owner!r} has no {attribute!r}")
@@ -159,12 +159,12 @@ def patch(owner: object, attribute: str, replacement: object) -> None:
 
 
 def seeds_of(kind: str, seeds_max: int = SEEDS_MAX) -> list[int]:
-    """The seeds that play this, from 1 on."""
+    """The seeds of a workload, from 1 on."""
     return [seed for seed in range(1, seeds_max + 1) if workload_of(seed) == kind]
 
 
 def caught_by(mutant: Mutant, result: Result) -> tuple[str, str] | None:
-    """The first report that catches it: who, and what."""
+    """The first report that catches it: checker and message."""
     for violation in result.violations:
         if found_by(violation) in mutant.wanted():
             return found_by(violation), violation
@@ -172,7 +172,7 @@ def caught_by(mutant: Mutant, result: Result) -> tuple[str, str] | None:
 
 
 def hunt(mutant: Mutant, seeds_max: int = SEEDS_MAX) -> Hunt:
-    """Break this process's code and play seeds until one notices."""
+    """Break this process's code and run seeds until one notices."""
     began = time.monotonic()
     seed, passed_over = 0, ""
     try:
@@ -205,7 +205,7 @@ def hunt_all(
 
 
 def unclean(kinds: Iterable[str], seeds: int = CLEAN_SEEDS) -> list[str]:
-    """Violations of the code as it is, on the first few seeds of each play: whatever finds them proves nothing about a mutant."""
+    """Violations of the unbroken code on the first few seeds of each workload: with them a caught mutant proves nothing."""
     found: list[str] = []
     for kind in dict.fromkeys(kinds):
         for seed in seeds_of(kind)[:seeds]:

@@ -1,4 +1,4 @@
-"""One seed again, told in sentences that end with what was wrong."""
+"""Runs one seed again and describes it in sentences that end with its violations."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _OTHERS = {
 
 
 def replay(seed: int, plan: Plan | None = None) -> Result:
-    """Play a seed and keep everything that happened."""
+    """Run a seed and keep all its facts and events."""
     return run_seed(seed, plan or plan_of(seed))
 
 
 def told(result: Result, plan: Plan, node: str | None = None) -> Iterator[str]:
-    """The run in lines for a person: what was planned, what happened, what was wrong.
+    """Describe a run in lines: its plan, its events, its violations.
 
     Args:
-        node: only this one's lines, and the faults.
+        node: only this node's lines, and the faults.
     """
     yield f"seed {result.seed}: play of {plan.play}"
     yield f"load: {', '.join(f'{name} {value}' for name, value in vars(plan.load).items())}"
@@ -46,7 +46,7 @@ def told(result: Result, plan: Plan, node: str | None = None) -> Iterator[str]:
 
 
 def verdict(result: Result) -> Iterator[str]:
-    """What was wrong, and what that means."""
+    """The violations, and their meaning."""
     head = f"after {result.virtual_s:.1f} simulated seconds, digest {result.digest}"
     if result.ok:
         yield f"all is well {head}"
@@ -64,7 +64,7 @@ def verdict(result: Result) -> Iterator[str]:
 
 
 def meaning(play: str, name: str) -> str:
-    """What a checker holds a run to."""
+    """The rule that a checker enforces."""
     checker = WORKLOADS[play].checkers.get(name)
     if checker is None:
         return _OTHERS.get(name, "")

@@ -1,4 +1,4 @@
-"""One seed's run, from its drawing to its verdict: a play begins, faults strike, everybody must recover, and checkers judge."""
+"""One seed's run, from its plan to its verdict: a workload runs, faults strike, every node must recover, and checkers judge."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from triplicate.sim.recorder import Fact
 from triplicate_simulator.checkers import Copy, Verdict, judge
 from triplicate_simulator.cluster.bookie_setup import bookie_settings, draw_bookie_setup
 from triplicate_simulator.cluster.leftovers import find_strangers
-from triplicate_simulator.cluster.plan import PLAN_VERSION, BookieSetup, Plan, PlannedFault, check_plan
+from triplicate_simulator.cluster.plan import PLAN_VERSION, BookieSetup, Fault, Plan, check_plan
 from triplicate_simulator.cluster.run_context import PROGRESS_S, RunContext
 from triplicate_simulator.cluster.simulated_cluster import ClusterOptions, SimulatedCluster
 from triplicate_simulator.faults import KINDS, FaultTargets, draw_faults, draw_triggered_faults, draw_weather, run_fault
 from triplicate_simulator.workloads import WORKLOADS
 
 CALM_SHARE = 1 / 3
-"""For so much of a play's time again everybody has peace before the end, unless faults have lasted for longer."""
+"""After the faults the workload runs on for at least this share of its time, unless faults have lasted longer."""
 
 SETTLE_S = 2.0
-"""After everything was stopped, the time in which the last packets and timers of stopped nodes may run out."""
+"""Time after everything was stopped in which the last packets and timers of stopped nodes may run out."""
 
 CALLBACKS_MAX, TIME_MAX_S = 3_000_000, 2000.0
-"""Far beyond what any seed takes, which is below 1,000,000 callbacks: what goes on for so long, goes on for ever."""
+"""Far beyond the need of any seed, which is below 1,000,000 callbacks: a run that reaches these bounds never ends."""
 
 VIOLATIONS_SHOWN = 20
 
 OTHER_FINDINGS = ("progress", "leaks", "leftovers", "unhandled", "bookies", "processes", "space", "copies", "snapshots", "failed")
-"""What is found wrong beside the checkers: somebody does not come to an end; something is left behind in memory, or in the metadata; an
-error reached nobody; a bookie ended or did not start although nothing of it was struck, or started where it must not; another process ended
-by itself; what was deleted still takes space; a database's copy failed, or somebody tries the same for ever, without a fault that explains
-it; a snapshot is not sound; an actor met what cannot be."""
+"""Findings other than those of the checkers: an actor does not finish; something is left in memory, or in the metadata; an error was not
+handled; a bookie ended or did not start without a fault that excuses it, or started where it must not; another process ended by itself;
+deleted data still occupies space; a database's copy failed, or a retry never ends, without a fault that explains it; a snapshot is
+damaged; an actor met an impossible state."""
 _FOUND_BY = {
     "no progress": "progress",
     "stuck": "progress",
@@ -63,26 +63,26 @@ WORK_OF_STORAGE = {
     "reserves_released": "bookie.reserve_released",
     "directories_passed_over": "bookie.directory_passed_over",
 }
-"""What bookies did behind the journal, and the fact that tells it."""
+"""Background work of bookies, and the fact that records it."""
 AFTER_SILENCE_S = 15.0
-"""A play goes on for so long, at least, after the metadata were silent."""
+"""Time that a workload runs, at least, after a silence of the metadata."""
 JUMP_MAX_S = 0.3
-"""Where deleted ledgers wait in the trash for a few seconds, no wall clock jumps by more. The period is wall time, and whoever sets a clock
-on by more than the tenth of it that is kept as a margin takes ledgers away that could still be brought back."""
+"""Largest jump of a wall clock where deleted ledgers wait in the trash for a few seconds. The period is wall time: a larger jump than the
+tenth of it that is kept as a margin would remove ledgers that can still be restored."""
 
 TENTHS = {3: "logs", 7: "databases"}
-"""Seeds that end with this digit play this; all others play ledgers."""
+"""Workload of the seeds that end with this digit; all others run ledgers."""
 
 
 def found_by(violation: str) -> str:
-    """Who reports a violation: a checker, or one of `OTHER_FINDINGS`."""
+    """The reporter of a violation: a checker, or one of `OTHER_FINDINGS`."""
     head = violation.partition(":")[0]
     return head if any(head in play.checkers for play in WORKLOADS.values()) else _FOUND_BY.get(head, "failed")
 
 
 @dataclass
 class Result:
-    """What became of one seed."""
+    """The result of one seed."""
 
     seed: int
     play: str
@@ -92,10 +92,10 @@ class Result:
     struck: dict[str, int]
     verdicts: list[Verdict]
     violations: list[str]
-    """Empty when all is well: the checkers' findings, leaks, unhandled errors, lack of progress. `found_by` says whose each is."""
+    """Empty when all is well: findings of checkers, leaks, unhandled errors, lack of progress. `found_by` gives the reporter of each."""
     facts: list[Fact] = field(default_factory=list)
     events: list[Any] = field(default_factory=list)
-    """What the clients saw."""
+    """The events that the clients saw."""
     cpu_s: float = 0.0
     """Processor time, where it was measured."""
 
@@ -113,21 +113,21 @@ class Result:
 
 
 def described(error: BaseException) -> str:
-    """An error that came out of a run, with the place where it was raised."""
+    """An error that ended a run, with the place where it was raised."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     return f"failed: {type(error).__name__} in {place.name}: {error}"
 
 
 def bookie_names(count: int = ClusterOptions.bookies) -> list[str]:
-    """The names of a cluster's bookies."""
+    """Names of a cluster's bookies."""
     return [f"bookie-{number + 1}" for number in range(count)]
 
 
 def plan_of(seed: int, play: str | None = None) -> Plan:
-    """What the seed draws.
+    """Draw the plan of a seed.
 
     Args:
-        play: the play instead of the one that the seed's last digit says.
+        play: the workload instead of the one that the seed's last digit selects.
     """
     kind = WORKLOADS[play or workload_of(seed)]
     chance = random.Random(derive_seed(seed, "plan", kind.name))
@@ -143,29 +143,29 @@ def plan_of(seed: int, play: str | None = None) -> Plan:
     faults += draw_weather(random.Random(derive_seed(seed, "weather", kind.name)), targets, plan.duration_s)
     if storage.trash_period_s:
         faults = tuple(_jumping_less(strike) if strike.kind == "clock" else strike for strike in faults)
-    # Silence lasts for minutes, and there must be time for what comes of it.
+    # A silence lasts for minutes, and its consequences need time.
     ends_s = max((strike.at_s + strike.lasts_s + AFTER_SILENCE_S for strike in faults if strike.kind == "metadata_silent"), default=0.0)
     duration_s = max(plan.duration_s, round(ends_s, 3))
     return replace(plan, faults=tuple(sorted(faults, key=lambda strike: strike.at_s)), storage=storage, duration_s=duration_s)
 
 
-def _jumping_less(strike: PlannedFault) -> PlannedFault:
+def _jumping_less(strike: Fault) -> Fault:
     seconds = float(strike.options["seconds"])
     return replace(strike, options={**strike.options, "seconds": max(-JUMP_MAX_S, min(JUMP_MAX_S, seconds))})
 
 
 def workload_of(seed: int) -> str:
-    """Which play a seed plays: its last digit says so."""
+    """The workload of a seed, which its last digit selects."""
     name = TENTHS.get(seed % 10, "ledgers")
-    # Until a play exists its seeds play ledgers.
+    # Until a workload exists its seeds run ledgers.
     return name if name in WORKLOADS else "ledgers"
 
 
 def plan_from_json(text: str) -> Plan:
-    """What `Plan.to_json` wrote.
+    """Read a plan that `Plan.to_json` wrote.
 
     Raises:
-        ValueError: it is no such text.
+        ValueError: the text is no plan.
     """
     try:
         found = json.loads(text)
@@ -179,7 +179,7 @@ def plan_from_json(text: str) -> Plan:
         raise ValueError(f"no plan of version {PLAN_VERSION} for one of the plays {', '.join(WORKLOADS)}")
     try:
         load = WORKLOADS[found["play"]].load_type(**found["load"])
-        faults = tuple(PlannedFault(**strike) for strike in found["faults"])
+        faults = tuple(Fault(**strike) for strike in found["faults"])
         for strike in faults:
             if strike.kind not in KINDS:
                 raise ValueError(f"there is no fault {strike.kind!r}; there are: {', '.join(KINDS)}")
@@ -196,9 +196,9 @@ def run_seed(seed: int, plan: Plan | None = None) -> Result:
     """Run one seed. The same seed gives the same digest in every process.
 
     Args:
-        plan: what shall happen instead of what the seed draws (`plan_of` with changes); chance within it is still the seed's.
+        plan: replaces the plan that the seed draws (`plan_of` with changes). Random draws within the run are still the seed's.
     """
-    # What lives already is set aside, so that collecting the world's garbage at the end costs no more than the world.
+    # Existing objects are frozen, so that collecting the world's garbage at the end costs no more than the world.
     gc.collect(0)
     gc.freeze()
     try:
@@ -212,7 +212,7 @@ class Scenario:
     """One run of one plan.
 
     Raises:
-        ArgumentError: there is no play of such a load.
+        ArgumentError: no workload accepts such a load.
     """
 
     def __init__(self, seed: int, plan: Plan) -> None:
@@ -238,7 +238,7 @@ class Scenario:
             raise ArgumentError(f"the play of {plan.play} cannot begin with this load: {error!r}") from error
 
     def run(self) -> Result:
-        """Play it and judge it."""
+        """Run the plan and judge it."""
         problems = self.stage.problems
         try:
             self.world.run(self._play())
@@ -258,7 +258,7 @@ class Scenario:
         violations += problems
         if self.world.recorder.dropped:
             violations.append(f"failed: {self.world.recorder.dropped} facts were dropped, in which findings may have been")
-        # No disk fails unless it was struck: a bookie that gives up otherwise has met a fault of its own.
+        # No disk fails unless it was struck: a bookie that fails otherwise has a bug.
         failed = [fact for fact in self.world.recorder.facts if fact.kind == "bookie.failed" and not self._was_struck(fact)]
         violations += [f"bookie: {what}" for what in [*self.cluster.failures, *(f"{fact.node} failed: {fact}" for fact in failed)]]
         violations += [f"process: {end}" for end in self.cluster.ends]
@@ -306,11 +306,11 @@ class Scenario:
         await self.cluster.stop()
         await asyncio.sleep(SETTLE_S)
         stage.problems += [f"leak: {leak}" for leak in self.cluster.find_leaks()]
-        # A life that was struck down near the end leaves its ephemeral nodes until its session is over.
+        # A life that was killed near the end leaves its ephemeral nodes until its session is over.
         await asyncio.sleep(self.cluster.options.session_high_s)
         stage.problems += [f"left over: {stranger}" for stranger in find_strangers(self.cluster.store)]
 
-    async def _strike(self, strike: PlannedFault, began_s: float) -> None:
+    async def _strike(self, strike: Fault, began_s: float) -> None:
         await run_fault(self.stage, strike, began_s)
         bookie = self.cluster.bookies.get(strike.target)
         if bookie is not None:

@@ -1,4 +1,4 @@
-"""Many seeds, in this process or in several, and what they came to in total."""
+"""Runs many seeds, in this process or in several, and adds up their results."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from triplicate_simulator.workloads import WORKLOADS
 
 @dataclass
 class Summary:
-    """What became of many seeds, in the order of the seeds."""
+    """Results of many seeds, in the order of the seeds."""
 
     results: list[Result] = field(default_factory=list)
     cpu_s: dict[str, float] = field(default_factory=dict)
-    """Processor seconds by play."""
+    """Processor seconds by workload."""
 
     @property
     def failed(self) -> list[Result]:
@@ -30,7 +30,7 @@ class Summary:
         return [result for result in self.results if not result.ok]
 
     def add(self, result: Result) -> None:
-        """Take in one seed. Its facts and events are dropped."""
+        """Add one seed. Its facts and events are dropped."""
         result.facts, result.events = [], []
         self.results.append(result)
         self.cpu_s[result.play] = self.cpu_s.get(result.play, 0.0) + result.cpu_s
@@ -44,14 +44,14 @@ class Summary:
         return totals
 
     def seeds(self) -> dict[str, int]:
-        """Seeds by play."""
+        """Seeds by workload."""
         seeds: dict[str, int] = {}
         for result in self.results:
             seeds[result.play] = seeds.get(result.play, 0) + 1
         return {name: seeds[name] for name in WORKLOADS if name in seeds}
 
     def counts(self, play: str) -> dict[str, int]:
-        """What a play counted, all its seeds added up."""
+        """Counts of a workload, all its seeds added up."""
         totals: dict[str, int] = dict.fromkeys(WORKLOADS[play].counted, 0)
         for result in self.results:
             for name, count in result.counts.items() if result.play == play else ():
@@ -59,7 +59,7 @@ class Summary:
         return totals
 
     def struck(self) -> dict[str, int]:
-        """How often each kind of fault struck something; zero for those that never did."""
+        """Faults that had an effect, by kind. Zero for kinds that never had."""
         struck = dict.fromkeys(KINDS, 0)
         for result in self.results:
             for name, count in result.struck.items():
@@ -67,7 +67,7 @@ class Summary:
         return struck
 
     def decided(self) -> dict[str, int]:
-        """How often each checker of the plays played had something to decide."""
+        """Decisions by checker, for the workloads that ran."""
         decided = {checker: 0 for play in self.seeds() for checker in WORKLOADS[play].checkers}
         for result in self.results:
             for verdict in result.verdicts:
@@ -75,7 +75,7 @@ class Summary:
         return decided
 
     def undecided(self) -> dict[str, int]:
-        """How often the search of each checker that has a bound gave up; zero for those that never did."""
+        """Searches given up, for each checker that has a bound. Zero for those that never gave up."""
         undecided = {checker: 0 for play in self.seeds() for checker in WORKLOADS[play].checkers if checker in BOUNDED}
         for result in self.results:
             for verdict in result.verdicts:
@@ -92,7 +92,7 @@ class Summary:
         return self.totals().get("acknowledged", 0) / max(1e-9, sum(self.cpu_s.values()))
 
     def gaps(self) -> list[str]:
-        """What never happened although a range of many seeds must see it: faults, checkers' decisions, what plays count."""
+        """Events that a range of many seeds must see and did not: faults, decisions of checkers, counts of workloads."""
         gaps = [f"fault {name} never struck" for name, count in self.struck().items() if not count]
         gaps += [f"checker {name} never had anything to decide" for name, count in self.decided().items() if not count]
         for play in self.seeds():
@@ -107,8 +107,8 @@ def run(seeds: Iterable[int], *, jobs: int = 1, play: str | None = None, report:
     Args:
         seeds: one run each; reported in this order.
         jobs: processes; with 1, this one.
-        play: all play this, instead of what their last digits say.
-        report: called with each result as it comes.
+        play: workload of all seeds, instead of the one that the last digit selects.
+        report: called with each result when it is there.
     """
     chosen = [(seed, play) for seed in seeds]
     summary = Summary()
@@ -121,7 +121,7 @@ def run(seeds: Iterable[int], *, jobs: int = 1, play: str | None = None, report:
 
 
 def run_timed(chosen: tuple[int, str | None]) -> Result:
-    """One seed, with the processor time that it took; without its facts, which are many."""
+    """Run one seed and measure its processor time. Facts and events are dropped, since they are many."""
     seed, play = chosen
     began = time.process_time()
     result = run_seed(seed, plan_of(seed, play))
@@ -135,7 +135,7 @@ def _runner(jobs: int) -> Iterator[Callable[[Sequence[tuple[int, str | None]]], 
     if jobs <= 1:
         yield lambda seeds: map(run_timed, seeds)
         return
-    # Processes that start afresh: nothing of this one, threads above all, is in the way of a simulation.
+    # New interpreters: state of this process, above all its threads, cannot disturb a simulation.
     pool: Pool = multiprocessing.get_context("spawn").Pool(jobs, initializer=_begin_worker)
     try:
         yield lambda seeds: pool.imap(run_timed, seeds, chunksize=1)
@@ -148,7 +148,7 @@ def _runner(jobs: int) -> Iterator[Callable[[Sequence[tuple[int, str | None]]], 
 
 
 def _begin_worker(*_: Any) -> None:
-    """An interrupt from the keyboard is for the process that gives out the work."""
+    """Ignore interrupts from the keyboard: they are for the process that distributes the work."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,9 +1,9 @@
-"""The least that still fails: fewer faults and a smaller load under which the seed still shows what it showed at first.
+"""Shrinks a plan: fewer faults and a smaller load with which the seed still shows a violation that it showed at first.
 
-A seed that shows several things shows them for one reason as a rule, and the smallest plan may show any of them: so each is followed, and
-the result says which is left.
+A seed that shows several violations has one cause as a rule, and the smallest plan may show any of them. All are therefore followed, and
+the result names the one that is left.
 
-Faults are taken away as in delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002): large parts
+Faults are removed as in delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002): large parts
 first, then one by one.
 """
 
@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 
-from triplicate_simulator.cluster.plan import PLAIN_SETUP, Plan, PlannedFault
+from triplicate_simulator.cluster.plan import PLAIN_SETUP, Fault, Plan
 from triplicate_simulator.runner.scenario import OTHER_FINDINGS, Result, found_by, run_seed
 from triplicate_simulator.workloads import WORKLOADS
 
@@ -21,7 +21,7 @@ RUNS_MAX = 200
 DURATIONS = (0.1, 0.25, 0.5, 0.75)
 DURATION_MIN_S = 2.0
 RULE_WORDS = 4
-"""So many words of a message say what it is about; names of nodes and places come later."""
+"""Leading words of a message that identify its subject; names of nodes and places come later."""
 NUMBERS = re.compile(r"\d+(?:\.\d+)?")
 
 
@@ -30,9 +30,9 @@ class ViolationKind:
     """A kind of violation."""
 
     checker: str
-    """Who reports: a checker, or one of `OTHER_FINDINGS`."""
+    """The reporter: a checker, or one of `OTHER_FINDINGS`."""
     rule: str = ""
-    """What of its several things, without the numbers in it; empty for a checker, which judges one thing."""
+    """The message without its numbers, for reporters with several rules; empty for a checker, which has one."""
 
     def __str__(self) -> str:
         return f"{self.checker} ({self.rule})" if self.rule else self.checker
@@ -44,29 +44,29 @@ def finding_of(violation: str) -> ViolationKind:
     if checker not in OTHER_FINDINGS:
         return ViolationKind(checker)
     head, _, rest = violation.partition(": ")
-    # Some say "leak: task x", others "no progress: writer-1 is not done ...", and some have no head at all.
+    # Some have the form "leak: task x", others "no progress: writer-1 is not done ...", and some have no head at all.
     rule = head if checker == "progress" or not rest else rest.partition(":")[0]
     return ViolationKind(checker, " ".join(NUMBERS.sub("N", rule).split()[:RULE_WORDS]))
 
 
 @dataclass(frozen=True)
 class Shrunk:
-    """The least plan found."""
+    """The smallest plan found."""
 
     plan: Plan
     followed: ViolationKind
-    """What it shows; the first of the original ones that it shows."""
+    """The violation that it shows: the first of the original ones."""
     originals: tuple[ViolationKind, ...]
-    """What the whole plan showed, in its order."""
+    """Violations of the whole plan, in its order."""
     result: Result
     runs: int
-    """How many runs it took."""
+    """Number of runs needed."""
     complete: bool
-    """Whether nothing more could be taken away; false when the runs were used up before."""
+    """Whether nothing more can be removed; false when the runs were used up before."""
 
     @property
     def violation(self) -> str:
-        """The violation that was followed, as the smallest plan shows it."""
+        """The followed violation, as the smallest plan shows it."""
         return next(violation for violation in self.result.violations if finding_of(violation) == self.followed)
 
 
@@ -87,7 +87,7 @@ def shrink(
     Args:
         runs_max: bound on runs.
         play: runs a plan.
-        report: is told of each success.
+        report: called at each success.
 
     Raises:
         NothingToShrink: the plan shows no violation.
@@ -124,7 +124,7 @@ class _Shrinker:
         self._report = report
 
     def until_nothing_helps(self) -> bool:
-        """Take things away, round after round; false when the runs are used up."""
+        """Remove parts, round after round. False when the runs are used up."""
         smaller = True
         while smaller and self.runs < self._runs_max:
             smaller = self._fewer_faults()
@@ -155,7 +155,7 @@ class _Shrinker:
             yield replace(self.plan, load=load)
 
     def _plainer(self) -> Iterator[Plan]:
-        """The plainest bookies, or bookies plainer in one thing."""
+        """The plainest bookies, or bookies with one plainer setting."""
         if self.plan.storage != PLAIN_SETUP:
             yield replace(self.plan, storage=PLAIN_SETUP)
         for field in fields(PLAIN_SETUP):
@@ -173,7 +173,7 @@ class _Shrinker:
     def _simpler_faults(self) -> Iterator[Plan]:
         for index, strike in enumerate(self.plan.faults):
             if strike.lasts_s > 0.2:
-                shorter: PlannedFault = replace(strike, lasts_s=round(strike.lasts_s / 4, 3))
+                shorter: Fault = replace(strike, lasts_s=round(strike.lasts_s / 4, 3))
                 yield replace(self.plan, faults=(*self.plan.faults[:index], shorter, *self.plan.faults[index + 1 :]))
 
     def _first_that_fails(self, plans: Iterator[Plan], what: str) -> bool:

@@ -1,6 +1,6 @@
-"""A run told in sentences: facts of the nodes and what clients saw, in one order, each with its time and node.
+"""A run in sentences: facts of the nodes and events of clients, in one order, each with its time and node.
 
-What repeats is told once: the entries 12 to 40 of a ledger are acknowledged in one line, as long as no fault strikes in between.
+Repeated events share a line: the acknowledgements of entries 12 to 40 of a ledger are one line if no fault strikes in between.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from triplicate.sim.recorder import Fact
 WORLD = "world"
 TEXT_SHOWN = 48
 RUN_GAP_S = 5.0
-"""A run of entries that pauses for longer is told in two lines."""
+"""A sequence of entries that pauses for longer is split into two lines."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ FACTS: dict[str, str] = {
     "replica.fenced": "is no longer leader of {log}: {error}",
     "replica.diverged": "finds its copy of {log} wrong: {reason}",
 }
-"""By kind of fact. ``{name?yes:no}`` is one of two texts, by whether the fact holds."""
+"""Templates by kind of fact. ``{name?yes:no}`` is one of two texts, by whether the fact holds."""
 
 EVENTS: dict[str, str] = {
     "Acknowledged": "is told that {entries} of ledger {ledger_id} {are} safe",
@@ -111,19 +111,19 @@ EVENTS: dict[str, str] = {
     "RolledBack": "{token} is rolled back ({sqlstate})",
     "Told": "{token} is {status}, as was told later",
 }
-"""By class of event. What is not here is told by its class and fields."""
+"""Templates by class of event. Other events are shown by class and fields."""
 
 OFTEN = ("Confirmed", "LogOffered", "LogReadable", "Glance", "EndSeen", "SessionRead")
-"""Events that only say again what others said: of each actor's run of them the last alone is told."""
+"""Events that only repeat others: of each actor's sequence only the last is shown."""
 ACTORS = ("writer", "reader", "observer", "bookie_id", "client", "node", "publisher", "handle", "application")
-"""Fields that say who an event is of, the first that is there."""
+"""Fields that name the actor of an event; the first that is set."""
 
 
 def timeline(facts: Sequence[Fact], events: Sequence[Any], node: str | None = None) -> list[Line]:
-    """A run in sentences.
+    """Describe a run in sentences.
 
     Args:
-        node: only what this node did or saw, and what happened to the world.
+        node: only the facts and events of this node, and those of the world.
     """
     strikes = [fact.time_s for fact in facts if fact.kind.startswith("fault.")]
     lines = [*_lines_of_facts(facts), *_lines_of_events(events, strikes)]
@@ -182,7 +182,7 @@ def _shown(value: object) -> str:
 
 @dataclass
 class _Run:
-    """Events of one kind, actor and place in a row, told in one line."""
+    """Consecutive events of one kind, actor and place, shown in one line."""
 
     kind: str
     node: str
@@ -200,12 +200,12 @@ class _Run:
 
 
 def _lines_of_events(events: Iterable[Any], strikes: Sequence[float]) -> Iterator[Line]:
-    """A run of events does not reach over any of the moments when faults struck."""
+    """A sequence of events does not extend over a fault."""
     runs: dict[tuple[object, ...], _Run] = {}
     for event in events:
         kind, time_s = _kind(event), _time(event)
         if time_s is None:
-            # Copies have no time: they are what was there in the end.
+            # Copies have no time: they were counted at the end.
             time_s = float("inf")
         fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event) if not field.name.endswith("_s")}
         if "segments" in fields:
@@ -229,7 +229,7 @@ def _lines_of_events(events: Iterable[Any], strikes: Sequence[float]) -> Iterato
 
 
 def _entries(fields: Mapping[str, object]) -> list[int]:
-    """The entries or records that an event is of."""
+    """The entries or records of an event."""
     entry_id, first, records = fields.get("entry_id"), fields.get("first_offset"), fields.get("records")
     if isinstance(first, int) and isinstance(records, tuple):
         return list(range(first, first + len(records)))
@@ -242,7 +242,7 @@ def _continues(run: _Run, kind: str, entries: Sequence[int], time_s: float) -> b
         return time_s - run.ended_s < RUN_GAP_S
     if not entries or not run.entries or (time_s != run.ended_s and time_s - run.ended_s > RUN_GAP_S):
         return False
-    # Reads come at random; what is sent, acknowledged and followed comes in order.
+    # Reads are in random order; sent, acknowledged and tailed entries are consecutive.
     return kind in ("Read", "Copy", "CopyMissing") or entries[0] == run.entries[-1] + 1
 
 
@@ -264,7 +264,7 @@ def _words(name: str) -> str:
 
 
 def numbers(entries: Sequence[int], what: str = "entry") -> str:
-    """Numbers of entries, or of whatever, with their runs: ``entries 1–5, 7, 9–12``."""
+    """Numbers as text, with their ranges: ``entries 1–5, 7, 9–12``."""
     many = f"{what.removesuffix('y')}ies" if what.endswith("y") else f"{what}s"
     ordered = sorted(set(entries))
     if not ordered:

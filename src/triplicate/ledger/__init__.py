@@ -1,6 +1,6 @@
 """Ledgers as values and arithmetic: entries, metadata, quorums, placement, and the machines that decide. Pure: no I/O, no clock."""
 
-from triplicate.ledger import recovery
+from triplicate.ledger import ensemble_change, recovery
 from triplicate.ledger.adv_tracker import LAST_ENTRY_ID, AdvWriteTracker
 from triplicate.ledger.availability import Availability, AvailabilityGroup, decode_availability, encode_availability
 from triplicate.ledger.entry import (
@@ -48,6 +48,7 @@ __all__ = [
     "derive_master_key",
     "encode_availability",
     "encode_metadata",
+    "ensemble_change",
     "entry_header",
     "is_covered",
     "is_endangered",

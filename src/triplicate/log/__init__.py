@@ -4,7 +4,16 @@ from triplicate.config.log_settings import LogClientSettings, LogSettings
 from triplicate.log.core.head import USER, Head, LogSegment, Owner, PublisherState, Purpose, PurposeKind, Quorums, SegmentState
 from triplicate.log.core.head_changes import PageLimits
 from triplicate.log.core.locate import OffsetRange
-from triplicate.log.core.payload import ENTRY_LIMIT_BYTES, ENTRY_TARGET_BYTES, HEADER_KEY_LIMIT_BYTES, EntryView, Producer, decode_entry
+from triplicate.log.core.payload import (
+    ENTRY_LIMIT_BYTES,
+    ENTRY_TARGET_BYTES,
+    HEADER_KEY_LIMIT_BYTES,
+    Buffer,
+    EntryView,
+    Producer,
+    RecordHeaders,
+    decode_entry,
+)
 from triplicate.log.core.payload_encoder import Columns
 from triplicate.log.core.snapshot_format import CHUNK_BYTES, SnapshotHeader
 from triplicate.log.core.snapshot_list import Snapshot, SnapshotList, SnapshotState, sources, truncation_offset
@@ -28,6 +37,7 @@ __all__ = [
     "ENTRY_TARGET_BYTES",
     "HEADER_KEY_LIMIT_BYTES",
     "USER",
+    "Buffer",
     "Chore",
     "Columns",
     "EntryView",
@@ -54,6 +64,7 @@ __all__ = [
     "PurposeKind",
     "Quorums",
     "RangeReader",
+    "RecordHeaders",
     "RewriteResult",
     "SegmentState",
     "Snapshot",

@@ -1,7 +1,7 @@
-"""The disk port in memory: a crash drops or tears what was not synced, space ends, a sync can be slow or fail.
+"""The disk port in memory: a crash drops or tears unsynced data, space runs out, a sync can be slow or fail.
 
-`SimulatedDisk` is the medium of one node and outlives its crashes; `SimulatedDisk.port` gives one life of the node its view.
-Directory entries are durable only after `sync_directory`, as POSIX says, which is stricter than most file systems.
+`SimulatedDisk` is the medium of one node and survives its crashes. `SimulatedDisk.port` gives one life of the node its view. Directory
+entries are durable only after `sync_directory`, as POSIX says, which is stricter than most file systems.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from triplicate.sim.recorder import Recorder
 Item = TypeVar("Item")
 
 ROT_TRIES = 64
-"""How often `SimulatedDisk.rot` draws a byte until it has one that no pending write covers."""
+"""Draws of `SimulatedDisk.rot` until it finds a byte that no pending write covers."""
 
 
 @dataclass(frozen=True)
 class DiskTiming:
-    """How slow a disk is. A sync takes between the two, drawn from the seed, and the long time in `stall_rate` of all cases."""
+    """Delays of a disk. A sync takes a time drawn between the two bounds, and `stall_s` in `stall_rate` of all cases."""
 
     sync_low_s: float = 0.0003
     sync_high_s: float = 0.004
@@ -42,9 +42,9 @@ class SimulatedDisk:
     """One node's file system.
 
     Args:
-        name: the node's.
-        chance: its own random stream.
-        total_bytes: capacity; beyond it writes fail with ENOSPC.
+        name: the node's name.
+        chance: the disk's own random stream.
+        total_bytes: capacity. Writes beyond it fail with ENOSPC.
     """
 
     def __init__(
@@ -55,51 +55,51 @@ class SimulatedDisk:
         self.timing = timing or DiskTiming()
         self.names = Namespace()
         self.debt_s = 0.0
-        """Time that operations since the last `take_debt` would have taken; workers and log devices wait for it."""
+        """I/O time, in seconds, of operations since the last `take_debt`. Workers and log devices wait for it."""
         self.operations = 0
-        """Operations so far that changed something or made it durable: the points at which a crash differs from the one before."""
+        """Operations so far that changed data or made it durable: the points at which a crash has a different effect."""
         self.syncs = 0
         self.before_operation: Callable[[str, str], None] | None = None
-        """Called with kind and path before each such operation; may crash the node (raise `HostCrashed`) or raise OSError."""
+        """Called with kind and path before each such operation. May crash the node (raise `HostCrashed`) or raise OSError."""
         self.failing_syncs: list[str] = []
-        """Path prefixes: the next sync of a file under one of them fails with EIO, once each, and its unsynced bytes are lost for good."""
+        """Path prefixes. The next sync of a file under each fails once with EIO, and its unsynced bytes are lost for good."""
         self.lost_bytes = 0
-        """Unsynced bytes that crashes and failed syncs have dropped so far."""
+        """Unsynced bytes dropped by crashes and failed syncs so far."""
         self.torn_writes = 0
         """Writes of which a crash kept a part."""
         self.rotten_bits = 0
         self.failed_syncs = 0
         self.refused_writes = 0
-        """Writes and allocations for which there was no space."""
+        """Writes and allocations that failed for lack of space."""
         self.slowness = 1.0
-        """What times of writes and syncs are multiplied by; see `slow`."""
+        """Factor on the times of writes and syncs; see `slow`."""
         self.locks: dict[str, Life] = {}
         self._limits: dict[str, int] = {}
-        """Bytes that files under a prefix may occupy while something else fills the disk."""
+        """By path prefix, the bytes that its files may occupy while `fill` is in effect."""
         self._used_at_most = 0
-        """A bound of `used_bytes` that costs nothing to keep."""
+        """An upper bound of `used_bytes` that is cheap to maintain."""
         self._chance = chance
         self._recorder = recorder
 
     def port(self, life: Life, loop: VirtualLoop) -> Disk:
-        """The view of one life: unusable when that is over."""
+        """Return the view of one life. It is unusable once that life is over."""
         return DiskPort(self, life, loop)
 
     def make_directory(self, path: str) -> None:
-        """A durable directory, as the machine's administrator left it; parents included."""
+        """Make a durable directory, and its parents, as the machine's administrator would."""
         for part in _lineage(path):
             self.names.live[part] = DIRECTORY
             self.names.durable[part] = DIRECTORY
 
     def crash(self) -> None:
-        """The power goes: unsynced bytes and names are lost or torn, locks are free."""
+        """Cut the power: unsynced bytes and names are lost or torn, locks are released."""
         inodes = self._inodes([*self.names.live.values(), *self.names.durable.values()])
         for inode in inodes:
             lost, torn = inode.crash(self._chance)
             self.lost_bytes += lost
             self.torn_writes += torn
         self.names.crash(self._chance)
-        # What was deleted or cut short may be back.
+        # Deleted files and truncated parts may be back.
         self._used_at_most = self.used_bytes()
         self.locks.clear()
         self.debt_s = 0.0
@@ -110,13 +110,13 @@ class SimulatedDisk:
         self._recorder.note("disk.crash", self.name, digest)
 
     def process_died(self) -> None:
-        """Only the process is gone: the kernel still holds what was not synced. Locks are free."""
+        """End the process only: the kernel keeps unsynced data. Locks are released."""
         self.locks.clear()
         self.debt_s = 0.0
         self.before_operation = None
 
     def flip_bit(self, path: str, offset: int, bit: int = 0) -> None:
-        """Rot one bit of a file, in what programs see and on the medium alike."""
+        """Flip one bit of a file, both in programs' view and on the medium."""
         inode = self.names.live[path]
         assert isinstance(inode, Inode), f"{path} is no file"
         for image in (inode.live, inode.durable):
@@ -126,9 +126,9 @@ class SimulatedDisk:
         self._recorder.note("disk.rot", self.name, path, offset, bit)
 
     def rot(self, chance: random.Random, prefix: str = "/") -> tuple[str, int] | None:
-        """Rot one bit of what is on the medium, in a file under `prefix`: file, byte and bit by chance, each byte as likely as any other.
+        """Flip one random bit on the medium, in a file under `prefix`. Each byte is equally likely.
 
-        Bytes over which a write waits for its sync are left alone: it would put them right again.
+        Bytes covered by a write that waits for its sync are left alone: the sync would repair them.
 
         Returns:
             path and offset, or None when nothing under `prefix` is durable.
@@ -148,16 +148,16 @@ class SimulatedDisk:
         return None
 
     def fail_next_sync(self, prefix: str = "/") -> None:
-        """Let the next sync of a file under `prefix` fail with EIO: what was to be synced is lost for good."""
+        """Make the next sync of a file under `prefix` fail with EIO. The data it covers is lost for good."""
         self.failing_syncs.append(prefix)
 
     def slow(self, factor: float) -> None:
-        """Let writes and syncs take `factor` times as long from now on; 1 is normal."""
+        """Multiply the times of writes and syncs by `factor` from now on; 1 is normal."""
         self.slowness = factor
         self._recorder.note("disk.slow", self.name, factor)
 
     def wipe(self) -> None:
-        """Everything is gone, as when a disk is replaced: nothing is there but the root."""
+        """Delete everything but the root, as when a disk is replaced."""
         self.names = Namespace()
         self.locks.clear()
         self._used_at_most = 0
@@ -165,7 +165,7 @@ class SimulatedDisk:
         self._recorder.note("disk.wipe", self.name)
 
     def lose_file(self, path: str) -> None:
-        """A file is gone, for programs and on the medium."""
+        """Delete a file, both in programs' view and on the medium."""
         for names in (self.names.live, self.names.durable):
             names.pop(path, None)
         for change in self.names.pending:
@@ -173,31 +173,31 @@ class SimulatedDisk:
         self._recorder.note("disk.lose_file", self.name, path)
 
     def fill(self, free_bytes: int = 0, prefix: str = "/") -> None:
-        """Let something else take the space but for `free_bytes`: what needs more fails with ENOSPC, until `relieve`.
+        """Fill the disk but for `free_bytes`. Operations that need more fail with ENOSPC until `relieve`.
 
         Args:
-            prefix: of the paths that this concerns, as if they were a disk of their own.
+            prefix: path prefix that the limit applies to, as if it were a disk of its own.
         """
         self._limits[prefix] = self.used_bytes(prefix) + free_bytes
         self._recorder.note("disk.fill", self.name, free_bytes, prefix)
 
     def relieve(self, prefix: str = "/") -> None:
-        """Give back what `fill` took."""
+        """Undo `fill`."""
         self._limits.pop(prefix, None)
         self._recorder.note("disk.relieve", self.name, prefix)
 
     @property
     def is_filled(self) -> bool:
-        """Whether something else takes the space, or a part of it."""
+        """Whether `fill` is in effect for any prefix."""
         return bool(self._limits)
 
     def free_bytes(self, path: str = "/") -> int:
-        """Space that is left for a path."""
+        """Space left for a path."""
         left = [limit - self.used_bytes(prefix) for prefix, limit in self._limits.items() if (path + "/").startswith(prefix)]
         return max(0, min([self.total_bytes - self.used_bytes(), *left]))
 
     def take_space(self, path: str, growth: int) -> None:
-        """Let a file grow.
+        """Account for the growth of a file.
 
         Raises:
             OSError: ENOSPC, there is no space for it.
@@ -218,17 +218,17 @@ class SimulatedDisk:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
     def used_bytes(self, prefix: str = "/") -> int:
-        """Bytes that files occupy, those under a prefix."""
+        """Bytes occupied by the files under a prefix."""
         inodes = self._inodes([entry for path, entry in self.names.live.items() if path.startswith(prefix)])
         return sum(inode.live.size for inode in inodes)
 
     def take_debt(self) -> float:
-        """Time owed since the last call, seconds."""
+        """Return the I/O time in seconds since the last call, and reset it."""
         debt, self.debt_s = self.debt_s, 0.0
         return debt
 
     def operate(self, kind: str, path: str, *facts: int) -> None:
-        """Count one operation and let the fault hook see it."""
+        """Count one operation and call the fault hook."""
         self.operations += 1
         if self.before_operation is not None:
             self.before_operation(kind, path)
@@ -248,19 +248,19 @@ class SimulatedDisk:
         inode.sync(last)
 
     def sync_time(self) -> float:
-        """Draw how long one sync takes, seconds."""
+        """Draw the duration of one sync, in seconds."""
         timing = self.timing
         if self._chance.random() < timing.stall_rate:
             return timing.stall_s * self.slowness
         return self._chance.uniform(timing.sync_low_s, timing.sync_high_s) * self.slowness
 
     def write_time(self, size: int) -> float:
-        """How long writing so many bytes takes, seconds."""
+        """Duration of a write of this size, in seconds."""
         return size / self.timing.bytes_per_s * self.slowness
 
     @staticmethod
     def _inodes(entries: Sequence[DirectoryEntry]) -> list[Inode]:
-        """Each file once, in the order of `entries`, whatever number of names it has."""
+        """Each file once, in the order of `entries`, however many names it has."""
         return list({id(entry): entry for entry in entries if isinstance(entry, Inode)}.values())
 
 
@@ -462,11 +462,11 @@ class SimulatedFile:
 class SimulatedLogDevice(Generic[Item]):
     """`runtime.ports.LogDevice` as scheduled instants: begin, written, synced. A crash between the last two tears the group.
 
-    The sync is the kernel's: it completes although the process is paused, which hears of it when it goes on.
+    The sync is the kernel's: it completes while the process is paused, and the process learns of it when it resumes.
     """
 
     WAKE_S = 0.00002
-    """Between `submit` on an idle device and the group's being formed: a thread waking up."""
+    """Delay between `submit` on an idle device and the forming of the group: a thread waking up."""
 
     def __init__(
         self,
@@ -534,7 +534,7 @@ class SimulatedLogDevice(Generic[Item]):
             return
         failure: OSError | None = None
         try:
-            # Only what was written before the sync began is durable after it.
+            # The sync covers only writes made before it began.
             self._disk.sync(file.path, file.inode, last)
         except OSError as error:
             failure = error

@@ -1,7 +1,7 @@
-"""What a simulated disk holds: file images that know which of their bytes are durable, and names that know which are.
+"""Contents of a simulated disk: file images and names, each with its durable part.
 
-A file has the bytes that programs see and the bytes that stable storage has; between them lie the operations since the last sync.
-A power cut keeps the durable bytes and whatever part of those operations the seed lets through.
+A file has the bytes that programs see and the bytes on stable storage; between them lie the operations since the last sync. A power cut
+keeps the durable bytes and the part of those operations that the seed selects.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 SECTOR_BYTES = 512
-"""A write is torn only at multiples of this: the unit that disks write whole."""
+"""Writes are torn only at multiples of this: the unit that disks write whole."""
 
 
 class SparseBytes:
@@ -81,12 +81,12 @@ class Inode:
         self.pending: list[Write | Resize] = []
 
     def change(self, operation: Write | Resize) -> None:
-        """Do it in what programs see."""
+        """Apply an operation to programs' view."""
         operation.apply(self.live)
         self.pending.append(operation)
 
     def sync(self, last: Write | Resize | None = None) -> None:
-        """Make the pending operations durable: all, or those up to `last` (none when another sync has done that already)."""
+        """Make the pending operations durable: all, or those up to `last` (none if another sync has already covered it)."""
         count = len(self.pending)
         if last is not None:
             count = next((index + 1 for index, operation in enumerate(self.pending) if operation is last), 0)
@@ -95,17 +95,18 @@ class Inode:
         del self.pending[:count]
 
     def forget_pending(self) -> int:
-        """A sync failed: programs still see the bytes, but nothing will ever write them (fsync clears the error and the dirty pages).
+        """Drop pending operations after a failed sync. Programs still see the bytes, but they are never written: fsync clears the error and
+        the dirty pages.
 
         Returns:
-            how many bytes of writes that concerns.
+            the number of bytes of the dropped writes.
         """
         unsynced = sum(len(operation.data) for operation in self.pending if isinstance(operation, Write))
         self.pending = []
         return unsynced
 
     def is_pending(self, offset: int) -> bool:
-        """Whether a byte is about to be written or cut off by an operation not yet synced."""
+        """Whether an unsynced operation is about to write or cut off this byte."""
         for operation in self.pending:
             if isinstance(operation, Resize):
                 if offset >= operation.size:
@@ -115,10 +116,10 @@ class Inode:
         return False
 
     def crash(self, chance: random.Random) -> tuple[int, int]:
-        """Lose what was not synced, or most of it; returns how many bytes of unsynced writes were lost and how many writes were torn.
+        """Lose unsynced data, or most of it. Returns the bytes lost and the number of writes torn.
 
-        Three ways, by the seed: everything unsynced is lost; a prefix of the operations survives and the write after it is torn;
-        each sector of each write survives or not, as a disk's cache that writes in its own order leaves it.
+        The seed selects one of three ways: all unsynced data is lost; a prefix of the operations survives and the write after it is torn;
+        each sector of each write survives or not, as with a disk cache that writes in its own order.
         """
         unsynced = sum(len(operation.data) for operation in self.pending if isinstance(operation, Write))
         kept = torn = 0
@@ -135,7 +136,7 @@ class Inode:
         return unsynced - kept, torn
 
     def _keep_prefix(self, chance: random.Random) -> tuple[int, int]:
-        """Bytes kept and writes torn. The cut is drawn over bytes, so that it usually falls into a write and tears it."""
+        """Return bytes kept and writes torn. The cut is drawn over bytes, so that it usually falls into a write and tears it."""
         lengths = [max(1, len(operation.data)) if isinstance(operation, Write) else 1 for operation in self.pending]
         ends = list(accumulate(lengths))
         cut = chance.randrange(ends[-1] + 1)
@@ -189,7 +190,7 @@ def parent_of(path: str) -> str:
 
 @dataclass(slots=True)
 class NameChange:
-    """A creation, rename or deletion not yet made durable. `moves` maps a path to what it names afterwards, None for nothing."""
+    """A creation, rename or deletion that is not yet durable. `moves` maps a path to its new target; None removes it."""
 
     directories: tuple[str, ...]
     moves: dict[str, DirectoryEntry | None]
@@ -197,14 +198,14 @@ class NameChange:
 
 @dataclass
 class Namespace:
-    """Paths as programs see them and as stable storage has them."""
+    """Paths in programs' view and on stable storage."""
 
     live: dict[str, DirectoryEntry] = field(default_factory=lambda: {"/": DIRECTORY})
     durable: dict[str, DirectoryEntry] = field(default_factory=lambda: {"/": DIRECTORY})
     pending: list[NameChange] = field(default_factory=list)
 
     def change(self, directories: tuple[str, ...], moves: dict[str, DirectoryEntry | None]) -> None:
-        """Do it in what programs see; durable once one of `directories` is synced."""
+        """Apply a change to programs' view. It becomes durable once one of `directories` is synced."""
         change = NameChange(directories, moves)
         _apply(change, self.live)
         self.pending.append(change)
@@ -220,7 +221,7 @@ class Namespace:
         self.pending = left
 
     def crash(self, chance: random.Random) -> None:
-        """Keep the durable names, and by the seed the first few changes after them (a file system's journal is written in order)."""
+        """Keep the durable names and, by the seed, the first few changes after them: a file system's journal is written in order."""
         kept = 0 if chance.random() < 0.5 else chance.randrange(len(self.pending) + 1)
         for change in self.pending[:kept]:
             _apply(change, self.durable)

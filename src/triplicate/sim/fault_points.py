@@ -1,8 +1,8 @@
-"""Fault points under simulation: count who comes by, hold a node at a named moment, or strike it there.
+"""Fault points under simulation: count visits, hold a node at a named moment, or call a function there.
 
 The code names its moments with `runtime.fault_point`, which leaves nothing behind. While a world exists, `FaultPoints` replaces the named
-functions on their owners by wrappers that look at whose life is running; afterwards everything is as it was. One world at a time has
-them: worlds do not overlap in one process.
+functions on their owners by wrappers that check which life is running. Afterwards the functions are restored. Worlds do not overlap in one
+process, so one at a time holds the wrappers.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from triplicate.sim.loop import LIFE, Life, context_of
 from triplicate.sim.recorder import Recorder
 
 WORLD = "world"
-"""The node name of what runs outside every node."""
+"""The node name of code that runs outside every node."""
 
 _MARK = "__fault_point__"
-"""Set on a wrapper, to itself, so that none is ever wrapped again; `functools.wraps` copies it to what is none."""
+"""Set on a wrapper, to itself, so that no wrapper is wrapped again; `functools.wraps` copies it to functions that are no wrappers."""
 
 
 def points_known() -> tuple[str, ...]:
-    """Names of all fault points of the modules imported so far, sorted."""
+    """Sorted names of all fault points of the modules imported so far."""
     return tuple(sorted(fault_points()))
 
 
 class _Watch:
-    """Somebody waits for a node to come by."""
+    """A watch for visits of a fault point."""
 
     def __init__(self, name: str, node: str | None, skip: int) -> None:
         self.name = name
@@ -39,7 +39,7 @@ class _Watch:
         self._skip = skip
 
     def wants(self, node: str) -> bool:
-        """Whether this visit is meant; counts down those to be let by."""
+        """Whether this visit counts. Counts down the visits to be skipped."""
         if self._node is not None and node != self._node:
             return False
         if self._skip > 0:
@@ -49,7 +49,7 @@ class _Watch:
 
 
 class Arrival:
-    """What `Barrier.reached` is: await it as often as you like, by whomever and with any time limit."""
+    """The type of `Barrier.reached`. Any number of tasks may await it, any number of times."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -61,35 +61,35 @@ class Arrival:
         await self._event.wait()
 
     def is_now(self) -> bool:
-        """Whether it has come."""
+        """Whether it has happened."""
         return self._event.is_set()
 
     def come(self) -> None:
-        """Wake all who wait."""
+        """Wake all waiters."""
         self._event.set()
 
 
 class Barrier(_Watch):
-    """A barrier across a fault point: whoever comes waits there, before the function's body, until `release`."""
+    """Holds every visitor of a fault point before the function's body, until `release`."""
 
     def __init__(self, points: FaultPoints, name: str, node: str | None, skip: int) -> None:
         super().__init__(name, node, skip)
         self.reached = Arrival()
-        """Await it: somebody stands at the barrier. (Whoever it is may have been killed or cancelled meanwhile: `waiting` tells.)"""
+        """Await it to wait for the first visitor, which may have been killed or cancelled meanwhile: see `waiting`."""
         self.waiting: list[str] = []
-        """The nodes that stand there now, in the order of their coming; a node stands twice if two of its tasks do."""
+        """Nodes held now, in the order of arrival. A node appears twice if two of its tasks are held."""
         self._points = points
         self._open = asyncio.Event()
 
     def release(self) -> None:
-        """Let all go on, in the order in which they came, and take the barrier away. Harmless when done already."""
+        """Release all held nodes, in the order of arrival, and remove the barrier. Idempotent."""
         if not self._open.is_set():
             self._open.set()
             self._points.forget(self)
             self._points.tell(WORLD, "point.released", self.name)
 
     async def stand(self, node: str, life: Life | None) -> None:
-        """Wait, as the node that came."""
+        """Wait, as the node that arrived."""
         self._points.tell(node, "point.held", self.name)
         self.waiting.append(node)
         self.reached.come()
@@ -102,7 +102,7 @@ class Barrier(_Watch):
 
 
 class Trap(_Watch):
-    """A call to be made when somebody comes to a fault point: once."""
+    """Calls a function at the first visit of a fault point, once."""
 
     def __init__(self, points: FaultPoints, name: str, callback: Callable[[str], object], node: str | None, skip: int) -> None:
         super().__init__(name, node, skip)
@@ -111,14 +111,14 @@ class Trap(_Watch):
         self._callback = callback
 
     def cancel(self) -> None:
-        """Take the trap away; harmless when it has struck."""
+        """Remove the trap. No effect once it has fired."""
         self._points.forget(self)
 
     def spring(self, node: str, life: Life | None) -> None:
-        """Make the call, in the world's own context: what it starts must outlive the node.
+        """Call the function in the world's own context: tasks that it starts must outlive the node.
 
         Raises:
-            HostCrashed: the node that came did not survive it.
+            HostCrashed: the call killed the visiting node.
         """
         self.struck = True
         self._points.forget(self)
@@ -129,27 +129,27 @@ class Trap(_Watch):
 
 
 class FaultPoints:
-    """A world's hand on the fault points: `world.points`."""
+    """A world's access to the fault points: `world.points`."""
 
     _installed: FaultPoints | None = None
 
     def __init__(self, recorder: Recorder) -> None:
         self.reached: dict[str, int] = {}
-        """How often each point was reached, by name; zero for those that never were."""
+        """Visits of each point, by name. Zero for points never reached."""
         self._recorder = recorder
         self._watches: dict[str, list[Barrier | Trap]] = {}
         self._replaced: dict[str, list[tuple[Any, str, Any, Any]]] = {}
-        """By name: owner, attribute, what was there, and what is there now."""
+        """By name: owner, attribute, original value and wrapper."""
 
     def hold(self, name: str, *, node: str | None = None, skip: int = 0) -> Barrier:
         """Put a barrier across a point of an async function.
 
         Args:
-            node: only this one is held; any when None.
-            skip: so many (of that node) pass first.
+            node: hold only this node. None holds any.
+            skip: visits (of that node) to let pass first.
 
         Raises:
-            ArgumentError: there is no such point, or a function that is not async cannot wait.
+            ArgumentError: there is no such point, or its function is not async and cannot wait.
         """
         point = self._point(name)
         if not point.is_async:
@@ -159,9 +159,9 @@ class FaultPoints:
         return barrier
 
     def strike(self, name: str, callback: Callable[[str], object], *, node: str | None = None, skip: int = 0) -> Trap:
-        """Have `callback(node name)` called once, right before the function's body runs. It may crash or pause the node.
+        """Call `callback(node name)` once, right before the function's body runs. The callback may crash or pause the node.
 
-        A node paused there goes no further if the function is async; if it is not, what runs already goes on to its next wait.
+        A node paused there goes no further if the function is async. Otherwise the running code continues to its next wait.
 
         Raises:
             ArgumentError: there is no such point.
@@ -172,7 +172,7 @@ class FaultPoints:
         return trap
 
     def install(self) -> None:
-        """Wrap what is named and not wrapped yet. Another world that never gave its wrappers back loses them."""
+        """Wrap the points that are not wrapped yet. Another world that never restored its wrappers loses them."""
         before = FaultPoints._installed
         if before is not None and before is not self:
             before.uninstall()
@@ -184,7 +184,7 @@ class FaultPoints:
                 self._replaced[name] = self._replace(point)
 
     def uninstall(self) -> None:
-        """Put everything back. What somebody else has replaced meanwhile is left alone."""
+        """Restore the functions. Attributes that were replaced by other code meanwhile are left alone."""
         for replaced in self._replaced.values():
             for owner, attribute, original, wrapper in replaced:
                 if vars(owner).get(attribute) is wrapper:
@@ -194,13 +194,13 @@ class FaultPoints:
             FaultPoints._installed = None
 
     def forget(self, watch: Barrier | Trap) -> None:
-        """Take a barrier or trap away."""
+        """Remove a barrier or trap."""
         watches = self._watches[watch.name]
         if watch in watches:
             watches.remove(watch)
 
     def tell(self, node: str, kind: str, point: str) -> None:
-        """Enter what happens at a point into the record."""
+        """Record an event at a point."""
         self._recorder.fact(node, kind, {"point": point})
 
     def _point(self, name: str) -> FaultPoint:
@@ -222,7 +222,7 @@ class FaultPoints:
         if not callable(function):
             raise ArgumentError(f"fault point {point.name}: {point.qualified_name} is no function but {type(function).__name__}")
         if _is_wrapper(function):
-            # Left over from a world that somebody else's patch has outlived: what is put back later is the function itself.
+            # A wrapper of an earlier world that another patch has preserved: the function itself is restored later.
             function = _unwrapped(function)
             original = function if kind is None else kind(function)
         wrapper = self._wrap_async(point.name, function) if point.is_async else self._wrap(point.name, function)
@@ -230,7 +230,7 @@ class FaultPoints:
         wrapper = wrapper if kind is None else kind(wrapper)
         replaced = [(owner, attribute, original, wrapper)]
         if not path:
-            # Modules that have imported the function by its name call it under that.
+            # Modules that imported the function by name refer to it under that name.
             package = point.module.partition(".")[0]
             for name, module in sorted(sys.modules.items()):
                 if name.partition(".")[0] == package and module is not owner:

@@ -1,7 +1,7 @@
-"""A simulated world and the hosts in it: `runtime.ports.Host` in virtual time, everything drawn from one seed.
+"""A simulated world and the hosts in it: `runtime.ports.Host` in virtual time, with everything drawn from one seed.
 
-Every random stream is derived from (seed, node, purpose) with a hash that is the same in all processes, so a draw added in one place
-does not shift any other.
+Every random stream is derived from (seed, node, purpose) with a hash that is the same in all processes. A draw added in one place therefore
+shifts no other.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from triplicate.sim.watchdog import callbacks_bounded
 Result = TypeVar("Result")
 
 EPOCH_US = 1_750_000_000_000_000
-"""The wall clock at virtual time 0, microseconds since the epoch: any fixed day will do."""
+"""The wall clock at virtual time 0, in microseconds since the epoch. The day is arbitrary."""
 
 WALL_SKEW_MAX_S = 2.0
-"""How far a node's wall clock may be off at virtual time 0, either way."""
+"""Largest error of a node's wall clock at virtual time 0, either way."""
 
 WALL_DRIFT_MAX = 0.0002
-"""How much faster or slower than time a node's wall clock may run: 0.2 milliseconds in a second."""
+"""Largest error of a wall clock's rate, either way: 0.2 milliseconds in a second."""
 
 
 def derive_seed(*parts: object) -> int:
-    """A 64-bit seed from a seed, a node and a purpose; the same in every process, whatever its hash seed."""
+    """Derive a 64-bit seed from a seed, a node and a purpose. The same in every process, whatever its hash seed."""
     digest = hashlib.blake2b("/".join(str(part) for part in parts).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little")
 
@@ -48,8 +48,8 @@ class World:
     """One simulated world: a loop, a network, disks, and a record of everything that happens.
 
     Args:
-        seed: decides everything that chance decides.
-        network, disk: how slow things are.
+        seed: decides every random draw.
+        network, disk: delays.
         callbacks_max, time_max_s: bounds after which the world is declared stuck.
     """
 
@@ -76,18 +76,18 @@ class World:
         self._lives: dict[str, int] = {}
 
     def chance(self, *purpose: object) -> random.Random:
-        """A random stream of its own."""
+        """Return a random stream that nothing else draws from."""
         return random.Random(derive_seed(self.seed, *purpose))
 
     def disk(self, name: str) -> SimulatedDisk:
-        """The disk of a node; made when first asked for, kept over crashes."""
+        """Return the disk of a node. It is made on first use and survives crashes."""
         disk = self.disks.get(name)
         if disk is None:
             disk = self.disks[name] = SimulatedDisk(name, self.chance(name, "disk"), self.recorder, timing=self._disk_timing)
         return disk
 
     def clock(self, name: str) -> SimulatedClock:
-        """The clock of a node; its error is the machine's and outlives crashes."""
+        """Return the clock of a node. Its error belongs to the machine and survives crashes."""
         clock = self._clocks.get(name)
         if clock is None:
             chance = self.chance(name, "clock skew")
@@ -96,7 +96,7 @@ class World:
         return clock
 
     def start_host(self, name: str) -> SimulatedHost:
-        """Switch a node on: a new life with the disk that its former lives left."""
+        """Switch a node on: a new life, with the disk that its former lives left."""
         number = self._lives[name] = self._lives.get(name, 0) + 1
         life = Life(name, number, self.clock(name).loop_time)
         self.network.host_up(name)
@@ -106,13 +106,13 @@ class World:
         return host
 
     def run(self, main: Coroutine[Any, Any, Result]) -> Result:
-        """Run the world until `main` is done. Does not close it."""
+        """Run the world until `main` is done. The world stays open."""
         self.points.install()
         with collector_held(), callbacks_bounded(self.loop), self._databases.gathered(), deadlines_by_clocks():
             return self.loop.run_until_complete(main)
 
     def close(self) -> None:
-        """Throw the world away; killed coroutines are unwound, and the code's fault points are no longer watched."""
+        """Discard the world: unwind killed coroutines and remove the wrappers from the code's fault points."""
         self.points.uninstall()
         for host in self.hosts:
             self.loop.kill(host.life)
@@ -121,7 +121,7 @@ class World:
 
 
 class SimulatedHost:
-    """One life of a node: its ports, and the means to run things on it and to kill it."""
+    """One life of a node: its ports, and the means to run code on it and to kill it."""
 
     def __init__(self, world: World, life: Life) -> None:
         self.world = world
@@ -139,16 +139,16 @@ class SimulatedHost:
             trace=self._trace,
             new_worker=self._new_worker,
         )
-        """What the node's code receives."""
+        """The ports that the node's code receives."""
 
     def start(self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None) -> asyncio.Task[Result]:
-        """Run a coroutine as part of this node: it ends with the node. From outside wait by `call`, which hears of a kill."""
+        """Run a coroutine as part of this node; it ends with the node. To wait for it from outside use `call`, which notices a kill."""
         return self.world.loop.begin(
             coroutine, name=f"{self.name}: {name or getattr(coroutine, '__qualname__', 'call')}", context=context_of(self.life)
         )
 
     async def call(self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None) -> Result:
-        """Run a coroutine as part of this node and wait for it, from outside.
+        """Run a coroutine as part of this node and wait for it from outside.
 
         Raises:
             NodeDied: the node was killed before the coroutine ended.
@@ -160,7 +160,7 @@ class SimulatedHost:
             if not done.done():
                 done.set_result(None)
 
-        # The watcher is the world's: it must run although the task's own node may be dead by then.
+        # The callback belongs to the world: it must run even if the task's own node is dead by then.
         task.add_done_callback(finished, context=context_of(None))
         self._watchers.append(done)
         try:
@@ -170,58 +170,59 @@ class SimulatedHost:
             raise
         finally:
             self._watchers.remove(done)
-        # A task that was itself at a port when its node died ends with that, or with whatever its unwinding met; any other stands still.
+        # A task that was using a port when its node died ends with HostCrashed, or with an error of its unwinding. Any other task stays
+        # pending.
         if not task.done() or (not self.alive and (task.cancelled() or task.exception() is not None)):
             raise NodeDied(self.name)
         return task.result()
 
     @property
     def alive(self) -> bool:
-        """Whether this life goes on."""
+        """Whether this life continues."""
         return self.life.alive
 
     @property
     def paused(self) -> bool:
-        """Whether this life stands still for the time being."""
+        """Whether this life is paused."""
         return self.life.paused
 
     def pause(self) -> None:
-        """Stop the process as SIGSTOP does: no code of it runs until `resume`; peers see silence, not an end.
+        """Stop the process as SIGSTOP does: none of its code runs until `resume`. Peers see silence, not an end.
 
-        What is due to it waits: timers, bytes, answers of workers and log devices. Its kernel goes on: connections are accepted and hold
-        what peers send up to their capacity, what the node had written still travels, and a sync under way completes on the disk.
+        Timers, bytes, and results of workers and log devices wait. The kernel continues: it accepts connections and buffers peers' bytes up
+        to their capacity, delivers bytes already written, and completes a sync in progress.
         """
         if self.life.alive and not self.life.paused:
             self.world.recorder.fact(self.name, "host.pause", {"life": self.life.number})
             self.world.loop.pause(self.life)
 
     def resume(self) -> None:
-        """Let it go on; what was due meanwhile runs now, in the order in which it was due. Harmless when it is not paused."""
+        """Continue a paused process. Callbacks that came due meanwhile run now, in order. No effect when it is not paused."""
         if self.life.alive and self.life.paused:
             self.world.recorder.fact(self.name, "host.resume", {"life": self.life.number, "held": len(self.life.held)})
             self.world.loop.resume(self.life)
 
     def jump_clock(self, seconds: float) -> None:
-        """Set the machine's wall clock forward or, below zero, back. Monotonic time does not notice."""
+        """Set the machine's wall clock forward or, with a negative value, back. Monotonic time is not affected."""
         self.world.recorder.fact(self.name, "host.clock_jump", {"seconds": seconds})
         self.world.clock(self.name).jump(seconds)
 
     def drift_clock(self, drift: float) -> None:
-        """Let the machine's wall clock run faster from now on by this share of time, or slower; 0 is right. Monotonic time is untouched."""
+        """Change the rate of the machine's wall clock from now on by this share of time; 0 is exact. Monotonic time is not affected."""
         self.world.recorder.fact(self.name, "host.clock_drift", {"drift": drift})
         self.world.clock(self.name).drift_from_now(drift)
 
     def set_clock_rate(self, rate: float) -> None:
-        """Let the machine's monotonic clock, and its wall clock with it, run at this multiple of time from now on."""
+        """Run the machine's monotonic clock, and its wall clock with it, at this multiple of virtual time from now on."""
         self.world.recorder.fact(self.name, "host.clock_rate", {"rate": rate})
         self.world.clock(self.name).run_at(rate)
 
     def crash(self, *, silent: bool = False, keep_unsynced: bool = False) -> None:
-        """Kill the node as SIGKILL or, with its unsynced writes, a power failure does: no code of it runs again. Paused nodes too.
+        """Kill the node, paused or not, as SIGKILL does or, with its unsynced writes, as a power failure does. None of its code runs again.
 
         Args:
-            silent: peers are told nothing (the machine is off), instead of the resets that a living kernel sends.
-            keep_unsynced: only the process died; the kernel still writes what it holds.
+            silent: peers get no reset, since the machine is off. Otherwise they get the resets that a living kernel sends.
+            keep_unsynced: only the process dies; the kernel keeps the data it has not yet written.
         """
         if not self.life.alive:
             return
@@ -249,17 +250,17 @@ class SimulatedHost:
 
 
 class NodeDied(Exception):
-    """A node was killed while somebody outside waited for something that ran on it."""
+    """A node was killed while code outside of it waited for work that ran on it."""
 
 
 class SimulatedClock:
-    """`runtime.ports.Clock`: monotonic is virtual time at the machine's own rate, wall is that plus a fixed day and the machine's error.
+    """`runtime.ports.Clock`: monotonic time is virtual time at the machine's own rate; wall time adds a fixed day and the machine's error.
 
-    Timers follow the monotonic clock. Where its rate falls while a timer waits, the timer waits for longer; where the rate rises, the timer
-    may come late, as timers may.
+    Timers follow the monotonic clock. If its rate falls while a timer waits, the timer waits longer. If the rate rises, the timer may be
+    late, as timers may.
 
     Args:
-        skew_s: how much the wall clock is ahead at virtual time 0.
+        skew_s: how far the wall clock is ahead at virtual time 0.
         drift: how much more it gains in each second of the monotonic clock.
     """
 
@@ -270,30 +271,30 @@ class SimulatedClock:
         self._loop = loop
         self._rate = 1.0
         self._ahead_s = 0.0
-        """How far the monotonic clock was ahead of the loop when its rate was set last."""
+        """How far the monotonic clock was ahead of the loop when its rate was last set."""
         self._rate_since = 0.0
-        """The loop's time then."""
+        """The loop's time at that moment."""
 
     @property
     def rate(self) -> float:
-        """How much of its own time passes in a second of virtual time."""
+        """Seconds of the clock's own time in a second of virtual time."""
         return self._rate
 
     def monotonic(self) -> float:
         return self._shown(self._loop.time())
 
     def _shown(self, moment: float) -> float:
-        """What the clock shows at a moment of the loop, at the present rate."""
-        # Written so that a clock that was never wrong gives the loop's own time, to the last bit.
+        """The clock's value at a moment of the loop, at the present rate."""
+        # In this form a clock that was never wrong returns the loop's own time, to the last bit.
         return moment + self._ahead_s + (moment - self._rate_since) * (self._rate - 1.0)
 
     def loop_time(self, when: float) -> float:
-        """The loop's time when the monotonic clock will have come to a moment, or had, at the present rate."""
+        """The loop's time at which the monotonic clock reaches, or reached, a moment, at the present rate."""
         if self._rate == 1.0 and not self._ahead_s:
             return when
         moment = self._rate_since + (when - self._rate_since - self._ahead_s) / self._rate
         step = math.ulp(moment)
-        # Rounding may make it a trifle too early; a waiter woken then finds that its time has not come, and waits again, for ever.
+        # Rounding may make it slightly too early. A waiter woken then would find that its time has not come and wait again, for ever.
         while self._shown(moment) < when:
             moment += step
             step *= 2.0
@@ -312,10 +313,10 @@ class SimulatedClock:
         return _RatedTimer(self, self._loop, when, callback, args)
 
     def run_at(self, rate: float) -> None:
-        """Let the monotonic clock run at another rate from now on.
+        """Run the monotonic clock at another rate from now on.
 
         Raises:
-            ValueError: it would stand still, or go back.
+            ValueError: the rate is 0 or negative.
         """
         if rate <= 0.0:
             raise ValueError(f"a monotonic clock does not run at {rate}")
@@ -328,7 +329,7 @@ class SimulatedClock:
         self._skew_s += seconds
 
     def drift_from_now(self, drift: float) -> None:
-        """Change how fast the wall clock runs, without a jump."""
+        """Change the rate of the wall clock, without a jump."""
         now = self.monotonic()
         self._skew_s += self._drift * (now - self._drifts_since)
         self._drifts_since = now
@@ -336,7 +337,7 @@ class SimulatedClock:
 
 
 class _RatedTimer:
-    """A timer of a clock whose time is not the loop's."""
+    """A timer of a clock whose time differs from the loop's."""
 
     def __init__(self, clock: SimulatedClock, loop: VirtualLoop, when: float, callback: Callable[..., None], args: tuple[Any, ...]) -> None:
         self._clock = clock
@@ -363,9 +364,9 @@ class _RatedTimer:
 
 @contextmanager
 def deadlines_by_clocks() -> Iterator[None]:
-    """Have deadlines that a node hands to asyncio reached by the node's own clock.
+    """Make deadlines that a node passes to asyncio follow the node's own clock.
 
-    `runtime.timeout_at` is given moments of `Clock.monotonic` and relies on the loop's time being the same. Only here it is not.
+    `runtime.timeout_at` receives moments of `Clock.monotonic` and relies on the loop's time being the same. Only here it is not.
     """
     by_loop = asyncio.timeout_at
 
@@ -401,7 +402,7 @@ class SimulatedEntropy:
 class SimulatedWorker:
     """`runtime.ports.Worker`: a function runs inline at a scheduled instant, and its result arrives at a later one.
 
-    So a function is atomic to the loop, as far as the loop may know: what it shares with the loop, it must not share in reality.
+    A function is therefore atomic to the loop. State that it shares with the loop here must not be shared in reality.
     """
 
     WAKE_LOW_S = 0.00001
@@ -439,7 +440,7 @@ class SimulatedWorker:
 
     def _work(self) -> None:
         future, function = self._queue.popleft()
-        # As with the executors of the standard library, a wait that was cancelled before the function began takes it back.
+        # As with the executors of the standard library, cancelling a wait before the function began cancels the function.
         if future.cancelled():
             self._after(future, None, None)
             return
@@ -469,7 +470,7 @@ class SimulatedWorker:
 
 @contextmanager
 def collector_held() -> Iterator[None]:
-    """Keep the cycle collector from running in the midst of a simulation, where its timing differs from process to process."""
+    """Keep the cycle collector from running during a simulation, where its timing differs from process to process."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

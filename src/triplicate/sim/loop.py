@@ -1,12 +1,11 @@
 """An event loop in virtual time: nothing sleeps, and the same program always runs in the same order.
 
-Callbacks run first come first served. When none is ready the clock jumps to the next timer; timers of the same instant run in the
-order in which they were made. There is no thread, selector, signal or executor, so nothing outside the program can reach in.
+Callbacks run first come, first served. When none is ready the clock jumps to the next timer; timers of the same instant run in the order in
+which they were made. There is no thread, selector, signal or executor, so nothing outside the program can interfere.
 
-Every callback belongs to a *life*: one run of one simulated node, from its start to its end or crash. The life travels in the
-callback's context, so everything that a node starts, directly or through asyncio's futures and tasks, carries it. `VirtualLoop.kill`
-ends a life as SIGKILL ends a process: none of its callbacks runs again, no `finally` block is entered, and what wakes it later has no
-effect.
+Every callback belongs to a *life*: one run of one simulated node, from its start to its end or crash. The life travels in the callback's
+context, so everything that a node starts, directly or through asyncio's futures and tasks, carries it. `VirtualLoop.kill` ends a life as
+SIGKILL ends a process: none of its callbacks runs again, no `finally` block is entered, and later wake-ups have no effect.
 """
 
 from __future__ import annotations
@@ -25,43 +24,42 @@ Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
 if TYPE_CHECKING:
-    # The type checker's abstract loop demands sockets, signals and processes; at run time those methods raise NotImplementedError,
-    # which is what a simulation wants of them.
+    # The type checker's abstract loop requires sockets, signals and processes. At run time those methods raise NotImplementedError, as a
+    # simulation should.
     LoopInterface = asyncio.BaseEventLoop
 else:
     LoopInterface = asyncio.AbstractEventLoop
 
 STUCK_NAMES_MAX = 20
-"""How many waiting tasks a `SimulationStuck` names."""
+"""Waiting tasks named in a `SimulationStuck`, at most."""
 
 
 INSTANT_CALLBACKS_MAX = 100_000
-"""So many callbacks without virtual time moving are a program that goes round in circles; nothing else would ever end it."""
+"""Bound on callbacks at one instant of virtual time. A program that exceeds it runs in circles; nothing else would ever end it."""
 
 UNWIND_MAX = 100
-"""How often a dead node's coroutine may wait again while it is being unwound."""
+"""Times a dead node's coroutine may wait again while it is unwound."""
 
 
 class SimulationStuck(AssertionError):
-    """The simulation cannot end: everybody waits for somebody, or the bound of callbacks or of virtual time is reached."""
+    """The simulation cannot end: all tasks wait for one another, or the bound on callbacks or virtual time is reached."""
 
 
 class HostCrashed(BaseException):
-    """Raised inside a node's own code when that code touches a port after the node's crash, or is the one during which it crashed.
+    """Raised inside a node's code when it uses a port after the node's crash, or when the crash happens during that call.
 
     A BaseException, since no handler of the node may catch it: the process that would handle it is gone.
     """
 
 
 class Life:
-    """One run of one node. `alive` turns false once, at its crash; while `paused` its callbacks gather in `held`."""
+    """One run of one node. `alive` turns false once, at its crash. While `paused`, its callbacks collect in `held`."""
 
     __slots__ = ("alive", "held", "loop_time", "name", "number", "paused")
 
     def __init__(self, name: str, number: int = 1, loop_time: Callable[[float], float] | None = None) -> None:
-        """
-        Args:
-            loop_time: turns a moment of the node's monotonic clock into one of the loop; None: both are the same.
+        """Args:
+        loop_time: converts a moment of the node's monotonic clock into one of the loop. None: the two are the same.
         """
         self.name = name
         self.number = number
@@ -80,7 +78,7 @@ class Life:
 
 
 LIFE: contextvars.ContextVar[Life | None] = contextvars.ContextVar("life", default=None)
-"""The life that the running callback belongs to; None is the world itself (network, faults, checkers)."""
+"""The life to which the running callback belongs. None is the world itself (network, faults, checkers)."""
 
 
 def context_of(life: Life | None) -> contextvars.Context:
@@ -93,14 +91,14 @@ def context_of(life: Life | None) -> contextvars.Context:
 if TYPE_CHECKING:
     HandleInterface = asyncio.TimerHandle
 else:
-    # Asyncio's own carries ten fields that nobody here would fill in.
+    # asyncio's own class carries ten fields that nothing here would fill in.
     HandleInterface = object
 
 
 class VirtualHandle(HandleInterface):
-    """What `call_soon` and `call_at` return. Own fields throughout, so that nothing private of asyncio is relied on.
+    """Returned by `call_soon` and `call_at`. All fields are our own, so that nothing private of asyncio is relied on.
 
-    The loop fills the fields in itself: a constructor would cost more than all of them.
+    The loop assigns the fields directly: a constructor would cost more than all of them.
     """
 
     __slots__ = ("__weakref__", "arguments", "callback", "due", "life", "surroundings", "void")
@@ -129,7 +127,7 @@ new_handle = VirtualHandle.__new__
 
 
 class LivingFuture(asyncio.Future[Result]):
-    """A future that knows whose it is, so that an exception nobody retrieves is no fault when its owner was killed."""
+    """A future that knows the life that made it. An exception that is never retrieved is no fault when that life was killed."""
 
     __slots__ = ("life",)
 
@@ -140,8 +138,8 @@ class VirtualLoop(LoopInterface):
     """An event loop whose time moves only when nothing is ready.
 
     Args:
-        callbacks_max: bound on callbacks run; reaching it raises `SimulationStuck` naming the busiest.
-        time_max_s: bound on virtual time, seconds from 0; same.
+        callbacks_max: bound on callbacks run. Reaching it raises `SimulationStuck`, which names the busiest.
+        time_max_s: bound on virtual time in seconds from 0. Reaching it raises `SimulationStuck`.
     """
 
     def __init__(self, *, callbacks_max: int = 20_000_000, time_max_s: float = 100_000.0) -> None:
@@ -149,7 +147,7 @@ class VirtualLoop(LoopInterface):
         self.time_max_s = time_max_s
         self.callbacks_run = 0
         self.failures: list[dict[str, Any]] = []
-        """What asyncio's exception handler would have logged; a run with failures is a failed run."""
+        """Contexts that asyncio's exception handler would have logged. A run with failures is a failed run."""
         self._now = 0.0
         self._ready: deque[VirtualHandle] = deque()
         self._timers: list[tuple[float, int, VirtualHandle]] = []
@@ -207,7 +205,7 @@ class VirtualLoop(LoopInterface):
     def call_later(
         self, delay: float, callback: Callable[[*Arguments], object], *args: *Arguments, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
-        # As `call_at`, written out: most timers are made here.
+        # The body of `call_at`, repeated: most timers are made here.
         if context is None:
             context = contextvars.copy_context()
         life = context.get(LIFE)
@@ -237,9 +235,9 @@ class VirtualLoop(LoopInterface):
     def begin(
         self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None, context: contextvars.Context | None = None
     ) -> asyncio.Task[Result]:
-        """Start a task; asyncio's `create_task` under the name that the world uses."""
+        """Start a task: asyncio's `create_task`, under the name that the world uses."""
         if self._closed:
-            # Dead nodes' coroutines are being unwound: what they start now would never run.
+            # Dead nodes' coroutines are being unwound: a task started now would never run.
             coroutine.close()
             raise RuntimeError("the loop is closed")
         life = LIFE.get() if context is None else context.get(LIFE)
@@ -254,21 +252,21 @@ class VirtualLoop(LoopInterface):
         return task
 
     def pending_tasks(self) -> list[asyncio.Task[Any]]:
-        """Tasks of living nodes and of the world that are not done, in the order in which they were started."""
+        """Unfinished tasks of living nodes and of the world, in the order in which they were started."""
         return [task for task, life in self._tasks.items() if not task.done() and (life is None or life.alive)]
 
     def pending_timers(self) -> list[VirtualHandle]:
-        """Timers of living nodes that were neither run nor cancelled, by time. Those of the world itself are left out."""
+        """Timers of living nodes that have neither run nor been cancelled, by time. Timers of the world itself are left out."""
         handles = [handle for life in self._paused for handle in life.held]
         handles += [handle for _, _, handle in sorted(self._timers, key=lambda item: item[:2])]
         return [handle for handle in handles if not handle.void and handle.life is not None and handle.life.alive]
 
     def life_of(self, task: asyncio.Task[Any]) -> Life | None:
-        """Whose task this is."""
+        """Return the life that started this task."""
         return self._tasks.get(task)
 
     def kill(self, life: Life) -> None:
-        """End a life at once. The callback that runs now, should it belong to that life, is the last."""
+        """End a life at once. If the running callback belongs to that life, it is the last one."""
         life.alive = False
         if life.paused:
             self.resume(life)
@@ -284,13 +282,13 @@ class VirtualLoop(LoopInterface):
                 self._frozen.append(task)
 
     def pause(self, life: Life) -> None:
-        """Run none of a life's callbacks until `resume`, as SIGSTOP stops a process. The one that runs now is finished."""
+        """Run no callbacks of a life until `resume`, as SIGSTOP stops a process. The running callback finishes."""
         if life.alive and not life.paused:
             life.paused = True
             self._paused.append(life)
 
     def resume(self, life: Life) -> None:
-        """Go on. What was due meanwhile runs now, in the order in which it was due."""
+        """Continue a paused life. Callbacks that came due meanwhile run now, in the order in which they were due."""
         if life.paused:
             life.paused = False
             self._paused.remove(life)
@@ -331,9 +329,10 @@ class VirtualLoop(LoopInterface):
             sys.set_asyncgen_hooks(*hooks)
 
     def _turns(self, main: asyncio.Future[Any] | None) -> bool:
-        """Turn after turn: move due timers, run what is ready then (not what that makes ready). False once there is nothing at all.
+        """Run the loop: move due timers, then run the callbacks that are ready (not those that they make ready). False when nothing is
+        left.
 
-        Most of a simulation's callbacks pass through here one or two to a turn, hence the local names.
+        Most callbacks of a simulation pass through here one or two at a time, hence the local names.
         """
         ready, timers = self._ready, self._timers
         append, popleft = ready.append, ready.popleft
@@ -382,7 +381,7 @@ class VirtualLoop(LoopInterface):
     # What is wrong.
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Keep it in `failures`, unless it concerns a life that is over."""
+        """Keep the context in `failures`, unless it concerns a life that is over."""
         if isinstance(context.get("exception"), HostCrashed):
             return
         subject = context.get("task") or context.get("future")
@@ -394,7 +393,7 @@ class VirtualLoop(LoopInterface):
         self.call_exception_handler(context)
 
     def describe_waiting(self) -> str:
-        """The pending tasks and the line at which each waits."""
+        """The pending tasks, each with the line at which it waits."""
         pending = self.pending_tasks()
         paused = {task: life is not None and life.paused for task, life in self._tasks.items()}
         text = "; ".join(describe_task(task, paused=paused[task]) for task in pending[:STUCK_NAMES_MAX])
@@ -406,7 +405,7 @@ class VirtualLoop(LoopInterface):
 
     # The rest of the interface.
 
-    # Asked for each future and task that is made, so it is something that C calls without Python: this is False as well.
+    # Called for each future and task that is made, so it is an object that C code calls without running Python; `bool()` is False.
     get_debug = staticmethod(bool)
 
     def set_debug(self, enabled: bool) -> None:
@@ -423,13 +422,13 @@ class VirtualLoop(LoopInterface):
         raise NotImplementedError("threads are not simulated; use the host's workers")
 
     async def shutdown_asyncgens(self) -> None:
-        """Nothing to do: an abandoned generator is closed as soon as it is dropped."""
+        """Do nothing: an abandoned generator is closed as soon as it is dropped."""
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
-        """Nothing to do: there is no executor."""
+        """Do nothing: there is no executor."""
 
     def close(self) -> None:
-        """Drop everything. Killed coroutines are unwound here, in order, with every port of theirs dead."""
+        """Drop everything. Killed coroutines are unwound here, in order; each of their ports is dead."""
         if self._running:
             raise RuntimeError("the loop is running")
         if self._closed:
@@ -440,8 +439,8 @@ class VirtualLoop(LoopInterface):
         try:
             for task in self._frozen:
                 coroutine: Any = task.get_coro()
-                # What a dead node's `finally` blocks raise concerns nobody: the process they belong to ended long ago. A block that
-                # waits for something on its way out is thrown out of that as well, and again, until all have been left.
+                # Errors in a dead node's `finally` blocks are ignored: the process they belong to ended long ago. A block that waits on its
+                # way out is thrown out of that wait as well, repeatedly, until all blocks have been left.
                 for _ in range(UNWIND_MAX):
                     with suppress(Exception, HostCrashed, asyncio.CancelledError):
                         coroutine.close()
@@ -456,7 +455,7 @@ class VirtualLoop(LoopInterface):
 
 
 def describe_callback(callback: Callable[..., Any]) -> str:
-    """A callback's name; for a task's step the task's name."""
+    """Name of a callback; for a task's step, the task's name."""
     owner = getattr(callback, "__self__", None)
     if isinstance(owner, asyncio.Task):
         return f"task {owner.get_name()}"
@@ -464,7 +463,7 @@ def describe_callback(callback: Callable[..., Any]) -> str:
 
 
 def describe_task(task: asyncio.Task[Any], *, paused: bool = False) -> str:
-    """Name of a task and the innermost line of our own code at which it waits (or would, were its node not paused)."""
+    """Name of a task and the innermost line of our own code at which it waits, or would wait if its node were not paused."""
     place = "not started"
     awaited: Any = task.get_coro()
     while awaited is not None:

@@ -1,4 +1,4 @@
-"""TCP between simulated nodes: seeded delay, chunks cut at random places, partitions, resets in mid-frame, hosts that are down.
+"""TCP between simulated nodes: seeded delay, chunks cut at random bytes, partitions, resets inside a frame, hosts that are down.
 
 A node's address is its name. Bytes of one connection arrive in order or, once it breaks, not at all; connections overtake each other.
 Protocols and transports are asyncio's own, so the code above cannot tell the difference.
@@ -26,7 +26,7 @@ FIRST_FREE_PORT = 40_001
 
 @dataclass(frozen=True)
 class NetworkTiming:
-    """Delays one way. Each ordered pair of nodes draws its own factor once, so that some links are slow for a whole run."""
+    """One-way delays. Each ordered pair of nodes draws its own factor once, so that some links are slow for a whole run."""
 
     delay_low_s: float = 0.0001
     delay_mean_s: float = 0.0006
@@ -34,10 +34,10 @@ class NetworkTiming:
     split_rate: float = 0.05
     """Share of deliveries that are cut in two at a random byte."""
     connect_timeout_s: float = 20.0
-    """How long a connect to a silent host hangs before the operating system gives up."""
+    """Time after which the operating system gives up a connect to a silent host."""
     buffer_low_bytes: int = 16 * 1024
     buffer_high_bytes: int = 256 * 1024
-    """Bounds of what a connection holds on the wire before the sender's own buffer fills; drawn for each connection."""
+    """Bounds of a connection's capacity on the wire, beyond which the sender's own buffer fills. Drawn for each connection."""
 
 
 @dataclass
@@ -48,10 +48,10 @@ class _Listening:
 
 
 class SimulatedNetwork:
-    """All nodes' wires.
+    """The network of all nodes.
 
     Args:
-        chance: maker of a random stream for a purpose; each link and connection has its own.
+        chance: makes a random stream for a purpose. Each link and connection has its own.
     """
 
     def __init__(
@@ -61,15 +61,15 @@ class SimulatedNetwork:
         self.recorder = recorder
         self.timing = timing or NetworkTiming()
         self.connections: dict[int, SimulatedConnection] = {}
-        """Those of which at least one end still knows."""
+        """Connections that at least one end still refers to."""
         self.strikes: dict[str, int] = {}
-        """How often each kind of fault struck something."""
+        """Count of faults that had an effect, by kind."""
         self.blocked: dict[tuple[str, str], int] = {}
-        """Ways that are cut, from a node to a node, and by how many blocks."""
+        """Blocked directions (from, to), with the number of blocks in effect."""
         self.torn = 0
-        """Breaks that cut a direction inside the bytes of one write, so that the receiver has a part of them."""
+        """Breaks inside the bytes of one write, so that the receiver has a part of them."""
         self.overtaken = 0
-        """Writes that arrived at a node before earlier ones of other connections did."""
+        """Writes that arrived at a node before earlier ones of other connections."""
         self.tears: dict[tuple[str, str | None], int] = {}
         """Connections to be broken at their next write; see `reset_at_next_write`."""
         self._chance = chance
@@ -82,18 +82,18 @@ class SimulatedNetwork:
         self._opened = 0
 
     def port(self, life: Life) -> NodeNetwork:
-        """The network port of one life of a node."""
+        """Return the network port of one life of a node."""
         return NodeNetwork(self, life)
 
     # Faults.
 
     def block(self, source: str, target: str) -> None:
-        """Hold everything from one node to another, one way, until `unblock`. Blocks count: as many unblocks are needed."""
+        """Hold all traffic from one node to another, one way, until `unblock`. Blocks nest: each needs its own unblock."""
         self.blocked[source, target] = self.blocked.get((source, target), 0) + 1
         self._strike("block", source, target)
 
     def partition(self, group: Sequence[str], others: Sequence[str]) -> None:
-        """Block both ways between the nodes of two groups, until `heal` of the same groups. Counts like blocks do.
+        """Block both directions between the nodes of two groups, until `heal` of the same groups. Nests as blocks do.
 
         Raises:
             ArgumentError: a node is in both groups.
@@ -103,12 +103,12 @@ class SimulatedNetwork:
         self._strike("partition", " ".join(group), " ".join(others))
 
     def heal(self, group: Sequence[str], others: Sequence[str]) -> None:
-        """Take one `partition` back; what was held arrives in order."""
+        """Undo one `partition`. Held traffic arrives in order."""
         for source, target in _across(group, others):
             self.unblock(source, target)
 
     def unblock(self, source: str, target: str) -> None:
-        """Take one block back; what was held arrives in order."""
+        """Undo one block. Held traffic arrives in order."""
         left = self.blocked.get((source, target), 0) - 1
         if left > 0:
             self.blocked[source, target] = left
@@ -119,7 +119,7 @@ class SimulatedNetwork:
             connection.wake(source, target)
 
     def is_blocked(self, source: str, target: str) -> bool:
-        """Whether the way from one node to another is cut."""
+        """Whether traffic from one node to another is blocked."""
         return (source, target) in self.blocked
 
     def slow(self, source: str, target: str, factor: float) -> None:
@@ -128,7 +128,7 @@ class SimulatedNetwork:
         self._strike("slow", source, target)
 
     def reset(self, name: str, other: str | None = None) -> int:
-        """Break the connections of a node (with one other), each direction at a random byte; returns how many."""
+        """Break the connections of a node (with one other), each direction at a random byte. Returns how many were broken."""
         struck = 0
         for connection in list(self.connections.values()):
             if connection.touches(name) and (other is None or connection.touches(other)) and connection.break_off():
@@ -138,15 +138,15 @@ class SimulatedNetwork:
         return struck
 
     def reset_at_next_write(self, name: str, other: str | None = None) -> None:
-        """Break the next connection of a node (with one other) on which more than one byte is written, in the midst of that write.
+        """Break the next connection of a node (with one other) that carries a write of more than one byte, inside that write.
 
-        `reset` mostly finds connections idle; this one cuts a frame whenever the node says or hears something at all.
+        `reset` mostly finds connections idle; this method cuts a frame whenever the node sends or receives one.
         """
         self.tears[name, other] = self.tears.get((name, other), 0) + 1
         self.recorder.note("net.tear", name, other)
 
     def tears_now(self, source: str, target: str) -> bool:
-        """Whether the write that just began on a connection is to be torn; used up by asking."""
+        """Whether the write that just began on a connection is to be torn. Each call uses up one order."""
         for key in ((source, target), (target, source), (source, None), (target, None)):
             left = self.tears.get(key, 0)
             if left:
@@ -157,12 +157,12 @@ class SimulatedNetwork:
         return False
 
     def tear(self, connection: SimulatedConnection) -> None:
-        """Break a connection inside what was written last; called right after that write."""
+        """Break a connection inside its last write; called right after that write."""
         if connection.break_off(inside=True):
             self._strike("reset_at_write", connection.client.life.name, connection.server.life.name)
 
     def host_down(self, life: Life, *, silent: bool) -> None:
-        """A node is gone. Peers hear a reset, or, when `silent` (its power failed), nothing at all until it is up again."""
+        """Remove a node. Peers get a reset or, when `silent` (its power failed), nothing until it is up again."""
         for key in [key for key, listening in self._listening.items() if listening.life is life]:
             del self._listening[key]
         if silent:
@@ -172,7 +172,7 @@ class SimulatedNetwork:
         self._strike("host_down_silently" if silent else "host_down", life.name, "*")
 
     def host_up(self, name: str) -> None:
-        """The machine answers again: who still holds a connection to its former life is told by a reset."""
+        """A machine is up: peers that still hold a connection to its former life get a reset."""
         self._silent.pop(name, None)
         for connection in list(self.connections.values()):
             if connection.touches(name):
@@ -184,10 +184,10 @@ class SimulatedNetwork:
         """Draw one delay in seconds, from a node to a node."""
         factor = self._factors.get(link)
         if factor is None:
-            # Most links are near 1; the cube makes a few really slow.
+            # The cube keeps most links near 1 and makes a few really slow.
             spread = self._chance(f"link {link[0]} {link[1]}").random() ** 3
             factor = self._factors[link] = 1.0 + spread * (self.timing.link_factor_high - 1.0)
-        # Exponential above a least one, as `expovariate` draws it.
+        # Exponential above a minimum, drawn as `expovariate` does.
         base = self.timing.delay_low_s - math.log(1.0 - chance.random()) * self.timing.delay_mean_s
         return base * factor * self._slowness[link] if link in self._slowness else base * factor
 
@@ -219,7 +219,7 @@ class SimulatedNetwork:
             del self._listening[address]
 
     def dial(self, life: Life, context: contextvars.Context, address: tuple[str, int], answer: asyncio.Future[SimulatedTransport]) -> None:
-        """Send the first packet of a connection; `answer` gets the client's end or an OSError."""
+        """Send the first packet of a connection. `answer` receives the client's end or an OSError."""
         self._opened += 1
         number = self._opened
         chance = self._chance(f"connection {number}")
@@ -268,7 +268,7 @@ class SimulatedNetwork:
         self.loop.call_later(back_s, _settle, answer, connection.client)
 
     def forget(self, connection: SimulatedConnection) -> None:
-        """Both ends are closed or gone."""
+        """Remove a connection whose ends are both closed or dead."""
         self.connections.pop(connection.number, None)
 
     def written(self, target: str, arrives_at: float) -> None:
@@ -279,7 +279,7 @@ class SimulatedNetwork:
             self._last_arrival[target] = arrives_at
 
     def delivered(self, number: int, target: str, data: bytes) -> None:
-        """Note one delivery; it is part of the run's identity."""
+        """Record one delivery; it is part of the run's digest."""
         self.recorder.note("net", number, target, len(data), crc32(data))
 
     def _strike(self, kind: str, source: str, target: str) -> None:
@@ -288,7 +288,7 @@ class SimulatedNetwork:
 
 
 class NodeNetwork:
-    """`runtime.ports.Network` for one life of a node. Whatever host is asked to listen, peers find it under the node's name."""
+    """`runtime.ports.Network` for one life of a node. Peers find a listener under the node's name, whatever host it asked for."""
 
     def __init__(self, network: SimulatedNetwork, life: Life) -> None:
         self._network = network
@@ -335,7 +335,7 @@ class SimulatedListener:
 
 
 def _across(group: Sequence[str], others: Sequence[str]) -> list[tuple[str, str]]:
-    """Every ordered pair of nodes of which one is in the one group and one in the other."""
+    """Every ordered pair of nodes with one in each group."""
     both = [name for name in group if name in others]
     if both:
         raise ArgumentError(f"a partition divides nodes; {', '.join(both)} cannot be on both of its sides")
@@ -349,7 +349,7 @@ def _accept(transport: SimulatedTransport, factory: Callable[[], asyncio.Protoco
 
 def _settle(answer: asyncio.Future[SimulatedTransport], outcome: SimulatedTransport | OSError) -> None:
     if answer.done():
-        # The caller gave up meanwhile: what it will never hear of is closed, as the kernel does with a descriptor nobody holds.
+        # The caller gave up meanwhile: its connection is closed, as the kernel does with a descriptor that no process holds.
         if isinstance(outcome, SimulatedTransport):
             outcome.abort()
     elif isinstance(outcome, OSError):

@@ -1,7 +1,7 @@
-"""The record of a run: every fact in order, and one running digest over all of them that is the run's identity.
+"""The record of a run: every fact in order, and one running digest over all of them that identifies the run.
 
-Two runs with the same digest did the same things at the same virtual instants. Facts are recorded in a canonical form, so that
-neither the order of a set nor the address of an object can enter.
+Two runs with the same digest did the same things at the same virtual instants. Facts are recorded in a canonical form, so that neither the
+order of a set nor the address of an object can enter.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
-"""Types whose values are canonical as they are; exactly these, for a subclass may write itself otherwise."""
+"""Types whose values are canonical as they are. Exactly these: a subclass may have another representation."""
 
 GATHERED_MAX = 512
-"""So many notes are turned into bytes and hashed at once, which is many times faster than one by one."""
+"""Notes that are serialised and hashed together, which is many times faster than one by one."""
 
 MARSHAL_VERSION = 2
-"""Later versions write an object that occurs twice as a reference, and mark strings that Python has interned: nothing of a run's own."""
+"""Later versions write an object that occurs twice as a reference and mark interned strings, neither of which belongs to the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +39,25 @@ class Fact:
 
 
 class Recorder:
-    """Takes facts from all nodes, the network and the disks.
+    """Records facts of all nodes, the network and the disks.
 
     Args:
         time: the virtual clock.
-        facts_max: how many facts of the nodes are kept for reading; the digest always covers all.
+        facts_max: facts of nodes that are kept for reading. The digest always covers all.
     """
 
     def __init__(self, time: Callable[[], float], *, facts_max: int = 100_000) -> None:
         self.facts: list[Fact] = []
         self.counts: dict[str, int] = {}
         self.dropped = 0
-        """Facts beyond those that are kept. Some findings are looked for among the facts, so a run that dropped any is not judged."""
+        """Facts beyond those kept. Some findings are searched for among the facts, so a run that dropped any is not judged."""
         self._time = time
         self._facts_max = facts_max
         self._hash = hashlib.blake2b(digest_size=16)
         self._gathered: list[tuple[float, tuple[Any, ...]]] = []
 
     def note(self, *parts: object) -> None:
-        """Enter something into the digest only: frequent, and readable only as part of the whole."""
+        """Add values to the digest only: frequent, and readable only as part of the whole."""
         if not PLAIN.issuperset(map(type, parts)):
             parts = tuple(part if type(part) in PLAIN else canonical(part) for part in parts)
         self._gathered.append((self._time(), parts))
@@ -65,7 +65,7 @@ class Recorder:
             self._absorb()
 
     def fact(self, node: str, kind: str, facts: Mapping[str, object]) -> None:
-        """Enter a fact of a node into the digest and the timeline."""
+        """Add a fact of a node to the digest and the timeline."""
         self.note(node, kind, facts)
         self.counts[kind] = self.counts.get(kind, 0) + 1
         if len(self.facts) < self._facts_max:
@@ -74,12 +74,12 @@ class Recorder:
             self.dropped += 1
 
     def hexdigest(self) -> str:
-        """The identity of the run so far."""
+        """The digest of the run so far."""
         self._absorb()
         return self._hash.hexdigest()
 
     def _absorb(self) -> None:
-        # Each by itself, so that how many were gathered at once leaves no trace.
+        # Each is serialised by itself, so that the size of the group does not show.
         self._hash.update(b"".join([marshal.dumps(gathered, MARSHAL_VERSION) for gathered in self._gathered]))
         self._gathered.clear()
 
@@ -118,5 +118,5 @@ def canonical(value: object) -> str:
 
 
 def _frozen(value: object) -> object:
-    """What cannot change after it was recorded."""
+    """An immutable copy of a value."""
     return value if value is None or isinstance(value, int | float | str | bytes) else canonical(value)

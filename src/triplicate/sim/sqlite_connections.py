@@ -1,8 +1,8 @@
 """SQLite connections of simulated processes, which must be closed when their world ends.
 
-The operating system frees what a killed process held; here the process is a heap of objects. A connection refers to its files through C,
-where Python's collector does not see it, and a bookie's file leads to its disk and from there to the whole world: one connection left
-open by a crash would keep a world's memory for good.
+The operating system frees the resources of a killed process; here the process is a heap of objects. A connection refers to its files
+through C, where Python's collector does not see it, and a bookie's file leads to its disk and from there to the whole world. One connection
+left open by a crash would keep a world's memory for good.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class SqliteConnections:
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
-        """Note every connection that is opened meanwhile."""
+        """Track every connection that is opened within the block."""
         hook = self._connections.append
         apsw.connection_hooks.append(hook)
         try:
@@ -32,7 +32,7 @@ class SqliteConnections:
             apsw.connection_hooks.remove(hook)
 
     def close(self) -> None:
-        """Close what is still open. Files of dead nodes refuse whatever SQLite may want to do at the last moment."""
+        """Close the connections that are still open. Files of dead nodes refuse SQLite's last operations."""
         for connection in self._connections:
             with suppress(apsw.Error, OSError, HostCrashed):
                 connection.close(True)

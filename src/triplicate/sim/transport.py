@@ -1,7 +1,7 @@
 """One simulated connection: two ends, and between them two directions that carry bytes with delay.
 
-Each direction holds segments (what was written in one instant, and when it arrives). A break cuts a direction at a random byte, then
-tells the receiver. Everything an end calls on its protocol runs in the context of that end's node, so a dead node hears nothing.
+Each direction holds segments: the bytes written in one instant, and their time of arrival. A break cuts a direction at a random byte, then
+notifies the receiver. Every call of an end on its protocol runs in the context of that end's node, so a dead node hears nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from triplicate.sim.network import SimulatedNetwork
 
 HIGH_WATER_BYTES = 64 * 1024
-"""asyncio's own default for write buffers; the low mark is a quarter of it."""
+"""asyncio's own default for write buffers. The low mark is a quarter of it."""
 
 
 class _Segment:
@@ -36,7 +36,7 @@ class _Segment:
 
 
 class Direction:
-    """Bytes on their way from one end to the other."""
+    """Bytes in flight from one end to the other."""
 
     __slots__ = (
         "_connection",
@@ -68,9 +68,9 @@ class Direction:
         """How the direction ends once its segments are delivered: 'eof' or 'reset'."""
         self._end_at = 0.0
         self._tearing = 0
-        """Size of the last write, where the network is about to tear it."""
+        """Size of the last write, if the network is about to tear it."""
         self._severed = False
-        """Cut: what is written from now on, by a sender that has not heard of it yet, goes nowhere."""
+        """Cut: later writes, by a sender that has not yet noticed, are discarded."""
 
     def write(self, data: bytes) -> None:
         if self._severed:
@@ -88,22 +88,22 @@ class Direction:
         if self._timer is None:
             self.schedule()
         if self._network.tears and len(data) > 1 and self._network.tears_now(*self.link):
-            # Not at once: the end that writes must not lose its connection in the midst of its own call.
+            # Deferred: the writing end must not lose its connection inside its own call.
             self._tearing = len(data)
             self._loop.call_soon(self._network.tear, self._connection, context=context_of(None))
 
     def finish(self) -> None:
-        """End of file after what was written."""
+        """Send end of file after the bytes written so far."""
         if self._end is None and not self._severed:
             self._end = "eof"
             self._end_at = self._arrival(self._loop.time())
             self.schedule()
 
     def cut(self, *, tell: bool, inside: bool = False) -> None:
-        """Lose a tail of what is under way, from a random byte on; then tell the receiver by a reset, or leave it without news.
+        """Lose a tail of the bytes in flight, from a random byte on. Then notify the receiver by a reset, or not at all.
 
         Args:
-            inside: where a write of this direction is to be torn, cut inside that one.
+            inside: if a write of this direction is to be torn, cut inside that one.
         """
         keep = self._connection.chance.randrange(self.undelivered + 1) if self.undelivered else 0
         if inside and 1 < self._tearing <= self.undelivered:
@@ -119,19 +119,19 @@ class Direction:
             self.schedule()
 
     def drop(self) -> None:
-        """Lose all that is under way, without news."""
+        """Lose all bytes in flight, without notice."""
         self._truncate(0)
         self._end = None
 
     def schedule(self) -> None:
-        """Arm the timer for the next arrival, unless nothing is to come, the reader pauses, or the way is blocked."""
+        """Arm the timer for the next arrival, unless nothing is in flight, the reader is paused, or the direction is blocked."""
         if self._timer is not None or not (self.segments or self._end is not None) or self._is_stopped():
             return
         when = self.segments[0].arrives_at if self.segments else self._end_at
         self._timer = self._loop.call_at(max(when, self._loop.time()), self._deliver, context=self.target.context)
 
     def _is_stopped(self) -> bool:
-        """Whether nothing may arrive: nobody is there, the reader pauses (which keeps no reset from it), or the way is blocked."""
+        """Whether nothing may arrive: the end is gone, the reader is paused (a reset still arrives), or the direction is blocked."""
         target = self.target
         if target.gone or (target.is_holding() and (self.segments or self._end != "reset")):
             return True
@@ -160,7 +160,7 @@ class Direction:
             self.target.receive_eof()
 
     def _take(self, now: float) -> bytes:
-        """What has arrived by now; sometimes only a part of it, the rest a little later."""
+        """Remove and return the bytes that have arrived by now; sometimes a part of them only, the rest a little later."""
         segments = self.segments
         chunks: list[bytes] = []
         while segments and segments[0].arrives_at <= now:
@@ -180,10 +180,10 @@ class Direction:
         return max(when, self.segments[-1].arrives_at) if self.segments else when
 
     def _is_inside_write(self, keep: int) -> bool:
-        """Whether a cut after so many bytes leaves the receiver with a part of what one write gave."""
+        """Whether a cut after `keep` bytes leaves the receiver with a part of one write."""
         end = 0
         for segment in self.segments:
-            # A segment of which the beginning was delivered before: even a cut at once leaves its write torn.
+            # A segment whose beginning was delivered before: even a cut at its start leaves its write torn.
             if keep == end:
                 return segment.written_at < 0.0
             for chunk in segment.chunks:
@@ -229,17 +229,17 @@ class SimulatedConnection:
         return self.server if end is self.client else self.client
 
     def touches(self, name: str) -> bool:
-        """Whether a node is one of the two."""
+        """Whether a node is one of the two ends."""
         return name in (self.client.life.name, self.server.life.name)
 
     def wake(self, source: str, target: str) -> None:
-        """A blocked way is open again."""
+        """Resume deliveries from one node to another after an unblock."""
         for end in (self.client, self.server):
             if end.outgoing.link == (source, target):
                 end.outgoing.schedule()
 
     def break_off(self, *, inside: bool = False) -> bool:
-        """Cut both directions (inside the write that is to be torn); false when there was nothing left to break."""
+        """Cut both directions (inside the write that is to be torn). False when nothing was left to break."""
         if self.client.lost or self.server.lost:
             return False
         self.client.outgoing.cut(tell=True, inside=inside)
@@ -256,19 +256,19 @@ class SimulatedConnection:
         self.forget_if_over()
 
     def told_by_new_host(self, name: str) -> None:
-        """The peer of a dead end sends to a machine that knows nothing of the connection: reset."""
+        """Reset the peer of a dead end: it sends to a machine that does not know the connection."""
         for end in (self.client, self.server):
             if end.gone and end.life.name == name and not self.peer(end).lost:
                 end.outgoing.cut(tell=True)
 
     def forget_if_over(self) -> None:
-        """Leave the network's books once no end needs it."""
+        """Leave the network's table once neither end is in use."""
         if self.client.lost and self.server.lost:
             self.network.forget(self)
 
 
 class SimulatedTransport(asyncio.Transport):
-    """One end. All of asyncio's transport interface that a protocol may use. The directions are set when it is joined to the other."""
+    """One end: all of asyncio's transport interface that a protocol may use. The directions are set when it is joined to the other end."""
 
     outgoing: Direction
     incoming: Direction
@@ -287,7 +287,7 @@ class SimulatedTransport(asyncio.Transport):
         self.context = context
         self.own_address = own_address
         self.paused = True
-        """Reading; true until the protocol is there, so that early bytes wait for it."""
+        """Whether reading is paused. True until the protocol is set, so that early bytes wait for it."""
         self.lost = False
         """`connection_lost` was called or is about to be."""
         self.gone = False
@@ -300,7 +300,7 @@ class SimulatedTransport(asyncio.Transport):
         self._low = HIGH_WATER_BYTES // 4
 
     def begin(self, protocol: asyncio.Protocol) -> None:
-        """Give the end its protocol and start reading."""
+        """Set the protocol and start reading."""
         self._protocol = protocol
         self.paused = False
         protocol.connection_made(self)
@@ -315,7 +315,7 @@ class SimulatedTransport(asyncio.Transport):
             return
         outgoing = self.outgoing
         if outgoing.target.gone:
-            # Nobody takes the bytes off the wire; they count as unsent for ever, as against a silent host.
+            # Nothing receives the bytes. They count as unsent for ever, as against a silent host.
             outgoing.undelivered += len(data)
         else:
             outgoing.write(bytes(data))
@@ -335,7 +335,7 @@ class SimulatedTransport(asyncio.Transport):
         return True
 
     def get_write_buffer_size(self) -> int:
-        """Bytes beyond what the wire holds."""
+        """Bytes beyond the capacity of the wire."""
         return max(0, self.outgoing.undelivered - self.connection.capacity)
 
     def get_write_buffer_limits(self) -> tuple[int, int]:
@@ -390,7 +390,7 @@ class SimulatedTransport(asyncio.Transport):
     # For the directions.
 
     def is_holding(self) -> bool:
-        """Whether bytes must wait outside: the reader pauses. A closed end takes them and throws them away."""
+        """Whether bytes must wait outside because the reader is paused. A closed end receives and discards them."""
         return self.paused and not self._closing
 
     def receive(self, data: bytes) -> None:
@@ -410,7 +410,7 @@ class SimulatedTransport(asyncio.Transport):
             self.close()
 
     def drained(self) -> None:
-        """Something of what this end wrote was delivered. Called in the peer's context."""
+        """Some of this end's bytes were delivered. Called in the peer's context."""
         if self.lost or not (self._writing_paused or self._closing):
             return
         size = self.get_write_buffer_size()
@@ -421,7 +421,7 @@ class SimulatedTransport(asyncio.Transport):
             self.lose(None)
 
     def lose(self, error: Exception | None) -> None:
-        """The end is over; the protocol hears of it in its own node's next turn."""
+        """End the connection at this end. Its protocol is notified in the next turn of its own node."""
         if self.lost:
             return
         self.lost = True

@@ -1,4 +1,4 @@
-"""A bound on a single callback: a loop that never waits would hang a simulation for good, for nothing ever comes back to the loop."""
+"""A bound on a single callback: a callback that never waits would hang a simulation for good, since nothing returns to the loop."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ FRAMES_SHOWN = 4
 
 
 class CallbackEndless(KeyboardInterrupt):
-    """Raised inside the callback. A KeyboardInterrupt, for tasks and most handlers of errors let that through."""
+    """Raised inside the callback. A KeyboardInterrupt, since tasks and most error handlers let that pass."""
 
 
 @contextmanager
 def callbacks_bounded(loop: VirtualLoop) -> Iterator[None]:
-    """Watch over the loop while it runs. Elsewhere than in the main thread, where there are no signals, it does nothing.
+    """Watch the loop while it runs. Does nothing outside of the main thread, where there are no signals.
 
     Raises:
-        SimulationStuck: a callback went on and on; it says where.
+        SimulationStuck: a callback did not end. The message says where.
     """
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
@@ -36,7 +36,7 @@ def callbacks_bounded(loop: VirtualLoop) -> Iterator[None]:
     def tick(_: int, frame: FrameType | None) -> None:
         nonlocal seen
         if loop.callbacks_run == seen:
-            # The innermost frames last: as a traceback has them.
+            # The innermost frames last, as in a traceback.
             places = [f"{place.name} line {place.lineno}" for place in traceback.extract_stack(frame)[-FRAMES_SHOWN:]]
             raise CallbackEndless(" > ".join(places))
         seen = loop.callbacks_run

@@ -140,7 +140,7 @@ class Session(Protocol):
     async def table_key(self, table: str) -> list[str]:
         """The columns of a table's primary key in order; empty where there is none."""
 
-    async def aside(self, function: Callable[..., Result], *arguments: Any) -> Result:
+    async def offload(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Compute something where it delays no other session, nor the signs of life of this node."""
 
     async def claim_writer(self, tag: str) -> None:

@@ -8,10 +8,10 @@ KIND = "databases"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.sql.executor.reader_pool import ReaderConnection
+    from triplicate.sql.executor.reader_connection import ReaderConnection
     from triplicate.sql.storage.sqlite_file import read_state
 
     def begin(self: ReaderConnection) -> int:
-        return read_state(self.connection()).position
+        return read_state(self._open().connection).position
 
     patch(ReaderConnection, "begin", begin)

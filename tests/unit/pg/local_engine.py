@@ -127,7 +127,7 @@ class LocalSession:
     async def table_key(self, table: str) -> list[str]:
         return key_of(self._connection, table)
 
-    async def aside(self, function: Callable[..., Result], *arguments: Any) -> Result:
+    async def offload(self, function: Callable[..., Result], *arguments: Any) -> Result:
         return function(*arguments)
 
     async def claim_writer(self, tag: str) -> None:

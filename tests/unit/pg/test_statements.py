@@ -22,7 +22,7 @@ class Watched(LocalSession):
         super().__init__(connection)
         self.computed: list[str] = []
 
-    async def aside(self, function: Callable[..., Result], *arguments: Any) -> Result:
+    async def offload(self, function: Callable[..., Result], *arguments: Any) -> Result:
         self.computed.append(function.__name__)
         return function(*arguments)
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.sim.tiny import tiny_plan
 from triplicate.sim import points_known
-from triplicate_simulator import KINDS, WORKLOADS, Plan, PlannedFault, Result, Scenario, run_seed
+from triplicate_simulator import KINDS, WORKLOADS, Fault, Plan, Result, Scenario, run_seed
 from triplicate_simulator.cluster.plan import Value
 from triplicate_simulator.faults import FaultTargets, draw_faults
 from triplicate_simulator.faults.disk_faults import rot_journal
@@ -21,67 +21,67 @@ BOOKIES = tuple(f"bookie-{number}" for number in range(1, 6))
 OF_CLIENTS = "client.ensemble_change.chosen"
 GROUP: dict[str, Value] = {"group": "bookie-1 bookie-2 writer", "metadata": True}
 
-STRIKES: dict[str, list[PlannedFault]] = {
-    "crash": [PlannedFault("crash", 1.0, "bookie-1", lasts_s=0.5), PlannedFault("crash", 1.0, "writer", lasts_s=0.5)],
-    "kill": [PlannedFault("kill", 1.0, "bookie-1", lasts_s=0.5), PlannedFault("kill", 1.0, "writer", lasts_s=0.5)],
-    "stop": [PlannedFault("stop", 1.0, "bookie-1", lasts_s=0.5)],
+STRIKES: dict[str, list[Fault]] = {
+    "crash": [Fault("crash", 1.0, "bookie-1", lasts_s=0.5), Fault("crash", 1.0, "writer", lasts_s=0.5)],
+    "kill": [Fault("kill", 1.0, "bookie-1", lasts_s=0.5), Fault("kill", 1.0, "writer", lasts_s=0.5)],
+    "stop": [Fault("stop", 1.0, "bookie-1", lasts_s=0.5)],
     "pause": [
-        PlannedFault("pause", 1.0, "bookie-1", lasts_s=4.0, options={"expires": True}),
-        PlannedFault("pause", 1.0, "writer", lasts_s=0.5),
+        Fault("pause", 1.0, "bookie-1", lasts_s=4.0, options={"expires": True}),
+        Fault("pause", 1.0, "writer", lasts_s=0.5),
     ],
-    "clock": [PlannedFault("clock", 1.0, "bookie-1", lasts_s=1.0, options={"seconds": -3600.0})],
+    "clock": [Fault("clock", 1.0, "bookie-1", lasts_s=1.0, options={"seconds": -3600.0})],
     "crash_at": [
-        PlannedFault("crash_at", 1.0, bookie, lasts_s=0.5, options={"operation": operation, "after": 1})
+        Fault("crash_at", 1.0, bookie, lasts_s=0.5, options={"operation": operation, "after": 1})
         for bookie, operation in zip(BOOKIES, ("any", "sync", "flush"), strict=False)
     ],
-    "power_loss": [PlannedFault("power_loss", 1.0, "bookie-1", lasts_s=0.5, options={"clients": True})],
-    "link_block": [PlannedFault("link_block", 1.0, "bookie-1", "writer", 1.0)],
-    "partition": [PlannedFault("partition", 1.0, lasts_s=5.0, options=GROUP)],
-    "link_slow": [PlannedFault("link_slow", 1.0, "bookie-1", "writer", 1.0, {"factor": 30.0})],
+    "power_loss": [Fault("power_loss", 1.0, "bookie-1", lasts_s=0.5, options={"clients": True})],
+    "link_block": [Fault("link_block", 1.0, "bookie-1", "writer", 1.0)],
+    "partition": [Fault("partition", 1.0, lasts_s=5.0, options=GROUP)],
+    "link_slow": [Fault("link_slow", 1.0, "bookie-1", "writer", 1.0, {"factor": 30.0})],
     "reset": [
-        PlannedFault("reset", 1.0, "writer", lasts_s=1.0, options={"count": 2, "inside": True}),
-        PlannedFault("reset", 2.5, "writer", options={"inside": False}),
+        Fault("reset", 1.0, "writer", lasts_s=1.0, options={"count": 2, "inside": True}),
+        Fault("reset", 2.5, "writer", options={"inside": False}),
     ],
-    "disk_slow": [PlannedFault("disk_slow", 1.0, bookie, lasts_s=1.0, options={"factor": 50.0}) for bookie in BOOKIES],
-    "disk_full": [PlannedFault("disk_full", 1.0, bookie, lasts_s=3.0, options={"free_bytes": 0}) for bookie in BOOKIES[:2]],
-    "sync_failed": [PlannedFault("sync_failed", 1.0, bookie, lasts_s=3.0, options={"prefix": "/"}) for bookie in BOOKIES],
-    "bit_rot": [PlannedFault("bit_rot", 3.0, bookie, options={"place": "ledgers"}) for bookie in BOOKIES[:1]],
-    "directory_full": [PlannedFault("directory_full", 1.0, "bookie-1", lasts_s=3.0, options={"free_bytes": 0, "prefix": "/data/ledgers/"})],
-    "directory_rot": [PlannedFault("directory_rot", 3.0, "bookie-1", options={"place": "entries", "prefix": "/data/ledgers/"})],
-    "wipe": [PlannedFault("wipe", 2.0, "bookie-1", lasts_s=0.5, options={"unformatted": True})],
+    "disk_slow": [Fault("disk_slow", 1.0, bookie, lasts_s=1.0, options={"factor": 50.0}) for bookie in BOOKIES],
+    "disk_full": [Fault("disk_full", 1.0, bookie, lasts_s=3.0, options={"free_bytes": 0}) for bookie in BOOKIES[:2]],
+    "sync_failed": [Fault("sync_failed", 1.0, bookie, lasts_s=3.0, options={"prefix": "/"}) for bookie in BOOKIES],
+    "bit_rot": [Fault("bit_rot", 3.0, bookie, options={"place": "ledgers"}) for bookie in BOOKIES[:1]],
+    "directory_full": [Fault("directory_full", 1.0, "bookie-1", lasts_s=3.0, options={"free_bytes": 0, "prefix": "/data/ledgers/"})],
+    "directory_rot": [Fault("directory_rot", 3.0, "bookie-1", options={"place": "entries", "prefix": "/data/ledgers/"})],
+    "wipe": [Fault("wipe", 2.0, "bookie-1", lasts_s=0.5, options={"unformatted": True})],
     "index_lost": [
-        PlannedFault("index_lost", 2.0, "bookie-1", lasts_s=0.2, options={"how": "garbled", "tool": True, "crashes": False}),
-        PlannedFault("index_lost", 2.0, "bookie-2", lasts_s=0.2, options={"how": "gone", "tool": False, "crashes": True}),
+        Fault("index_lost", 2.0, "bookie-1", lasts_s=0.2, options={"how": "garbled", "tool": True, "crashes": False}),
+        Fault("index_lost", 2.0, "bookie-2", lasts_s=0.2, options={"how": "gone", "tool": False, "crashes": True}),
     ],
-    "metadata_slow": [PlannedFault("metadata_slow", 1.0, lasts_s=3.0, options={"factor": 50.0})],
-    "metadata_lost": [PlannedFault("metadata_lost", 1.0, lasts_s=3.0, options={"rate": 0.5})],
+    "metadata_slow": [Fault("metadata_slow", 1.0, lasts_s=3.0, options={"factor": 50.0})],
+    "metadata_lost": [Fault("metadata_lost", 1.0, lasts_s=3.0, options={"rate": 0.5})],
     "metadata_conflict": [
-        PlannedFault("metadata_conflict", 0.5, lasts_s=4.0, options={"rate": 1.0}),
-        PlannedFault("kill", 1.0, "bookie-1", lasts_s=2.0),
-        PlannedFault("kill", 1.5, "bookie-2", lasts_s=2.0),
-        PlannedFault("kill", 1.5, "bookie-3", lasts_s=2.0),
+        Fault("metadata_conflict", 0.5, lasts_s=4.0, options={"rate": 1.0}),
+        Fault("kill", 1.0, "bookie-1", lasts_s=2.0),
+        Fault("kill", 1.5, "bookie-2", lasts_s=2.0),
+        Fault("kill", 1.5, "bookie-3", lasts_s=2.0),
     ],
     "ambush": [
-        PlannedFault("kill", 1.0, "bookie-1", lasts_s=2.0),
-        PlannedFault("kill", 1.0, "bookie-2", lasts_s=2.0),
-        PlannedFault("ambush", 0.5, lasts_s=0.5, options={"point": OF_CLIENTS, "bookies": 1, "node": "pause", "stall": True}),
+        Fault("kill", 1.0, "bookie-1", lasts_s=2.0),
+        Fault("kill", 1.0, "bookie-2", lasts_s=2.0),
+        Fault("ambush", 0.5, lasts_s=0.5, options={"point": OF_CLIENTS, "bookies": 1, "node": "pause", "stall": True}),
     ],
     "stale_metadata": [
-        PlannedFault("stale_metadata", 0.3, lasts_s=8.0, options={"lag_s": 5.0, "servers": 3}),
-        *(PlannedFault("kill", 1.0 + 0.2 * number, bookie, lasts_s=1.5) for number, bookie in enumerate(BOOKIES)),
-        *(PlannedFault("session_expired", 0.9, node) for node in ("bookie-1", "writer")),
+        Fault("stale_metadata", 0.3, lasts_s=8.0, options={"lag_s": 5.0, "servers": 3}),
+        *(Fault("kill", 1.0 + 0.2 * number, bookie, lasts_s=1.5) for number, bookie in enumerate(BOOKIES)),
+        *(Fault("session_expired", 0.9, node) for node in ("bookie-1", "writer")),
     ],
     "metadata_silent": [
-        PlannedFault("metadata_silent", 0.5, lasts_s=14.0, options={"expires": "all"}),
-        PlannedFault("kill", 1.0, "bookie-1", lasts_s=2.0),
-        PlannedFault("kill", 1.0, "bookie-2", lasts_s=2.0),
+        Fault("metadata_silent", 0.5, lasts_s=14.0, options={"expires": "all"}),
+        Fault("kill", 1.0, "bookie-1", lasts_s=2.0),
+        Fault("kill", 1.0, "bookie-2", lasts_s=2.0),
     ],
-    "clock_rate": [PlannedFault("clock_rate", 0.5, lasts_s=3.0, options={"fast": "bookie-1 writer", "slow": "bookie-2", "error": 0.01})],
-    "session_expired": [PlannedFault("session_expired", 1.0, "bookie-1"), PlannedFault("session_expired", 1.0, "writer")],
+    "clock_rate": [Fault("clock_rate", 0.5, lasts_s=3.0, options={"fast": "bookie-1 writer", "slow": "bookie-2", "error": 0.01})],
+    "session_expired": [Fault("session_expired", 1.0, "bookie-1"), Fault("session_expired", 1.0, "writer")],
 }
 
 
-def play(*strikes: PlannedFault, seed: int = 1) -> Result:
+def play(*strikes: Fault, seed: int = 1) -> Result:
     result = run_seed(seed, tiny_plan(*strikes))
     assert result.ok, str(result)
     assert result.counts["acknowledged"] >= 60
@@ -96,33 +96,33 @@ def test_the_fault_strikes_and_everybody_goes_on(kind: str) -> None:
 
 def test_a_crash_at_a_fault_point_comes_when_the_node_comes_there() -> None:
     assert OF_CLIENTS in points_known()
-    strikes = [PlannedFault("kill", 1.0, bookie, lasts_s=3.0) for bookie in BOOKIES[:2]]
-    point = PlannedFault("crash_at", 0.5, "writer", lasts_s=0.5, options={"point": OF_CLIENTS, "after": 0})
+    strikes = [Fault("kill", 1.0, bookie, lasts_s=3.0) for bookie in BOOKIES[:2]]
+    point = Fault("crash_at", 0.5, "writer", lasts_s=0.5, options={"point": OF_CLIENTS, "after": 0})
     result = play(point, *strikes)
     assert result.struck["crash_at"] == 1
     assert [fact.node for fact in result.facts if fact.kind == "point.struck"] == ["writer"]
 
 
 def test_a_pause_at_a_fault_point_holds_the_node_there() -> None:
-    strikes = [PlannedFault("kill", 1.0, bookie, lasts_s=3.0) for bookie in BOOKIES[:2]]
-    point = PlannedFault("pause", 0.5, "writer", lasts_s=1.0, options={"point": OF_CLIENTS, "after": 0})
+    strikes = [Fault("kill", 1.0, bookie, lasts_s=3.0) for bookie in BOOKIES[:2]]
+    point = Fault("pause", 0.5, "writer", lasts_s=1.0, options={"point": OF_CLIENTS, "after": 0})
     result = play(point, *strikes)
     times = {fact.kind: fact.time_s for fact in result.facts if fact.node == "writer"}
     assert times["host.resume"] - times["point.struck"] == pytest.approx(1.0)
 
 
 def test_a_fault_that_meets_nothing_is_not_counted() -> None:
-    away = PlannedFault("crash_at", 0.5, "bookie-5", lasts_s=0.5, options={"point": OF_CLIENTS, "after": 0})
-    dead = PlannedFault("kill", 1.0, "bookie-1", lasts_s=2.0)
-    again = PlannedFault("crash", 1.5, "bookie-1", lasts_s=0.5)
+    away = Fault("crash_at", 0.5, "bookie-5", lasts_s=0.5, options={"point": OF_CLIENTS, "after": 0})
+    dead = Fault("kill", 1.0, "bookie-1", lasts_s=2.0)
+    again = Fault("crash", 1.5, "bookie-1", lasts_s=0.5)
     assert play(away, dead, again).struck == {"kill": 1}
 
 
 @pytest.mark.parametrize("after", range(0, 12, 2))
 def test_a_crash_in_the_midst_of_a_start_is_no_failure(after: int) -> None:
     """The death of a bookie that is starting once came out of the scenario itself."""
-    first = PlannedFault("kill", 1.0, "bookie-1", lasts_s=0.2)
-    second = PlannedFault("crash_at", 1.19, "bookie-1", lasts_s=0.2, options={"operation": "any", "after": after})
+    first = Fault("kill", 1.0, "bookie-1", lasts_s=0.2)
+    second = Fault("crash_at", 1.19, "bookie-1", lasts_s=0.2, options={"operation": "any", "after": after})
     # The second waits for operations from before the first one's end on: the start's own are the next.
     plan = tiny_plan(first, replace(second, at_s=0.95), replace(second, at_s=1.21, options={"operation": "any", "after": after}))
     result = run_seed(after, plan)
@@ -131,7 +131,7 @@ def test_a_crash_in_the_midst_of_a_start_is_no_failure(after: int) -> None:
 
 
 def test_a_bookie_that_fails_after_a_failed_sync_is_started_again() -> None:
-    result = play(PlannedFault("sync_failed", 1.0, "bookie-1", lasts_s=4.0, options={"prefix": "/data"}))
+    result = play(Fault("sync_failed", 1.0, "bookie-1", lasts_s=4.0, options={"prefix": "/data"}))
     kinds = [fact.kind for fact in result.facts if fact.node == "bookie-1"]
     assert kinds.count("host.start") == 2
     assert "bookie.failed" in kinds
@@ -168,7 +168,7 @@ def test_a_bookie_whose_journal_is_rotten_may_stay_down_for_good() -> None:
 
 
 def test_a_bookie_that_does_not_start_although_nothing_struck_it_is_a_violation() -> None:
-    scenario = Scenario(1, tiny_plan(PlannedFault("kill", 2.0, "bookie-1", lasts_s=0.5)))
+    scenario = Scenario(1, tiny_plan(Fault("kill", 2.0, "bookie-1", lasts_s=0.5)))
 
     def wipe() -> None:
         names = scenario.world.disk("bookie-1").names

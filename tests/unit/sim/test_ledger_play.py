@@ -11,7 +11,7 @@ from triplicate.sim.disk import SimulatedDisk
 from triplicate.sim.disk_image import Inode
 from triplicate.sim.loop import Life, VirtualLoop
 from triplicate.sim.recorder import Recorder
-from triplicate_simulator import WORKLOADS, Plan, PlannedFault, Result, run_seed
+from triplicate_simulator import WORKLOADS, Fault, Plan, Result, run_seed
 from triplicate_simulator.checkers import History, Undeleted
 from triplicate_simulator.cluster.plan import Value
 from triplicate_simulator.faults.disk_faults import STRETCH_BYTES, STRETCH_STEP_BYTES, rot_stretch
@@ -32,7 +32,7 @@ def disk_with(files: dict[str, bytes]) -> SimulatedDisk:
     return disk
 
 
-def play(*strikes: PlannedFault, seed: int = 1, load: object = DEFERRED, duration_s: float = 8.0) -> Result:
+def play(*strikes: Fault, seed: int = 1, load: object = DEFERRED, duration_s: float = 8.0) -> Result:
     result = run_seed(seed, Plan("ledgers", load, strikes, duration_s))
     assert result.ok, str(result)
     return result
@@ -41,7 +41,7 @@ def play(*strikes: PlannedFault, seed: int = 1, load: object = DEFERRED, duratio
 @pytest.mark.parametrize("point", ["play.accepted", "play.forced"])
 @pytest.mark.parametrize("later_s", [0.0, 0.01])
 def test_the_power_goes_for_all_bookies_where_a_writer_has_heard_of_what_it_deferred(point: str, later_s: float) -> None:
-    result = play(PlannedFault("ambush", 0.5, lasts_s=0.05, options={"point": point, "later_s": later_s, "silent": False}))
+    result = play(Fault("ambush", 0.5, lasts_s=0.05, options={"point": point, "later_s": later_s, "silent": False}))
     assert result.struck == {"ambush": 1}
     assert [fact.kind for fact in result.facts].count("host.crash") == 5
     assert result.counts["forced"] > 0
@@ -49,7 +49,7 @@ def test_the_power_goes_for_all_bookies_where_a_writer_has_heard_of_what_it_defe
 
 def test_the_bookie_that_was_ahead_comes_back_after_the_others() -> None:
     options: dict[str, Value] = {"point": "play.forced", "ahead": "bookie-2", "late_s": 3.0}
-    result = play(PlannedFault("ambush", 0.5, lasts_s=0.05, options=options))
+    result = play(Fault("ambush", 0.5, lasts_s=0.05, options=options))
     starts = {fact.node: fact.time_s for fact in result.facts if fact.kind == "host.start" and fact.node.startswith("bookie-")}
     # Its time is reckoned from when all the others are ready.
     assert starts.pop("bookie-2") >= max(starts.values()) + 3.0
@@ -57,18 +57,18 @@ def test_the_bookie_that_was_ahead_comes_back_after_the_others() -> None:
 
 def test_where_no_writer_defers_nobody_comes_into_the_ambush() -> None:
     load = WORKLOADS["ledgers"].load_type(writers=("plain",))
-    result = play(PlannedFault("ambush", 0.5, lasts_s=0.05, options={"point": "play.forced"}), load=load)
+    result = play(Fault("ambush", 0.5, lasts_s=0.05, options={"point": "play.forced"}), load=load)
     assert result.struck == {}
 
 
 def test_writers_with_ids_of_their_own_force_what_was_just_accepted() -> None:
     load = WORKLOADS["ledgers"].load_type(writers=("plain", "adv deferred"), pause_mean_s=0.2, zombie_share=0.0)
-    assert play(PlannedFault("ambush", 0.5, lasts_s=0.05, options={"point": "play.forced"}), load=load).struck == {"ambush": 1}
+    assert play(Fault("ambush", 0.5, lasts_s=0.05, options={"point": "play.forced"}), load=load).struck == {"ambush": 1}
 
 
 def test_damaged_copies_are_asked_for_in_batches_at_the_end() -> None:
     load = WORKLOADS["ledgers"].load_type(writers=("plain", "plain"), delete_share=0.0)
-    rot = [PlannedFault("bit_rot", 4.0, "bookie-1", options={"place": "entries"})]
+    rot = [Fault("bit_rot", 4.0, "bookie-1", options={"place": "entries"})]
     result = play(*rot, load=load)
     assert result.struck == {"bit_rot": 1}
     assert result.counts["read_damaged"] > 0

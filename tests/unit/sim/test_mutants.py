@@ -11,13 +11,13 @@ from triplicate_simulator import Mutant, MutantMisfit, Result, hunt_all, mutants
 from triplicate_simulator.runner.mutants import caught_by, read_mutant, seeds_of
 
 CAUGHT = '''"""An acknowledgement is written down before the entry was sent."""
-from triplicate_simulator.checkers import promises
+from triplicate_simulator.checkers import ledger_promises
 
 CHECKERS = ("read_order_is_write_order", "acknowledged_is_readable")
 
 
 def apply(patch):
-    from triplicate.sim import Acknowledged, History
+    from triplicate_simulator import Acknowledged, History
 
     add = History.add
 
@@ -32,7 +32,7 @@ SURVIVOR = '''"""Nothing is broken."""
 
 
 def apply(patch):
-    from triplicate.sim import History
+    from triplicate_simulator import History
 
     patch(History, "add", History.add)
 '''
@@ -40,7 +40,7 @@ MISFIT = '''"""What it wants to replace is gone."""
 
 
 def apply(patch):
-    from triplicate.sim import History
+    from triplicate_simulator import History
 
     patch(History, "no_such_method", None)
 '''

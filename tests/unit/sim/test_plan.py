@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from triplicate_simulator import KINDS, WORKLOADS, Plan, PlannedFault, plan_from_json, plan_of, workload_of
+from triplicate_simulator import KINDS, WORKLOADS, Fault, Plan, plan_from_json, plan_of, workload_of
 
 SEEDS = range(1, 121)
 
@@ -70,14 +70,14 @@ def test_what_is_no_plan_is_refused(text: str) -> None:
 
 
 def test_a_plan_with_an_unknown_fault_is_refused_by_its_name() -> None:
-    found = json.loads(replace(plan_of(1), faults=(PlannedFault("crash", 1.0, "bookie-1"),)).to_json())
+    found = json.loads(replace(plan_of(1), faults=(Fault("crash", 1.0, "bookie-1"),)).to_json())
     found["faults"][0]["kind"] = "earthquake"
     with pytest.raises(ValueError, match="earthquake"):
         plan_from_json(json.dumps(found))
 
 
 def test_a_strike_reads_as_a_line() -> None:
-    strike = PlannedFault("link_slow", 1.5, "bookie-1", "writer-1", 2.0, {"factor": 5.0})
+    strike = Fault("link_slow", 1.5, "bookie-1", "writer-1", 2.0, {"factor": 5.0})
     assert str(strike) == "link_slow bookie-1 -> writer-1 at 1.500 s for 2.000 s factor=5.0"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.sim.tiny import tiny_plan
 from triplicate.sim import Fact
-from triplicate_simulator import Acknowledged, Copy, PlannedFault, Read, Sent, replay, timeline, told
+from triplicate_simulator import Acknowledged, Copy, Fault, Read, Sent, replay, timeline, told
 from triplicate_simulator.runner.timeline import FACTS, numbers
 
 
@@ -102,7 +102,7 @@ def test_numbers_are_given_as_runs() -> None:
 
 @pytest.mark.usefixtures("tiny")
 def test_a_replay_tells_plan_faults_and_violations() -> None:
-    plan = tiny_plan(PlannedFault("kill", 1.0, "bookie-1", lasts_s=0.5), complains=True)
+    plan = tiny_plan(Fault("kill", 1.0, "bookie-1", lasts_s=0.5), complains=True)
     text = list(told(replay(1, plan), plan))
     joined = "\n".join(text)
     assert "planned: kill bookie-1 at 1.000 s" in joined

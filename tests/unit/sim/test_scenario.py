@@ -11,16 +11,14 @@ from tests.unit.sim.tiny import TinyPlay, tiny_plan
 from triplicate.client import Client
 from triplicate.runtime import Host
 from triplicate.sim import World
-from triplicate_simulator import OTHER_FINDINGS, Plan, PlannedFault, Scenario, SimulatedCluster, found_by, run_seed
+from triplicate_simulator import OTHER_FINDINGS, Fault, Plan, Scenario, SimulatedCluster, found_by, run_seed
 from triplicate_simulator.cluster.simulated_cluster import AFTERMATH_S
 
 pytestmark = pytest.mark.usefixtures("tiny")
 
 
 def test_a_plan_is_one_history() -> None:
-    plan = tiny_plan(
-        PlannedFault("crash", 1.0, "bookie-2", lasts_s=0.5), PlannedFault("metadata_lost", 1.0, lasts_s=2.0, options={"rate": 0.1})
-    )
+    plan = tiny_plan(Fault("crash", 1.0, "bookie-2", lasts_s=0.5), Fault("metadata_lost", 1.0, lasts_s=2.0, options={"rate": 0.1}))
     assert run_seed(5, plan).digest == run_seed(5, plan).digest
     assert run_seed(6, plan).digest != run_seed(5, plan).digest
 
@@ -99,7 +97,7 @@ def test_the_checkers_findings_are_violations_under_their_name() -> None:
 
 
 def test_the_history_says_when_nodes_died() -> None:
-    scenario = Scenario(1, tiny_plan(PlannedFault("kill", 1.0, "writer", lasts_s=0.5), PlannedFault("kill", 2.0, "bookie-1", lasts_s=0.5)))
+    scenario = Scenario(1, tiny_plan(Fault("kill", 1.0, "writer", lasts_s=0.5), Fault("kill", 2.0, "bookie-1", lasts_s=0.5)))
     assert scenario.run().ok
     deaths = scenario.stage.history.deaths
     assert list(deaths) == ["writer", "bookie-1"]
@@ -109,20 +107,19 @@ def test_the_history_says_when_nodes_died() -> None:
 
 def test_faults_that_overlap_on_one_node_are_borne() -> None:
     strikes = [
-        PlannedFault(kind, 1.0 + 0.3 * number, "bookie-1", lasts_s=0.7)
-        for number, kind in enumerate(["crash", "kill", "pause", "stop"] * 3)
+        Fault(kind, 1.0 + 0.3 * number, "bookie-1", lasts_s=0.7) for number, kind in enumerate(["crash", "kill", "pause", "stop"] * 3)
     ]
     assert run_seed(1, tiny_plan(*strikes)).ok
 
 
 def test_a_fault_on_a_node_that_is_not_there_yet_strikes_nothing() -> None:
-    result = run_seed(1, tiny_plan(PlannedFault("kill", 0.5, "nobody", lasts_s=0.1), PlannedFault("session_expired", 0.5, "nobody")))
+    result = run_seed(1, tiny_plan(Fault("kill", 0.5, "nobody", lasts_s=0.1), Fault("session_expired", 0.5, "nobody")))
     assert result.ok, str(result)
     assert result.struck == {}
 
 
 def test_a_run_that_was_interrupted_heals_what_was_cut() -> None:
-    plan = tiny_plan(PlannedFault("partition", 1.0, lasts_s=30.0, options={"group": "bookie-1 writer", "metadata": True}), entries=200)
+    plan = tiny_plan(Fault("partition", 1.0, lasts_s=30.0, options={"group": "bookie-1 writer", "metadata": True}), entries=200)
     scenario = Scenario(1, replace(plan, duration_s=2.0))
     result = scenario.run()
     assert result.ok, str(result)
@@ -137,12 +134,12 @@ def fails_later(plan: Plan, at_s: float) -> list[str]:
     return [violation for violation in scenario.run().violations if found_by(violation) == "bookies"]
 
 
-FULL_OF_ROOM = PlannedFault("disk_full", 1.0, "bookie-1", lasts_s=1.0, options={"free_bytes": 50_000_000})
-SYNC_FAILS = PlannedFault("sync_failed", 1.0, "bookie-1", lasts_s=1.0, options={"prefix": "/data"})
+FULL_OF_ROOM = Fault("disk_full", 1.0, "bookie-1", lasts_s=1.0, options={"free_bytes": 50_000_000})
+SYNC_FAILS = Fault("sync_failed", 1.0, "bookie-1", lasts_s=1.0, options={"prefix": "/data"})
 
 
 @pytest.mark.parametrize("strike", [FULL_OF_ROOM, SYNC_FAILS])
-def test_a_fault_of_a_disk_excuses_no_failure_after_its_end(strike: PlannedFault) -> None:
+def test_a_fault_of_a_disk_excuses_no_failure_after_its_end(strike: Fault) -> None:
     """One such fault excused whatever the bookie did in the rest of the seed."""
     plan = tiny_plan(strike, entries=110, duration_s=8.0)
     assert run_seed(1, plan).ok
@@ -152,7 +149,7 @@ def test_a_fault_of_a_disk_excuses_no_failure_after_its_end(strike: PlannedFault
 
 def test_a_bookie_that_is_whole_again_must_start() -> None:
     """A bookie that could never start was tried again and again, because of a fault it had long recovered from."""
-    scenario = Scenario(1, tiny_plan(SYNC_FAILS, PlannedFault("kill", 4.0, "bookie-1", lasts_s=0.5), entries=110, duration_s=8.0))
+    scenario = Scenario(1, tiny_plan(SYNC_FAILS, Fault("kill", 4.0, "bookie-1", lasts_s=0.5), entries=110, duration_s=8.0))
 
     def wipe() -> None:
         names = scenario.world.disk("bookie-1").names

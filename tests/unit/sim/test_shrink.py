@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.sim.tiny import TinyLoad, tiny_plan
-from triplicate_simulator import NothingToShrink, Plan, PlannedFault, Result, plan_from_json, shrink
+from triplicate_simulator import Fault, NothingToShrink, Plan, Result, plan_from_json, shrink
 from triplicate_simulator.cluster.plan import BookieSetup
 from triplicate_simulator.runner.shrink import ViolationKind, finding_of
 
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.usefixtures("tiny")
 NEEDED = ("crash", "clock")
 
 
-def strike(kind: str, at_s: float) -> PlannedFault:
-    return PlannedFault(kind, at_s, "bookie-1", lasts_s=2.0)
+def strike(kind: str, at_s: float) -> Fault:
+    return Fault(kind, at_s, "bookie-1", lasts_s=2.0)
 
 
 MANY = tiny_plan(

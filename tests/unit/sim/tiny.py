@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from triplicate.client import Client
 from triplicate.errors import BookieError, EnvironmentFault, LedgerError, MetadataError
-from triplicate_simulator import Acknowledged, History, Plan, PlannedFault, RunContext, Verdict, Workload
+from triplicate_simulator import Acknowledged, Fault, History, Plan, RunContext, Verdict, Workload
 
 
 @dataclass(frozen=True)
@@ -81,5 +81,5 @@ class TinyPlay(Workload):
                 await asyncio.sleep(0.2)
 
 
-def tiny_plan(*faults: PlannedFault, entries: int = 60, duration_s: float = 5.0, complains: bool = False) -> Plan:
+def tiny_plan(*faults: Fault, entries: int = 60, duration_s: float = 5.0, complains: bool = False) -> Plan:
     return Plan("tiny", TinyLoad(entries, complains=complains), faults, duration_s)

@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests.unit.spark.feed_stand import Mirror, Row, Shop, Stream, own_columns, same, shop, struct_of
 from tests.unit.sql.cluster import Cluster, play
+from triplicate.blocking.databases import BlockingDatabases
 from triplicate.errors import (
     ArgumentError,
     ConfigError,
@@ -239,9 +241,8 @@ def test_a_stream_does_not_go_on_with_another_table(db: Shop) -> None:
 def test_a_running_stream_of_a_dropped_database_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene(cluster: Cluster) -> None:
         admin, loop = cluster.client("admin"), asyncio.get_running_loop()
-        reached = SimpleNamespace(
-            client=admin, loop=SimpleNamespace(call=lambda task: asyncio.run_coroutine_threadsafe(task, loop).result())
-        )
+        caller: Any = SimpleNamespace(call=lambda task: asyncio.run_coroutine_threadsafe(task, loop).result())
+        reached = SimpleNamespace(databases=lambda: BlockingDatabases(caller, admin))
         monkeypatch.setattr(connections, "client", lambda _uri: reached)
         log = (await database_info(admin, "db")).log
         await rename_database(admin, "db", "newer")

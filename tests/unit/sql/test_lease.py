@@ -15,7 +15,7 @@ from triplicate.config.log_settings import LogSettings
 from triplicate.errors import ArgumentError, FormatError, LogFenced
 from triplicate.sql import SqlDatabase, create_database, database_info
 from triplicate.sql.core.lease import Lease, wait_s
-from triplicate.sql.executor.reader_pool import ReaderConnection
+from triplicate.sql.executor.reader_connection import ReaderConnection
 from triplicate.sql.hosting.database_directory import DatabaseInfo, decode_info, encode_info, log_purpose
 
 LEASE_S = 0.75

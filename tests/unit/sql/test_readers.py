@@ -25,12 +25,17 @@ def test_a_pool_that_is_closed_refuses_and_opens_no_connection_again(tmp_path: P
 
     async def body() -> None:
         pool = ReaderPool(real_host("test"), "db", path, ReadLimits(2, 1, 1.0))
-        assert (await pool.examine("select a from t", 1)).tag == "SELECT"
-        columns = await pool.columns_of("t", 2)
+        assert (await pool.examiner.examine("select a from t", 1)).tag == "SELECT"
+        columns = await pool.examiner.columns_of("t", 2)
         assert columns is not None
         assert [name for name, _ in columns] == ["a"]
         await pool.close()
-        for late in (pool.examine("select a from t", 1), pool.examine("select 1", 2), pool.columns_of("t", 2), pool.acquire()):
+        for late in (
+            pool.examiner.examine("select a from t", 1),
+            pool.examiner.examine("select 1", 2),
+            pool.examiner.columns_of("t", 2),
+            pool.acquire(),
+        ):
             with pytest.raises(SqlError, match="closed") as refused:
                 await late
             assert refused.value.sqlstate == "57P01"
@@ -50,12 +55,12 @@ def test_a_reader_that_is_given_back_when_the_wait_for_it_ends_is_not_lost(tmp_p
         waiting = loop.create_task(pool.acquire(), name="waiting")
         await asyncio.sleep(0)
         # Both come due in one turn of the loop: the reader is granted, then the wait for it ends.
-        loop.call_at(loop.time(), lambda: held.give_back(committed=False))
+        loop.call_at(loop.time(), lambda: held.return_reader(committed=False))
         time.sleep(0.1)
         await asyncio.wait([waiting])
         if waiting.exception() is None:
-            waiting.result().give_back(committed=False)
-        (await pool.acquire()).give_back(committed=False)
+            waiting.result().return_reader(committed=False)
+        (await pool.acquire()).return_reader(committed=False)
         await pool.close()
 
     asyncio.run(body())
@@ -68,10 +73,10 @@ def test_long_statements_are_not_remembered(tmp_path: Path) -> None:
     async def body() -> None:
         pool = ReaderPool(real_host("test"), "db", path, ReadLimits(1, 1, 1.0))
         for number in range(20):
-            await pool.examine(f"select '{number}{'.' * 500_000}'", 1)
-            await pool.examine(f"select {number}", 1)
-        assert sum(map(len, pool._examined)) < 1000
-        assert len(pool._examined) == 20
+            await pool.examiner.examine(f"select '{number}{'.' * 500_000}'", 1)
+            await pool.examiner.examine(f"select {number}", 1)
+        assert pool.examiner._prepared.key_characters < 1000
+        assert len(pool.examiner._prepared) == 20
         await pool.close()
 
     asyncio.run(body())

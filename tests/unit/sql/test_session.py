@@ -343,23 +343,6 @@ def test_a_transaction_larger_than_an_entry_is_refused_and_leaves_nothing(tmp_pa
     play(tmp_path, scene)
 
 
-def test_many_rows_of_parameters_run_with_one_hop(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        session = await (await cluster.leader()).session()
-        await run(session, "create table t(a unique)")
-        insert = await session.prepare("insert into t values($1)")
-        assert await state_of(session.start_many(insert, [(1,)])) == "25P01"
-        await run(session, "begin")
-        assert await session.start_many(insert, [(index,) for index in range(100)]) == [1] * 100
-        await run(session, "commit")
-        await run(session, "begin")
-        assert await state_of(session.start_many(insert, [(1000,), (1,)])) == "23505"
-        await run(session, "rollback")
-        assert await run(session, "select count(*) from t") == [(100,)]
-
-    play(tmp_path, scene)
-
-
 def test_a_transaction_that_was_ended_for_idleness_can_be_rolled_back_at_once(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         await cluster.start("strict", replace(SETTINGS, transaction_idle_s=0.1))
@@ -479,8 +462,8 @@ def test_keys_are_told_on_the_writer_in_a_snapshot_and_outside(tmp_path: Path) -
 def test_what_is_computed_aside_runs_on_another_thread(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         session = await (await cluster.leader()).session()
-        assert await session.aside(threading.get_ident) != threading.get_ident()
-        assert await session.aside(max, 1, 2) == 2
+        assert await session.offload(threading.get_ident) != threading.get_ident()
+        assert await session.offload(max, 1, 2) == 2
 
     play(tmp_path, scene)
 

@@ -181,8 +181,8 @@ class AddPipeline:
         self._forces: dict[int, Force] = {}
         self._losses: list[int] | None = None
         """How often the connection of each bookie was lost when the first entry that is not forced was sent to it."""
-        self._changer = EnsembleChanger(context, self, tracker, created)
         self._lanes = EnsembleStreams(tracker, metadata.write_quorum, self._open_lane, owner.frames_of, self._turn)
+        self._changer = EnsembleChanger(context, self, tracker, self._lanes, created)
         self._unsent: list[int] | None = [] if self._lanes.striped else None
         """Ids of what was put and not sent, where each entry goes to bookies of its own."""
         self._explicit = ExplicitLacUpdater(context, self._codec, self) if context.settings.explicit_lac_interval_s else None
@@ -210,7 +210,7 @@ class AddPipeline:
     @property
     def has_missed_bookies(self) -> bool:
         """Whether a bookie of the ensemble is missing, or ever was while entries were confirmed."""
-        return self._changer.went_without or bool(self._tracker.suspended)
+        return self._changer.continued_without or bool(self._tracker.suspended)
 
     @property
     def ensemble_changes(self) -> int:
@@ -421,16 +421,6 @@ class AddPipeline:
             while sent_at and sent_at[0][0] <= confirmed:
                 metrics.add_seconds.observe(now - heappop(sent_at)[3])
 
-    # Ensembles (for EnsembleChanger).
-
-    def take_ensemble(self, changed: Sequence[int]) -> None:
-        """The tracker has a new ensemble: send the new bookies at these positions what is not confirmed."""
-        self._lanes.take_ensemble(changed)
-
-    def resume(self, position: int) -> None:
-        """The bookie of an absent position is back: send it what is not confirmed."""
-        self._lanes.resume(position)
-
     # Forcing.
 
     async def force(self) -> int:
@@ -480,7 +470,7 @@ class AddPipeline:
     def _stop(self, cause: TriplicateError) -> None:
         self.failure = cause
         self._lanes.close()
-        self._changer.writer_ended()
+        self._changer.end()
         if self._explicit is not None:
             self._explicit.stop()
         first, last = self._tracker.last_add_confirmed + 1, self._tracker.last_add_pushed
@@ -537,7 +527,7 @@ class AddPipeline:
         failure = self.failure
         if isinstance(failure, LedgerFenced | LedgerClosed | Unauthorized):
             raise self._copy(failure, str(failure))
-        self._changer.stop()
+        self._changer.cancel()
         if failure is None:
             self._stop(LedgerClosed(f"ledger {self.ledger_id} was closed by its writer{self._owner.left_out()}"))
         return await self._write_closed(self.last_add_confirmed, self.length)
@@ -564,7 +554,7 @@ class AddPipeline:
     def abandon(self) -> None:
         """Stop without closing the ledger. Idempotent."""
         self.closing = True
-        self._changer.stop()
+        self._changer.cancel()
         if self.failure is None:
             self._stop(HandleClosed(f"the writer of ledger {self.ledger_id} was abandoned; recovery decides where the ledger ends"))
 

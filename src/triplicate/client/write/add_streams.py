@@ -94,16 +94,11 @@ class EnsembleStreams:
             self._close(position)
             self.look_for_room()
 
-    def resume(self, position: int) -> None:
-        """The bookie of an absent position is back: send it what is not confirmed."""
-        entry_ids = self._tracker.resume(position)
-        self._open_at(position, entry_ids)
-
-    def take_ensemble(self, changed: Sequence[int]) -> None:
-        """The tracker has a new ensemble: send the new bookies at these positions what is not confirmed."""
-        for position in changed:
+    def open(self, positions: Sequence[int]) -> None:
+        """Open streams to the bookies that the tracker names at these positions, and send them every unconfirmed entry."""
+        for position in positions:
             self._close(position)
-            self._open_at(position, self._tracker.pending_of(position))
+            self._open_at(position)
 
     def close(self) -> None:
         """Forget everything on the way. Idempotent."""
@@ -118,7 +113,8 @@ class EnsembleStreams:
                 self.full = True
                 lane.wait_for_room()
 
-    def _open_at(self, position: int, entry_ids: list[int]) -> None:
+    def _open_at(self, position: int) -> None:
+        entry_ids = self._tracker.pending_of(position)
         lane = self._lanes[position] = self._open_lane(self._tracker.ensemble[position])
         self._find_route()
         if entry_ids:

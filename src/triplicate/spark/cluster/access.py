@@ -1,4 +1,4 @@
-"""Logs and ledgers as the sources use them: blocking calls over the process's client (`connections`), in batches worth the hop."""
+"""Logs and ledgers as the sources use them: composed calls on the blocking facade, over the process's client (`connections`)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TypeVar
 
-from triplicate.blocking import BackgroundLoop, BlockingClient, BlockingReader
-from triplicate.errors import HandleClosed, NoSuchLedger, NoSuchLog, OffsetGap, OffsetTruncated, SessionExpired, TriplicateError
+from triplicate.blocking import BackgroundLoop, BlockingClient, BlockingLogs, BlockingRangeReader, BlockingReader, BlockingStagingWriter
+from triplicate.errors import HandleClosed, NoSuchLedger, NoSuchLog, OffsetGap, OffsetTruncated, SessionExpired
 from triplicate.ledger import Entry
 from triplicate.log import (
-    Columns,
     JoinResult,
     LogClientSettings,
     LogEntry,
@@ -22,11 +21,9 @@ from triplicate.log import (
     OffsetRange,
     PublisherState,
     PublishResult,
-    RangeReader,
     SegmentState,
     StagedLedger,
     StagingOrigin,
-    StagingWriter,
     decode_entry,
 )
 from triplicate.runtime import sleep
@@ -40,9 +37,8 @@ Decided = TypeVar("Decided")
 STATE_ATTEMPTS = 20
 BEHIND_PAUSE_S = 0.1
 OPEN_LEDGERS = 32
-TAKE_ENTRIES = 64
-TAKE_BYTES = 2 * 1024 * 1024
-"""Entries cross from the client's thread at most so many, or so many bytes, at a time."""
+READ_BYTES = 2 * 1024 * 1024
+"""Approximate size of one read of ledger entries."""
 
 
 @contextmanager
@@ -70,15 +66,16 @@ def _connected(metadata_uri: str) -> Iterator[BlockingClient]:
 
 
 class LogAccess:
-    """What the sources ask of logs.
+    """The operations of the sources on logs.
 
     Args:
-        loop: where `logs` lives.
+        loop: the loop on which `logs` runs.
     """
 
     def __init__(self, loop: BackgroundLoop, logs: Logs) -> None:
         self._loop = loop
         self._logs = logs
+        self._blocking = BlockingLogs(loop, logs)
 
     def bounds(self, log: str) -> tuple[int, int]:
         """First offset that may be read, and the offset after the last.
@@ -169,7 +166,7 @@ class LogAccess:
 
     def plan(self, log: str, start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[OffsetRange]:
         """Ranges for parallel readers. See `Logs.plan`."""
-        return self._loop.call(self._logs.plan(log, start, end, max_records, skip_lost=skip_lost))
+        return self._blocking.plan(log, start, end, max_records, skip_lost=skip_lost)
 
     def behind_lost(self, log: str, start: int, end: int) -> int:
         """The first offset from `start` on whose record is not lost with its ledger; at most `end`."""
@@ -183,15 +180,12 @@ class LogAccess:
 
     def entries(self, part: OffsetRange) -> Iterator[EntryRange]:
         """The records of a planned range, entry by entry. Raises as `RangeReader`."""
-        reader = self._logs.read_range(part)
-        try:
-            yield from _entries_of(self._loop, reader)
-        finally:
-            self._loop.call(reader.aclose())
+        with self._blocking.read_range(part) as reader:
+            yield from map(_entry_range, reader)
 
     def parts(self, log: str, start: int, end: int) -> LogParts:
         """The records between two offsets, to be read a piece here and a piece there. Close it."""
-        return LogParts(self._loop, self._logs, self.plan(log, start, end, end - start) if start < end else [])
+        return LogParts(self._blocking, self.plan(log, start, end, end - start) if start < end else [])
 
     def limit_bytes(self, begins: Mapping[str, int], ends: Mapping[str, int], max_bytes: int) -> dict[str, int]:
         """An end about `max_bytes` after the beginning, in all logs together."""
@@ -225,8 +219,8 @@ class LogAccess:
             await view.aclose()
 
     def stage(self, origin: StagingOrigin) -> BlockingStagingWriter:
-        """Begin a ledger of a task's own."""
-        return BlockingStagingWriter(self._loop, self._loop.call(self._logs.staging(origin)))
+        """Begin a staging ledger for one task. Leaving ``with`` by an error deletes the ledger. See `Logs.staging`."""
+        return self._blocking.staging(origin)
 
     def join_staged(
         self, log: str, ledgers: Sequence[StagedLedger], target_bytes: int, *, application: str | None, batch: int | None
@@ -246,15 +240,15 @@ class LogAccess:
     def check_publish(self, log: str, *, application: str | None, batch: int | None) -> PublisherState | None:
         """Refuse now what a publish would refuse. Returns what the application published last, if this batch is there already. See
         `Logs.check_publish`."""
-        return self._loop.call(self._logs.check_publish(log, application=application, batch=batch))
+        return self._blocking.check_publish(log, application=application, batch=batch)
 
     def publish(self, log: str, ledgers: Sequence[StagedLedger], *, application: str | None, batch: int | None) -> PublishResult:
         """Make staged ledgers part of a log, all or none, and a batch of an application once. See `Logs.publish`."""
-        return self._loop.call(self._logs.publish(log, ledgers, application=application, batch=batch, publisher=application or "Spark"))
+        return self._blocking.publish(log, ledgers, application=application, batch=batch, publisher=application or "Spark")
 
     def discard(self, log: str, ledgers: Sequence[StagedLedger]) -> None:
         """Delete staged ledgers, except those that the log lists: they are asked for first."""
-        self._loop.call(self._logs.discard(log, [ledger.ledger_id for ledger in ledgers]))
+        self._blocking.discard(log, [ledger.ledger_id for ledger in ledgers])
 
 
 class LogParts:
@@ -264,12 +258,11 @@ class LogParts:
         planned: what may be read, in order.
     """
 
-    def __init__(self, loop: BackgroundLoop, logs: Logs, planned: Sequence[OffsetRange]) -> None:
-        self._loop = loop
+    def __init__(self, logs: BlockingLogs, planned: Sequence[OffsetRange]) -> None:
         self._logs = logs
         self._planned = planned
         self._begins = [part.first_offset for part in planned]
-        self._readers: OrderedDict[int, RangeReader] = OrderedDict()
+        self._readers: OrderedDict[int, BlockingRangeReader] = OrderedDict()
 
     def entries(self, start: int, end: int) -> Iterator[EntryRange]:
         """The records from one offset to another, entry by entry. The next call ends it. Raises as `RangeReader`."""
@@ -280,15 +273,15 @@ class LogParts:
                 return
             if begin < stop:
                 reader = self._reader(place)
-                self._loop.call(reader.seek(begin, stop))
-                yield from _entries_of(self._loop, reader)
+                reader.seek(begin, stop)
+                yield from map(_entry_range, reader)
 
-    def _reader(self, place: int) -> RangeReader:
+    def _reader(self, place: int) -> BlockingRangeReader:
         reader = self._readers.pop(place, None) or self._logs.read_range(self._planned[place])
         self._readers[place] = reader
         if len(self._readers) > OPEN_LEDGERS:
             _, oldest = self._readers.popitem(last=False)
-            self._loop.call(oldest.aclose())
+            oldest.close()
         return reader
 
     def __enter__(self) -> LogParts:
@@ -296,30 +289,7 @@ class LogParts:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         while self._readers:
-            self._loop.call(self._readers.popitem()[1].aclose())
-
-
-class BlockingStagingWriter:
-    """A staging ledger, written without `await`. Leaving ``with`` by an error gives it up; `seal` it to keep it."""
-
-    def __init__(self, loop: BackgroundLoop, writer: StagingWriter) -> None:
-        self._loop = loop
-        self._writer = writer
-
-    def append(self, columns: Columns) -> None:
-        """Send one entry; returns when it is on its way. Raises as `StagingWriter.append_columns`."""
-        self._loop.call(self._writer.append_columns(columns))
-
-    def seal(self) -> StagedLedger:
-        """Wait for every entry and close the ledger."""
-        return self._loop.call(self._writer.seal())
-
-    def __enter__(self) -> BlockingStagingWriter:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if error is not None:
-            self._loop.call(self._writer.abandon())
+            self._readers.popitem()[1].close()
 
 
 class LedgerAccess:
@@ -352,7 +322,7 @@ def _entries(reader: BlockingReader, first_entry: int, last_entry: int) -> Itera
         first_entry += len(entries)
         # As many as the last ones' size lets into the limit, but not suddenly many more.
         average = sum(len(entry.payload) for entry in entries) // len(entries)
-        count = max(1, min(TAKE_BYTES // max(1, average), count * 8, 4096))
+        count = max(1, min(READ_BYTES // max(1, average), count * 8, 4096))
 
 
 class LogStatePoller:
@@ -386,32 +356,6 @@ class LogStatePoller:
     def last_states(self) -> dict[str, LogState]:
         """What the last look found, however old; a look, if there was none."""
         return self.states() if self._states is None else dict(self._states)
-
-
-def _entries_of(loop: BackgroundLoop, reader: RangeReader) -> Iterator[EntryRange]:
-    error: TriplicateError | None = None
-    while error is None:
-        taken, error = loop.call(_take(reader))
-        if not taken and error is None:
-            return
-        yield from map(_entry_range, taken)
-    raise error
-
-
-async def _take(reader: RangeReader) -> tuple[list[LogEntry], TriplicateError | None]:
-    """The next entries, none at the end, and what went wrong after them."""
-    taken: list[LogEntry] = []
-    size = 0
-    try:
-        while len(taken) < TAKE_ENTRIES and size < TAKE_BYTES:
-            entry = await reader.next_entry()
-            if entry is None:
-                break
-            taken.append(entry)
-            size += entry.view.header.raw_length
-    except TriplicateError as error:
-        return taken, error
-    return taken, None
 
 
 def _entry_range(entry: LogEntry) -> EntryRange:

@@ -10,7 +10,7 @@ import psycopg
 
 from triplicate.errors import ConfigError, EnvironmentFault, NoSuchLog
 from triplicate.spark.cluster import connections
-from triplicate.sql import DatabaseInfo, database_info, dropped_databases
+from triplicate.sql import DatabaseInfo
 
 CONNECT_TIMEOUT_S = 5
 # One statement, so that the version is that of the columns. `hidden` leaves out generated columns, which the log leaves out too.
@@ -51,8 +51,7 @@ def check_kept(metadata_uri: str, database: str, log: str) -> None:
     Raises:
         NoSuchLog: it was dropped.
     """
-    client = connections.client(metadata_uri)
-    if any(dropped.info.log == log for dropped in client.loop.call(dropped_databases(client.client))):
+    if any(dropped.info.log == log for dropped in connections.client(metadata_uri).databases().dropped()):
         raise NoSuchLog(
             f"triplicate-changes: database {database!r} was dropped, and its tables with it: there are no more changes. Until its log is "
             "deleted it can be brought back with triplicate database undelete; a new database of this name needs a new checkpoint"
@@ -111,5 +110,4 @@ def read_columns(table: str, rows: Sequence[tuple[Any, ...]]) -> TableColumns:
 
 
 def _info(metadata_uri: str, database: str) -> DatabaseInfo:
-    client = connections.client(metadata_uri)
-    return client.loop.call(database_info(client.client, database))
+    return connections.client(metadata_uri).databases().info(database)

@@ -68,7 +68,7 @@ def stage(write: WriteOptions, application: str | None, query: str, batch: int, 
         rows: pa.RecordBatch | None = first
         while rows is not None:
             for columns in entries_of(rows, time.time_ns() // 1000):
-                staging.append(columns)
+                staging.append_columns(columns)
                 records += columns.count
             rows = next(filled, None)
         ledger = staging.seal()

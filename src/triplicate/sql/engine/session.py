@@ -1,10 +1,11 @@
-"""One client's conversation with a database: transactions as PostgreSQL's clients know them, over readers and the writer."""
+"""One client's session with a database: transactions as PostgreSQL's clients know them, over readers and the writer."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -15,26 +16,27 @@ from triplicate.errors import SqlError
 from triplicate.runtime import shielded
 from triplicate.sql.core.lexer import Dialect, first_words, split_statements
 from triplicate.sql.core.records import StatementResult
-from triplicate.sql.core.request_results import repeated_result
+from triplicate.sql.core.transaction_block import TransactionBlock, failed_transaction
 from triplicate.sql.engine.cursors import RowsCursor, StreamCursor
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.executor.authorizer import control_statement, savepoint_name
 from triplicate.sql.executor.interrupts import StopFlag
-from triplicate.sql.executor.reader_pool import FIRST_ROWS, HeldSnapshot, ReaderPool
-from triplicate.sql.executor.writer_connection import AutocommitRequest
+from triplicate.sql.executor.reader_connection import FIRST_ROWS
+from triplicate.sql.executor.reader_pool import ReaderCheckout, ReaderPool
+from triplicate.sql.executor.writer_connection import AutocommitRequest, StatementOutcome, WriterConnection
 from triplicate.sql.interface import Cursor, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
 from triplicate.sql.storage.sqlite_schema import check_references, columns_of, key_of
 from triplicate.sql.storage.transaction_history import StoredResult
 
 _DRAINED_ROWS = 100_000
-"""Rows of an open portal taken into memory when its transaction goes on to write."""
+"""Upper bound on the rows of an open result that are read into memory when its transaction begins to write."""
 _REQUEST_ID_CHARACTERS = 200
 _CHANGES = (StatementKind.WRITE, StatementKind.SCHEMA)
 
 
-class SessionHome(Protocol):
-    """What a session needs of its database."""
+class SessionDatabase(Protocol):
+    """The part of a database that its sessions use."""
 
     @property
     def name(self) -> str: ...
@@ -57,40 +59,43 @@ class SessionHome(Protocol):
     def forget(self, session: SqlSession) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class _HeldWriter:
+    """The writer, as the session's open transaction holds it."""
+
+    transaction: InteractiveTransaction
+    leadership: Leadership
+
+    @property
+    def writer(self) -> WriterConnection:
+        return self.leadership.writer
+
+
 class SqlSession:
     """See `interface.Session`. Made by `SqlDatabase.session`."""
 
-    def __init__(self, home: SessionHome, application_name: str) -> None:
-        self._home = home
+    def __init__(self, database: SessionDatabase, application_name: str) -> None:
+        self._database = database
         self.application_name = application_name
         self._ended: asyncio.Future[SqlError] = asyncio.get_running_loop().create_future()
         self._end_reason: SqlError | None = None
         self._calls = 0
-        self._status = TransactionStatus.IDLE
-        self._doomed = False
-        """Failed in a way that only ROLLBACK of the whole transaction mends."""
-        self._hold: HeldSnapshot | None = None
+        self._block = TransactionBlock()
+        self._checkout: ReaderCheckout | None = None
+        """The reader of the open transaction, while it only reads."""
         self._snapshot: int | None = None
-        self._transaction: InteractiveTransaction | None = None
-        self._leadership: Leadership | None = None
-        """The leadership that `_transaction` belongs to."""
-        self._savepoints: list[str] = []
-        self._has_altered = False
-        """The open transaction has changed the schema."""
-        self._alterations = 0
-        """Grows with each change of the schema in a transaction of this session, and when it is undone."""
-        self._request_id = ""
-        self._results: list[StatementResult] = []
-        self._repeated: StoredResult | None = None
+        """The position at which the open transaction has read."""
+        self._held: _HeldWriter | None = None
         self._streams: list[StreamCursor] = []
         self._stop = StopFlag()
         self._interrupted: asyncio.Future[None] | None = None
+        """Fails when the client cancels, while the session waits for the writer."""
 
     # The interface.
 
     @property
     def status(self) -> TransactionStatus:
-        return self._status
+        return self._block.status
 
     @property
     def ended(self) -> asyncio.Future[SqlError]:
@@ -98,16 +103,16 @@ class SqlSession:
 
     async def prepare(self, sql: str) -> Prepared:
         async with self._call():
-            if self._status is TransactionStatus.FAILED:
+            if self.status is TransactionStatus.FAILED:
                 return _allowed_when_failed(sql)
             ended = self._ended_by_limit()
             if ended is not None:
                 return _allowed_when_failed(sql, ended)
-            leadership = self._home.leadership
+            leadership = self._database.leadership
             try:
                 prepared = await self._examine(sql)
             except SqlError:
-                if self._transaction is None:
+                if self._held is None:
                     await _confirm(leadership)  # "No such table" is an answer too: a leader that has been replaced must not give it.
                 raise
             if prepared.kind in (*_CHANGES, StatementKind.BEGIN_IMMEDIATE):
@@ -116,7 +121,7 @@ class SqlSession:
 
     @property
     def sees_shared_schema(self) -> bool:
-        return self._hold is None and self._transaction is None and self._status is not TransactionStatus.FAILED
+        return self._checkout is None and self._held is None and self.status is not TransactionStatus.FAILED
 
     def check_prepared(self, prepared: Prepared) -> None:
         if self._end_reason is not None:
@@ -130,15 +135,14 @@ class SqlSession:
 
     @property
     def schema_version(self) -> tuple[int, int]:
-        leadership = self._leadership if self._transaction is not None else None
-        version = self._home.schema_version if leadership is None else leadership.writer.current_schema_version
-        return version, self._alterations
+        version = self._database.schema_version if self._held is None else self._held.writer.current_schema_version
+        return version, self._block.alterations
 
     async def start(self, prepared: Prepared, parameters: Sequence[Value], schema_version: tuple[int, int] | None = None) -> Cursor:
         async with self._call():
             kind = prepared.kind
-            if self._status is TransactionStatus.FAILED and kind not in _WHEN_FAILED:
-                raise _failed_transaction()
+            if self.status is TransactionStatus.FAILED and kind not in _WHEN_FAILED:
+                raise failed_transaction()
             if kind is StatementKind.READ:
                 return await self._read(prepared, parameters)
             if kind in _CHANGES:
@@ -146,84 +150,59 @@ class SqlSession:
             await self._control(prepared)
             return RowsCursor()
 
-    async def start_many(self, prepared: Prepared, parameter_rows: Sequence[Sequence[Value]]) -> list[int]:
-        """Run one changing statement once for each row of parameters, with one hop to the writer for all. In a transaction only.
-
-        Returns:
-            Rows affected by each.
-
-        Raises:
-            SqlError: one failed, and with it the transaction.
-        """
-        async with self._call():
-            if self._status is not TransactionStatus.ACTIVE:
-                raise _failed_transaction() if self._status is TransactionStatus.FAILED else SqlError("25P01", "there is no transaction")
-            held, leadership = await self._hold_writer(prepared.tag)
-            if self._repeated is not None:
-                return [self._repeat().rows_affected for _ in parameter_rows]
-            await self._drain_streams()
-
-            def run() -> list[int]:
-                return [leadership.writer.run(prepared, parameters).rows_affected for parameters in parameter_rows]
-
-            counts: list[int] = await held.run(run)
-            self._results += [StatementResult(count) for count in counts]
-            return counts
-
     async def table_columns(self, table: str) -> list[tuple[str, str]] | None:
         async with self._call():
             found: list[tuple[str, str]] | None
-            if self._transaction is not None and self._leadership is not None and not self._transaction.over:
-                found = await self._transaction.run(self._leadership.writer.query, columns_of, table)
-            elif self._hold is not None:
-                found = await self._hold.run(self._hold.reader.columns_of, table)
+            if self._held is not None and not self._held.transaction.over:
+                found = await self._held.transaction.run(self._held.writer.query, columns_of, table)
+            elif self._checkout is not None:
+                found = await self._checkout.run(self._checkout.reader.columns_of, table)
             else:
-                found = await self._home.pool.columns_of(table, self._home.schema_version)
+                found = await self._database.pool.examiner.columns_of(table, self._database.schema_version)
             return found
 
     async def table_key(self, table: str) -> list[str]:
         async with self._call():
             found: list[str]
-            if self._transaction is not None and self._leadership is not None and not self._transaction.over:
-                found = await self._transaction.run(self._leadership.writer.query, key_of, table)
-            elif self._hold is not None:
-                found = await self._hold.run(self._hold.reader.key_of, table)
+            if self._held is not None and not self._held.transaction.over:
+                found = await self._held.transaction.run(self._held.writer.query, key_of, table)
+            elif self._checkout is not None:
+                found = await self._checkout.run(self._checkout.reader.key_of, table)
             else:
-                found = await self._home.pool.key_of(table)
+                found = await self._database.pool.examiner.key_of(table)
             return found
 
-    async def aside(self, function: Callable[..., Result], *arguments: Any) -> Result:
+    async def offload(self, function: Callable[..., Result], *arguments: Any) -> Result:
         async with self._call():
-            return await self._home.pool.aside(function, *arguments)
+            return await self._database.pool.examiner.offload(function, *arguments)
 
     async def claim_writer(self, tag: str) -> None:
         async with self._call():
-            if self._status is TransactionStatus.ACTIVE:
+            if self.status is TransactionStatus.ACTIVE:
                 await self._hold_writer(tag)
 
     async def check_constraints(self) -> None:
         async with self._call():
-            if self._transaction is not None and self._leadership is not None:
-                await self._transaction.run(self._leadership.writer.query, lambda connection, _: check_references(connection), "")
+            if self._held is not None:
+                await self._held.transaction.run(self._held.writer.query, lambda connection, _: check_references(connection), "")
 
     def fail(self) -> None:
-        if self._status is TransactionStatus.ACTIVE:
-            self._status = TransactionStatus.FAILED
+        self._block.fail()
 
     async def set_request_id(self, request_id: str | None) -> None:
         if request_id is not None and not 0 < len(request_id) <= _REQUEST_ID_CHARACTERS:
             raise SqlError("22023", f"a request id has 1 to {_REQUEST_ID_CHARACTERS} characters")
-        if self._transaction is not None:
+        if self._held is not None:
             raise SqlError("25001", "a request id must be set before the transaction writes")
-        self._request_id = request_id or ""
+        self._block.request_id = request_id or ""
 
     def cancel(self) -> None:
         reason = SqlError("57014", "canceling statement due to user request")
         if not self._calls:
             return
         self._stop.reason = reason
-        if self._transaction is not None:
-            self._transaction.interrupt(reason)
+        if self._held is not None:
+            self._held.transaction.interrupt(reason)
         if self._interrupted is not None and not self._interrupted.done():
             self._interrupted.set_exception(reason)
             self._interrupted.exception()
@@ -231,25 +210,25 @@ class SqlSession:
     async def close(self) -> None:
         self._end_reason = self._end_reason or SqlError("08003", "the session is closed")
         await shielded(self._release(committed=False))
-        self._home.forget(self)
+        self._database.forget(self)
 
     def end(self, reason: SqlError) -> None:
-        """End the session from our side; a statement that runs gets its own answer first."""
+        """End the session from our side. A statement that runs is interrupted and answered first."""
         if self._end_reason is not None:
             return
         self._end_reason = reason
-        if self._transaction is not None:
-            self._transaction.abandon()
+        if self._held is not None:
+            self._held.transaction.abandon()
         self._stop.reason = reason
-        self._tell_end()
+        self._resolve_ended()
 
-    def _tell_end(self) -> None:
+    def _resolve_ended(self) -> None:
         if self._end_reason is not None and not self._calls and not self._ended.done():
             self._ended.set_result(self._end_reason)
 
     @asynccontextmanager
     async def _call(self) -> AsyncIterator[None]:
-        """Around every call of the client: a closed session refuses, an error fails the open transaction."""
+        """Around every call of the client: an ended session refuses, an error fails the open transaction."""
         if self._end_reason is not None:
             raise self._end_reason
         self._calls += 1
@@ -257,41 +236,37 @@ class SqlSession:
         try:
             yield
         except SqlError:
-            if self._status is TransactionStatus.ACTIVE:
-                self._status = TransactionStatus.FAILED
-            if self._transaction is not None and self._transaction.over:
-                self._doomed = True
+            self._block.fail(doomed=self._held is not None and self._held.transaction.over)
             raise
         except BaseException:
-            # Cancelled in the middle: whatever was begun must not be committed by a later call.
-            if self._status is TransactionStatus.ACTIVE:
-                self._status = TransactionStatus.FAILED
+            # The call was cancelled halfway: a later call must not commit what it began.
+            self._block.fail()
             raise
         finally:
             self._calls -= 1
-            self._tell_end()
+            self._resolve_ended()
 
     # Statements.
 
     def _ended_by_limit(self) -> SqlError | None:
-        """Why the open transaction has been ended from our side, if it has been and its client does not know."""
-        if self._transaction is not None:
-            return self._transaction.expired
-        return self._hold.ended if self._hold is not None else None
+        """The limit that ended the open transaction, if its client has not met the error yet."""
+        if self._held is not None:
+            return self._held.transaction.expired
+        return self._checkout.ended if self._checkout is not None else None
 
     async def _examine(self, sql: str) -> Prepared:
-        if self._transaction is not None and self._leadership is not None:
-            prepared: Prepared = await self._transaction.run(self._leadership.writer.authorizer.examine, sql)
+        if self._held is not None:
+            prepared: Prepared = await self._held.transaction.run(self._held.writer.authorizer.examine, sql)
             return prepared
-        if self._hold is not None:
-            snapshot: Prepared = await self._hold.run(self._hold.reader.examine, sql)
+        if self._checkout is not None:
+            snapshot: Prepared = await self._checkout.run(self._checkout.reader.examine, sql)
             return snapshot
-        return await self._home.pool.examine(sql, self._home.schema_version)
+        return await self._database.pool.examiner.examine(sql, self._database.schema_version)
 
     def _require_leader(self, tag: str) -> Leadership:
-        leadership = self._home.leadership
+        leadership = self._database.leadership
         if leadership is None:
-            leader = self._home.leader_hint
+            leader = self._database.leader_hint
             raise SqlError(
                 "25006",
                 f"cannot execute {tag} on this node: it follows and is read-only",
@@ -300,79 +275,75 @@ class SqlSession:
         return leadership
 
     async def _change(self, prepared: Prepared, parameters: Sequence[Value], schema_version: int | None) -> Cursor:
-        if self._status is TransactionStatus.IDLE:
+        if self.status is TransactionStatus.IDLE:
             leadership = self._require_leader(prepared.tag)
-            request_id, self._request_id = self._request_id, ""
+            request_id, self._block.request_id = self._block.request_id, ""
             try:
                 answer = await leadership.submit(AutocommitRequest(prepared, tuple(parameters), request_id, self._stop, schema_version))
             except SchemaMoved:
-                self._request_id = request_id  # It names what is run in its place.
+                self._block.request_id = request_id  # It names the statement that runs in its place.
                 raise
             assert answer.outcome is not None, "an answer without error has an outcome"
             return RowsCursor(prepared.columns, answer.outcome.rows, answer.outcome.rows_affected)
-        held, leadership = await self._hold_writer(prepared.tag)
-        if self._repeated is not None:
-            again = self._repeat()
-            return RowsCursor(prepared.columns, list(again.rows), again.rows_affected)
+        held = await self._hold_writer(prepared.tag)
+        if self._block.is_repeat:
+            again = self._block.next_repeated()
+            return RowsCursor(prepared.columns, again.rows, again.rows_affected)
         await self._drain_streams()
-        outcome = await held.run(leadership.writer.run, prepared, tuple(parameters))
-        if prepared.kind is StatementKind.SCHEMA:
-            self._has_altered = True
-            self._alterations += 1
-        self._results.append(StatementResult(outcome.rows_affected, tuple(outcome.rows) if self._request_id else ()))
+        outcome: StatementOutcome = await held.transaction.run(held.writer.run, prepared, tuple(parameters))
+        rows = tuple(outcome.rows) if self._block.request_id else ()
+        self._block.record(StatementResult(outcome.rows_affected, rows), altered=prepared.kind is StatementKind.SCHEMA)
         return RowsCursor(prepared.columns, outcome.rows, outcome.rows_affected)
 
-    def _repeat(self) -> StatementResult:
-        """The stored answer to the next statement of a request that has run before."""
-        assert self._repeated is not None, "only called for a repeat"
-        result = repeated_result(self._repeated.results, len(self._results))
-        self._results.append(result)
-        return result
-
-    async def _hold_writer(self, tag: str) -> tuple[InteractiveTransaction, Leadership]:
-        """The writer, from the first statement of the transaction that needs it."""
-        if self._transaction is not None and self._leadership is not None:
-            return self._transaction, self._leadership
+    async def _hold_writer(self, tag: str) -> _HeldWriter:
+        """The writer, claimed by the first statement of the transaction that needs it."""
+        if self._held is not None:
+            return self._held
         leadership = self._require_leader(tag)
-        if self._hold is not None and self._hold.ended is not None:
-            raise self._hold.ended
-        # What is open reads the snapshot, which ends with the reader: in other hands that would go on showing it.
+        if self._checkout is not None and self._checkout.ended is not None:
+            raise self._checkout.ended
+        # Open results read the snapshot, which ends when the reader is returned. A result that stayed open would keep it, and show it to
+        # the next session.
         await self._drain_streams()
-        # The number goes along before the wait: a snapshot that ends meanwhile must not note it as one that came to nothing.
-        number = self._hold.take_number() if self._hold is not None else None
+        held = self._held = _HeldWriter(await self._claim(leadership), leadership)
+        await self._release_checkout(committed=False)
+        try:
+            for name in self._block.savepoints:
+                await held.transaction.run(held.writer.savepoint, name)
+            if self._block.request_id:
+                stored: StoredResult | None = await held.transaction.run(held.writer.stored_result, self._block.request_id)
+                if stored is not None:
+                    self._block.repeat(stored.results)
+        except BaseException:
+            # ROLLBACK TO must not continue the transaction: a request that must not run again would run.
+            self._block.doom()
+            raise
+        return held
+
+    async def _claim(self, leadership: Leadership) -> InteractiveTransaction:
+        # The number is detached before the wait: a snapshot that ends meanwhile must not abort it.
+        number = self._checkout.detach_number() if self._checkout is not None else None
         self._interrupted = asyncio.get_running_loop().create_future()
         try:
-            self._transaction = await leadership.claim(self._snapshot, number, self._interrupted)
+            return await leadership.claim(self._snapshot, number, self._interrupted)
         except BaseException as error:
-            if self._hold is not None:
-                self._hold.put_number_back(number, leadership.ids)
-            self._doomed = isinstance(error, SqlError) and error.sqlstate == "40001"
+            if self._checkout is not None:
+                self._checkout.reattach_number(number, leadership.ids)
+            self._block.doom(doomed=isinstance(error, SqlError) and error.sqlstate == "40001")
             raise
         finally:
             self._interrupted.cancel()
             self._interrupted = None
-        self._leadership = leadership
-        await self._release_hold(committed=False)
-        try:
-            for name in self._savepoints:
-                await self._transaction.run(leadership.writer.savepoint, name)
-            if self._request_id:
-                self._repeated = await self._transaction.run(leadership.writer.stored_result, self._request_id)
-        except BaseException:
-            # Behind a savepoint the transaction would go on, and a request that must not run again would.
-            self._doomed = True
-            raise
-        return self._transaction, leadership
 
     async def _read(self, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
-        if self._transaction is not None and self._leadership is not None:
-            return await self._read_on_writer(self._transaction, self._leadership, prepared, parameters)
-        # The leadership that the client came to, whatever becomes of it until the snapshot is there.
-        leadership = self._home.leadership
-        if self._status is TransactionStatus.ACTIVE:
-            hold = self._hold or await self._take_snapshot(leadership)
-            return await self._read_on(hold, prepared, parameters, own=False)
-        cursor = await self._read_on(await self._home.pool.acquire(), prepared, parameters, own=True)
+        if self._held is not None:
+            return await self._read_on_writer(self._held, prepared, parameters)
+        # The leadership at the time of the call, whatever becomes of it until the snapshot is taken.
+        leadership = self._database.leadership
+        if self.status is TransactionStatus.ACTIVE:
+            checkout = self._checkout or await self._begin_snapshot(leadership)
+            return await self._read_on(checkout, prepared, parameters, own=False)
+        cursor = await self._read_on(await self._database.pool.acquire(), prepared, parameters, own=True)
         try:
             await _confirm(leadership)
         except BaseException:
@@ -380,58 +351,61 @@ class SqlSession:
             raise
         return cursor
 
-    async def _take_snapshot(self, leadership: Leadership | None) -> HeldSnapshot:
-        """Begin to read in the transaction. One that was not confirmed is let go: behind a savepoint it would be read."""
-        hold = await self._home.pool.acquire(snapshot=True)
+    async def _begin_snapshot(self, leadership: Leadership | None) -> ReaderCheckout:
+        """Begin to read in the transaction. A snapshot that is not confirmed is released, so that ROLLBACK TO does not return to it."""
+        checkout = await self._database.pool.acquire(snapshot=True)
         try:
-            snapshot = await hold.run(hold.reader.begin)
+            snapshot = await checkout.run(checkout.reader.begin)
             await _confirm(leadership)
         except BaseException:
-            await shielded(hold.release(committed=False))
+            await shielded(checkout.release(committed=False))
             raise
-        self._hold, self._snapshot = hold, snapshot
-        return hold
+        self._checkout, self._snapshot = checkout, snapshot
+        return checkout
 
-    async def _read_on(self, hold: HeldSnapshot, prepared: Prepared, parameters: Sequence[Value], *, own: bool) -> Cursor:
+    async def _read_on(self, checkout: ReaderCheckout, prepared: Prepared, parameters: Sequence[Value], *, own: bool) -> Cursor:
+        """Read on a reader.
+
+        Args:
+            own: the reader is for this statement alone and is returned at its end.
+        """
         stop = self._stop
         try:
-            cursor, rows = await hold.run(hold.reader.start, prepared, tuple(parameters), stop, stop=stop)
+            cursor, rows = await checkout.run(checkout.reader.start, prepared, tuple(parameters), stop, stop=stop)
         except BaseException:
             if own:
-                hold.give_back(committed=False)
+                checkout.return_reader(committed=False)
             raise
         if cursor is None:
             if own:
-                hold.give_back(committed=True)
+                checkout.return_reader(committed=True)
             return RowsCursor(prepared.columns, rows)
 
         async def more(max_rows: int) -> list[Row]:
             async with self._call():
-                fetched: list[Row] = await hold.run(hold.reader.fetch, cursor, max_rows, self._stop, stop=self._stop)
+                fetched: list[Row] = await checkout.run(checkout.reader.fetch, cursor, max_rows, self._stop, stop=self._stop)
                 return fetched
 
         async def finish() -> None:
             self._streams.remove(stream)
-            await hold.close_cursor(cursor)
+            await checkout.close_cursor(cursor)
             if own:
-                hold.give_back(committed=True)
+                checkout.return_reader(committed=True)
 
         stream = StreamCursor(prepared.columns, rows, more, finish)
         self._streams.append(stream)
         return stream
 
-    async def _read_on_writer(
-        self, held: InteractiveTransaction, leadership: Leadership, prepared: Prepared, parameters: Sequence[Value]
-    ) -> Cursor:
-        writer = leadership.writer
-        cursor: apsw.Cursor = await held.run(writer.read, prepared, tuple(parameters))
-        fetch: Callable[[int], Awaitable[list[Row]]] = partial(held.run, writer.fetch, cursor)
+    async def _read_on_writer(self, held: _HeldWriter, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
+        transaction, writer = held.transaction, held.writer
+        cursor: apsw.Cursor = await transaction.run(writer.read, prepared, tuple(parameters))
+        fetch: Callable[[int], Awaitable[list[Row]]] = partial(transaction.run, writer.fetch, cursor)
         rows = await fetch(FIRST_ROWS)
-        if not held.confirmed:
-            await leadership.confirm()
-            held.confirmed = True
+        if not transaction.confirmed:
+            await held.leadership.confirm()
+            transaction.confirmed = True
         if len(rows) < FIRST_ROWS:
-            await held.run(cursor.close, True)
+            await transaction.run(cursor.close, True)
             return RowsCursor(prepared.columns, rows)
 
         async def more(max_rows: int) -> list[Row]:
@@ -440,15 +414,15 @@ class SqlSession:
 
         async def finish() -> None:
             self._streams.remove(stream)
-            if not held.over:
-                await shielded(held.run(cursor.close, True))
+            if not transaction.over:
+                await shielded(transaction.run(cursor.close, True))
 
         stream = StreamCursor(prepared.columns, rows, more, finish)
         self._streams.append(stream)
         return stream
 
     async def _drain_streams(self) -> None:
-        """Take open results into memory before the transaction goes on to change what they read."""
+        """Read open results into memory, before the transaction changes the tables that they read."""
         for stream in list(self._streams):
             if not await stream.drain(_DRAINED_ROWS):
                 raise SqlError("54000", f"an open result of this transaction has more than {_DRAINED_ROWS} rows; read it to its end first")
@@ -464,16 +438,12 @@ class SqlSession:
         elif kind is StatementKind.ROLLBACK:
             await shielded(self._release(committed=False))
         elif kind is not StatementKind.EMPTY:
-            if self._status is TransactionStatus.IDLE:
+            if self.status is TransactionStatus.IDLE:
                 raise SqlError("25P01", f"{prepared.tag} can only be used in transaction blocks")
             await self._savepoint(kind, savepoint_name(prepared.sql))
 
     async def _begin(self, *, immediate: bool) -> None:
-        if self._status is TransactionStatus.ACTIVE:
-            return  # PostgreSQL warns and goes on.
-        self._status = TransactionStatus.ACTIVE
-        self._results = []
-        if immediate:
+        if self._block.begin() and immediate:
             try:
                 await self._hold_writer("BEGIN IMMEDIATE")
             except BaseException:
@@ -481,64 +451,52 @@ class SqlSession:
                 raise
 
     async def _commit(self) -> None:
-        if self._status is not TransactionStatus.ACTIVE:
+        if self.status is not TransactionStatus.ACTIVE:
             await shielded(self._release(committed=False))
             return
-        held = self._transaction
+        held = self._held
         try:
             await self._drain_streams()
-            if held is not None and self._repeated is not None:
-                await held.rollback()
+            if held is not None and self._block.is_repeat:
+                await held.transaction.rollback()
             elif held is not None:
-                await held.commit(self._results, self._request_id)
+                await held.transaction.commit(self._block.results, self._block.request_id)
         finally:
             await shielded(self._release(committed=True))
 
     async def _savepoint(self, kind: StatementKind, name: str) -> None:
-        if self._doomed:
-            raise _failed_transaction()
-        held, leadership = self._transaction, self._leadership
+        block, held = self._block, self._held
+        block.check_savepoints()
         if kind is StatementKind.SAVEPOINT:
-            if held is not None and leadership is not None:
-                await held.run(leadership.writer.savepoint, name)
-            self._savepoints.append(name)
+            if held is not None:
+                await held.transaction.run(held.writer.savepoint, name)
+            block.save(name)
             return
-        if name not in self._savepoints:
-            raise SqlError("3B001", f'savepoint "{name}" does not exist')
-        if kind is StatementKind.ROLLBACK_TO:
+        block.check_savepoint(name)
+        if kind is StatementKind.RELEASE:
+            if held is not None:
+                await held.transaction.run(held.writer.release, name)
+            block.release(name)
+        else:
             await self._close_streams()
-        if held is not None and leadership is not None:
-            writer = leadership.writer
-            await held.run(writer.release if kind is StatementKind.RELEASE else writer.rollback_to, name)
-        index = len(self._savepoints) - 1 - self._savepoints[::-1].index(name)
-        del self._savepoints[index + (kind is StatementKind.ROLLBACK_TO) :]
-        # A version of the schema that is undone is given out again, for another schema.
-        self._alterations += self._has_altered
-        self._status = TransactionStatus.ACTIVE
+            if held is not None:
+                await held.transaction.run(held.writer.rollback_to, name)
+            block.rollback_to(name)
 
-    # Letting go.
+    # The end of a transaction.
 
     async def _release(self, *, committed: bool) -> None:
-        """End whatever is open; what was not committed is rolled back."""
-        held, self._transaction = self._transaction, None
-        self._leadership = None
-        if held is not None and not held.over:
-            await self._roll_back(held)
+        """End the open transaction. It is rolled back unless it was committed."""
+        held, self._held = self._held, None
+        if held is not None and not held.transaction.over:
+            await self._roll_back(held.transaction)
         await self._close_streams()
-        await self._release_hold(committed=committed)
-        self._savepoints = []
-        self._alterations += self._has_altered
-        self._has_altered = False
-        self._results = []
-        self._repeated = None
-        if self._status is not TransactionStatus.IDLE:
-            self._request_id = ""
-        self._status = TransactionStatus.IDLE
-        self._doomed = False
+        await self._release_checkout(committed=committed)
+        self._block.end()
 
-    async def _roll_back(self, held: InteractiveTransaction) -> None:
+    async def _roll_back(self, transaction: InteractiveTransaction) -> None:
         try:
-            await held.rollback()
+            await transaction.rollback()
         except SqlError:
             return  # The leadership ended, and the transaction with it.
 
@@ -546,15 +504,15 @@ class SqlSession:
         for stream in list(self._streams):
             await stream.close()
 
-    async def _release_hold(self, *, committed: bool) -> None:
-        hold, self._hold = self._hold, None
+    async def _release_checkout(self, *, committed: bool) -> None:
+        checkout, self._checkout = self._checkout, None
         self._snapshot = None
-        if hold is not None:
-            await hold.release(committed=committed)
+        if checkout is not None:
+            await checkout.release(committed=committed)
 
 
 async def _confirm(leadership: Leadership | None) -> None:
-    """On the leader, reads see everything that was acknowledged anywhere before they arrived. Called when the snapshot is there."""
+    """On the leader, reads see everything that was acknowledged anywhere before they arrived. Called when the snapshot is taken."""
     if leadership is not None:
         await leadership.confirm()
 
@@ -562,12 +520,8 @@ async def _confirm(leadership: Leadership | None) -> None:
 _WHEN_FAILED = (StatementKind.COMMIT, StatementKind.ROLLBACK, StatementKind.ROLLBACK_TO, StatementKind.EMPTY)
 
 
-def _failed_transaction() -> SqlError:
-    return SqlError("25P02", "current transaction is aborted, commands ignored until end of transaction block")
-
-
 def _allowed_when_failed(sql: str, reason: SqlError | None = None) -> Prepared:
-    """In a failed transaction nothing is looked at but its end.
+    """The statement, if it may end a failed transaction.
 
     Raises:
         SqlError: 25P02, or the reason.
@@ -577,5 +531,5 @@ def _allowed_when_failed(sql: str, reason: SqlError | None = None) -> Prepared:
         return Prepared("", StatementKind.EMPTY, (), (), "")
     control = control_statement(statements[0].sql, first_words(statements[0].tokens))
     if control is None or control.kind not in _WHEN_FAILED:
-        raise reason or _failed_transaction()
+        raise reason or failed_transaction()
     return control

@@ -98,7 +98,7 @@ class PlanCache:
 
 async def split_query(session: Session, sql: str) -> tuple[Statement, ...]:
     """The statements of a client's text."""
-    return _split(sql) if len(sql) <= LONG_TEXT else await session.aside(_split.__wrapped__, sql)
+    return _split(sql) if len(sql) <= LONG_TEXT else await session.offload(_split.__wrapped__, sql)
 
 
 @lru_cache(maxsize=CACHED_STATEMENTS)
@@ -193,7 +193,7 @@ async def aside_if_long(session: Session, sql: str, function: Callable[..., Resu
     """Run a function over a statement's text, a long one on another thread: it would hold the event loop for seconds."""
     if len(sql) <= LONG_TEXT:
         return function(*arguments)
-    return await session.aside(function, *arguments)
+    return await session.offload(function, *arguments)
 
 
 async def _with_meaning(session: Session, command: EngineStatement) -> EngineStatement:

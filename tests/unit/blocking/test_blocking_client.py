@@ -13,7 +13,8 @@ import triplicate
 from triplicate import blocking
 from triplicate.bookie import Bookie
 from triplicate.config import BookieSettings
-from triplicate.errors import DuplicateEntry, HandleClosed, LedgerFenced, NotEnoughBookies
+from triplicate.errors import DuplicateEntry, HandleClosed, LedgerFenced, NoSuchLog, NotEnoughBookies
+from triplicate.log import StagingOrigin
 from triplicate.metadata import ClusterMetadata, open_tree
 from triplicate.runtime import real_host
 
@@ -129,15 +130,6 @@ def test_a_script_asks_bookies_about_an_open_ledger(uri: str) -> None:
         assert client.bookie_info("b1").total_bytes > 0
 
 
-@pytest.mark.parametrize(
-    ("facade", "original"), [(blocking.BlockingClient, triplicate.Client), (blocking.BlockingReader, triplicate.LedgerReader)]
-)
-def test_the_facade_has_every_verb(facade: type, original: type) -> None:
-    inner = {"aclose", "take_up", "ask_last_confirmed", "learn", "read_confirmed", "refresh_metadata", "tail_ended", "has_tails"}
-    inner |= {"entries_at_a_time"}
-    assert {name for name in dir(original) if not name.startswith("_")} - inner - set(dir(facade)) == set()
-
-
 def test_a_recovery_fences_a_writer_in_another_client(uri: str) -> None:
     with blocking.connect(uri) as one, blocking.connect(uri) as two:
         writer = one.create()
@@ -146,6 +138,51 @@ def test_a_recovery_fences_a_writer_in_another_client(uri: str) -> None:
             assert (reader.last_add_confirmed, reader.length) == (99, 190)
         with pytest.raises(LedgerFenced):
             writer.append(b"too late")
+
+
+def test_a_script_writes_and_reads_a_log(uri: str) -> None:
+    with blocking.connect(uri) as client:
+        logs = client.logs()
+        logs.create("events")
+        with logs.writer("events", owner="script") as log_writer:
+            assert log_writer.append(b"zero") == 0
+            assert list(log_writer.append_many([b"one", b"two"])) == [1, 2]
+            assert log_writer.append_entry_nowait([b"three"]).result(5) == range(3, 4)
+            assert log_writer.acknowledged_offset == 4
+        with logs.reader("events", 1) as reader:
+            values = list(next(reader).values)
+            while len(values) < 3:
+                values += next(reader).values
+            assert values == [b"one", b"two", b"three"]
+            assert (reader.position, reader.end_offset(), reader.next_entry(0)) == (4, 4, None)
+        (planned,) = logs.plan("events", 0, 4, 100)
+        with logs.read_range(planned) as part:
+            assert [value for entry in part for value in entry.values] == [b"zero", b"one", b"two", b"three"]
+            part.seek(2, 4)
+            entry = part.next_entry()
+            assert entry is not None
+            assert (entry.first_offset, [one.first_offset for one in part], part.next_entry()) == (2, [3], None)
+        origin = StagingOrigin("events", "script", batch=1)
+        with logs.staging(origin) as staging:
+            staging.append_many([b"four"])
+            sealed = staging.seal()
+        assert logs.publish("events", [sealed], application="script", batch=1).first_offset == 4
+        assert (logs.end_offset("events"), logs.names()) == (5, ["events"])
+        logs.delete("events")
+        with pytest.raises(NoSuchLog):
+            logs.head("events")
+
+
+def test_a_script_makes_renames_drops_and_undeletes_a_database(uri: str) -> None:
+    with blocking.connect(uri) as client:
+        databases = client.databases()
+        made = databases.create("shop")
+        assert databases.names() == ["shop"]
+        assert databases.rename("shop", "store").identity == made.identity
+        assert databases.info("store").log == made.log
+        databases.drop("store")
+        assert [one.info.name for one in databases.dropped()] == ["store"]
+        assert databases.undelete("store").identity == made.identity
 
 
 def test_errors_come_through_and_a_closed_client_says_so(uri: str) -> None:

@@ -1,0 +1,51 @@
+"""Triplicate without `await`: for scripts, notebooks and Spark tasks. ``with triplicate.blocking.connect(uri) as client:``
+
+One background thread runs an event loop. Every call passes its coroutine to the loop and waits for the result. Several threads may use
+one object, one call at a time. A thread that runs an event loop itself must use `triplicate.connect` instead.
+
+`ledgers`, `logs` and `databases` are generated from the async classes by ``scripts/blocking.py``. Names of logs and databases are loaded
+at their first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from triplicate.blocking.client import BlockingClient, connect
+from triplicate.blocking.iterators import BlockingTail
+from triplicate.blocking.ledgers import BlockingAdvWriter, BlockingHandle, BlockingReader, BlockingWriter
+from triplicate.blocking.loop import BackgroundLoop
+
+if TYPE_CHECKING:
+    from triplicate.blocking.databases import BlockingDatabases
+    from triplicate.blocking.logs import BlockingLogReader, BlockingLogs, BlockingLogWriter, BlockingRangeReader, BlockingStagingWriter
+
+__all__ = [
+    "BackgroundLoop",
+    "BlockingAdvWriter",
+    "BlockingClient",
+    "BlockingDatabases",
+    "BlockingHandle",
+    "BlockingLogReader",
+    "BlockingLogWriter",
+    "BlockingLogs",
+    "BlockingRangeReader",
+    "BlockingReader",
+    "BlockingStagingWriter",
+    "BlockingTail",
+    "BlockingWriter",
+    "connect",
+]
+
+_HOMES = {
+    "databases": ("BlockingDatabases",),
+    "logs": ("BlockingLogReader", "BlockingLogWriter", "BlockingLogs", "BlockingRangeReader", "BlockingStagingWriter"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"triplicate.blocking.{module}"), name)
+    raise AttributeError(f"module 'triplicate.blocking' has no attribute {name!r}")

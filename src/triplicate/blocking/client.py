@@ -1,0 +1,89 @@
+"""The blocking client of a cluster: ledgers by its own methods, logs and databases by objects that it makes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from triplicate.blocking.ledgers import ClientMethods
+from triplicate.blocking.loop import BackgroundLoop
+from triplicate.client import connect as connect_async
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from triplicate.blocking.databases import BlockingDatabases
+    from triplicate.blocking.logs import BlockingLogs
+    from triplicate.client import Authenticator, Client, ClientSettings
+    from triplicate.log import LogClientSettings
+    from triplicate.runtime import Metrics
+
+
+class BlockingClient(ClientMethods):
+    """`Client` without `await`. Create it with `connect`.
+
+    It owns a `BackgroundLoop`, on which everything that it makes runs.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        settings: ClientSettings | None = None,
+        metrics: Metrics | None = None,
+        authenticate: Authenticator | None = None,
+    ) -> None:
+        loop = BackgroundLoop()
+        try:
+            self._connection = loop.run(lambda: connect_async(uri, settings=settings, metrics=metrics, authenticate=authenticate))
+            super().__init__(loop, loop.call(self._connection.__aenter__()))
+        except BaseException:
+            loop.close()
+            raise
+        self._closed = False
+
+    @property
+    def client(self) -> Client:
+        """The async client, for coroutines that run with ``loop.call``."""
+        return self._client
+
+    def logs(self, settings: LogClientSettings | None = None) -> BlockingLogs:
+        """The logs of the cluster. See `Logs`.
+
+        Args:
+            settings: how this process writes and reads logs; None for the defaults.
+        """
+        from triplicate.blocking.logs import BlockingLogs
+        from triplicate.log import Logs
+
+        return BlockingLogs(self.loop, Logs(self._client, settings))
+
+    def databases(self) -> BlockingDatabases:
+        """The SQL databases of the cluster: create, list, rename, drop and undelete. Statements go over PostgreSQL's protocol."""
+        from triplicate.blocking.databases import BlockingDatabases
+
+        return BlockingDatabases(self.loop, self._client)
+
+    def close(self) -> None:
+        """Close the client and end its thread. Idempotent."""
+        if not self._closed:
+            self._closed = True
+            try:
+                self.loop.call(self._connection.__aexit__(None, None, None))
+            finally:
+                self.loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def connect(
+    uri: str,
+    *,
+    settings: ClientSettings | None = None,
+    metrics: Metrics | None = None,
+    authenticate: Authenticator | None = None,
+) -> BlockingClient:
+    """``with triplicate.blocking.connect("sqlite:///…/metadata.db") as client:`` Arguments and errors as for `triplicate.connect`."""
+    return BlockingClient(uri, settings, metrics, authenticate)

@@ -1,0 +1,93 @@
+"""Iterators over entries that cross the threads in batches, since each crossing costs more than an entry."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Self
+
+from triplicate.errors import TriplicateError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from triplicate.blocking.loop import BackgroundLoop
+    from triplicate.client import Tail
+    from triplicate.ledger import Entry
+    from triplicate.log import LogEntry, RangeReader
+
+TAIL_BATCH_ENTRIES = 1024
+RANGE_BATCH_ENTRIES = 64
+RANGE_BATCH_BYTES = 2 * 1024 * 1024
+"""Bounds of one batch of `EntryBatches`; the last entry may exceed the bytes."""
+
+
+class BlockingTail:
+    """`Tail` as an iterator. Entries cross the threads in batches."""
+
+    def __init__(self, loop: BackgroundLoop, tail: Tail) -> None:
+        self._loop = loop
+        self._tail = tail
+        self._ready: deque[Entry] = deque()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Entry:
+        if not self._ready:
+            self._ready.extend(self._loop.call(self._tail.next_entries(TAIL_BATCH_ENTRIES)))
+        if not self._ready:
+            raise StopIteration
+        return self._ready.popleft()
+
+    def close(self) -> None:
+        """Stop the tail. Idempotent."""
+        self._loop.call(self._tail.aclose())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class EntryBatches:
+    """The entries of a `RangeReader` as an iterator.
+
+    An error is raised after the entries that were read before it, as the reader itself would raise it.
+    """
+
+    def __init__(self, loop: BackgroundLoop, reader: RangeReader) -> None:
+        self._loop = loop
+        self._reader = reader
+        self._ready: deque[LogEntry] = deque()
+        self._error: TriplicateError | None = None
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> LogEntry:
+        if not self._ready and self._error is None:
+            self._loop.call(self._fill())
+        if self._ready:
+            return self._ready.popleft()
+        if self._error is None:
+            raise StopIteration
+        error, self._error = self._error, None
+        raise error
+
+    def clear(self) -> None:
+        """Drop the entries and the error that were fetched and not returned."""
+        self._ready.clear()
+        self._error = None
+
+    async def _fill(self) -> None:
+        size = 0
+        try:
+            while len(self._ready) < RANGE_BATCH_ENTRIES and size < RANGE_BATCH_BYTES:
+                entry = await self._reader.next_entry()
+                if entry is None:
+                    return
+                self._ready.append(entry)
+                size += entry.view.header.raw_length
+        except TriplicateError as error:
+            self._error = error

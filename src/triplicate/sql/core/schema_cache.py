@@ -1,0 +1,54 @@
+"""What was learned about statements and tables under one version of the schema. Pure."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Generic, TypeVar
+
+Learned = TypeVar("Learned")
+
+
+class SchemaCache(Generic[Learned]):
+    """A bounded cache that keeps the most recently used entries. Another version of the schema empties it.
+
+    Args:
+        capacity: upper bound on the entries.
+        longest_key: longer keys, in characters, are not remembered: the statements of a restored dump are each sent once.
+    """
+
+    def __init__(self, capacity: int, longest_key: int) -> None:
+        self._capacity = capacity
+        self._longest_key = longest_key
+        self._version = -1
+        self._entries: OrderedDict[str, Learned] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._entries
+
+    @property
+    def key_characters(self) -> int:
+        """Characters of all remembered keys."""
+        return sum(map(len, self._entries))
+
+    def move_to(self, version: int) -> None:
+        """The schema has this version now."""
+        if version != self._version:
+            self._entries.clear()
+            self._version = version
+
+    def get(self, key: str) -> Learned:
+        """An entry that is in the cache. Raises KeyError."""
+        self._entries.move_to_end(key)
+        return self._entries[key]
+
+    def remember(self, key: str, learned: Learned, version: int) -> None:
+        """Add an entry, unless the schema has changed since `version`."""
+        if version != self._version or len(key) > self._longest_key:
+            return
+        self._entries[key] = learned
+        self._entries.move_to_end(key)
+        if len(self._entries) > self._capacity:
+            self._entries.popitem(last=False)

@@ -1,0 +1,153 @@
+"""One read-only connection and the thread that uses it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from triplicate.errors import SqlError
+from triplicate.runtime import Worker
+from triplicate.sql.core.column_codec import Value
+from triplicate.sql.executor.authorizer import Authorizer, check_width
+from triplicate.sql.executor.interrupts import StopFlag, finish_or_stop
+from triplicate.sql.executor.transaction_functions import TransactionContext
+from triplicate.sql.interface import Prepared, Row, StatementKind
+from triplicate.sql.storage.sqlite_file import ConnectionSetup, open_reader, read_state
+from triplicate.sql.storage.sqlite_schema import columns_of, key_of
+from triplicate.sql.storage.sqlstates import from_sqlite
+
+FIRST_ROWS = 200
+"""Rows fetched together with the start of a statement, which saves most statements a second hop to the thread."""
+_PROGRESS_STEPS = 5000
+_FAULTS = (apsw.Error, SqlError, UnicodeError, OverflowError, TypeError, ValueError)
+
+
+def closing_error() -> SqlError:
+    return SqlError("57P01", "the database is being closed")
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    connection: apsw.Connection
+    authorizer: Authorizer
+
+
+class ReaderConnection:
+    """Opened by its first use. All methods but `run`, `refuse` and `shut` block and are run on its worker."""
+
+    def __init__(self, worker: Worker, path: str, setup: ConnectionSetup | None) -> None:
+        self.worker = worker
+        self._path = path
+        self._setup = setup
+        self._opened: _Opened | None = None
+        self.context = TransactionContext()
+        self.stop = StopFlag()
+        """Of the statement that runs."""
+        self.closed = False
+        """Set when the pool begins to close. The connection holds nothing from then on."""
+
+    async def run(self, function: Callable[..., Any], *arguments: Any, stop: StopFlag | None = None) -> Any:
+        """Run one of the methods below on the connection's thread, to its end; a cancellation interrupts it by `stop`.
+
+        Raises:
+            SqlError: 57P01, the database has been closed.
+        """
+        if self.closed:
+            raise closing_error()
+        return await finish_or_stop(self.worker.run(function, *arguments), stop or StopFlag())
+
+    def _open(self) -> _Opened:
+        if self._opened is None:
+            connection = open_reader(self._path, self._setup)
+            self.context.register(connection)
+            connection.set_progress_handler(lambda: self.stop.reason is not None, _PROGRESS_STEPS)
+            self._opened = _Opened(connection, Authorizer(connection))
+        return self._opened
+
+    def examine(self, sql: str) -> Prepared:
+        """Check a statement by the schema as it is now, see `Authorizer.examine`."""
+        opened = self._open()
+        # SQLite notices a schema change of another connection only when a statement runs. A statement that is merely prepared sees the
+        # old schema: DROP TABLE IF EXISTS would seem to do nothing.
+        opened.connection.execute("select 1 from sqlite_schema limit 1").fetchall()
+        return opened.authorizer.examine(sql)
+
+    def begin(self) -> int:
+        """Begin a snapshot; its position."""
+        try:
+            connection = self._open().connection
+            connection.execute("begin")
+            return read_state(connection).position
+        except apsw.Error as error:
+            raise from_sqlite(error) from error
+
+    def end(self) -> None:
+        """End the snapshot. No effect when there is none."""
+        if self._opened is not None and self._opened.connection.in_transaction:
+            self._opened.connection.execute("rollback")
+
+    def start(self, prepared: Prepared, parameters: Sequence[Value], stop: StopFlag) -> tuple[apsw.Cursor | None, list[Row]]:
+        """Start a statement: its cursor and first rows; no cursor when these are all."""
+        self.stop = stop
+        opened = self._open()
+        cursor = opened.connection.cursor()
+        try:
+            with opened.authorizer.running(StatementKind.READ, explain=prepared.tag == "EXPLAIN"):
+                cursor.execute(prepared.sql, tuple(parameters))
+                check_width(cursor, prepared)
+                rows = _fetch(cursor, FIRST_ROWS)
+        except _FAULTS as error:
+            cursor.close(True)
+            raise self._failure(error, prepared.sql) from error
+        if len(rows) < FIRST_ROWS:
+            cursor.close(True)
+            return None, rows
+        return cursor, rows
+
+    def fetch(self, cursor: apsw.Cursor, max_rows: int, stop: StopFlag) -> list[Row]:
+        """The next rows of a statement."""
+        self.stop = stop
+        try:
+            with self._open().authorizer.running(StatementKind.READ):
+                return _fetch(cursor, max_rows)
+        except _FAULTS as error:
+            raise self._failure(error, None) from error
+
+    def columns_of(self, table: str) -> list[tuple[str, str]] | None:
+        return columns_of(self._open().connection, table)
+
+    def key_of(self, table: str) -> list[str]:
+        return key_of(self._open().connection, table)
+
+    def refuse(self) -> None:
+        """Refuse further work, and interrupt what runs."""
+        self.closed, self.stop.reason = True, closing_error()
+
+    def shut(self) -> asyncio.Future[None]:
+        """Close the connection, with whatever is open on it, when what runs on it has ended. The next use opens another."""
+        closing = self.worker.run(self._close)
+        assert isinstance(closing, asyncio.Future), "a worker answers with a future"
+        return closing
+
+    def _close(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.connection.close(True)
+
+    def _failure(self, error: Exception, sql: str | None) -> SqlError:
+        if isinstance(error, apsw.InterruptError):
+            return self.stop.reason or SqlError("57014", "canceling statement due to user request")
+        return from_sqlite(error, sql)
+
+
+def _fetch(cursor: apsw.Cursor, max_rows: int) -> list[Row]:
+    rows: list[Row] = []
+    for row in cursor:
+        rows.append(row)
+        if len(rows) >= max_rows:
+            break
+    return rows

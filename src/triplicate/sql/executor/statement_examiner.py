@@ -1,0 +1,79 @@
+"""Prepares statements without running them, on a thread of its own.
+
+Every statement is prepared first, those that write too. So preparing must not wait behind a long statement on a reader's thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from triplicate.runtime import Worker
+from triplicate.sql.core.schema_cache import SchemaCache
+from triplicate.sql.executor.reader_connection import ReaderConnection, closing_error
+from triplicate.sql.interface import Prepared, Result
+from triplicate.sql.storage.sqlite_file import ConnectionSetup
+
+_REMEMBERED = 2000
+"""Statements, and tables, that are remembered."""
+_REMEMBERED_CHARACTERS = 16 * 1024
+"""Length of the longest statement that is remembered."""
+
+Columns = list[tuple[str, str]]
+"""Name and declared type of each column."""
+
+
+class StatementExaminer:
+    """What statements do and which columns tables have, remembered while the schema stays. All methods raise SqlError 57P01 once closed."""
+
+    def __init__(self, worker: Worker, path: str, setup: ConnectionSetup | None) -> None:
+        self._worker = worker
+        self._connection = ReaderConnection(worker, path, setup)
+        self._prepared: SchemaCache[Prepared] = SchemaCache(_REMEMBERED, _REMEMBERED_CHARACTERS)
+        self._columns: SchemaCache[Columns | None] = SchemaCache(_REMEMBERED, _REMEMBERED_CHARACTERS)
+
+    async def examine(self, sql: str, schema_version: int) -> Prepared:
+        """Check a statement, see `Authorizer.examine`, by the schema of this version."""
+        self._check_open()
+        self._prepared.move_to(schema_version)
+        if sql in self._prepared:
+            return self._prepared.get(sql)
+        prepared: Prepared = await self._worker.run(self._connection.examine, sql)
+        self._prepared.remember(sql, prepared, schema_version)
+        return prepared
+
+    async def columns_of(self, table: str, schema_version: int) -> Columns | None:
+        """The columns of a table in order, or None when there is no such table."""
+        self._check_open()
+        self._columns.move_to(schema_version)
+        if table in self._columns:
+            return self._columns.get(table)
+        columns: Columns | None = await self._worker.run(self._connection.columns_of, table)
+        self._columns.remember(table, columns, schema_version)
+        return columns
+
+    async def key_of(self, table: str) -> list[str]:
+        """The columns of a table's primary key as of now, in order."""
+        self._check_open()
+        found: list[str] = await self._worker.run(self._connection.key_of, table)
+        return found
+
+    async def offload(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Compute something on the thread. Raises what the function raises."""
+        self._check_open()
+        return await self._worker.run(function, *arguments)
+
+    def _check_open(self) -> None:
+        # The connection is opened by its first use; a use after the end would leave one open.
+        if self._connection.closed:
+            raise closing_error()
+
+    def refuse(self) -> None:
+        """Refuse further work, and interrupt what runs."""
+        self._connection.refuse()
+
+    async def close(self) -> None:
+        """Close the connection when its work is done."""
+        self.refuse()
+        await self._connection.shut()
+        await self._worker.close()
