@@ -45,7 +45,7 @@ def _first_instruction(code: CodeType) -> int:
     """Where a frame of the code stands when it is entered for the first time; the size of the code for a plain function."""
     if not code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         return len(code.co_code)
-    return next(one.offset for one in dis.get_instructions(code) if one.opname == "RETURN_GENERATOR")
+    return next(one.offset for one in dis.get_instructions(code) if one.opname == "RESUME")
 
 
 class CallCounter:

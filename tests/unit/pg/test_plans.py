@@ -51,19 +51,19 @@ async def _run(body: Callable[[CountingSession, PlanCache], Awaitable[None]], co
 
 def test_a_text_that_was_planned_before_asks_the_engine_nothing() -> None:
     async def body(session: CountingSession, cache: PlanCache) -> None:
-        first = await plan_statement(session, statement_of(INSERT), (), cache)
-        assert await plan_statement(session, statement_of(INSERT), (), cache) is first
+        first = await plan_statement(session, statement_of(INSERT), (), cache, session.schema_version)
+        assert await plan_statement(session, statement_of(INSERT), (), cache, session.schema_version) is first
         assert (session.prepared, session.asked) == (1, 1)
-        assert (await plan_statement(session, statement_of(INSERT), (25,), cache)).parameter_oids == (25,)
+        assert (await plan_statement(session, statement_of(INSERT), (25,), cache, session.schema_version)).parameter_oids == (25,)
 
     with_session(body)
 
 
 def test_a_change_of_the_schema_empties_the_cache() -> None:
     async def body(session: CountingSession, cache: PlanCache) -> None:
-        first = await plan_statement(session, statement_of(INSERT), (), cache)
+        first = await plan_statement(session, statement_of(INSERT), (), cache, session.schema_version)
         session._connection.execute("drop table t; create table t(a text)")
-        second = await plan_statement(session, statement_of(INSERT), (), cache)
+        second = await plan_statement(session, statement_of(INSERT), (), cache, session.schema_version)
         assert (first.parameter_oids, second.parameter_oids) == ((20,), (25,))
         assert len(cache) == 1
 
@@ -77,9 +77,9 @@ def test_a_plan_of_a_schema_that_has_changed_meanwhile_is_not_kept() -> None:
         cache.add(1, INSERT, (), PLAN)
         assert cache.get(2, INSERT, ()) is None
         session.before_prepare = lambda: session._connection.execute("alter table t add b")
-        await plan_statement(session, statement_of(INSERT), (), cache)
+        await plan_statement(session, statement_of(INSERT), (), cache, session.schema_version)
         session.before_prepare = lambda: None
-        await plan_statement(session, statement_of(INSERT), (), cache)
+        await plan_statement(session, statement_of(INSERT), (), cache, session.schema_version)
         assert session.prepared == 2
 
     with_session(body)
@@ -87,13 +87,13 @@ def test_a_plan_of_a_schema_that_has_changed_meanwhile_is_not_kept() -> None:
 
 def test_a_transaction_uses_no_plan_of_others_and_leaves_none() -> None:
     async def body(session: CountingSession, cache: PlanCache) -> None:
-        await plan_statement(session, statement_of(INSERT), (), cache)
+        await plan_statement(session, statement_of(INSERT), (), cache, session.schema_version)
         session.status = TransactionStatus.ACTIVE
         session._connection.execute("begin; drop table t; create table t(a text)")
-        assert (await plan_statement(session, statement_of(INSERT), (), cache)).parameter_oids == (25,)
+        assert (await plan_statement(session, statement_of(INSERT), (), cache, session.schema_version)).parameter_oids == (25,)
         session._connection.execute("rollback")
         session.status = TransactionStatus.IDLE
-        assert (await plan_statement(session, statement_of(INSERT), (), cache)).parameter_oids == (20,)
+        assert (await plan_statement(session, statement_of(INSERT), (), cache, session.schema_version)).parameter_oids == (20,)
 
     with_session(body)
 

@@ -112,7 +112,8 @@ class Conversation:
 
     async def _serve(self, message: wire.ClientMessage, is_skipping: bool) -> bool:
         """Serve one message; returns whether everything up to the next Sync is to be skipped."""
-        self._state.time.begin()
+        if self._state.time.began_us is None:
+            self._state.time.begin()
         if type(message) is wire.Sync:
             await self._sync()
             return False

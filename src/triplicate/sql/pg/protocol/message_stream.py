@@ -75,7 +75,8 @@ class MessageStream(asyncio.Protocol):
             self._failure = error
             return
         self._inbox.extend(messages)
-        self._inbox_bytes += sum([len(body) for _, body in messages])
+        for _, body in messages:
+            self._inbox_bytes += len(body)
         if self._inbox_bytes > self._limit and self._is_reading and self._transport is not None:
             self._is_reading = False
             self._transport.pause_reading()

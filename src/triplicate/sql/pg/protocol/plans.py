@@ -106,10 +106,13 @@ def _split(sql: str) -> tuple[Statement, ...]:
     return tuple(split_statements(sql))
 
 
-async def plan_statement(session: Session, statement: Statement, given_oids: tuple[int, ...], cache: PlanCache) -> StatementPlan:
+async def plan_statement(
+    session: Session, statement: Statement, given_oids: tuple[int, ...], cache: PlanCache, schema_version: tuple[int, int]
+) -> StatementPlan:
     """Check one statement and find the types of its parameters and columns.
 
     Args:
+        schema_version: the session's, read before the call: a change of the schema in the meantime makes the plan outdated.
         given_oids: the parameters' types that Parse names; 0 and missing ones are found from the columns they meet.
         cache: of the session's database.
 
@@ -118,8 +121,7 @@ async def plan_statement(session: Session, statement: Statement, given_oids: tup
     """
     if not session.sees_shared_schema:
         return await _plan(session, statement, given_oids)
-    # The version is read first: a change of the schema in the meantime makes the plan outdated.
-    version = session.schema_version[0]
+    version = schema_version[0]
     plan = cache.get(version, statement.sql, given_oids)
     if plan is None:
         plan = await _plan(session, statement, given_oids)

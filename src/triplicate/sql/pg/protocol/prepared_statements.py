@@ -69,9 +69,8 @@ async def prepare_statement(
     session: Session, statement: Statement, given_oids: tuple[int, ...], cache: PlanCache, *, is_fixed: bool
 ) -> PreparedStatement:
     """Prepare one statement for the schema that the session sees; see `plan_statement`."""
-    # The version is read first: a change of the schema in the meantime makes the plan outdated.
     schema_version = session.schema_version
-    plan = await plan_statement(session, statement, given_oids, cache)
+    plan = await plan_statement(session, statement, given_oids, cache, schema_version)
     return PreparedStatement(statement, given_oids, plan, schema_version, is_fixed)
 
 
@@ -85,11 +84,11 @@ async def update_plan(session: Session, statement: PreparedStatement, cache: Pla
     if statement.schema_version == session.schema_version or old.prepared is None or session.status is TransactionStatus.FAILED:
         return
     schema_version = session.schema_version
-    plan = await plan_statement(session, statement.statement, statement.given_oids, cache)
+    plan = await plan_statement(session, statement.statement, statement.given_oids, cache, schema_version)
     if statement.is_fixed:
         if plan.parameter_oids != old.parameter_oids:
             schema_version = session.schema_version
-            plan = await plan_statement(session, statement.statement, old.parameter_oids, cache)
+            plan = await plan_statement(session, statement.statement, old.parameter_oids, cache, schema_version)
         if plan.prepared is None or _shape(plan) != _shape(old):
             raise SqlError("0A000", wire.CHANGED_RESULT, hint="Prepare the statement again.")
         plan = replace(plan, parameter_oids=old.parameter_oids, column_oids=old.column_oids, names=old.names, typmods=old.typmods)
