@@ -11,7 +11,7 @@ import pytest
 from tests.property import rowlog_workload as workload
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import statement_of
-from triplicate.sql.pg.ddl import rewrite_definition
+from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
 
 SCHEMA = "create table a(id integer primary key autoincrement, v text);\ncreate table b(id int primary key, p int references a(id))"
 TYPES = (

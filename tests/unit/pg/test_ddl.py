@@ -9,7 +9,7 @@ import pytest
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import statement_of, tokenize
-from triplicate.sql.pg.ddl import rewrite_definition
+from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
 from triplicate.sql.pg.protocol.commands import EngineStatement, NoOperation, classify
 
 REWRITTEN = [

@@ -9,7 +9,7 @@ import apsw
 from triplicate.sql.core.lexer import statement_of
 from triplicate.sql.executor.scalars import register_scalars
 from triplicate.sql.interface import Value
-from triplicate.sql.pg.translate import Translation, named_tables, translate
+from triplicate.sql.pg.translate.translation import Translation, named_tables, translate
 from triplicate.sql.storage.sqlite_schema import columns_of, key_of
 
 NOW = "2026-11-22 18:17:55.123456+00:00"

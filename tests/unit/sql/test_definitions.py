@@ -13,7 +13,7 @@ from triplicate.sql.core.lexer import statement_of
 from triplicate.sql.executor.interrupts import TransactionLost
 from triplicate.sql.executor.writer_connection import AutocommitRequest
 from triplicate.sql.interface import StatementKind, Value
-from triplicate.sql.pg.ddl import rewrite_definition
+from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import quote, statement_of
 from triplicate.sql.pg.ddl.parts import Edits, Tokens, closing, constant_casts, refuse
-from triplicate.sql.pg.translate import TargetContext, translate
+from triplicate.sql.pg.translate.render import TargetContext
+from triplicate.sql.pg.translate.translation import translate
 
 _TABLE = "t"
 _OURS = re.compile(r"\btriplicate_(\w+)")

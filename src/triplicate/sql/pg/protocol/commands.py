@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import Statement, Token, statement_of
-from triplicate.sql.pg.ddl import rewrite_definition
+from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls, session_calls
 
 

@@ -105,42 +105,42 @@ class _BodyReader:
 
     def __init__(self, body: bytes) -> None:
         self._body = body
-        self._at = 0
+        self.at = 0
 
     def text(self) -> str:
-        end = self._body.find(b"\0", self._at)
+        end = self._body.find(b"\0", self.at)
         if end < 0:
             raise ProtocolError("a string in a message is not terminated; the client breaks the protocol")
-        raw = self._body[self._at : end]
-        self._at = end + 1
+        raw = self._body[self.at : end]
+        self.at = end + 1
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError as error:
             raise SqlError("22021", f"a string in a message is not valid UTF-8: {error.reason} at byte {error.start}") from None
 
     def byte(self) -> bytes:
-        if self._at >= len(self._body):
+        if self.at >= len(self._body):
             raise _too_short()
-        self._at += 1
-        return self._body[self._at - 1 : self._at]
+        self.at += 1
+        return self._body[self.at - 1 : self.at]
 
     def int32(self) -> int:
-        if self._at + 4 > len(self._body):
+        if self.at + 4 > len(self._body):
             raise _too_short()
-        self._at += 4
-        return int(_INT32.unpack_from(self._body, self._at - 4)[0])
+        self.at += 4
+        return int(_INT32.unpack_from(self._body, self.at - 4)[0])
 
     def counted(self, letter: str, size: int) -> tuple[int, ...]:
         """A count and as many numbers, each of `size` bytes and the letter of `struct`."""
         count = self._count()
-        if self._at + count * size > len(self._body):
+        if self.at + count * size > len(self._body):
             raise _too_short()
-        self._at += count * size
-        return struct.unpack_from(f">{count}{letter}", self._body, self._at - count * size) if count else ()
+        self.at += count * size
+        return struct.unpack_from(f">{count}{letter}", self._body, self.at - count * size) if count else ()
 
     def values(self) -> tuple[bytes | None, ...]:
         """A count and as many values, each with its size; size -1 stands for NULL."""
-        body, at = self._body, self._at + 2
+        body, at = self._body, self.at + 2
         found: list[bytes | None] = []
         for _ in range(self._count()):
             if at + 4 > len(body):
@@ -151,22 +151,17 @@ class _BodyReader:
                 raise _too_short()
             found.append(None if size < 0 else body[at : at + size])
             at += max(size, 0)
-        self._at = at
+        self.at = at
         return tuple(found)
 
     def _count(self) -> int:
-        if self._at + 2 > len(self._body):
+        if self.at + 2 > len(self._body):
             raise _too_short()
-        self._at += 2
-        count = int(_UINT16.unpack_from(self._body, self._at - 2)[0])
+        self.at += 2
+        count = int(_UINT16.unpack_from(self._body, self.at - 2)[0])
         if count > len(self._body):
             raise ProtocolError("a message claims more items than it has bytes; the client breaks the protocol")
         return count
-
-    @property
-    def left(self) -> int:
-        """Bytes that no field has used."""
-        return len(self._body) - self._at
 
 
 def _too_short() -> ProtocolError:
@@ -228,8 +223,8 @@ def decode_message(letter: bytes, body: bytes) -> ClientMessage:
             return Unsupported(letter.decode())
         case _ if message is None:
             raise ProtocolError(f"unknown message type {letter!r}; the client breaks the protocol")
-    if reader.left:
-        raise ProtocolError(f"a message has {reader.left} bytes too many; the client breaks the protocol")
+    if reader.at != len(body):
+        raise ProtocolError(f"a message has {len(body) - reader.at} bytes too many; the client breaks the protocol")
     assert message is not None, "an unknown letter is refused"
     return message
 

@@ -11,7 +11,8 @@ from triplicate.sql.core.lexer import Pieces, Statement, Token, adjacent, nested
 from triplicate.sql.pg.analysis.analyzer import Analyzer
 from triplicate.sql.pg.analysis.name_scope import Outputs, Parameters
 from triplicate.sql.pg.analysis.overflow import mark_arithmetic
-from triplicate.sql.pg.syntax import nodes, parse
+from triplicate.sql.pg.syntax import nodes
+from triplicate.sql.pg.syntax.statement_parser import parse
 from triplicate.sql.pg.translate.render import TargetContext
 from triplicate.sql.pg.translate.render_queries import StatementRenderer
 from triplicate.sql.pg.values import types
