@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES, error_for_status
 from triplicate.client.context import ClientContext
 from triplicate.errors import BookieError, ConnectionBroken, HandleClosed
-from triplicate.ledger import Entry, EntryCodec, LedgerMetadata, ReadPlan
+from triplicate.ledger import Entry, EntryCodec, LedgerMetadata, ReadPlan, decode_entries
 from triplicate.runtime import Timer, let_freed_memory_linger
 from triplicate.wire import BatchAnswer, BatchReadRequest, Status
 
@@ -155,7 +155,7 @@ class BatchRead:
     def _process(self, answer: BatchAnswer) -> str | None:
         """Keep the entries up to the first that is damaged, which another request will ask for; what is wrong if there are none."""
         codec = self._codec
-        self.entries, self.payload_bytes, mismatch = codec.decode_all(answer.data, answer.position, answer.end, self.first, self.count)
+        self.entries, self.payload_bytes, mismatch = decode_entries(codec, answer.data, answer.position, answer.end, self.first, self.count)
         if mismatch is not None:
             self._context.metrics.digest_mismatches.labels(bookie=self.bookie_id).inc()
             entry_id = self.first + len(self.entries)
