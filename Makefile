@@ -78,7 +78,8 @@ histories: $(READY) ## Kill and stop leaders and bookies beside OPS (20000) oper
 spark-versions: $(READY) ## Run the tests of Spark with PySpark 4.1 and 4.2 (ten minutes)
 	@$(BIN)/python scripts/spark_versions.py
 
-check-deep: histories ## Run the checks that take too long for every run of the tests (half an hour)
+check-deep: histories crash-test fuzz mutants sim-mutants ## Run the checks that take too long for every run of the tests (three hours)
+	SIM_SEEDS=300 $(BIN)/python -m pytest -q tests/simulation/test_seeds.py
 	@$(BIN)/python scripts/run_tests.py spark-deep
 	@$(BIN)/python scripts/spark_versions.py
 	DRAWN=20000 DRAWN_FROM=1000 $(BIN)/python -m pytest -q tests/differential/test_drawn.py

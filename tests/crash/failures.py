@@ -171,7 +171,7 @@ async def _played(lives: Lives, seed: int, fault: NthFails, problems: list[str],
 
 async def _play_or_fail(lives: Lives, seed: int, problems: list[str]) -> str:
     """Returns how the play was ended: by the bookie's failure, by a start that was refused, or "" when it came to its end."""
-    task = lives.machine.loop.begin(play(lives, seed))
+    task = lives.machine.loop.start_task(play(lives, seed))
     end_s = lives.machine.loop.time() + PATIENCE_S
     while not task.done() and not _has_failed(lives):
         if lives.machine.loop.time() > end_s:

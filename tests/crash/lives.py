@@ -214,7 +214,7 @@ class Lives:
 
     def begin(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Do something beside the rest of the play, which need not live to hear how it ended."""
-        task = self.machine.loop.begin(coroutine)
+        task = self.machine.loop.start_task(coroutine)
         task.add_done_callback(lambda ended: None if ended.cancelled() else ended.exception() and None)
         return task
 

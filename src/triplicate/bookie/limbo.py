@@ -91,7 +91,7 @@ class Limbo:
             return False
         # A wrong clock, a chosen id, or a return from the trash must not make an old ledger look new.
         is_new = ledger_id >= self.incarnation.ledger_id_bound
-        return not is_new or await self.metadata.trash.made_ms(ledger_id, found) <= self.incarnation.changed_ms
+        return not is_new or await self.metadata.trash.first_created_ms(ledger_id, found) <= self.incarnation.changed_ms
 
     async def resolve_loaded(self, ledgers: LedgerTable) -> None:
         """Look up every ledger that replay has loaded: the journal has the entries that were added, and not those missing before them.
