@@ -339,7 +339,7 @@ def test_a_writer_does_not_list_ledgers_that_it_could_not_open(monkeypatch: pyte
         monkeypatch.setattr(publication, "check_password", only_writer)
         await logs.create("l")
         async with await logs.writer("l", owner="w") as writer:
-            with pytest.raises(LogOwned, match="'w', which took the batch 10 times for one that it cannot list: nothing was published"):
+            with pytest.raises(LogOwned, match="'w', which has refused the batch 10 times: nothing was published"):
                 await older.publish("l", [await staged(older, [b"x"])], application="app", batch=1)
             assert (writer.admitted, await writer.append(b"a")) == (0, 0)
 

@@ -141,7 +141,7 @@ class PipelinedAppender:
         while self._waiting:
             await self._oldest()
 
-    def forget(self) -> None:
+    def detach(self) -> None:
         """Wait for nothing more; errors of what is on its way are nobody's."""
         for future, _ in self._waiting:
             future.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -264,7 +264,7 @@ class Rewriter:
                     raise CorruptionError(f"{_place(segment)()} ends at offset {tally.next_offset}, the list says {segment.end_offset}")
             await sending.finish()
         finally:
-            sending.forget()
+            sending.detach()
         return tally
 
     async def _close(self, ledger: LedgerAppender) -> int:

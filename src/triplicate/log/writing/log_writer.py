@@ -478,7 +478,7 @@ class LogWriter:
         await self._transitions.tidy()
 
     async def _switch_once(self, broken: bool) -> None:
-        await self._transitions.have_next()
+        await self._transitions.ensure_next()
         closed = await self._close_segment(broken)
         self._ledger, segment = await self._transitions.next_segment(closed, self.epoch, self.owner)
         self._step(SegmentListed(segment))
