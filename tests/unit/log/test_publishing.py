@@ -309,10 +309,10 @@ def test_ledgers_that_no_reader_of_the_log_could_open_are_not_published(alive: b
         if not alive:
             await writer.close()
         part = await staged(forgetful, [b"x"])
-        with pytest.raises(Unauthorized, match=r"log 'l': .* has another password"):
+        with pytest.raises(Unauthorized, match=r"log 'l': .* have another password"):
             await forgetful.check_publish("l")
         for publisher in (forgetful, logs):
-            with pytest.raises(Unauthorized, match="has another password"):
+            with pytest.raises(Unauthorized, match="have another password"):
                 await publisher.publish("l", [part], application="app", batch=1)
         await logs.check_publish("l")
         published = await logs.publish("l", [await staged(logs, [b"b"])], application="app", batch=1)

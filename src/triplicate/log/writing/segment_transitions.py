@@ -32,7 +32,7 @@ from triplicate.log.core.head import Head, LogSegment, Owner
 from triplicate.log.core.quorums import degraded_quorums
 from triplicate.log.store.head_store import HeadDecision, HeadStore, StoredHead
 from triplicate.log.store.ledger_ports import LedgerAppender, LedgerClient
-from triplicate.log.store.ownership import keep, release
+from triplicate.log.store.ownership import release, renew
 from triplicate.log.store.segments import create_segment, recover_segment
 from triplicate.log.upkeep.orphans import discard
 from triplicate.log.upkeep.truncation import tidy
@@ -216,7 +216,7 @@ class SegmentTransitions:
         if self._next.spare is None:
             await self._next.prepare(full=False)
 
-    async def drop_next(self) -> None:
+    async def delete_next(self) -> None:
         """Delete the next ledger, which is no longer needed."""
         await self._next.aclose()
 
@@ -228,7 +228,7 @@ class SegmentTransitions:
         Raises:
             LogFenced: the epoch is past.
         """
-        spare = self._next.collect()
+        spare = self._next.pop()
         assert spare is not None, "a segment is closed when the next ledger is there"
         ledger = spare.ledger
         opened = LogSegment(ledger.ledger_id, closed.end_offset, reduced=spare.reduced)
@@ -320,11 +320,11 @@ class SegmentTransitions:
         except TriplicateError as error:
             self.client.host.trace("log.tidy_failed", log=self.name, error=repr(error))
 
-    async def keep_ownership(self, owner: Owner) -> None:
+    async def renew_ownership(self, owner: Owner) -> None:
         """Keep this writer recorded as the log's owner. The record is for messages only, so an error does not end the writer."""
         while True:
             try:
-                await keep(self._store, self.name, owner)
+                await renew(self._store, self.name, owner)
             except (SessionExpired, NoSuchLog):
                 return
             except TriplicateError as error:
