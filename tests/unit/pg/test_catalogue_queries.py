@@ -10,7 +10,7 @@ import pytest
 from psycopg.types import TypeInfo
 from psycopg.types.enum import EnumInfo
 
-from tests.unit.pg.test_server import Served, run
+from tests.unit.pg.server_rig import Served, run
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
 from triplicate.sql.core.lexer import statement_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.pg.translated import TranslatedDatabase
+from tests.unit.pg.translation_rig import TranslatedDatabase
 from triplicate.errors import SqlError
 from triplicate.sql.pg.values import types
 
