@@ -1,4 +1,4 @@
-"""What SQLite is given for a client's statement, and which types the client is told."""
+"""The text for SQLite and the types for the client, by statement."""
 
 from __future__ import annotations
 

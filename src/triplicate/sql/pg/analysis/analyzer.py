@@ -71,7 +71,7 @@ class Analyzer(SourceTyping):
                 self.expression(sort.expression, inner.named if is_bare(sort.expression) else inner.plain)
                 _check_place(sort.expression, query.body, inner.plain, outputs)
             else:
-                self._order_ofrows_of(sort.expression, query.body, outputs, scope)
+                self._order_of_rows(sort.expression, query.body, outputs, scope)
         if isinstance(query.body, nodes.Select) and inner is not None:
             check_grouped(query.body, query.order, inner.plain.relations, self._keys)
         if query.limits is not None:
@@ -81,7 +81,7 @@ class Analyzer(SourceTyping):
                     self.typing.resolve(limit, types.INT8)
         return outputs
 
-    def _order_ofrows_of(self, expression: nodes.Expression, body: nodes.Body, outputs: Outputs | None, scope: Scope) -> None:
+    def _order_of_rows(self, expression: nodes.Expression, body: nodes.Body, outputs: Outputs | None, scope: Scope) -> None:
         """Analyse ORDER BY of VALUES or of a set operation, where only the result's columns are in scope."""
         reach = Scope(parent=scope, aliases={name.lower(): oid for name, oid in outputs or ()})
         if outputs is None:

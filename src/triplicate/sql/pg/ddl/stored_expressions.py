@@ -64,7 +64,7 @@ class StoredExpressions:
         head, tail = "SELECT ", f"\n FROM {quote(_TABLE)}"
         place = TargetContext.CONDITION if is_condition else TargetContext.STORED
         found = translate(statement_of(f"{head}{edits.sql[start:end]}{tail}"), self._tables, place=place)
-        if not found.is_understood or found.parameter_oids or found.moments or not found.sql.endswith(tail):
+        if not found.is_understood or found.parameter_oids or found.supplied or not found.sql.endswith(tail):
             return False
         needed = set(_OURS.findall(found.sql))
         if needed:

@@ -244,11 +244,11 @@ def _translated(command: ClientCommand, prepared: Prepared, translation: Transla
     oids: list[int | None] = []
     typmods: list[int] = []
     for index, column in enumerate(columns):
-        told = outputs[index][1] if outputs else None
+        translated = outputs[index][1] if outputs else None
         declared = types.oid_of_declared(column.declared_type) if column.declared_type else None
         # Of united queries SQLite reports the types that the first one declares.
-        oids.append(told if told is not None else declared)
-        typmods.append(types.typmod_of_declared(column.declared_type) if told is None or told == declared else -1)
+        oids.append(translated if translated is not None else declared)
+        typmods.append(types.typmod_of_declared(column.declared_type) if translated in (None, declared) else -1)
     scales = translation.scales if outputs and translation.scales else (None,) * len(columns)
     shown = [types.typmod_of_scale(scale) if typmod < 0 and scale else typmod for typmod, scale in zip(typmods, scales, strict=True)]
     return StatementPlan(
@@ -257,7 +257,7 @@ def _translated(command: ClientCommand, prepared: Prepared, translation: Transla
         translation.parameter_oids,
         tuple(oids),
         tuple([name for name, _ in outputs]),
-        translation.moments,
+        translation.supplied,
         tuple(typmods),
         tuple(shown),
         translation.lock,

@@ -72,18 +72,18 @@ def table_query(statement: Statement) -> CreateTableAs | None:
     return CreateTableAs(sql[: name.end], name.name, listed, sql[tokens[stop + 1].start : tokens[-1].end])
 
 
-def column_type(column: Column, told: int | None, *, is_exact: bool) -> str:
+def column_type(column: Column, translated: int | None, *, is_exact: bool) -> str:
     """The declared type of a query's column; empty where it is undetermined.
 
     Args:
-        told: what the translation says of it.
+        translated: the type that the translation found, or None.
         is_exact: the result's column is the table's, with its length or precision.
     """
     declared = column.declared_type or ""
     if declared and is_exact and _PLAIN.fullmatch(declared):
         kind = parse_declared(declared).kind
         return "BIGINT" if kind is Kind.INTEGER and declared.upper() in SERIALS else declared
-    oid = told if told is not None else types.oid_of_declared(declared) if declared else None
+    oid = translated if translated is not None else types.oid_of_declared(declared) if declared else None
     if oid in (types.BPCHAR, types.UNKNOWN):
         return "text"
     return "bigint" if oid == types.OID else SHOWN.get(oid or 0, "")

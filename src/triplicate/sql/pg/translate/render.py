@@ -100,7 +100,7 @@ class Renderer:
     def __init__(self, source: str, first_hidden: int, place: TargetContext = TargetContext.STATEMENT) -> None:
         self.pieces = Pieces(source)
         self.place = place
-        self.moments: dict[tuple[str, int, int | None], int] = {}
+        self.supplied: dict[tuple[str, int, int | None], int] = {}
         """Parameters of our own: (which moment, or the user, type, digits of the second) to number."""
         self.lock = ""
         self._source = source
@@ -266,10 +266,10 @@ class Renderer:
 
     def hidden(self, key: tuple[str, int, int | None], node: SyntaxNode) -> None:
         """A parameter of our own."""
-        if key not in self.moments:
-            self.moments[key] = self._next_hidden
+        if key not in self.supplied:
+            self.supplied[key] = self._next_hidden
             self._next_hidden += 1
-        self.add(f"?{self.moments[key]}", node)
+        self.add(f"?{self.supplied[key]}", node)
 
     def _column(self, node: nodes.ColumnRef) -> None:
         if node.session_name in ("current_schema", "current_catalog"):

@@ -45,7 +45,7 @@ class Translation:
     sql: str
     parameter_oids: tuple[int, ...] = ()
     """Of the client's parameters by number, from 1."""
-    moments: tuple[SuppliedParameter, ...] = ()
+    supplied: tuple[SuppliedParameter, ...] = ()
     outputs: tuple[tuple[str, int | None], ...] | None = None
     """The result's columns: name and type; None where they are unknown."""
     scales: tuple[int | None, ...] = ()
@@ -123,19 +123,19 @@ def _translate(
     renderer = StatementRenderer(sql, len(oids) + 1, place)
     renderer.pieces.copy(0, statement.start)
     renderer.write(statement)
-    moments = tuple(
-        SuppliedParameter(number, which == "statement", oid, precision) for (which, oid, precision), number in renderer.moments.items()
+    supplied = tuple(
+        SuppliedParameter(number, which == "statement", oid, precision) for (which, oid, precision), number in renderer.supplied.items()
     )
-    told, pieces = None if begin else _told(outputs), renderer.pieces
-    scales = analysis.scales(statement, len(told)) if told is not None else ()
-    return Translation(pieces.text(), oids, moments, told, scales, renderer.lock, pieces, True, _is_united(statement))
+    columns, pieces = None if begin else _columns(outputs), renderer.pieces
+    scales = analysis.scales(statement, len(columns)) if columns is not None else ()
+    return Translation(pieces.text(), oids, supplied, columns, scales, renderer.lock, pieces, True, _is_united(statement))
 
 
 def _is_united(statement: nodes.SyntaxNode) -> bool:
     return isinstance(statement, nodes.Compound) or any(_is_united(child) for child in statement.children())
 
 
-def _told(outputs: Outputs | None) -> tuple[tuple[str, int | None], ...] | None:
+def _columns(outputs: Outputs | None) -> tuple[tuple[str, int | None], ...] | None:
     if outputs is None:
         return None
     return tuple((name, types.TEXT if oid == types.UNKNOWN else oid) for name, oid in outputs)
