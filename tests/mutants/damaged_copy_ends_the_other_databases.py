@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from triplicate.sql.hosting.hosted_database import HostedDatabase
 
-TESTS = ["tests/unit/sql/test_node.py::test_a_failed_copy_is_opened_again_and_clients_hear_why"]
+TESTS = ["tests/unit/sql/test_database_node.py::test_a_failed_copy_is_opened_again_and_clients_hear_why"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
@@ -17,5 +17,5 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     async def once(self: HostedDatabase, what: str, work: Callable[[], Awaitable[None]]) -> None:
         await work()
 
-    patch(HostedDatabase, "_live", live)
-    patch(HostedDatabase, "_insist", once)
+    patch(HostedDatabase, "_run_replica", live)
+    patch(HostedDatabase, "_retry_forever", once)

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 
 from triplicate.sql.hosting.hosted_database import HostedDatabase
 
-TESTS = ["tests/unit/sql/test_node.py::test_lost_connections_to_the_metadata_end_no_node"]
+TESTS = ["tests/unit/sql/test_database_node.py::test_lost_connections_to_the_metadata_end_no_node"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     async def once(self: HostedDatabase, what: str, work: Callable[[], Awaitable[None]]) -> None:
         await work()
 
-    patch(HostedDatabase, "_insist", once)
+    patch(HostedDatabase, "_retry_forever", once)

@@ -9,7 +9,7 @@ from triplicate.log.core import snapshot_list
 
 TESTS = [
     "tests/unit/log/test_snapshots.py::test_of_two_attempts_at_once_one_is_listed",
-    "tests/unit/sql/test_snapshots.py::test_of_two_nodes_that_make_a_snapshot_at_once_one_is_listed",
+    "tests/unit/sql/test_sqlite_snapshots.py::test_of_two_nodes_that_make_a_snapshot_at_once_one_is_listed",
 ]
 
 

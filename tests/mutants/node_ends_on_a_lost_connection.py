@@ -13,4 +13,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     async def once(self: HostedDatabase, what: str, work: Callable[[], Awaitable[None]]) -> None:
         await work()
 
-    patch(HostedDatabase, "_insist", once)
+    patch(HostedDatabase, "_retry_forever", once)

@@ -8,7 +8,7 @@ import apsw
 
 from triplicate.sql.storage import transaction_history
 
-TESTS = ["tests/unit/sql/test_kept.py::test_a_request_is_not_run_again_within_a_day_however_many_records_follow"]
+TESTS = ["tests/unit/sql/test_transaction_history.py::test_a_request_is_not_run_again_within_a_day_however_many_records_follow"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
@@ -16,6 +16,6 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
     def also_by_position(connection: apsw.Connection, facts: transaction_history.CommitRecord) -> None:
         original(connection, facts)
-        transaction_history._forget_by_position(connection, facts.end - transaction_history.KEPT_POSITIONS)
+        transaction_history._delete_by_position(connection, facts.end - transaction_history.KEPT_POSITIONS)
 
     patch(transaction_history, "record_history", also_by_position)

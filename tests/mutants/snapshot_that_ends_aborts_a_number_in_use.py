@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from triplicate.sql.executor.reader_pool import ReaderCheckout
 
-TESTS = ["tests/unit/sql/test_read_limits.py::test_a_number_that_was_asked_for_goes_along_when_the_snapshot_ends_before_the_writer_is_free"]
+TESTS = [
+    "tests/unit/sql/test_reader_pool_limits.py::test_a_number_that_was_asked_for_goes_along_when_the_snapshot_ends_before_the_writer_is_free"
+]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/sql/test_node.py::test_a_copy_whose_last_batch_is_not_the_logs_is_built_anew",
+    "tests/unit/sql/test_database_node.py::test_a_copy_whose_last_batch_is_not_the_logs_is_built_anew",
     "tests/unit/replica/test_replica.py::test_a_copy_given_up_for_its_place_is_verified_and_goes_on",
 ]
 
@@ -17,8 +17,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
     async def believe(self: Replica, suspicion: str) -> None:
         if isinstance(self._machine, SqlDatabase):
-            self._machine._suspicion = None
-            self._machine._serve()
+            self._machine.availability.verified()
         elif isinstance(self._machine, Counter):
             self._machine.suspicion = self._machine.reason = None
 

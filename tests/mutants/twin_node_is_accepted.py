@@ -12,15 +12,15 @@ TESTS = ["tests/unit/sql/test_node_names.py::test_two_living_nodes_of_one_name_a
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    put_up = NodeRegistrar._put_up
+    register = NodeRegistrar._register
 
     async def anyway(self: NodeRegistrar, *, replace_former_lives: bool) -> NodeRegistration | None:
         if not replace_former_lives:
-            return await put_up(self, replace_former_lives=False)
+            return await register(self, replace_former_lives=False)
         try:
             _, stat = await self._tree.get(self._path)
         except NoNode:
-            return await put_up(self, replace_former_lives=True)
+            return await register(self, replace_former_lives=True)
         # At once, before the other hears that its registration is gone.
         await self._tree.multi(
             [DeleteNode(self._path, stat.version), CreateNode(self._path, encode_registration(self._own), ephemeral=True)]
@@ -28,4 +28,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         self._held_by = self._tree.session_id
         return None
 
-    patch(NodeRegistrar, "_put_up", anyway)
+    patch(NodeRegistrar, "_register", anyway)

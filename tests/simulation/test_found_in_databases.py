@@ -12,8 +12,8 @@ from tests.simulation.test_databases import play as play_databases
 from triplicate.errors import ConnectionLost, SqlError
 from triplicate.metadata import InjectedFault
 from triplicate.sql import SqlDatabase
-from triplicate_simulator.workloads import SqlWorkload
 from triplicate_simulator.workloads.sql.sql_nodes import DatabaseServer
+from triplicate_simulator.workloads.sql.sql_workload import SqlWorkload
 
 
 async def reached(behind: DatabaseServer, ahead: DatabaseServer) -> None:
@@ -45,7 +45,7 @@ def test_a_session_with_a_snapshot_is_closed_after_its_node_has_stopped(monkeypa
             await cursor.close()
             await session.close()
 
-        talking = of.stage.world.loop.begin(server.call(converse), name="converse")
+        talking = of.context.world.loop.start_task(server.call(converse), name="converse")
         await holds.wait()
         await server.stop()
         stopped.set()
@@ -61,7 +61,7 @@ def test_a_lost_connection_ends_no_database_node(monkeypatch: pytest.MonkeyPatch
 
     async def scene(of: SqlWorkload) -> None:
         first = await leader(of)
-        store = of.stage.cluster.store
+        store = of.context.cluster.store
         usual = store.fault
         assert usual is not None
         lost = 0
@@ -91,12 +91,12 @@ def test_a_copy_is_not_condemned_by_a_head_that_is_older_than_the_copy(monkeypat
     had closed, and which ended before the copy's position. The copy was taken for diverged, for good."""
 
     async def scene(of: SqlWorkload) -> None:
-        store, points = of.stage.cluster.store, of.stage.world.points
+        store, points = of.context.cluster.store, of.context.world.points
         first = await leader(of)
         assert await at(of, first, writing(1)) == ""
         # The server knows the next leader and its ledger, and not that the log has it.
-        points.strike("log.head_change", lambda _: store.hold(2), node=next(name for name in of.servers if name != first.name))
-        points.strike("log.head_change", lambda _: store.hold(2), node=next(name for name in reversed(of.servers) if name != first.name))
+        points.trap("log.head_change", lambda _: store.hold(2), node=next(name for name in of.servers if name != first.name))
+        points.trap("log.head_change", lambda _: store.hold(2), node=next(name for name in reversed(of.servers) if name != first.name))
         first.allowed.clear()
         await first.stop()
         second = await leader(of, besides=first)
@@ -136,11 +136,11 @@ def test_a_copy_is_not_condemned_by_a_head_that_is_older_than_the_copy(monkeypat
 
 async def write_until(of: SqlWorkload, kind: str, times: int) -> None:
     """Write at the leader until so many more facts of a kind are told."""
-    counts = of.stage.world.recorder.counts
+    counts = of.context.world.recorder.counts
     until, value = counts.get(kind, 0) + times, 1
     async with asyncio.timeout(60.0):
         while counts.get(kind, 0) < until:
-            await at(of, await leader(of), writing(of.desk.value() + value))
+            await at(of, await leader(of), writing(of.model.value() + value))
             await asyncio.sleep(0.1)
 
 
@@ -149,7 +149,7 @@ def test_a_copy_is_not_condemned_because_its_snapshots_were_replaced_while_it_lo
     load, and the copy, before which the log had been truncated, was taken for diverged; the second time for good."""
 
     async def scene(of: SqlWorkload) -> None:
-        points = of.stage.world.points
+        points = of.context.world.points
         await write_until(of, "replica.log_truncated", 1)
         first = await leader(of)
         slow = [server for server in of.servers.values() if server is not first][-1]

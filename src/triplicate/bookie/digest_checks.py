@@ -32,7 +32,7 @@ class DigestChecks:
         self._waiting: deque[int] = deque()
         self._wanted = asyncio.Event()
 
-    def ask(self, handle: LedgerHandle) -> None:
+    def request(self, handle: LedgerHandle) -> None:
         """Have the ledger's digest found out; returns at once."""
         if self.enabled and handle.verification is Verification.UNKNOWN and len(self._waiting) < WAITING_MAX:
             handle.verification = Verification.ASKED
@@ -50,20 +50,20 @@ class DigestChecks:
             try:
                 verification, verifier = _verifier_of((await self.metadata.ledgers.get(ledger_id)).value)
             except (NoSuchLedger, FormatError) as error:
-                self._settle(ledger_id, Verification.IMPOSSIBLE, None)
+                self._resolve(ledger_id, Verification.IMPOSSIBLE, None)
                 self._host.trace("bookie.digest_unknown", ledger_id=ledger_id, error=str(error))
             except (MetadataError, TriplicateError, OSError) as error:
                 # The metadata is away: entries stay unverified until a later add asks again.
                 self._host.trace("bookie.digest_unknown", ledger_id=ledger_id, error=str(error))
                 await sleep(self._host.clock, RETRY_S)
-                self._settle(ledger_id, Verification.UNKNOWN, None)
+                self._resolve(ledger_id, Verification.UNKNOWN, None)
             except Exception as error:  # noqa: BLE001  metadata that nobody foresaw concern one ledger, and would end every bookie
-                self._settle(ledger_id, Verification.IMPOSSIBLE, None)
+                self._resolve(ledger_id, Verification.IMPOSSIBLE, None)
                 self._host.trace("bookie.digest_unknown", ledger_id=ledger_id, error=repr(error))
             else:
-                self._settle(ledger_id, verification, verifier)
+                self._resolve(ledger_id, verification, verifier)
 
-    def _settle(self, ledger_id: int, verification: Verification, verifier: DigestVerifier | None) -> None:
+    def _resolve(self, ledger_id: int, verification: Verification, verifier: DigestVerifier | None) -> None:
         handle = self._ledgers.get(ledger_id)
         if handle is not None:
             handle.verification = verification

@@ -45,12 +45,12 @@ class Directories:
         metadata: ClusterMetadata,
         bookie_id: str,
         incarnation: Incarnation,
-        look_further: Callable[[], Awaitable[None]] | None = None,
+        check_more: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """Compare the cookies and lock everything; stamp the directories of a bookie that is new.
 
         Args:
-            look_further: raises what else keeps the bookie from starting; awaited before anything is changed.
+            check_more: raises what else keeps the bookie from starting; awaited before anything is changed.
 
         Raises:
             ConfigError: a directory is named twice. EnvironmentFault: one cannot be used, or another process uses it.
@@ -61,10 +61,10 @@ class Directories:
         ours = self.cookie(metadata, bookie_id)
         for problem in self.problems(ours, known, incarnation.number):
             raise problem
-        if known is None and look_further is not None:
+        if known is None and check_more is not None:
             # Locking makes the directories of a new bookie. Those of an old one are locked first: what a process that uses them keeps
             # from others, such as the port, is told by its name.
-            await look_further()
+            await check_more()
         self.lock(make=known is None)
         try:
             # Once more, now that nobody else can change them.
@@ -72,8 +72,8 @@ class Directories:
                 raise problem
             if known is None:
                 await self.stamp(metadata, ours, incarnation.number, None)
-            elif look_further is not None:
-                await look_further()
+            elif check_more is not None:
+                await check_more()
         except BaseException:
             self.close()
             raise

@@ -71,11 +71,7 @@ class Reserve:
 
 
 class DiskGuard:
-    """Also the bookie's `ServerState`.
-
-    Args:
-        give_back: called on a worker while space is short (True) or not (False): what is kept for speed alone goes. May raise OSError.
-    """
+    """Also the bookie's `ServerState`."""
 
     def __init__(
         self,
@@ -83,12 +79,10 @@ class DiskGuard:
         settings: BookieSettings,
         directories: Directories,
         metrics: BookieMetrics,
-        give_back: Callable[[bool], None] = lambda short: None,
     ) -> None:
         self._host = host
         self._settings = settings
         self._metrics = metrics
-        self._give_back = give_back
         self._directories = directories
         self._reserves = [Reserve(host.disk, directory, settings.reserve_bytes) for directory in directories.configured]
         self._worker = host.new_worker("bookie-disks")
@@ -108,7 +102,7 @@ class DiskGuard:
         return self._disks_full or self._flush_without_space or self._journal_without_space
 
     @property
-    def takes_high_priority(self) -> bool:
+    def accepts_high_priority(self) -> bool:
         """A recovery's adds are few and free space in the end; they are taken while there is some."""
         return not self._flush_without_space and self._free_bytes >= self._settings.recovery_adds_free_bytes
 
@@ -138,7 +132,7 @@ class DiskGuard:
         if self.read_only:
             self._wanted.set()
 
-    def look_at_disks(self) -> None:
+    def measure_disks(self) -> None:
         """Measure the free space of every directory; above the threshold read-only, writable again only below the low water mark."""
         fullest = 0.0
         least: int | None = None
@@ -160,8 +154,13 @@ class DiskGuard:
         if self._warned and not warned:
             self._host.trace("bookie.disks_nearly_full", used=round(fullest, 4), limit=settings.disk_usage_warn_threshold)
 
-    async def run(self) -> None:
-        """Look at the disks now and then, and at once when space ran out."""
+    async def run(self, set_short: Callable[[bool], None]) -> None:
+        """Measure the disks periodically, and at once when space ran out.
+
+        Args:
+            set_short: called on a worker after each look, with True while space is short: frees what is kept for speed alone. May raise
+                OSError.
+        """
         clock = self._host.clock
         while True:
             try:
@@ -174,8 +173,8 @@ class DiskGuard:
             try:
                 if ran_out:
                     await self._release()
-                self.look_at_disks()
-                await self._worker.run(self._give_back, ran_out or self.read_only)
+                self.measure_disks()
+                await self._worker.run(set_short, ran_out or self.read_only)
                 if not ran_out:
                     await self._recover()
             except OSError as error:

@@ -53,7 +53,7 @@ class Limbo:
             await self.metadata.ledgers.refresh()
             self._host.trace("bookie.entries_may_be_missing", bookie_id=self._bookie_id, incarnation=self.incarnation.number)
 
-    async def about(self, ledger_id: int) -> bool:
+    async def is_in_limbo(self, ledger_id: int) -> bool:
         """Whether a ledger is in limbo here.
 
         Raises:
@@ -92,17 +92,17 @@ class Limbo:
         is_new = ledger_id >= self.incarnation.ledger_id_bound
         return not is_new or await self.metadata.trash.first_created_ms(ledger_id, found) <= self.incarnation.changed_ms
 
-    async def settle(self, ledgers: LedgerTable) -> None:
+    async def resolve_loaded(self, ledgers: LedgerTable) -> None:
         """Ask about every ledger that replay has brought into memory: the journal keeps what was added, not what is missing before it.
 
         Raises:
-            OSError: as `about`.
+            OSError: as `is_in_limbo`.
         """
         if self.active:
             for ledger_id in ledgers.ids():
                 handle = ledgers.get(ledger_id)
                 if handle is not None and not handle.limbo:
-                    handle.limbo = await self.about(ledger_id)
+                    handle.limbo = await self.is_in_limbo(ledger_id)
         else:
             ledgers.end_limbo()
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from triplicate.client.connection.add_framing import AddFraming, V2AddFraming, V3AddFraming
-from triplicate.client.connection.bookie_channel import AddStream
+from triplicate.client.connection.bookie_channel import AddStream, InFlight
 from triplicate.client.connection.pool import ChannelPool
 from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES, error_for_status
 from triplicate.client.context import ClientContext
@@ -163,7 +163,7 @@ class _Attempt:
         self._heads: AddFraming = V2AddFraming(self._codec.master_key, recovery=True)
         if settings.wire == "v3":
             self._heads = V3AddFraming(ledger_id, self._codec.master_key, self._pool.transactions, recovery=True)
-        self._lanes: dict[str, AddStream] = {}
+        self._streams: dict[str, AddStream] = {}
         self._answering: dict[str, None] = {}
         """Bookies that answered the fence."""
         self._has_copied = False
@@ -217,9 +217,9 @@ class _Attempt:
             self._hedge.cancel()
         if self._replacing is not None:
             self._replacing.cancel()
-        for lane in list(self._lanes.values()):
-            lane.close()
-        self._lanes.clear()
+        for stream in list(self._streams.values()):
+            stream.close()
+        self._streams.clear()
 
     @property
     def _is_over(self) -> bool:
@@ -293,7 +293,7 @@ class _Attempt:
         for bookie_id, its_frames in frames.items():
             # The machine's window bounds what is on the way, so a full channel needs no waiting here.
             joined = b"".join(its_frames)
-            self._lane(bookie_id).send(joined, (lasts[bookie_id], len(its_frames), len(joined), self._now()))
+            self._stream(bookie_id).send(joined, InFlight(lasts[bookie_id], len(its_frames), len(joined), self._now()))
 
     @fault_point("client.recovery.copied")
     async def _copied(self, command: machine.CloseLedger) -> LedgerMetadata:
@@ -387,11 +387,11 @@ class _Attempt:
 
     # Adds (AddSink).
 
-    def _lane(self, bookie_id: str) -> AddStream:
-        lane = self._lanes.get(bookie_id)
-        if lane is None:
-            lane = self._lanes[bookie_id] = self._pool.channel(bookie_id).open_lane(self.ledger_id, self)
-        return lane
+    def _stream(self, bookie_id: str) -> AddStream:
+        stream = self._streams.get(bookie_id)
+        if stream is None:
+            stream = self._streams[bookie_id] = self._pool.channel(bookie_id).open_stream(self.ledger_id, self)
+        return stream
 
     def _frame(self, command: machine.RecoveryAdd) -> bytes:
         size = self._codec.overhead + len(command.payload)
@@ -399,14 +399,14 @@ class _Attempt:
         entry = self._codec.encode(command.entry_id, command.last_add_confirmed, command.length, command.payload, head)
         return entry + self._heads.tail
 
-    def adds_acknowledged(self, lane: AddStream, entry_ids: Sequence[int]) -> None:
+    def adds_acknowledged(self, stream: AddStream, entry_ids: Sequence[int]) -> None:
         """A bookie stored these entries."""
-        self._step(machine.AddsAcknowledged(lane.bookie_id, tuple(entry_ids)))
-        lane.settle(self._machine.acked_through(lane.bookie_id))
+        self._step(machine.AddsAcknowledged(stream.bookie_id, tuple(entry_ids)))
+        stream.release(self._machine.acked_through(stream.bookie_id))
 
-    def add_acknowledged(self, lane: AddStream, entry_id: int) -> None:
+    def add_acknowledged(self, stream: AddStream, entry_id: int) -> None:
         """A bookie stored this entry."""
-        self.adds_acknowledged(lane, (entry_id,))
+        self.adds_acknowledged(stream, (entry_id,))
 
     def add_refused(self, bookie_id: str, entry_id: int, status: Status) -> None:
         """A wrong key ends the recovery, anything else is that bookie's failure."""
@@ -420,13 +420,13 @@ class _Attempt:
         """Adds on the way have an unknown outcome."""
         self._bookie_failed(bookie_id, error)
 
-    def room_again(self) -> None:
+    def resume_adds(self) -> None:
         """Nothing waits for room here."""
 
     def _bookie_failed(self, bookie_id: str, error: TriplicateError) -> None:
-        lane = self._lanes.pop(bookie_id, None)
-        if lane is not None:
-            lane.close()
+        stream = self._streams.pop(bookie_id, None)
+        if stream is not None:
+            stream.close()
         self._context.failed_bookies.add(bookie_id, self._now())
         self._step(machine.AddFailed(bookie_id, str(error)))
 

@@ -1,8 +1,8 @@
-"""The boundary between whatever speaks to clients (the PostgreSQL server, the in-process API) and the engine that runs SQL.
+"""The boundary between the servers of clients (the PostgreSQL server, the in-process API) and the engine that runs SQL.
 
 A `Database` is one replicated database as this node sees it; a `Session` is one client's conversation with it. The engine knows
-SQLite, transactions, replication and SQLSTATEs; it knows nothing of PostgreSQL's messages, types or settings. Every method raises
-`SqlError` for what a client should see. One session is used by one caller at a time.
+SQLite, transactions, replication and SQLSTATEs; it has no part in PostgreSQL's messages, types or settings. Every method raises
+`SqlError` for errors of the client. One session is used by one caller at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 class SchemaMoved(SqlError):
-    """A change found another schema, when its turn came, than it had been prepared for. It has not run and may be prepared again."""
+    """A change was prepared for another schema than it met when it got the writer. It has not run and may be prepared again."""
 
     def __init__(self) -> None:
         super().__init__("40001", "the schema was changed while the statement waited", hint="Run it again.")
@@ -62,7 +62,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """One statement, checked by the gate and by SQLite, but not started."""
+    """One statement, checked by the authorizer and by SQLite, but not started."""
 
     sql: str
     kind: StatementKind
@@ -87,7 +87,7 @@ class Cursor(Protocol):
         """The next rows, at most `max_rows`; an empty list at the end."""
 
     async def close(self) -> None:
-        """Free what it holds; idempotent."""
+        """Close the statement. Idempotent."""
 
 
 class Session(Protocol):
@@ -96,11 +96,25 @@ class Session(Protocol):
 
     @property
     def ended(self) -> Awaitable[SqlError]:
-        """Completes with the error to tell the client when the session is ended from our side (57P01 when leadership is lost)."""
+        """Done when this node ends the session, with the error for the client: 57P01 when the leadership is lost."""
 
     @property
     def schema_version(self) -> tuple[int, int]:
-        """Another one whenever the schema that the session's next statement meets may be another."""
+        """The version of the schema that the session's next statement meets. Equal versions stand for equal schemas."""
+
+    @property
+    def sees_shared_schema(self) -> bool:
+        """Whether the next statement meets the database's schema as it is now for all sessions, at the first number of `schema_version`.
+
+        False in a transaction that reads a snapshot or holds the writer, whose schema may be another, and in a failed one.
+        """
+
+    def check_prepared(self, prepared: Prepared) -> None:
+        """Raise what `prepare` would raise now for a statement that it has prepared before for the same schema.
+
+        Raises:
+            SqlError: 25006, this node follows; 57P01, the session was ended; ….
+        """
 
     async def prepare(self, sql: str) -> Prepared:
         """Check one statement (no trailing text). Raises SqlError: 42601, 42P01, 25006, 25P02 in a failed transaction, …"""
@@ -109,12 +123,12 @@ class Session(Protocol):
         """Run it. `parameters` by index (0-based for the first). Also runs transaction control.
 
         Args:
-            schema_version: of the schema that the statement was prepared for. A change that waits for its turn is run in no other.
+            schema_version: the version for which the statement was prepared. A change that waits for the writer runs in no other.
 
         Raises:
-            SchemaMoved: it was not run, since the schema is another.
-            SqlError: whatever failed; inside a transaction the status is then FAILED. 08007 when the outcome is unknown, with the
-                transaction's id in `detail`.
+            SchemaMoved: it has not run, because the schema has changed.
+            SqlError: it failed; inside a transaction the status is FAILED then. 08007 when the outcome is unknown, with the transaction's
+                id in `detail`.
         """
 
     async def table_columns(self, table: str) -> list[tuple[str, str]] | None:
@@ -127,26 +141,27 @@ class Session(Protocol):
         """The columns of a table's primary key in order; empty where there is none."""
 
     async def offload(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Compute something where it delays no other session, nor the signs of life of this node."""
+        """Call a function on a thread, so that it delays neither other sessions nor the event loop. Raises what the function raises."""
 
     async def claim_writer(self, tag: str) -> None:
-        """In a transaction, hold the writer from here on, as a change would. Nobody else changes anything until the transaction ends.
+        """In a transaction, hold the writer from here on, as a change does. No other session changes anything until the transaction ends.
 
         Raises:
-            SqlError: 25006 on a node that follows, 40001 when the database has changed since the snapshot, 55P03.
+            SqlError: 25006 on a node that follows, 40001 when the database has changed since the snapshot, 55P03 when the writer is not
+                free in time.
         """
 
     async def check_constraints(self) -> None:
-        """Look now at the foreign keys whose check waits for COMMIT. Raises SqlError 23503 where a change of the transaction breaks one."""
+        """Check deferred foreign keys now. Raises SqlError 23503 when a change of the transaction violates one."""
 
     def fail(self) -> None:
-        """An error outside of the engine, as in a parameter, fails the open transaction as one of the engine does."""
+        """Fail the open transaction because of an error outside of the engine, such as one in a parameter."""
 
     def cancel(self) -> None:
-        """Interrupt what runs; it fails with 57014. May be called at any time."""
+        """Interrupt the running statement, which fails with 57014. May be called at any time."""
 
     async def close(self) -> None:
-        """Roll back what is open and free everything; idempotent."""
+        """Roll back the open transaction and end the session. Idempotent."""
 
 
 class Database(Protocol):
@@ -170,11 +185,11 @@ class Database(Protocol):
 
 
 class Databases(Protocol):
-    """What a database node offers its server."""
+    """The databases of a node, as its server uses them."""
 
     @property
     def starting(self) -> bool:
-        """Whether there may be databases that are not found yet."""
+        """Whether the node may not know all databases yet."""
 
     def get(self, name: str) -> Database | None: ...
 

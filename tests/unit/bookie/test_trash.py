@@ -75,7 +75,7 @@ def test_a_ledger_that_is_undeleted_during_a_round_keeps_its_entries(again: bool
         await metadata.trash.undelete(5)
         await metadata.trash.delete(5, PERIOD_S)
         await asyncio.sleep(PERIOD_S / 2)
-        trash = rig.bookie._metadata.trash
+        trash = rig.bookie.parts.metadata.trash
         get = trash.get
         asked = 0
 

@@ -27,7 +27,7 @@ class Stage:
         def call_later(delay_s: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
             return loop.call_later(delay_s, callback, context=context_of(None))
 
-        self.store = ReplicatedMemoryStore(self.clock, call_later, world.chance("metadata"))
+        self.store = ReplicatedMemoryStore(self.clock, call_later, world.rng("metadata"))
         self.store._delay_s = lambda server: server.lag_high_s  # type: ignore[method-assign]
         self.prompt, self.slow = self.session(0), self.session(1)
         self.store.lag(1, LAG_S)

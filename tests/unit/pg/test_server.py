@@ -17,7 +17,7 @@ import pytest
 
 from tests.unit.pg.local_engine import LocalDatabase, LocalDatabases
 from triplicate.errors import SqlError
-from triplicate.replica.failure_detector import QUESTION
+from triplicate.replica.failure_detector import PROBE
 from triplicate.runtime import real_host
 from triplicate.sql.pg import PostgresServer, ServerLimits
 from triplicate.sql.pg.protocol.server import UNANSWERED_CONNECTIONS
@@ -296,7 +296,7 @@ def test_connections_that_only_ask_whether_the_server_answers_are_not_clients() 
         lines = [await asyncio.open_connection(*s.server.address) for _ in range(3)]
         for _ in range(3):
             for reader, writer in lines:
-                writer.write(QUESTION)
+                writer.write(PROBE)
                 assert await reader.read(1) == b"N"
         async with await s.psycopg():
             with pytest.raises(psycopg.OperationalError, match="too many clients"):

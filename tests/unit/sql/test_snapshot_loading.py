@@ -25,6 +25,7 @@ from triplicate.errors import EnvironmentFault
 from triplicate.metadata import own
 from triplicate.replica import STANDS_AT
 from triplicate.sql import SqlDatabase
+from triplicate.sql.engine.local_copy import LocalCopy
 
 
 async def truncated_cluster(cluster: Cluster) -> tuple[SqlDatabase, str]:
@@ -135,9 +136,9 @@ def test_a_copy_that_could_not_be_opened_after_it_was_replaced_is_served_all_the
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = 0
-    open_copy = SqlDatabase._open
+    open_copy = LocalCopy.open
 
-    def opens_not_at_once(self: SqlDatabase) -> Any:
+    def opens_not_at_once(self: LocalCopy) -> Any:
         nonlocal opened
         opened += "/n2/" in self.path
         if opened == 2:
@@ -153,7 +154,7 @@ def test_a_copy_that_could_not_be_opened_after_it_was_replaced_is_served_all_the
         for _ in range(60):
             await run(session, "update t set v = hex(randomblob(30000))")
         await make_snapshots(cluster, leader, 1)
-        monkeypatch.setattr(SqlDatabase, "_open", opens_not_at_once)
+        monkeypatch.setattr(LocalCopy, "open", opens_not_at_once)
         await cluster.start("n2", ON_REQUEST)
         copy = await cluster.serving("n2", leader.position)
         assert await run(await copy.session(), "select count(*) from t") == [(2,)]

@@ -317,7 +317,7 @@ class EntryLogScanner:
             raise damaged["entry_log_header"]
         return blocks, damaged
 
-    def tells_what_it_is(self, known_bytes: int) -> bool:
+    def is_identified(self, known_bytes: int) -> bool:
         """Whether a log does so without its file header: by its footer, or where all blocks are whole that fill it so far."""
         try:
             if self.footer(None) is not None:

@@ -204,7 +204,7 @@ class Inspection:
                 try:
                     marked_flush = max(marked_flush, self._try_journal(disk, join(directory, CURRENT), opens=True))
                 except _FAILURES as error:
-                    yield self._told(error)
+                    yield self._as_problem(error)
             try:
                 unreadable = list(self._log_problems(disk))
                 yield from unreadable
@@ -214,28 +214,28 @@ class Inspection:
                     yield from self._index_problems(disk)
                     self._try_stored(disk, marked_flush)
             except _FAILURES as error:
-                yield self._told(error)
+                yield self._as_problem(error)
         finally:
             disk.close()
 
-    def _told(self, error: Exception) -> TriplicateError:
+    def _as_problem(self, error: Exception) -> TriplicateError:
         if isinstance(error, TriplicateError):
             return error
         assert isinstance(error, OSError)
         self.lacks_space = self.lacks_space or error.errno in NO_SPACE
         return cannot_start(error)
 
-    def look(self) -> None:
+    def check(self) -> None:
         """What a start must not find out only once it has changed something. Reads all journals behind their marks, of entry logs headers.
 
         Raises:
             CorruptionError: a journal is damaged, or an entry log is missing, shorter than the index knows, or not to be told what it is.
             FormatError, WrongCluster. OSError.
         """
-        for problem in self._bad_logs(self.look_at_journals()):
+        for problem in self._bad_logs(self.check_journals()):
             raise problem
 
-    def look_at_journals(self) -> int:
+    def check_journals(self) -> int:
         """The part of `look` that is about journals; returns the flush that their marks rely on."""
         disk = OverlayDisk(self._host.disk)
         try:
@@ -262,7 +262,7 @@ class Inspection:
         except CorruptionError:
             return False, {}  # A start makes it anew.
 
-    def look_before_rebuild(self, *, lost_accepted: bool) -> tuple[int, ...]:
+    def check_before_rebuild(self, *, lost_accepted: bool) -> tuple[int, ...]:
         """What the old index can tell of entry logs before another takes its place. Reads all journals behind their marks.
 
         Args:
@@ -277,7 +277,7 @@ class Inspection:
         """
         for problem in self._log_problems(self._host.disk):
             raise problem
-        marked_flush = self.look_at_journals()
+        marked_flush = self.check_journals()
         disk, logs = self._host.disk, existing_logs(self._host.disk, self._ledger_currents)
         usable, sizes = self._known_logs(marked_flush)
         if usable and not lost_accepted:
@@ -288,10 +288,10 @@ class Inspection:
     def _nameless_logs(self, disk: Disk, logs: dict[int, str], sizes: dict[int, int]) -> Iterator[TriplicateError]:
         """Entry logs whose file header is damaged and that tell nothing else; others with such a header are remarked on."""
         for number, path in logs.items():
-            if number in sizes and not _look_at_header(disk, path, ENTRY_LOG_MAGIC, number, self._identity):
+            if number in sizes and not _check_header(disk, path, ENTRY_LOG_MAGIC, number, self._identity):
                 file = disk.open(path, readonly=True)
                 try:
-                    told = EntryLogScanner(file.pread, file.size(), path).tells_what_it_is(sizes[number])
+                    told = EntryLogScanner(file.pread, file.size(), path).is_identified(sizes[number])
                 finally:
                     file.close()
                 if told:
@@ -315,7 +315,7 @@ class Inspection:
         """Replay a journal into nothing, and have the next file begun if asked to; returns the flush that its mark relies on."""
         for path in numbered_files(disk, current, JOURNAL_SUFFIX).values():
             # Before the mark too: a start deletes these files, and should not those of a newer release, or of another bookie.
-            _look_at_header(disk, path, JOURNAL_MAGIC, None, self._identity)
+            _check_header(disk, path, JOURNAL_MAGIC, None, self._identity)
         journal = self._journal(disk, current)
         mark = journal.read_mark()
         for _ in journal.replay(mark):
@@ -343,7 +343,7 @@ class Inspection:
     def _log_problems(self, disk: Disk) -> Iterator[TriplicateError]:
         for number, path in existing_logs(disk, self._ledger_currents).items():
             try:
-                _look_at_header(disk, path, ENTRY_LOG_MAGIC, number, self._identity)
+                _check_header(disk, path, ENTRY_LOG_MAGIC, number, self._identity)
             except (CorruptionError, FormatError, WrongCluster) as error:
                 yield error
 
@@ -426,7 +426,7 @@ def _ledgers(index: Index) -> Iterator[int]:
         after = page[-1]
 
 
-def _look_at_header(disk: Disk, path: str, magic: bytes, number: int | None, ours: FileIdentity) -> bool:
+def _check_header(disk: Disk, path: str, magic: bytes, number: int | None, ours: FileIdentity) -> bool:
     """Whether it can be read; if not, who knows what stands behind it judges.
 
     Args:
@@ -484,9 +484,9 @@ def check_files(disk: Disk, settings: BookieSettings, identity: FileIdentity) ->
         if disk.exists(mark):
             decode_mark(read_file(disk, mark), mark)
         for path in numbered_files(disk, current, JOURNAL_SUFFIX).values():
-            _look_at_header(disk, path, JOURNAL_MAGIC, None, identity)
+            _check_header(disk, path, JOURNAL_MAGIC, None, identity)
     for number, path in existing_logs(disk, [join(directory, CURRENT) for directory in settings.ledger_directories]).items():
-        _look_at_header(disk, path, ENTRY_LOG_MAGIC, number, identity)
+        _check_header(disk, path, ENTRY_LOG_MAGIC, number, identity)
 
 
 def check_data(host: Host, settings: BookieSettings, identity: FileIdentity) -> None:
@@ -496,7 +496,7 @@ def check_data(host: Host, settings: BookieSettings, identity: FileIdentity) -> 
     """
     if rollback_rebuild(host.disk, join(join(settings.ledger_directories[0], CURRENT), INDEX_NAME), settings.index_cache_bytes):
         host.trace("bookie.index_taken_back")
-    Inspection(host, settings, identity.bookie_id, identity.instance_id).look()
+    Inspection(host, settings, identity.bookie_id, identity.instance_id).check()
 
 
 def cannot_listen(settings: BookieSettings, error: OSError) -> EnvironmentFault:

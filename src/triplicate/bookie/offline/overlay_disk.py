@@ -77,7 +77,7 @@ class OverlayFile:
     def __init__(self, path: str, data: OverlayData, take: Callable[[str, int], None]) -> None:
         self.path = path
         self._data = data
-        self._take = take
+        self._reserve = take
 
     def pread(self, size: int, offset: int) -> bytes:
         return self._data.read(size, offset)
@@ -90,7 +90,7 @@ class OverlayFile:
 
     def _grow(self, end: int) -> None:
         if end > self._data.size:
-            self._take(self.path, end - self._data.size)
+            self._reserve(self.path, end - self._data.size)
 
     def append(self, buffers: Sequence[Buffer]) -> int:
         offset = self._data.size
@@ -101,7 +101,7 @@ class OverlayFile:
         return self._data.size
 
     def truncate(self, size: int) -> None:
-        self._take(self.path, min(0, size - self._data.size))
+        self._reserve(self.path, min(0, size - self._data.size))
         self._data.resize(size)
 
     def allocate(self, offset: int, length: int) -> None:
@@ -144,9 +144,9 @@ class OverlayDisk:
             if readonly and below is not None:
                 return below
             data = self._files[path] = OverlayData(below)
-        return OverlayFile(path, data, self._take)
+        return OverlayFile(path, data, self._reserve)
 
-    def _take(self, path: str, growth: int) -> None:
+    def _reserve(self, path: str, growth: int) -> None:
         """Let a file grow, or shrink. Raises OSError: there is no space for that."""
         if self._given_up is None:
             return
@@ -163,10 +163,10 @@ class OverlayDisk:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
         self._room[directory] = room - growth
 
-    def _give_back(self, path: str) -> None:
+    def _free(self, path: str) -> None:
         if self.exists(path):
             file = self.open(path, readonly=True)
-            self._take(path, -file.size())
+            self._reserve(path, -file.size())
             file.close()
 
     def close(self) -> None:
@@ -199,11 +199,11 @@ class OverlayDisk:
 
     def rename(self, source: str, target: str) -> None:
         self.open(source)
-        self._give_back(target)
+        self._free(target)
         self._files[target], self._files[source] = self._files[source], None
 
     def delete(self, path: str) -> None:
-        self._give_back(path)
+        self._free(path)
         data = self._files.get(path)
         if data is not None:
             data.close()

@@ -67,7 +67,7 @@ async def _rebuild(host: Host, settings: BookieSettings, identity: FileIdentity,
     try:
         inspection = Inspection(host, settings, identity.bookie_id, identity.instance_id)
         await storage.on_writer(rollback_rebuild, host.disk, path, settings.index_cache_bytes)
-        missing = await storage.on_writer(lambda: inspection.look_before_rebuild(lost_accepted=lost_accepted))
+        missing = await storage.on_writer(lambda: inspection.check_before_rebuild(lost_accepted=lost_accepted))
         is_aside = True
         back_up_index(host.disk, path)
         await storage.open()

@@ -79,7 +79,7 @@ class AddProcessor:
         self._trace = trace
         self._region: _Region | None = None
 
-    def take(self, adds: Adds, dialect: Dialect, handle: LedgerHandle) -> None:
+    def admit(self, adds: Adds, dialect: Dialect, handle: LedgerHandle) -> None:
         """Accept or refuse the adds of one run; those accepted are journaled by `submit` at the latest."""
         run = adds.run
         status = self._requests.admit(handle, run.master_key, recovery=run.recovery, high_priority=run.high_priority)
@@ -90,14 +90,14 @@ class AddProcessor:
         if handle.verifier is not None:
             if not handle.verifier.verify_all(entries):
                 # Some will not be kept, so none may keep the chunk.
-                self._take_verified(adds, dialect, handle, list(map(bytes, entries)))
+                self._admit_verified(adds, dialect, handle, list(map(bytes, entries)))
                 return
         elif self._requests.checks.enabled:
             self._metrics.unverified.inc(len(entries))
         self._storage.store(handle, run.entry_ids, entries, run.last_add_confirmed, held_bytes)
-        self._take_into_region(adds, dialect, 0, len(entries))
+        self._add_to_open_region(adds, dialect, 0, len(entries))
 
-    def _take_into_region(self, adds: Adds, dialect: Dialect, first: int, last: int) -> None:
+    def _add_to_open_region(self, adds: Adds, dialect: Dialect, first: int, last: int) -> None:
         """Make the bytes of entries `first` to `last` - 1 of a run part of the region."""
         run, source = adds.run, adds.source
         start, end = run.offsets[first], run.offsets[last]
@@ -120,7 +120,7 @@ class AddProcessor:
             region.cut(source, start)
         return region
 
-    def take_alternating(self, buffer: bytes, position: int, end: int, most: int) -> int:
+    def admit_alternating(self, buffer: bytes, position: int, end: int, most: int) -> int:
         """Accept the adds of version 2 that begin at `position`, whatever their ledgers, as long as nothing about them is unusual.
 
         For chunks in which ledgers alternate: what a run costs beside its entries would be spent on every single entry there. An add of a
@@ -163,10 +163,10 @@ class AddProcessor:
             ends.append(stop)
         self._metrics.unverified.inc(unverified)
         if ledger_ids:
-            self._take_into_journals(buffer, ledger_ids, entry_ids, ends)
+            self._submit_to_journals(buffer, ledger_ids, entry_ids, ends)
         return ends[-1]
 
-    def _take_into_journals(self, buffer: bytes, ledger_ids: list[int], entry_ids: list[int], ends: list[int]) -> None:
+    def _submit_to_journals(self, buffer: bytes, ledger_ids: list[int], entry_ids: list[int], ends: list[int]) -> None:
         """Make these adds, each of which begins where the one before it ends, part of regions: one for each journal."""
         journals = self._storage.journals
         if len(journals) == 1:
@@ -196,7 +196,7 @@ class AddProcessor:
         region.answers.append(encode_alternating_add_responses(ledger_ids, entry_ids))
         region.runs.append((partial(encode_alternating_add_responses, ledger_ids, entry_ids), len(entry_ids)))
 
-    def _take_verified(self, adds: Adds, dialect: Dialect, handle: LedgerHandle, entries: list[bytes]) -> None:
+    def _admit_verified(self, adds: Adds, dialect: Dialect, handle: LedgerHandle, entries: list[bytes]) -> None:
         """At least one digest is wrong: take the others one by one."""
         verifier, run = handle.verifier, adds.run
         assert verifier is not None
@@ -209,7 +209,7 @@ class AddProcessor:
                     self._refuse(dialect, run.ledger_id, run.entry_ids[index : index + 1], adds.txn_ids[index : index + 1], Status.IO_ERROR)
                     continue
             self._storage.store(handle, run.entry_ids[index : index + 1], [entry], last_add_confirmed, len(entry))
-            self._take_into_region(adds, dialect, index, index + 1)
+            self._add_to_open_region(adds, dialect, index, index + 1)
 
     def _mismatch(self, ledger_id: int, entry_id: int, entry: bytes) -> None:
         self._metrics.digest_mismatches.inc()
@@ -259,7 +259,7 @@ class AddProcessor:
             self._metrics.adds.labels(Status.IO_ERROR.name).inc(count)
             self._peer.answer(encode(Status.IO_ERROR))
 
-    def take_one(self, asked: RequestContext, request: AddRequest) -> None:
+    def admit_one(self, asked: RequestContext, request: AddRequest) -> None:
         """An add by itself, which the scan in bulk left: of an old version, written in an unusual way, or with an id no entry can have."""
         handle = asked.ledger
         status = self._status_of_one(request, handle)

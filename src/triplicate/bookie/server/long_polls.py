@@ -45,7 +45,7 @@ class LongPolls:
         """Polls that wait."""
         return self._count
 
-    def take(self, asked: RequestContext, request: ReadRequest) -> None:
+    def admit(self, asked: RequestContext, request: ReadRequest) -> None:
         """Answer a read that has a previous last-add-confirmed, now or when there is something new."""
         handle = asked.ledger
         previous_lac, timeout_ms = request.previous_lac, request.timeout_ms

@@ -70,13 +70,13 @@ class ReadProcessor:
         """Connections that are not read until fewer reads wait."""
         metrics.reads_outstanding.set_function(lambda: self._outstanding)
         self._wanted = asyncio.Event()
-        self._pace = ReadThrottle(host.clock, storage.journals, settings)
+        self._throttle = ReadThrottle(host.clock, storage.journals, settings)
 
     # On the loop.
 
     def serve(self, asked: RequestContext) -> None:
         """Answer now where that needs no disk, else later; in any case by `asked.answer`."""
-        response = self._cached(asked) if asked.peer.takes_answers else None
+        response = self._cached(asked) if asked.peer.accepts_answers else None
         if response is not None:
             asked.answer(response)
             return
@@ -87,8 +87,8 @@ class ReadProcessor:
             self._note(peer, [asked])
             self._peers[id(peer)] = peer
             self._wanted.set()
-            if asked.urgent and peer.takes_answers:
-                self._pace.hurry()
+            if asked.urgent and peer.accepts_answers:
+                self._throttle.hurry()
 
     def _note(self, peer: Peer, reads: Iterable[RequestContext], sign: int = 1) -> None:
         """These wait from now on; with -1: no longer."""
@@ -104,7 +104,7 @@ class ReadProcessor:
     @property
     def _hurries(self) -> bool:
         """An urgent read can be answered."""
-        return bool(self._urgent) and any(key in self._urgent and peer.takes_answers for key, peer in self._peers.items())
+        return bool(self._urgent) and any(key in self._urgent and peer.accepts_answers for key, peer in self._peers.items())
 
     def _cached(self, asked: RequestContext) -> Response | None:
         """The answer if it needs no disk, else None."""
@@ -117,11 +117,11 @@ class ReadProcessor:
                 return None
             if isinstance(request, BatchReadRequest):
                 return self._cached_batch(request, handle)
-        return self.answer(asked, self._pace.batch_bytes)
+        return self.answer(asked, self._throttle.batch_bytes)
 
     def _cached_batch(self, request: BatchReadRequest, handle: LedgerHandle) -> BatchReadResponse | None:
         """The answer if all of it is in the cache, else None: what is missing there may be on disk."""
-        budget = min(request.max_bytes, self._pace.batch_bytes_at_once)
+        budget = min(request.max_bytes, self._throttle.batch_bytes_at_once)
         wanted = min(request.max_count, CACHED_BATCH_ENTRIES) if request.max_count > 0 else CACHED_BATCH_ENTRIES
         stop = min(request.start_entry_id + wanted, handle.last_entry_id + 1)
         packed: list[bytes] = []
@@ -164,7 +164,7 @@ class ReadProcessor:
         """As many reads wait as may, of all connections together."""
         return self._outstanding >= self._settings.reads_outstanding_total
 
-    def tell_room(self, peer: Peer) -> None:
+    def call_when_room(self, peer: Peer) -> None:
         """Call `peer.reads_done` once fewer reads wait."""
         self._held[id(peer)] = peer
 
@@ -184,7 +184,7 @@ class ReadProcessor:
             if not self._peers:
                 self._wanted.clear()
                 await self._wanted.wait()
-            waited = await self._pace.wait(urgent=self._hurries)
+            waited = await self._throttle.wait(urgent=self._hurries)
             portion = self._portion()
             if not portion:
                 # None of those that wait takes answers now.
@@ -193,11 +193,11 @@ class ReadProcessor:
                 continue
             began = self._host.clock.monotonic()
             answers: list[Response] = []
-            work = partial(self._read_portion, portion, answers, self._pace.portion_bytes, self._pace.batch_bytes)
+            work = partial(self._read_portion, portion, answers, self._throttle.portion_bytes, self._throttle.batch_bytes)
             await self._storage.on_reader(work)
             for asked, response in zip(portion, answers, strict=False):
                 asked.answer(response)
-            self._pace.spent(began)
+            self._throttle.spent(began)
             if waited:
                 self._metrics.reads_paced.inc(len(answers))
                 self._metrics.read_bytes_paced.inc(sum(map(_size_of, answers)))
@@ -214,7 +214,7 @@ class ReadProcessor:
     def _portion(self) -> list[RequestContext]:
         portion: list[RequestContext] = []
         for key, peer in list(self._peers.items()):
-            if not peer.takes_answers:
+            if not peer.accepts_answers:
                 continue
             taken = min(REQUESTS_PER_PEER, len(peer.reads), PORTION_REQUESTS - len(portion))
             reads = [peer.reads.popleft() for _ in range(taken)]

@@ -18,7 +18,7 @@ class Peer(Protocol):
     """Reads that wait for the reader's worker."""
 
     @property
-    def takes_answers(self) -> bool:
+    def accepts_answers(self) -> bool:
         """False while the peer does not take what it was sent, or the connection is closed."""
 
     @property

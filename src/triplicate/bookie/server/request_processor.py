@@ -52,7 +52,7 @@ class ServerState(Protocol):
     def read_only(self) -> bool: ...
 
     @property
-    def takes_high_priority(self) -> bool:
+    def accepts_high_priority(self) -> bool:
         """Whether a read-only bookie has room for the adds of a recovery."""
 
 
@@ -127,7 +127,7 @@ class RequestProcessor:
 
         The order of checks is BookKeeper's: version, read-only, key, fence, store.
         """
-        if self._state.read_only and not (high_priority and self._state.takes_high_priority):
+        if self._state.read_only and not (high_priority and self._state.accepts_high_priority):
             return Status.READ_ONLY
         if handle.limbo and not recovery:
             # The fence that would stop an old writer may be lost; a living one takes another bookie.
@@ -146,7 +146,7 @@ class RequestProcessor:
         if self.storage.full:
             return Status.TOO_MANY_REQUESTS
         if handle.verification is Verification.UNKNOWN:
-            self.checks.ask(handle)
+            self.checks.request(handle)
         return Status.OK
 
     # Reads.
@@ -158,7 +158,7 @@ class RequestProcessor:
         elif request.fence:
             self._fencing_read(asked, asked.ledger, request.master_key)
         elif isinstance(request, ReadRequest) and request.previous_lac is not None:
-            self.long_polls.take(asked, request)
+            self.long_polls.admit(asked, request)
         else:
             self.reads.serve(asked)
 

@@ -107,7 +107,7 @@ class GarbageCollector:
         kept = set(await self.metadata.trash.ledger_ids()) if missing else set()
         unlisted = [ledger_id for ledger_id in missing if ledger_id not in kept]
         now_ms = self._host.clock.wall_us() // 1000
-        deleted = await _about_each(unlisted, lambda ledger_id: self._known_deletion_ms(ledger_id, now_ms))
+        deleted = await _for_each_ledger(unlisted, lambda ledger_id: self._known_deletion_ms(ledger_id, now_ms))
         unkept = [ledger_id for ledger_id, deleted_ms in zip(unlisted, deleted, strict=True) if deleted_ms is None]
         if unkept:
             self._host.trace("bookie.ledgers_not_in_trash", count=len(unkept), first=unkept[0], last=unkept[-1])
@@ -146,7 +146,7 @@ class GarbageCollector:
 
         However far clocks are apart, nobody waits twice for the same deletion, unless the process ended meanwhile.
         """
-        deleted = await _about_each(due, lambda ledger_id: self._known_deletion_ms(ledger_id, now_ms))
+        deleted = await _for_each_ledger(due, lambda ledger_id: self._known_deletion_ms(ledger_id, now_ms))
         again: dict[int, int] = {}
         for ledger_id, deleted_ms in zip(due, deleted, strict=True):
             if deleted_ms is None or self._waited_for.get(ledger_id) == deleted_ms:
@@ -190,7 +190,7 @@ class GarbageCollector:
         if unlisted:
             # A ZooKeeper server may be behind the one that took the ledger's creation.
             await self.metadata.ledgers.refresh()
-        there = await _about_each(unlisted, self.metadata.ledgers.exists)
+        there = await _for_each_ledger(unlisted, self.metadata.ledgers.exists)
         missing = [ledger_id for ledger_id, exists in zip(unlisted, there, strict=True) if not exists]
         if missing:
             # Another cluster under the same root says nothing about ours.
@@ -198,7 +198,7 @@ class GarbageCollector:
         return missing
 
 
-async def _about_each(ledger_ids: Sequence[int], ask: Callable[[int], Coroutine[Any, Any, Answer]]) -> list[Answer]:
+async def _for_each_ledger(ledger_ids: Sequence[int], ask: Callable[[int], Coroutine[Any, Any, Answer]]) -> list[Answer]:
     """The answers in the order of the ids, `QUESTIONS_AT_ONCE` asked at a time. One that fails ends it: what it raised is raised."""
     answers: list[Answer] = []
     for start in range(0, len(ledger_ids), QUESTIONS_AT_ONCE):

@@ -78,7 +78,10 @@ class Storage:
             ClosedJournal(host.disk, join(directory, "current"), identity, JournalLimits.of(settings))
             for directory in settings.journal_directories
         ]
-        self._journal_callbacks = JournalCallbacks(on_group, on_failure, on_journal_full)
+        self._on_group = on_group
+        self._journal_callbacks = JournalCallbacks(
+            self._group_synced, on_failure, self._journal_full if on_journal_full is not None else None
+        )
         self.journals: list[Journal] = []
         """Empty before `open`."""
         self.flush_number = 0
@@ -109,7 +112,7 @@ class Storage:
         """
         opened = await self._writer.run(self._open)
         if any(journal.full for journal in opened) and self._on_journal_full is not None:
-            self._on_journal_full(OSError(errno.ENOSPC, "no space for a journal file"))
+            self._journal_full(OSError(errno.ENOSPC, "no space for a journal file"))
         if self.cache.frozen is not None:
             self._lack_space()
             self._wanted.set()
@@ -153,7 +156,7 @@ class Storage:
         if frozen is not None and self.cache.size_bytes < limit:
             return
         while True:
-            frozen = frozen or self.cache.freeze(self.ledgers.take_dirty())
+            frozen = frozen or self.cache.freeze(self.ledgers.pop_dirty())
             try:
                 self._write_flush(frozen, [])
             except OSError as error:
@@ -173,7 +176,7 @@ class Storage:
             for state in decode_states(group.body, group.count):
                 handle = self._replay_handle(state.ledger_id)
                 if handle.tombstone is None:
-                    handle.take(state)
+                    handle.merge(state)
                     self.ledgers.touch_state(handle)
             return
         body, position, found = group.body, 0, 0
@@ -215,7 +218,7 @@ class Storage:
         await self._writer.run(lambda: self.stored.close(finish=usable))
         await self._writer.close()
 
-    def give_back_spares(self, short: bool) -> None:
+    def set_short_of_space(self, short: bool) -> None:
         """While the disks are `short` of space, keep no journal file beside the next. On any worker. Raises OSError."""
         for journal in self.journals:
             journal.set_short_of_space(short)
@@ -253,6 +256,16 @@ class Storage:
         if cache.active_bytes >= self._half_bytes:
             self._wanted.set()
 
+    def _group_synced(self, items: list[JournalItem]) -> None:
+        self._on_group(items)
+        self.wake_waiters()
+
+    def _journal_full(self, error: OSError) -> None:
+        """A group was refused. Those that wait for room behind it have it now, and find the bookie read-only."""
+        assert self._on_journal_full is not None, "a journal that does not outlive a full disk fails"
+        self._on_journal_full(error)
+        self.wake_waiters(refused=True)
+
     def journal_of(self, ledger_id: int) -> Journal:
         return self.journals[ledger_id % len(self.journals)]
 
@@ -269,7 +282,7 @@ class Storage:
 
     @property
     def crowded(self) -> bool:
-        """Past the first bound: connections are not read until `when_room` calls."""
+        """Past the first bound: connections are not read until `call_when_room` calls."""
         return self._beyond(1)
 
     @property
@@ -287,22 +300,22 @@ class Storage:
                 return True
         return False
 
-    def when_room(self, waiting: object, callback: Callable[[], None]) -> None:
+    def call_when_room(self, waiting: object, callback: Callable[[], None]) -> None:
         """Call back once there may be room again; once for each that waits."""
         self._room[waiting] = callback
         self._wanted.set()
 
-    def waits_no_more(self, waiting: object) -> None:
+    def forget_waiter(self, waiting: object) -> None:
         """It is gone and is not called back."""
         self._room.pop(waiting, None)
 
-    def tell_room(self, *, adds_end: bool = False) -> None:
+    def wake_waiters(self, *, refused: bool = False) -> None:
         """Wake those who wait, if there is room. Called after every group and flush.
 
         Args:
-            adds_end: wake them in any case: what they add is refused from now on, and their reads and fences go on.
+            refused: wake them in any case: what they add is refused from now on, and their reads and fences go on.
         """
-        if self._room and (adds_end or not self.crowded):
+        if self._room and (refused or not self.crowded):
             waiting, self._room = self._room, {}
             for callback in waiting.values():
                 callback()
@@ -366,7 +379,7 @@ class Storage:
         self._flush_waiters.append(done)
         await done
 
-    def _tell_flush_waiters(self) -> None:
+    def _wake_flush_waiters(self) -> None:
         waiters, self._flush_waiters = self._flush_waiters, []
         for waiter in waiters:
             if not waiter.done():
@@ -385,14 +398,14 @@ class Storage:
                 await self._write_frozen(self.cache.frozen, [])
             if self.cache.active or self.ledgers.any_dirty:
                 await self._flush_once()
-            self.tell_room()
+            self.wake_waiters()
 
     @fault_point("bookie.flush")
     async def _flush_once(self) -> None:
         # What each journal had synced by now was in the cache before, so it is covered by this flush.
         positions = [journal.synced for journal in self.journals]
-        frozen = self.cache.freeze(self.ledgers.take_dirty())
-        self.tell_room()
+        frozen = self.cache.freeze(self.ledgers.pop_dirty())
+        self.wake_waiters()
         await self._write_frozen(frozen, positions)
 
     async def _write_frozen(self, frozen: Frozen, positions: Sequence[GroupPosition]) -> None:
@@ -412,12 +425,14 @@ class Storage:
         if self._without_space:
             self._without_space = False
             self._on_full_disk(False)
+            self.wake_waiters()
         await self._writer.run(frozen.drop, self._host.step_aside)
 
     def _lack_space(self) -> None:
         self._without_space = True
         self._on_full_disk(True)
-        self._tell_flush_waiters()
+        self.wake_waiters(refused=True)
+        self._wake_flush_waiters()
 
     @fault_point("bookie.flush.done")
     def _flushed(self, frozen: Frozen) -> None:
@@ -425,7 +440,7 @@ class Storage:
         self.ledgers.flushed(frozen.states)
         self.flushes += 1
         self.flushed_bytes += frozen.size_bytes
-        self._tell_flush_waiters()
+        self._wake_flush_waiters()
 
     @fault_point("bookie.flush.writing")
     def _write_flush(self, frozen: Frozen, positions: Sequence[GroupPosition]) -> None:
@@ -434,7 +449,7 @@ class Storage:
         if written is None or not self._still_holds(written, frozen):
             written = self._written = self.stored.write_logs(self._next_flush_number(), frozen)
         if not written.indexed:
-            self.stored.tell_index(written)
+            self.stored.write_index(written)
             self.flush_number = written.flush_number
         for journal, position in zip(self.journals, positions, strict=False):
             journal.write_mark(position, written.flush_number)

@@ -58,9 +58,8 @@ def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe
 
     async def start(host: Host, metrics: Metrics) -> ServedProcess:
         cluster = await open_cluster(existing(uri), host, session_timeout_s=session_timeout_s)
-        server = Bookie(host, settings, cluster, metrics)
         try:
-            await server.start()
+            server = await Bookie.start(host, settings, cluster, metrics)
         except BaseException:
             await cluster.aclose()
             raise

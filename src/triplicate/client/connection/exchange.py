@@ -99,7 +99,7 @@ class Exchange(Protocol):
     def __len__(self) -> int:
         """Requests to which an answer may still come, also where nobody waits for it any more."""
 
-    def ask(self, pending: PendingRequest) -> bytes | None:
+    def submit(self, pending: PendingRequest) -> bytes | None:
         """The frame to send for a request; None when it waits behind another one.
 
         Raises:
@@ -167,7 +167,7 @@ class V2Exchange:
     def __len__(self) -> int:
         return len(self._reads) + len(self._batches)
 
-    def ask(self, pending: PendingRequest) -> bytes | None:
+    def submit(self, pending: PendingRequest) -> bytes | None:
         """See `Exchange`."""
         request = pending.request
         if isinstance(request, BatchReadRequest):
@@ -253,7 +253,7 @@ class V3Exchange:
     def __len__(self) -> int:
         return len(self._calls)
 
-    def ask(self, pending: PendingRequest) -> bytes | None:
+    def submit(self, pending: PendingRequest) -> bytes | None:
         """See `Exchange`."""
         number = next(self._numbers)
         frame = v3.encode_request(pending.request, number)

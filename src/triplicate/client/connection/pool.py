@@ -36,7 +36,7 @@ class ChannelPool:
         self._authenticator = authenticator
         self._channels: dict[tuple[str, str], BookieChannel] = {}
         self._closed = False
-        self.turn = FlushScheduler(host.clock)
+        self.scheduler = FlushScheduler(host.clock)
         """What the ledgers that use these connections send, goes out in it together."""
         self.transactions = count(1)
         """Ids of requests, each taken once: a version-3 add goes to several bookies as it is, so the pool numbers, not a channel."""
@@ -83,7 +83,7 @@ class ChannelPool:
                 self._scope,
                 wire,
                 self.transactions,
-                self.turn,
+                self.scheduler,
                 self._authenticator,
             )
             self._channels[bookie_id, purpose] = channel

@@ -68,23 +68,23 @@ def bookie_error(kind: type[BookieError], bookie_id: str, text: str) -> BookieEr
     return error
 
 
-def unavailable(bookie_id: str, why: str) -> BookieError:
+def bookie_unavailable(bookie_id: str, why: str) -> BookieError:
     """No connection to the bookie."""
     return bookie_error(BookieUnavailable, bookie_id, f"bookie {bookie_id} is unavailable: {why}")
 
 
-def broken(bookie_id: str, why: str) -> BookieError:
+def connection_broken(bookie_id: str, why: str) -> BookieError:
     """There was a connection, and it ended while the request was on the way."""
     return bookie_error(ConnectionBroken, bookie_id, f"bookie {bookie_id} is unavailable: {why}")
 
 
-def overloaded(bookie_id: str, requests: int) -> BookieError:
+def owes_too_much(bookie_id: str, requests: int) -> BookieError:
     """Nothing more is sent to a bookie that owes so many answers."""
     return bookie_error(
         TooManyRequests, bookie_id, f"bookie {bookie_id} owes {requests} answers, and no more is asked of it before some came"
     )
 
 
-def timed_out(bookie_id: str, what: str, seconds: float) -> BookieError:
+def request_timeout(bookie_id: str, what: str, seconds: float) -> BookieError:
     """No answer in time."""
     return bookie_error(RequestTimeout, bookie_id, f"bookie {bookie_id} did not answer the {what} within {seconds:g} s")

@@ -1,4 +1,4 @@
-"""Started statements, as sessions hand them out."""
+"""Cursors: the started statements of a session."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from triplicate.sql.interface import Column, Row
 
 
 class RowsCursor:
-    """A statement whose rows are all here."""
+    """A statement whose rows are all in memory."""
 
     def __init__(self, columns: tuple[Column, ...] = (), rows: Sequence[Row] = (), rows_affected: int = 0) -> None:
         self._columns = columns
@@ -34,12 +34,12 @@ class RowsCursor:
 
 
 class StreamCursor:
-    """A reading statement that is fetched as it is asked for.
+    """A reading statement whose rows are fetched on demand.
 
     Args:
         rows: the first rows, fetched already.
-        more: fetches up to so many further rows; fewer means the end.
-        finish: frees what the statement holds; called once.
+        more: fetches further rows, up to a number; fewer rows mean the end.
+        finish: closes the statement; called once.
     """
 
     def __init__(
@@ -64,21 +64,21 @@ class StreamCursor:
         return 0
 
     async def fetch(self, max_rows: int) -> list[Row]:
-        taken, self._rows = self._rows[:max_rows], self._rows[max_rows:]
-        missing = max_rows - len(taken)
+        rows, self._rows = self._rows[:max_rows], self._rows[max_rows:]
+        missing = max_rows - len(rows)
         if missing and not self._ended:
             try:
                 further = await self._more(missing)
             except BaseException:
                 await self.close()
                 raise
-            taken += further
+            rows += further
             if len(further) < missing:
                 await self.close(keep_rows=True)
-        return taken
+        return rows
 
     async def drain(self, limit: int) -> bool:
-        """Fetch everything that is left into memory, at most `limit` rows; False when there is more."""
+        """Fetch all remaining rows into memory, at most `limit`; False when there are more."""
         while not self._ended and len(self._rows) <= limit:
             self._rows += await self.fetch_further(limit)
         return self._ended

@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-import os.path
 from collections.abc import Callable, Sequence
 
 import apsw
 
 from triplicate.config.node_settings import NodeSettings
-from triplicate.errors import Diverged, EnvironmentFault, FormatError, SqlError
+from triplicate.errors import Diverged, FormatError, SqlError
 from triplicate.log import LogEntry, LogWriter
 from triplicate.runtime import Host, Metrics, fault_point, shielded, sleep
+from triplicate.sql.core.availability import Availability
 from triplicate.sql.core.lease import wait_s
 from triplicate.sql.engine.leadership import Leadership, LogAppender
+from triplicate.sql.engine.local_copy import LocalCopy
 from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.executor.reader_pool import ReaderPool, ReadLimits
 from triplicate.sql.executor.threads import OwnThreads, Threads
 from triplicate.sql.executor.transaction_functions import TransactionIds
 from triplicate.sql.executor.writer_connection import WriterConnection
-from triplicate.sql.storage.applier import Applier, LogBatch, follow
-from triplicate.sql.storage.local_copies import is_damage, is_position_mismatch, verify_last_batch, with_file_errors
-from triplicate.sql.storage.sqlite_file import ConnectionSetup, StoreState, mark_diverged, mark_epoch, open_follower, open_store, read_state
+from triplicate.sql.storage.applier import LogBatch
+from triplicate.sql.storage.local_copies import is_position_mismatch
+from triplicate.sql.storage.sqlite_file import ConnectionSetup
 from triplicate.sql.storage.sqlite_snapshots import SqlSnapshots
-from triplicate.sql.storage.transaction_history import RequestLimits
 from triplicate.sql.storage.wal_checkpointer import OLD_SNAPSHOT_S, WalCheckpointer
 
 
 class SqlDatabase:
-    """Implements `replica.StateMachine` for the runtime and `interface.Database` for clients.
+    """Implements `replica.StateMachine` for the replica and `interface.Database` for clients.
 
     Args:
         identity: 16 bytes; the local file must be of this database.
         path: the local file; its folder is made if it is missing.
         setup: called on every new connection, for example to register functions; the same on every node.
         lease_s: how long a leader of this database answers reads on its own, see `core.lease`; the same on every node.
-        threads: where its work is done; threads of its own by default.
+        threads: the threads for its work; threads of its own by default.
     """
 
     def __init__(
@@ -52,32 +52,22 @@ class SqlDatabase:
     ) -> None:
         self._host = host
         self._name = name
-        self._identity = identity
-        self._path = path
         self.settings = settings
-        self._setup = setup
         self._threads = threads if threads is not None else OwnThreads(host)
         self._worker = self._threads.writer(name)
         self._pool: ReaderPool | None = None
-        self._connection: apsw.Connection | None = None
-        self._applier: Applier | None = None
         self._sessions: dict[int, SqlSession] = {}
-        self._session_count = 0
-        self._closed = False
-        self._wal = WalCheckpointer(settings.wal_limit_bytes, lambda: self.snapshots.holds_wal)
+        self._checkpointer = WalCheckpointer(settings.wal_limit_bytes, lambda: self.snapshots.holds_wal)
+        self._copy = LocalCopy(host, name, identity, path, setup, self._checkpointer)
         self._lease_s = lease_s
         self._led_epoch = 0
         """The last epoch that this process led. 0: epoch 0 of a log has no writer, so epoch 1 follows no leader."""
         self.leadership: Leadership | None = None
         self.position = 0
         self.schema_version = 0
-        self.unusable: SqlError | None = SqlError("57P03", f"database {name!r} is starting")
-        """Why no session can be had, or None."""
-        self.catching_up: SqlError | None = None
-        """Why no session can be had once the copy is open: it is being built from the log. Set before `open`, ended by `caught_up`."""
-        self._suspicion: str | None = None
+        self.availability = Availability(name)
         self.snapshots = SqlSnapshots(host, self, name, identity, setup, settings.snapshot_wal_limit_bytes)
-        """Copies the local file, and puts another in its place."""
+        """Copies the local file, and replaces it by another."""
         self.find_leader: Callable[[], str | None] = lambda: None
         self.on_leadership: Callable[[bool], None] = lambda leads: None
         """Called on the loop when this node begins or ceases to lead."""
@@ -93,7 +83,7 @@ class SqlDatabase:
 
     @property
     def path(self) -> str:
-        return self._path
+        return self._copy.path
 
     @property
     def is_leader(self) -> bool:
@@ -104,16 +94,19 @@ class SqlDatabase:
         return self.find_leader()
 
     @property
+    def unusable(self) -> SqlError | None:
+        """Why no session is accepted, or None."""
+        return self.availability.unusable
+
+    @property
     def pool(self) -> ReaderPool:
         if self._pool is None:
             raise self.unusable or SqlError("57P03", f"database {self._name!r} is starting")
         return self._pool
 
     async def session(self, application_name: str = "") -> SqlSession:
-        if self.unusable is not None:
-            raise self.unusable
+        self.availability.check()
         session = SqlSession(self, application_name)
-        self._session_count += 1
         self._sessions[id(session)] = session
         return session
 
@@ -125,153 +118,88 @@ class SqlDatabase:
         for session in list(self._sessions.values()):
             session.end(reason)
 
-    # What the replica's runtime asks.
+    # The replica's state machine.
 
     @property
     def suspicion(self) -> str | None:
-        return self._suspicion
+        return self.availability.suspicion
 
     async def open(self) -> int:
-        state = await self._worker.run(self._open)
-        self._moved(state)
+        state = await self._worker.run(self._copy.open)
+        self._moved(state.position, state.schema_version)
         if state.diverged is not None and not is_position_mismatch(state.diverged):
             raise Diverged(state.diverged)
-        self._suspicion = state.diverged
+        settings = self.settings
         self._pool = ReaderPool(
             self._host,
             self._name,
-            self._path,
+            self.path,
             ReadLimits(
-                self.settings.reader_connections,
-                self.settings.reader_threads,
-                self.settings.reader_wait_s,
-                self.settings.read_idle_s,
-                self.settings.snapshot_limit_s,
+                settings.reader_connections,
+                settings.reader_threads,
+                settings.reader_wait_s,
+                settings.read_idle_s,
+                settings.snapshot_limit_s,
             ),
-            setup=self._setup,
+            setup=self._copy.setup,
             threads=self._threads,
         )
-        if self._suspicion is None:
-            self._serve()
+        self.availability.opened(state.diverged)
         return state.position
 
-    def _open(self) -> StoreState:
-        return with_file_errors(self._path, self._open_file)
-
-    def _open_file(self) -> StoreState:
-        self._host.disk.mkdir(os.path.dirname(self._path))
-        self.snapshots.remove_leftovers()
-        try:
-            open_store(self._path, self._identity)
-        except ValueError:
-            self._put_aside()
-            open_store(self._path, self._identity)
-        connection = open_follower(self._path, self._setup)
-        try:
-            return read_state(connection)
-        finally:
-            connection.close(True)
-
     async def replace(self, swap: Callable[[], None]) -> int:
-        """Serve another file: sessions end, `swap` puts it in the place of the local copy, and it is opened. Returns its position.
+        """Serve another file: sessions end, `swap` replaces the local file, and it is opened. Returns its position.
 
         Raises:
-            EnvironmentFault: `swap` failed; what is there then has been opened.
+            EnvironmentFault: `swap` failed; the file that is there then has been opened.
         """
         return await shielded(self._replace(swap))
 
     async def _replace(self, swap: Callable[[], None]) -> int:
-        self.unusable = SqlError("57P03", f"database {self._name!r} is loading a snapshot", hint="Use another node, or try again.")
+        self.availability.loads_snapshot()
         self._end_sessions(SqlError("57P01", f"this node's copy of database {self._name!r} is replaced by a snapshot"))
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.close()
         try:
-            await self._worker.run(self._close_connection)
-            await self._worker.run(with_file_errors, self._path, swap)
+            await self._worker.run(self._copy.replace, swap)
         finally:
             await self.open()
         return self.position
 
     async def verify(self, entry: LogEntry | None) -> None:
-        await self._worker.run(self._verify, None if entry is None else _batch_of(entry))
-        self._suspicion = None
-        self._serve()
-
-    def _verify(self, batch: LogBatch | None) -> None:
-        def compare() -> None:
-            connection = open_follower(self._path)
-            try:
-                verify_last_batch(connection, batch)
-            finally:
-                connection.close(True)
-
-        with_file_errors(self._path, compare)
-
-    def _serve(self) -> None:
-        """Let sessions in, unless the copy is being built and not far enough yet."""
-        self.unusable = self.catching_up
-
-    def caught_up(self) -> None:
-        """The copy is as far as it must be to be read."""
-        if self.unusable is not None and self.unusable is self.catching_up:
-            self.unusable = None
-        self.catching_up = None
-
-    def _put_aside(self) -> None:
-        """The file is of an earlier database of this name: keep it under another name and begin with an empty one."""
-        for suffix in ("-wal", "-shm", ""):
-            if self._host.disk.exists(self._path + suffix):
-                self._host.disk.rename(self._path + suffix, f"{self._path}.before-{self._identity[:4].hex()}{suffix}")
+        await self._worker.run(self._copy.verify, None if entry is None else _batch_of(entry))
+        self.availability.verified()
 
     async def follow(self) -> int:
         if self._pool is None:
-            await self.open()  # It could not be opened when it was replaced by a snapshot.
-        state = await self._worker.run(self._start_following)
-        self._moved(state)
+            await self.open()  # A snapshot replaced the file, and it could not be opened then.
+        state = await self._worker.run(self._copy.follow)
+        self._moved(state.position, state.schema_version)
         return state.position
-
-    def _start_following(self) -> StoreState:
-        def start() -> StoreState:
-            self._close_connection()
-            self._connection = open_follower(self._path, self._wal.setup(self._setup))
-            self._applier = Applier(self._connection)
-            return read_state(self._connection)
-
-        return with_file_errors(self._path, start)
 
     @fault_point("sql.apply")
     async def apply(self, entries: Sequence[LogEntry]) -> int:
-        self._moved(await self._worker.run(self._apply, [_batch_of(entry) for entry in entries]))
+        position, schema_version = await self._worker.run(self._copy.apply, [_batch_of(entry) for entry in entries])
+        self._moved(position, schema_version)
         return self.position
-
-    def _apply(self, batches: Sequence[LogBatch]) -> tuple[int, int]:
-        assert self._applier is not None, "follow comes before apply"
-        try:
-            follow(self._applier, batches)
-        except apsw.Error as error:
-            if is_damage(error):
-                raise Diverged(f"the local file {self._path} is damaged: {error}") from error
-            raise EnvironmentFault(f"the local copy of database {self._name!r} failed: {error}") from error
-        return self._applier.position, self._applier.schema_version
 
     async def lead(self, writer: LogWriter) -> None:
         await self._lead(writer)
 
     async def _lead(self, log: LogAppender) -> None:
         entered_at = self._host.clock.elapsed()
-        numbers = TransactionIds(log.epoch)
+        ids = TransactionIds(log.epoch)
         leadership: Leadership | None = None
         try:
-            # The applying connection is never used for queries: full-text indexes remember what they saw through another.
-            connection: WriterConnection = await shielded(self._open_writer(numbers))
-            leadership = Leadership(self._host, log, self._worker, connection, numbers, self.settings, self._name, self._lease_s)
-            leadership.on_commit = self._committed
+            writer: WriterConnection = await shielded(self._open_writer(ids))
+            leadership = Leadership(self._host, log, self._worker, writer, ids, self.settings, self._name, self._lease_s)
+            leadership.on_commit = self._moved
             await self._outwait_predecessor(log.epoch, entered_at)
-            # What a client asks first must not be answered by a leader that has been fenced since it was elected.
+            # The first answer to a client must not come from a leader that has been fenced since its election.
             await leadership.noop()
             self._led_epoch = log.epoch
-            self.pool.ids = numbers
+            self.pool.ids = ids
             self.leadership = leadership
             self._lead_changed(leads=True)
             await leadership.run()
@@ -287,51 +215,33 @@ class SqlDatabase:
                 await shielded(self._close_writer(leadership.writer))
 
     async def _outwait_predecessor(self, epoch: int, since: float) -> None:
-        """Return when no earlier leader answers reads on its own any more. Their fencing was complete at `since`, or before."""
+        """Wait until no earlier leader answers reads under its lease. Their fencing was complete at `since`, or before."""
         if epoch == self._led_epoch + 1:
-            return  # The leader before was this process, which has ended that leadership, or there was none.
+            return  # The previous leadership was of this process, which has ended it, or there was none.
         clock = self._host.clock
         until = since + wait_s(self._lease_s, self.settings.clock_rate_error)
         while (remaining_s := until - clock.elapsed()) > 0:
             await sleep(clock, remaining_s)
 
-    async def _open_writer(self, numbers: TransactionIds) -> WriterConnection:
-        return await self._worker.run(self._start_leading, numbers)
+    async def _open_writer(self, ids: TransactionIds) -> WriterConnection:
+        clock = self._host.clock
+        writer: WriterConnection = await self._worker.run(self._copy.lead, ids, self.settings, clock.monotonic, clock.wall_us)
+        return writer
 
     async def _close_writer(self, writer: WriterConnection) -> None:
         await self._worker.run(writer.close)
 
-    def _start_leading(self, numbers: TransactionIds) -> WriterConnection:
-        if self._connection is not None:
-            mark_epoch(self._connection, numbers.epoch)
-        self._close_connection()
-        clock, settings = self._host.clock, self.settings
-        limits = RequestLimits(
-            int(settings.request_keep_s * 1000), settings.request_limit, settings.request_size_bytes, settings.undated_request_limit
-        )
-        return WriterConnection(
-            self._path,
-            numbers,
-            self._wal.setup(self._setup),
-            now=clock.monotonic,
-            limit_s=settings.transaction_limit_s,
-            wall_us=clock.wall_us,
-            request_limits=limits,
-        )
-
-    def _committed(self, position: int, schema_version: int) -> None:
-        self._moved((position, schema_version))
-
-    def _moved(self, to: StoreState | tuple[int, int]) -> None:
-        self.position, self.schema_version = to if isinstance(to, tuple) else (to.position, to.schema_version)
+    def _moved(self, position: int, schema_version: int) -> None:
+        """The copy has moved on to a position of the log."""
+        self.position, self.schema_version = position, schema_version
         if self._gauges is not None:
-            self._gauges.position(self.position)
-        if self._wal.held_back and self._pool is not None:
-            self._pool.end_oldest(OLD_SNAPSHOT_S, self._wal.size_bytes)
+            self._gauges.position(position)
+        if self._checkpointer.held_back and self._pool is not None:
+            self._pool.end_oldest(OLD_SNAPSHOT_S, self._checkpointer.size_bytes)
 
     def _add_gauges(self, metrics: Metrics) -> None:
         wal = metrics.gauge("triplicate_database_wal_bytes", "Changes that wait to be moved into the database's file.", ("database",))
-        wal.labels(self._name).set_function(lambda: self._wal.size_bytes)
+        wal.labels(self._name).set_function(lambda: self._checkpointer.size_bytes)
         oldest = metrics.gauge("triplicate_database_oldest_snapshot_seconds", "Age of the oldest snapshot that is read.", ("database",))
         oldest.labels(self._name).set_function(lambda: self._pool.oldest_snapshot_s if self._pool is not None else 0.0)
 
@@ -341,46 +251,22 @@ class SqlDatabase:
         self.on_leadership(leads)
 
     async def diverge(self, reason: str) -> None:
-        if is_position_mismatch(reason):
-            hint = "Use another node; this one verifies its copy from time to time, and serves it again when the log confirms it."
-        else:
-            hint = "Use another node; this one sets its copy aside and builds another from the log."
-        message = f"this node's copy of database {self._name!r} is not what the log says and is not served: {reason}"
-        self.unusable = SqlError("58000", message, hint=hint)
-        self._end_sessions(self.unusable)
+        self._end_sessions(self.availability.diverged(reason, is_position_mismatch=is_position_mismatch(reason)))
         try:
-            await self._worker.run(self._mark_diverged, reason)
+            await self._worker.run(self._copy.mark_diverged, reason)
         except (apsw.Error, FormatError) as error:
-            # A file that cannot be marked is found out again when it is opened or followed with.
+            # A file that cannot be marked fails again when it is opened or followed with.
             self._host.trace("sql.mark_failed", database=self._name, error=repr(error))
 
-    def _mark_diverged(self, reason: str) -> None:
-        self._close_connection()
-        connection = open_follower(self._path)
-        try:
-            marked = read_state(connection).diverged
-            if marked is None or is_position_mismatch(marked):
-                mark_diverged(connection, reason)
-        finally:
-            connection.close(True)
-
     async def close(self) -> None:
-        if self._closed:
+        if not self.availability.closing():
             return
-        self._closed = True
-        self.unusable = self.unusable or SqlError("57P03", f"database {self._name!r} is being closed")
         ended = SqlError("57P01", f"this node closes its copy of database {self._name!r}", hint="Connect again to find another node.")
         self._end_sessions(ended)
         if self._pool is not None:
             await self._pool.close()
-        await self._worker.run(self._close_connection)
+        await self._worker.run(self._copy.close)
         await self._worker.close()
-
-    def _close_connection(self) -> None:
-        self._applier = None
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close(True)
 
 
 def _batch_of(entry: LogEntry) -> LogBatch:

@@ -1,4 +1,4 @@
-"""The threads on which databases work: of their own, or shared by all databases of a node."""
+"""The threads of databases: one for each worker, or shared by all databases of a node."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ class Threads(Protocol):
     """Makes the workers of one database. Each worker runs one function at a time, in order."""
 
     def writer(self, database: str) -> Worker:
-        """Writes and applies."""
+        """The worker that writes and applies."""
 
     def reader(self, database: str, number: int) -> Worker:
-        """Runs statements that read."""
+        """A worker for statements that read."""
 
     def examiner(self, database: str) -> Worker:
-        """Prepares statements, which must not wait behind those that run."""
+        """The worker that prepares statements, which must not wait behind running ones."""
 
 
 class OwnThreads:
@@ -38,9 +38,9 @@ class OwnThreads:
 
 
 class SharedThreads:
-    """A number of threads that does not grow with the databases of a node: some for each kind of work.
+    """A fixed number of threads for all databases of a node, some for each kind of work.
 
-    A statement that runs for long holds one thread of its kind; those of the other kinds are not delayed by it.
+    A long statement occupies one thread of its kind; work of the other kinds is not delayed.
     """
 
     def __init__(self, host: Host, settings: NodeSettings) -> None:
@@ -58,6 +58,6 @@ class SharedThreads:
         return self._examiners.lane(f"examiner of {database}")
 
     async def close(self) -> None:
-        """End the threads when what runs on them has ended."""
+        """End the threads when their work has ended."""
         for pool in (self._writers, self._readers, self._examiners):
             await pool.close()

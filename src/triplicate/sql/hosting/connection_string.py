@@ -11,12 +11,12 @@ PLAIN = re.compile(r"[\w.,:\-]+", re.ASCII)
 
 
 def connection_string(info: DatabaseInfo, *, user: str = "", any_node: bool = False) -> str:
-    """A connection string in libpq's form, for psql, psycopg and whatever else is built on libpq.
+    """A connection string in libpq's form, for psql, psycopg and other programs that use libpq.
 
     Args:
         info: see `database_info`; the nodes whose copies can be served now are named.
-        user: any name is let in; empty leaves it to the client, which takes the system's.
-        any_node: connect to any node, also one that only reads, and not to the leader alone.
+        user: any name is accepted. Empty leaves it out, and the client uses the name of the system's user.
+        any_node: connect to any node, also to one that is read-only. Otherwise to the leader alone.
 
     Raises:
         EnvironmentFault: no node runs, or none has a copy that can be served; the message gives each node's reason.

@@ -1,4 +1,4 @@
-"""Which databases there are: one metadata node each, and the log that belongs to it."""
+"""The list of databases: a metadata node for each, with the name of its log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triplicate.replica import Candidate, candidates_of, leader_of
 
 FORMAT = 2
 LEASE_S = 0.75
-"""How long a leader answers reads on its own, unless the database is made with another lease."""
+"""Default lease of a database, in seconds: how long its leader answers reads on its own."""
 LONGEST_LEASE_S = 60.0
 FILE_NAME = "main.db"
 
@@ -27,7 +27,7 @@ class DatabaseInfo:
 
     name: str
     identity: bytes
-    """16 bytes; a database created again under the same name has another."""
+    """16 bytes. A database that is created again under the same name has another identity."""
     log: str
     """Name of its log."""
     created_ms: int
@@ -59,7 +59,7 @@ def decode_info(data: bytes) -> DatabaseInfo:
         fields = json.loads(data)
         if fields["v"] not in (1, FORMAT):
             raise ValueError(f"version {fields['v']}; this release knows versions up to {FORMAT}")
-        # Nodes of the release that wrote version 1 know of no leases and would not wait for one.
+        # Nodes of the release that writes version 1 have no leases and would not wait for one.
         lease_ms = int(fields["lease"]) if fields["v"] == FORMAT else 0
         return DatabaseInfo(str(fields["name"]), bytes.fromhex(fields["id"]), str(fields["log"]), int(fields["created"]), lease_ms)
     except (ValueError, KeyError, TypeError) as error:
@@ -72,20 +72,20 @@ async def create_database(
     """Make an empty database; nodes begin to host it at once.
 
     Args:
-        settings: of its log: quorums, roll size.
-        lease_s: how long the leader answers reads on its own after an append, at most 60 s; each successor waits so long. 0: no lease,
-            every read waits for the log.
+        settings: of its log, such as quorums and roll size.
+        lease_s: how long, in seconds, the leader answers reads on its own after an append; each successor waits as long. At most 60 s. 0
+            for no lease: the log confirms every read.
 
     Raises:
-        SqlError: 42P04, the name is taken. ArgumentError: it cannot name a database, the lease is out of bounds, or
-        `settings` asks for retention, which snapshots decide about.
+        SqlError: 42P04, the name is in use. ArgumentError: the name or the lease is not valid, or `settings` has retention, which the
+        snapshots of a database decide.
     """
     if not 0 <= lease_s <= LONGEST_LEASE_S:
         raise ArgumentError(f"a lease has 0 to {LONGEST_LEASE_S:g} s, not {lease_s:g}")
     path = own.database_path(client.metadata.own_root, name)
     tree: Tree = client.metadata.tree
     if await tree.exists(path) is not None:
-        raise _taken(name)
+        raise _name_in_use(name)
     identity = client.host.entropy.stream("sql.database").randbytes(16)
     info = DatabaseInfo(name, identity, f"database.{name}.{identity[:4].hex()}", client.host.clock.wall_us() // 1000, round(lease_s * 1000))
     purpose = log_purpose(info)
@@ -95,18 +95,18 @@ async def create_database(
         await tree.create(path, encode_info(info), parents=True)
     except NodeExists:
         if (await _read(tree, path)) == info:
-            return info  # The connection was lost after our own creation had been applied, and it was tried again below us.
+            return info  # The creation was applied, the connection was lost, and the metadata driver repeated it.
         await logs.delete(info.log)
-        raise _taken(name) from None
+        raise _name_in_use(name) from None
     return info
 
 
 def log_purpose(info: DatabaseInfo) -> Purpose:
-    """What the head of a database's log says it belongs to: the name under which the database was created, which its log is named after."""
+    """The purpose in the head of a database's log. It has the name under which the database was created, as the log's own name does."""
     return Purpose(PurposeKind.DATABASE, info.log.removeprefix("database.").rpartition(".")[0])
 
 
-def _taken(name: str) -> SqlError:
+def _name_in_use(name: str) -> SqlError:
     return SqlError("42P04", f'database "{name}" already exists')
 
 
@@ -128,7 +128,7 @@ async def database_names(client: Client) -> list[str]:
 
 
 async def read_info(client: Client, name: str) -> DatabaseInfo:
-    """What is fixed about a database: its identity and its log.
+    """The identity of a database and its log, which never change.
 
     Raises:
         SqlError: 3D000, there is none.
@@ -153,5 +153,5 @@ async def database_info(client: Client, name: str) -> DatabaseInfo:
 
 
 def database_file(directory: str | Path, name: str) -> Path:
-    """Where a node with this directory keeps its copy of a database."""
+    """The path of the copy of a database on a node with this directory."""
     return Path(os.path.join(directory, "databases", name, FILE_NAME))

@@ -1,7 +1,7 @@
 """A database node: hosts a copy of every database of the cluster.
 
-It waits for the metadata for as long as they are away, and serves meanwhile what it has open. One database's failure stays with it
-(`hosted`).
+It waits while the metadata do not answer, and serves its open copies meanwhile. The failure of one database does not affect the others
+(`hosted_database`).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ RETRY_FIRST_S = 0.05
 RETRY_LONGEST_S = 2.0
 PURGE_SHORTEST_S = 1.0
 PURGE_LONGEST_S = 600.0
-"""Bounds of the pause between two looks for databases that were dropped long ago."""
+"""Bounds, in seconds, of the interval between two purges of dropped databases."""
 
 
 class DatabaseNode:
-    """Follows the list of databases and runs a replica of each; implements `interface.Databases` for servers.
+    """Follows the list of databases and runs a replica of each. Implements `interface.Databases` for servers.
 
     Args:
         client: the cluster; not closed by the node.
@@ -57,13 +57,12 @@ class DatabaseNode:
         self._settings = settings
         self._metrics = metrics
         self._setup = setup
-        self._parts: NodeResources | None = None
         self._directory = NodeDirectory(host, settings.directory)
         self._threads = SharedThreads(host, settings)
         self._name: NodeRegistrar | None = None
         self._hosted: dict[str, HostedDatabase] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        """What runs the hosted databases."""
+        """The tasks of the hosted databases, by name."""
         self._beginning: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._failed_event: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
@@ -75,21 +74,21 @@ class DatabaseNode:
 
     @property
     def starting(self) -> bool:
-        """Whether it has not come as far as to know the databases of the cluster; one that it knows already is served."""
+        """Whether the node does not know all databases of the cluster yet. Those that it knows are served."""
         return self._beginning is None or not self._beginning.done()
 
     @property
     def failure(self) -> BaseException | None:
-        """Why the node stopped working by itself (its session with the metadata ended); it must be started anew."""
+        """The error that ended the node, such as the end of its metadata session. It must be started again."""
         return self._failure
 
     async def failed(self) -> BaseException:
-        """Return when the node has stopped working by itself, with the reason; its process should end then."""
+        """Return when an error has ended the node, with the error; its process should end then."""
         return await asyncio.shield(self._failed_event)
 
     @property
     def hosted(self) -> dict[str, HostedDatabase]:
-        """What runs here, by database name."""
+        """The hosted databases by name."""
         return dict(self._hosted)
 
     def get(self, name: str) -> SqlDatabase | None:
@@ -104,11 +103,11 @@ class DatabaseNode:
         return {name: hosted.database.position for name, hosted in sorted(self._hosted.items())}
 
     async def start(self, address: tuple[str, int] | None = None) -> None:
-        """Open every local copy and begin to follow the databases that there are, and those that are made later. Returns when the
-        copies are open, so `positions` tells where they stood. Waits for the metadata for as long as it takes; `stop` ends that.
+        """Open every local copy and begin to follow all databases, present and future. Returns when the copies are open, so that
+        `positions` has their positions. Waits for the metadata without limit; `stop` ends the wait.
 
         Args:
-            address: host and port of the PostgreSQL server in front, told to other nodes' clients unless the setting says another.
+            address: host and port of the PostgreSQL server. Other nodes give it to clients, unless a setting has another address.
 
         Raises:
             EnvironmentFault: the directory is used by another process, or cannot be used; or another node of this name runs.
@@ -128,7 +127,7 @@ class DatabaseNode:
         name = self._name = NodeRegistrar(self._host, metadata.tree, metadata.own_root, self.node_id, address, identity)
         await name.acquire(self._settings.name_wait_s)
         self._scope.spawn(name.keep(), name="name")
-        self._parts = NodeResources(
+        parts = NodeResources(
             self._host,
             self._client,
             self._logs,
@@ -139,20 +138,20 @@ class DatabaseNode:
             lambda: name.held,
             asyncio.Lock(),
             self._threads,
-            self._look_for_peers(),
+            self._start_failure_detector(),
         )
         watch = metadata.tree.watch(own.databases_path(metadata.own_root))
         backoff = self._backoff()
-        while not await self._look():
+        while not await self._reconcile(parts):
             await sleep(self._host.clock, backoff.next_s())
         for hosted in list(self._hosted.values()):
             await hosted.opened
-        self._scope.spawn(self._follow_list(watch), name="databases")
+        self._scope.spawn(self._follow_list(parts, watch), name="databases")
         if self._logs.settings.janitor_interval_s > 0:
             self._scope.spawn(Janitor(self._logs, self._metrics, chores=(maintain,)).run(), name="janitor")
         self._scope.spawn(self._purge_dropped(), name="purge")
 
-    def _look_for_peers(self) -> Callable[[str], Coroutine[Any, Any, PeerLoss]] | None:
+    def _start_failure_detector(self) -> Callable[[str], Coroutine[Any, Any, PeerLoss]] | None:
         if not self._settings.peer_probe_interval_s:
             return None
         peers = FailureDetector(self._host, self._settings.peer_probe_interval_s, self._settings.silent_leader_limit_s)
@@ -185,12 +184,12 @@ class DatabaseNode:
             self._failed_event.set_result(error)
         self._host.trace("node.failed", node=self.node_id, error=repr(error))
 
-    async def _follow_list(self, watch: Watch) -> None:
+    async def _follow_list(self, parts: NodeResources, watch: Watch) -> None:
         backoff = self._backoff()
         try:
             while True:
                 await watch.changed()
-                while not await self._look():
+                while not await self._reconcile(parts):
                     await sleep(self._host.clock, backoff.next_s())
                 backoff.reset()
         finally:
@@ -199,16 +198,16 @@ class DatabaseNode:
     def _backoff(self) -> Backoff:
         return Backoff(RETRY_FIRST_S, RETRY_LONGEST_S, self._host.entropy.stream("node.databases"))
 
-    async def _look(self) -> bool:
-        """Let go of what is gone, host what is new; False where that must be tried again."""
+    async def _reconcile(self, parts: NodeResources) -> bool:
+        """Host new databases and stop hosting those that are gone; False when this must be tried again."""
         try:
             infos, complete = await self._infos(synced=False)
             if any(self._is_gone(hosted, infos) for hosted in self._hosted.values()):
-                # Nothing is given up for a list that may be old.
+                # A database is given up only by a list that is not out of date.
                 infos, complete = await self._infos(synced=True)
                 for hosted in list(self._hosted.values()):
                     if self._is_gone(hosted, infos):
-                        await self._let_go(hosted, infos)
+                        await self._stop_hosting(hosted, infos)
         except SessionExpired:
             raise
         except TriplicateError as error:
@@ -216,11 +215,11 @@ class DatabaseNode:
             return False
         for name, info in infos.items():
             if info is not None and name not in self._hosted:
-                self._host_database(info)
+                self._host_database(parts, info)
         return complete
 
     async def _infos(self, *, synced: bool) -> tuple[dict[str, DatabaseInfo | None], bool]:
-        """The databases by name, None for those that cannot be read; and whether there was none of these."""
+        """The databases by name, None for those that cannot be read; and whether all could be read."""
         metadata = self._client.metadata
         if synced:
             await metadata.tree.sync(own.databases_path(metadata.own_root))
@@ -231,7 +230,7 @@ class DatabaseNode:
             except SqlError:
                 continue  # It was dropped since the list was read.
             except FormatError as error:
-                # One that cannot be read does not keep the others from being hosted.
+                # The others are hosted nevertheless.
                 self._host.trace("node.database_not_hosted", node=self.node_id, database=name, error=repr(error))
                 infos[name] = None
         return infos, None not in infos.values()
@@ -241,14 +240,13 @@ class DatabaseNode:
         info = infos.get(name)
         return name not in infos or (info is not None and info.identity != hosted.info.identity)
 
-    def _host_database(self, info: DatabaseInfo) -> None:
-        assert self._parts is not None, "the parts are made before the first database"
-        hosted = HostedDatabase(self._parts, info)
+    def _host_database(self, parts: NodeResources, info: DatabaseInfo) -> None:
+        hosted = HostedDatabase(parts, info)
         self._hosted[info.name] = hosted
         self._tasks[info.name] = self._scope.spawn(hosted.run(), name=f"database {info.name}")
 
-    async def _let_go(self, hosted: HostedDatabase, infos: dict[str, DatabaseInfo | None]) -> None:
-        """Stop hosting a database. Its copy goes where it was dropped, moves where it was renamed, and stays where nobody knows why.
+    async def _stop_hosting(self, hosted: HostedDatabase, infos: dict[str, DatabaseInfo | None]) -> None:
+        """Stop hosting a database. The copy is moved when the database was renamed, deleted when it was dropped, and kept otherwise.
 
         Raises:
             TriplicateError: the metadata do not answer.
@@ -274,7 +272,7 @@ class DatabaseNode:
             await worker.close()
 
     async def _purge_dropped(self) -> None:
-        """Delete the logs of databases that were dropped long enough ago."""
+        """Delete the logs of databases that were dropped longer ago than the setting says."""
         keep_s = self._settings.dropped_keep_s
         interval_s = min(max(keep_s / 10, PURGE_SHORTEST_S), PURGE_LONGEST_S)
         while True:

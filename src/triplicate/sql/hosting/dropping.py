@@ -1,8 +1,8 @@
-"""Databases that are dropped, brought back, renamed, and at last deleted with their logs.
+"""Dropping, undeleting and renaming databases, and deleting the logs of those that were dropped.
 
-A drop takes the database's node away, with the candidates and the leader's sign beneath it, and writes a tombstone in the same
+A drop deletes the database's node, with the candidates and the leader's node beneath it, and writes a tombstone in the same
 transaction: ``/triplicate/<INSTANCEID>/dropped/<database id>``, JSON with ``v`` (1), ``state`` (``dropped``, or ``purging`` once the log is
-being deleted) and ``record``, the text of the node that was there. The log stays until the tombstone is old enough, by the metadata
+being deleted) and ``record``, the content of the deleted node. The log stays until the tombstone is old enough, by the metadata
 store's own clock; until then an undelete writes the node again.
 """
 
@@ -44,11 +44,11 @@ class DroppedDatabase:
 
     info: DatabaseInfo
     record: str
-    """The text of its node."""
+    """The content of its node."""
     dropped_ms: int
-    """When, by the metadata store's clock; milliseconds since the epoch."""
+    """Time of the drop by the metadata store's clock, in milliseconds since the epoch."""
     version: int
-    """Of the tombstone."""
+    """Version of the tombstone."""
     state: str = DROPPED
 
 
@@ -69,7 +69,7 @@ def decode_tombstone(data: bytes, dropped_ms: int, version: int) -> DroppedDatab
 
 
 async def drop_database(client: Client, name: str) -> DatabaseInfo:
-    """Take a database away: its name is free at once, its nodes let go of it. `undelete_database` brings it back while its log is kept.
+    """Drop a database. Its name is free at once, and nodes stop hosting it. `undelete_database` restores it while its log is kept.
 
     Raises:
         SqlError: 3D000, there is none.
@@ -87,7 +87,7 @@ async def drop_database(client: Client, name: str) -> DatabaseInfo:
             raise SqlError("3D000", f'database "{name}" is gone; another one was made under its name meanwhile, and stays')
         tombstone = own.dropped_database_path(root, info.identity)
         await _ensure(tree, own.dropped_path(root))
-        # Found there with the node still standing, it is left over from a drop that was taken back half-way by a restored store.
+        # A tombstone beside a node is left from a drop of which the restore of an older store has undone a part.
         left = [DeleteNode(tombstone)] if await tree.exists(tombstone) is not None else []
         await tree.multi(
             [*left, CreateNode(tombstone, encode_tombstone(record, DROPPED)), *await _beneath(tree, path), DeleteNode(path, version)]
@@ -101,7 +101,7 @@ async def rename_database(client: Client, name: str, new_name: str) -> DatabaseI
     """Give a database another name. Its identity, its log and its content stay; sessions under the old name are ended.
 
     Raises:
-        SqlError: 3D000, there is none; 42P04, the new name is taken. ArgumentError: it cannot name a database.
+        SqlError: 3D000, there is none; 42P04, the new name is in use. ArgumentError: it is no valid name.
     """
     root = client.metadata.own_root
     path, new_path = own.database_path(root, name), own.database_path(root, new_name)
@@ -118,7 +118,7 @@ async def rename_database(client: Client, name: str, new_name: str) -> DatabaseI
 
 
 async def dropped_databases(client: Client) -> list[DroppedDatabase]:
-    """The databases that were dropped and whose logs are still there, the newest first."""
+    """The databases that were dropped and whose logs are kept, the last drop first."""
     tree: Tree = client.metadata.tree
     folder = own.dropped_path(client.metadata.own_root)
     try:
@@ -136,10 +136,10 @@ async def dropped_databases(client: Client) -> list[DroppedDatabase]:
 
 
 async def undelete_database(client: Client, name: str) -> DatabaseInfo:
-    """Bring back the database of this name that was dropped last. Nodes build their copies from its log.
+    """Restore the database of this name that was dropped last. Nodes build their copies from its log.
 
     Raises:
-        SqlError: 3D000, none of this name was dropped, or its log is being deleted; 42P04, the name is taken.
+        SqlError: 3D000, none of this name was dropped, or its log is being deleted; 42P04, the name is in use.
     """
     root = client.metadata.own_root
     path = own.database_path(root, name)
@@ -172,20 +172,20 @@ async def purge_dropped(client: Client, logs: Logs, keep_s: float) -> list[Datab
     """Delete the logs of databases that were dropped longer ago than `keep_s`; returns these databases. Any node may do it, at any time.
 
     Raises:
-        SessionExpired: as all that uses the metadata. TriplicateError: what the first log that cannot be deleted failed with; all others
-        have been seen to.
+        SessionExpired: the metadata tree was closed. TriplicateError: a log could not be deleted. The first such error is raised after all
+        other logs have been tried.
     """
     tree: Tree = client.metadata.tree
     purged, failures = list[DatabaseInfo](), list[TriplicateError]()
     for one in await dropped_databases(client):
         path = own.dropped_database_path(client.metadata.own_root, one.info.identity)
         try:
-            # Writing tells the store's time, so no clock of ours is compared with another.
+            # A write returns the store's time, so that its clock is compared with itself alone.
             stat = await tree.set(path, encode_tombstone(one.record, one.state), one.version)
             if one.state != PURGING:
                 if stat.mtime_ms - stat.ctime_ms < keep_s * 1000:
                     continue
-                # From here on no undelete takes it.
+                # From here on an undelete refuses it.
                 stat = await tree.set(path, encode_tombstone(one.record, PURGING), stat.version)
             try:
                 await logs.acting_for(log_purpose(one.info)).delete(one.info.log, force=True)
@@ -193,7 +193,7 @@ async def purge_dropped(client: Client, logs: Logs, keep_s: float) -> list[Datab
                 client.host.trace("sql.log_already_deleted", database=one.info.name, log=one.info.log)
             await tree.delete(path, stat.version)
         except (BadVersion, NoNode):
-            continue  # Another node is at it, or it was brought back.
+            continue  # Another node deletes it, or it was restored.
         except SessionExpired:
             raise
         except TriplicateError as error:
@@ -239,10 +239,10 @@ async def _beneath(tree: Tree, path: str) -> list[TreeOperation]:
 
 
 async def _repeated(host: Host, attempt: Callable[[], Awaitable[DatabaseInfo]]) -> DatabaseInfo:
-    """Make a change that is one transaction, again where candidates came and went meanwhile, and where its outcome is unknown.
+    """Make a change that is one transaction. Repeat it when candidates came or went meanwhile, and when its outcome is unknown.
 
     Raises:
-        SqlError: what the attempt says; 08007 where an attempt before lost its connection, and may have been applied.
+        SqlError: the error of an attempt; 08007 when an earlier attempt lost its connection and may have been applied.
     """
     backoff = Backoff(RETRY_FIRST_S, RETRY_LONGEST_S, host.entropy.stream("sql.dropping"))
     unknown = False

@@ -1,8 +1,7 @@
-"""One database on a node: its copy is opened, followed with and led, and opened again after whatever ended that.
+"""One database on a node. Its copy is opened and follows or leads; when that ends by an error, the copy is opened again.
 
-Nothing that happens to one database reaches the others. A copy that failed is opened again after a pause that grows. A copy that is
-damaged, or whose content is wrong, is set aside, and another is built from the log. A copy whose place in the log was not found is kept,
-and verified.
+Faults of one database do not affect the others. A copy that failed is opened again after a growing pause. A copy that is damaged, or
+whose content is wrong, is set aside, and another is built from the log. A copy whose place in the log was not found is kept and verified.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from triplicate.sql.storage.local_copies import is_position_mismatch, set_aside_
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
 
 FAILED = "failed"
-"""The role that is told of a copy that waits to be opened again after an error."""
+"""The reported role of a copy that waits to be opened again after an error."""
 LAG_INTERVAL_S = 5.0
 WITHDRAW_LIMIT_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class NodeResources:
-    """What all databases of a node share."""
+    """Objects that all databases of a node share."""
 
     host: Host
     client: Client
@@ -42,18 +41,18 @@ class NodeResources:
     metrics: Metrics | None
     setup: ConnectionSetup | None
     address: str
-    """Of the PostgreSQL server, told to others."""
+    """Address of the PostgreSQL server, as other nodes give it to clients."""
     holds_name: Callable[[], bool]
-    """Whether this process bears the node's id in the cluster."""
+    """Whether this process has registered the node's id in the cluster."""
     snapshot_turn: asyncio.Lock
     """A node makes one snapshot at a time."""
     threads: Threads
     gone: Callable[[str], Coroutine[Any, Any, PeerLoss]] | None
-    """Returns when the process at an address has ended; None where nobody looks."""
+    """Returns when the process at an address has ended; None without failure detection."""
 
 
 class HostedDatabase:
-    """One database on this node, with what runs it. `run` it once."""
+    """One database on this node, with the tasks that run it. `run` it once."""
 
     def __init__(self, parts: NodeResources, info: DatabaseInfo) -> None:
         self.info = info
@@ -74,10 +73,10 @@ class HostedDatabase:
         )
         self._gauges = _HostedGauges(parts.metrics, info.name) if parts.metrics is not None else None
         self._diverged_at: int | None = None
-        """Where the copy stood when its content was last found to be wrong."""
-        self._builds_anew = False
+        """Position of the copy when its content was last found to be wrong."""
+        self._rebuilds = False
         """Whether the copy replaces one that was set aside and has not caught up with the log since."""
-        self.database, self.replica = self._new_life()
+        self.database, self.replica = self._new_copy()
 
     @property
     def role(self) -> Role:
@@ -85,7 +84,7 @@ class HostedDatabase:
 
     @property
     def start_position(self) -> int:
-        """Where the local copy stood when the node began to host it, or to build it anew."""
+        """Position of the local copy when the node began to host it, or to rebuild it."""
         return self.replica.start_position
 
     @property
@@ -93,7 +92,7 @@ class HostedDatabase:
         """Done when the local copy is open, or cannot be."""
         return self.replica.opened
 
-    def _new_life(self) -> tuple[SqlDatabase, Replica]:
+    def _new_copy(self) -> tuple[SqlDatabase, Replica]:
         parts, settings, name = self._parts, self._parts.settings, self.info.name
         database = SqlDatabase(
             parts.host,
@@ -158,14 +157,14 @@ class HostedDatabase:
         """
         try:
             async with TaskScope(f"database {self.info.name}") as scope:
-                scope.spawn(self._insist("leader", self._watch_leader), name="leader")
-                scope.spawn(self._insist("lag", self._measure_lag), name="lag")
-                await self._insist("copy", self._keep)
+                scope.spawn(self._retry_forever("leader", self._watch_leader), name="leader")
+                scope.spawn(self._retry_forever("lag", self._measure_lag), name="lag")
+                await self._retry_forever("copy", self._run_copies)
         finally:
             await shielded(self.database.close())
 
     async def _withdraw(self) -> None:
-        """Take away what was reported of a copy that does not run."""
+        """Withdraw the report of a copy that does not run."""
         try:
             async with timeout_at(deadline_after(self._parts.host.clock, WITHDRAW_LIMIT_S)):
                 await self._election.withdraw()
@@ -179,8 +178,12 @@ class HostedDatabase:
         first_s, longest_s = self._parts.settings.restart_first_s, self._parts.settings.restart_longest_s
         return Backoff(min(first_s, longest_s), longest_s, self._parts.host.entropy.stream(f"node.restart.{self.info.name}"))
 
-    async def _insist(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Run something that ends only by an error, again after each of them."""
+    async def _retry_forever(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Run work that ends only by an error, and repeat it after each error, with a growing pause.
+
+        Raises:
+            SessionExpired: the metadata tree was closed.
+        """
         backoff = self._backoff()
         while True:
             try:
@@ -191,56 +194,52 @@ class HostedDatabase:
                 self._trace("node.retry", during=what, error=repr(error))
             await sleep(self._parts.host.clock, backoff.next_s())
 
-    # One life of the copy after another.
+    # The copy, opened again and again.
 
-    async def _keep(self) -> None:
+    async def _run_copies(self) -> None:
         clock, backoff = self._parts.host.clock, self._backoff()
         while True:
             if self.replica.opened.done():
-                self.database, self.replica = self._new_life()
-            if self._builds_anew:
-                self.database.catching_up = self._being_built()
+                self.database, self.replica = self._new_copy()
+            if self._rebuilds:
+                self.database.availability.catch_up(self._rebuild_error())
             began_s = clock.monotonic()
-            error = await self._live()
+            error = await self._run_replica()
             if clock.monotonic() - began_s > self._parts.settings.restart_longest_s:
                 backoff.reset()
-            role, reason = await self._ended(error)
-            await self._rest(backoff.next_s(), role, reason)
+            role, reason = await self._handle_end(error)
+            await self._report_for(backoff.next_s(), role, reason)
 
-    async def _live(self) -> Exception | None:
+    async def _run_replica(self) -> Exception | None:
         """Run the replica until it ends; the error that ended it, None where it has diverged."""
         async with TaskScope(f"copy of {self.info.name}") as scope:
-            if self._builds_anew:
+            if self._rebuilds:
                 scope.spawn(self._catch_up(), name="catch up")
             try:
                 await self.replica.run()
             except SessionExpired:
                 raise
-            except Exception as error:  # noqa: BLE001  a defect met by one copy must not end the others; clients and operators are told
+            except Exception as error:  # noqa: BLE001  a defect met by one copy must not end the others; clients and operators see it
                 return error
             finally:
                 scope.cancel()
         return None
 
-    async def _ended(self, error: Exception | None) -> tuple[str, str]:
-        """See to a copy that runs no more; returns the role and the reason to tell of it meanwhile."""
+    async def _handle_end(self, error: Exception | None) -> tuple[str, str]:
+        """Handle the end of a copy; the role and the reason to be reported until it is opened again."""
         if error is not None:
-            self.database.unusable = SqlError(
-                "57P03",
-                f"this node's copy of database {self.info.name!r} has failed and is opened again in a moment: {error}",
-                hint="Use another node.",
-            )
+            self.database.availability.failed(error)
             self._trace("node.copy_failed", error=repr(error))
             return FAILED, str(error) or repr(error)
         reason, position = self.replica.reason or "", self.replica.position
         if is_position_mismatch(reason):
             return Role.DIVERGED.value, reason
         if self._diverged_at is not None and position <= self._diverged_at:
-            # A copy built from nothing but the log came no further: the log is at fault, or this release. A restart tries again.
+            # A copy built from the log alone fails at the same position: the log or this release is at fault. A restart tries again.
             self._trace("node.copy_given_up", position=position, reason=reason)
-            await self._rest(None, Role.DIVERGED.value, reason)
+            await self._report_for(None, Role.DIVERGED.value, reason)
         self._diverged_at = position
-        self._builds_anew = True
+        self._rebuilds = True
         await self._set_aside(reason)
         return Role.DIVERGED.value, reason
 
@@ -249,19 +248,19 @@ class HostedDatabase:
         try:
             place = await worker.run(set_aside_copy, self._parts.host.disk, self._path, self._parts.settings.copies_kept)
         except OSError as error:
-            # It stays as it is; the next life finds it wrong again and comes back here.
+            # The copy stays. It is found wrong again when it is opened, and this is tried again.
             self._trace("node.copy_not_set_aside", error=repr(error))
         else:
             self._trace("node.copy_set_aside", place=place, reason=reason)
         finally:
             await worker.close()
 
-    async def _rest(self, seconds: float | None, role: str, reason: str) -> None:
-        """Wait, for ever with None, and tell others meanwhile how the copy is."""
+    async def _report_for(self, seconds: float | None, role: str, reason: str) -> None:
+        """Report role and reason for a time in seconds, or until cancelled with None."""
         clock = self._parts.host.clock
         try:
-            async with TaskScope(f"rest of {self.info.name}") as scope:
-                scope.spawn(self._insist("report", lambda: self._report(role, reason)), name="report")
+            async with TaskScope(f"report of {self.info.name}") as scope:
+                scope.spawn(self._retry_forever("report", lambda: self._report(role, reason)), name="report")
                 while seconds is None:
                     await sleep(clock, self._parts.settings.restart_longest_s)
                 await sleep(clock, seconds)
@@ -275,14 +274,14 @@ class HostedDatabase:
             await self._election.report(self.replica.position, role, reason)
             await sleep(self._parts.host.clock, self._parts.settings.report_interval_s)
 
-    # A copy that is built anew.
+    # A copy that is rebuilt from the log.
 
-    def _being_built(self) -> SqlError:
+    def _rebuild_error(self) -> SqlError:
         message = f"this node's copy of database {self.info.name!r} is being built again from the log"
         return SqlError("57P03", message, hint="Use another node.")
 
     async def _catch_up(self) -> None:
-        """Let sessions in when the copy is as far as the log was when its making began."""
+        """Accept sessions once the copy has reached the end that the log had when the rebuild began."""
         clock, interval_s = self._parts.host.clock, self._parts.settings.report_interval_s
         await self.replica.opened
         end: int | None = None
@@ -293,14 +292,14 @@ class HostedDatabase:
                 except TriplicateError as error:
                     self._trace("node.retry", during="end of the log", error=repr(error))
             await sleep(clock, interval_s)
-        self.database.caught_up()
-        self._builds_anew = False
+        self.database.availability.caught_up()
+        self._rebuilds = False
         self._trace("node.copy_built", position=self.database.position)
 
-    # What is known of the others.
+    # Other nodes.
 
     async def _watch_leader(self) -> None:
-        """Know who leads, for hints to clients."""
+        """Keep `leader` up to date, for hints to clients."""
         watch = self._parts.client.metadata.tree.watch(f"{self._node_path}/leader")
         try:
             while True:
@@ -314,10 +313,10 @@ class HostedDatabase:
             watch.close()
 
     async def _measure_lag(self) -> None:
-        """Keep the metric of how far the copy is behind."""
+        """Update the metric of the records that the copy lacks."""
         while self._gauges is not None:
             leads = self.role is Role.LEADER
-            end = None if leads else await self._election.leaders_position()
+            end = None if leads else await self._election.leader_position()
             self._gauges.lag.set(0 if leads or end is None else max(0, end - self.database.position))
             await sleep(self._parts.host.clock, LAG_INTERVAL_S)
         while True:

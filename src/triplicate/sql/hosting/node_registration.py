@@ -1,6 +1,6 @@
-"""A database node's name and directory: one process at a time has each of them.
+"""A database node's name and directory, each of which one process at a time may use.
 
-The directory holds ``LOCK``, locked for as long as the process lives, with its process id; and ``NODE``, which gives the directory an
+The directory holds ``LOCK``, which the process keeps locked and which has its process id, and ``NODE``, which has the directory's
 identity. The name is an ephemeral node of the metadata, ``/triplicate/<INSTANCEID>/nodes/<node id>``: JSON with ``v`` (1), ``node``,
 ``address``, ``directory`` (the identity) and ``life``, drawn at each start.
 """
@@ -34,7 +34,7 @@ class NodeDirectory:
         self._release: Callable[[], None] | None = None
 
     def open(self) -> str:
-        """Lock the directory, which is made if it is missing; returns its identity. Blocks.
+        """Lock the directory, which is made if it is missing; its identity. Blocks.
 
         Raises:
             EnvironmentFault: another process uses it, or it cannot be used. FormatError: it was written by a later release.
@@ -111,7 +111,7 @@ def write_file(disk: Disk, path: str, data: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NodeRegistration:
-    """What a node tells of itself."""
+    """The registration of one process of a node."""
 
     node_id: str
     address: str
@@ -136,7 +136,7 @@ def decode_registration(data: bytes) -> NodeRegistration:
 
 
 class NodeRegistrar:
-    """This process's hold on its node id. `acquire` it, then `keep` it."""
+    """Registers this process under its node id: `acquire` it first, then `keep` it."""
 
     def __init__(self, host: Host, tree: Tree, own_root: str, node_id: str, address: str, directory: str) -> None:
         """
@@ -152,11 +152,11 @@ class NodeRegistrar:
 
     @property
     def held(self) -> bool:
-        """Whether the present session has put up the registration."""
+        """Whether the registration is of the present session."""
         return self._held_by == self._tree.session_id
 
     async def acquire(self, wait_s: float) -> None:
-        """Register. Waits for the metadata for as long as it takes, and for another node's registration at most `wait_s`.
+        """Register. Waits for the metadata without limit, and for the end of another node's registration at most `wait_s`.
 
         Raises:
             EnvironmentFault: another node of this name runs. SessionExpired: the metadata tree was closed.
@@ -168,7 +168,7 @@ class NodeRegistrar:
         try:
             while True:
                 try:
-                    other = await self._put_up(replace_former_lives=True)
+                    other = await self._register(replace_former_lives=True)
                 except SessionExpired:
                     raise
                 except TriplicateError as error:
@@ -189,8 +189,8 @@ class NodeRegistrar:
             watch.close()
 
     async def keep(self) -> None:
-        """Register again whenever the registration is gone, as it is when the session was lost and renewed. Another node that has taken
-        the name meanwhile is left alone until it goes: this one serves on without its name, and stands for no election under it.
+        """Register again whenever the registration is gone, as after the renewal of a lost session. While another node has the name, this
+        one serves without it and is no candidate for elections.
 
         Raises:
             SessionExpired: the metadata tree was closed.
@@ -200,7 +200,7 @@ class NodeRegistrar:
         try:
             while True:
                 try:
-                    other = await self._put_up(replace_former_lives=False)
+                    other = await self._register(replace_former_lives=False)
                 except SessionExpired:
                     raise
                 except TriplicateError as error:
@@ -215,7 +215,7 @@ class NodeRegistrar:
             watch.close()
 
     async def withdraw(self) -> None:
-        """Take the registration away; where the metadata are away, the end of the session does."""
+        """Delete the registration. When the metadata do not answer, it ends with the session."""
         if self._held_by:
             await shielded(self._withdraw())
 
@@ -229,8 +229,8 @@ class NodeRegistrar:
             self._host.trace("node.withdraw", node=self._own.node_id, error=repr(error))
         self._held_by = 0
 
-    async def _put_up(self, *, replace_former_lives: bool) -> NodeRegistration | None:
-        """Make the registration, or find it made by this session; the other's where there is one that stays."""
+    async def _register(self, *, replace_former_lives: bool) -> NodeRegistration | None:
+        """Create the registration, unless this session has; None, or the registration of another node, which stays."""
         data = encode_registration(self._own)
         while True:
             try:
@@ -255,7 +255,7 @@ class NodeRegistrar:
 
 
 def _decoded(data: bytes) -> NodeRegistration:
-    """Another's registration; what cannot be read is somebody's all the same."""
+    """Another node's registration; an empty one where it cannot be read."""
     try:
         return decode_registration(data)
     except FormatError:

@@ -1,4 +1,4 @@
-"""Following the log: batches of transactions applied to a local file, each exactly once and exactly as the leader made them.
+"""Applying the log to a local file: each batch of transactions exactly once, with exactly the changes that the leader made.
 
 Triggers, foreign keys and check constraints are off: their effects are in the log. Each row operation must change exactly one row and
 each schema change must lead to the leader's schema; anything else means that this copy is wrong (`Diverged`).
@@ -14,6 +14,7 @@ import apsw
 
 from triplicate.errors import Diverged, EnvironmentFault
 from triplicate.sql.core.column_codec import Value
+from triplicate.sql.core.lexer import quote
 from triplicate.sql.core.records import (
     BatchHeader,
     RowKind,
@@ -25,19 +26,18 @@ from triplicate.sql.core.records import (
     decode_transaction,
     encode_results,
 )
-from triplicate.sql.core.scan import quote
 from triplicate.sql.core.table_shape import TableShape
 from triplicate.sql.storage.sqlite_file import mark_epoch, read_state, record_batch, set_change_images
 from triplicate.sql.storage.sqlite_schema import Table, load_tables, schema_digest
 from triplicate.sql.storage.transaction_history import CommitRecord
 
 LOCAL_FAULTS = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.BusyError, apsw.LockedError, apsw.CantOpenError)
-"""What SQLite fails with when the disk, the memory or another connection is at fault, not the content."""
+"""SQLite's errors for faults of the disk, the memory or another connection, not of the content."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogBatch:
-    """One log entry as it was read. A control entry has no records and tells only that its epoch has begun."""
+    """One log entry as it was read. A control entry has no records; it shows that its epoch has begun."""
 
     first_offset: int
     records: Sequence[bytes]
@@ -46,7 +46,7 @@ class LogBatch:
 
 
 class _TableStatements:
-    """The prepared texts for one table of the dictionary."""
+    """The SQL texts for one table of the dictionary."""
 
     __slots__ = ("delete", "insert", "move", "shape", "table", "update")
 
@@ -100,7 +100,7 @@ class Applier:
             raise EnvironmentFault(f"the local copy could not be committed: {error}") from error
 
     def rollback(self) -> None:
-        """Undo since `begin` and forget what was learned meanwhile."""
+        """Undo everything since `begin`."""
         if self._connection.in_transaction:
             self._connection.execute("rollback")
         state = read_state(self._connection)
@@ -111,7 +111,7 @@ class Applier:
         """Apply one entry.
 
         Raises:
-            Diverged: this copy cannot be what the leader's was. EnvironmentFault: the disk is full or the like; try again later.
+            Diverged: this copy differs from the leader's. EnvironmentFault: the disk is full or similar; a later attempt may succeed.
         """
         if self._is_applied(batch):
             return
@@ -205,7 +205,7 @@ class Applier:
         return found
 
     def _rows(self, run: RowRun) -> None:
-        # The batch's dictionary keeps the shapes alive, so their identity is a cheap key while it is applied.
+        # The batch's dictionary keeps the shapes alive while it is applied, so their identity serves as a cheap key.
         statements = self._of_batch.get(id(run.table))
         if statements is None:
             statements = self._of_batch[id(run.table)] = self._prepared(run.table)
@@ -253,7 +253,7 @@ class Applier:
 
 
 def follow(applier: Applier, batches: Iterable[LogBatch]) -> int:
-    """Apply entries in one SQLite transaction; the position reached. On any error nothing of them is kept."""
+    """Apply entries in one SQLite transaction; the position reached. An error undoes all of them."""
     applier.begin()
     try:
         for batch in batches:

@@ -1,7 +1,7 @@
-"""A node's local copies as files: when one is damaged or wrong, it is set aside, and how one that is suspected is compared with the log.
+"""A node's local copies as files: recognising damage, setting copies aside, and comparing a suspected copy with the log.
 
-A copy is the folder ``databases/<name>`` with the SQLite file and what SQLite keeps beside it. It is set aside as a whole, by one rename,
-since the file is worth nothing without its write-ahead log: ``databases/.<name>.aside-1`` is the newest. No database is named so.
+A copy is the folder ``databases/<name>`` with the SQLite file and SQLite's files beside it. It is set aside as a whole, by one rename,
+since the file is worthless without its write-ahead log. ``databases/.<name>.aside-1`` is the newest; no database can have such a name.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _EPOCH_BITS = 40
 
 
 def is_damage(error: apsw.Error) -> bool:
-    """Whether SQLite says that the file itself cannot be right. A full disk or a failed read is none: it may be better next time."""
+    """Whether SQLite reports that the content of the file is wrong. A full disk or a failed read is no damage: a retry may succeed."""
     if isinstance(error, apsw.NotADBError):
         return True
-    # A virtual table says the same of its own tables where a client has broken its rules.
+    # A virtual table reports the same error when a client has broken the rules of its own tables.
     of_table = getattr(error, "extendedresult", 0) == apsw.SQLITE_CORRUPT_VTAB
     return isinstance(error, apsw.CorruptError) and not of_table
 
 
 def with_file_errors(path: str, work: Callable[[], Result]) -> Result:
-    """Do something with a local file.
+    """Do some work with a local file, and translate its errors.
 
     Raises:
         Diverged: the file is damaged. EnvironmentFault: it cannot be used now.
@@ -50,12 +50,12 @@ def with_file_errors(path: str, work: Callable[[], Result]) -> Result:
 
 
 def is_position_mismatch(reason: str) -> bool:
-    """Whether a copy was given up for its place in the log, and may be right; any other reason is about its content."""
+    """Whether a copy was given up because of its place in the log, so that its content may be right."""
     return reason.startswith(STANDS_AT)
 
 
 def verify_last_batch(connection: apsw.Connection, batch: LogBatch | None) -> None:
-    """Compare what the copy applied last with the log's entry before its position, and lift the suspicion where they agree.
+    """Compare the batch that the copy applied last with the log's entry before its position. Unmark the copy when they agree.
 
     Raises:
         Diverged: they differ. FormatError: the entry is of a later release.
@@ -83,8 +83,8 @@ def set_aside_copy(disk: Disk, path: str, kept: int) -> str | None:
     """Move the folder of a copy out of the way and give the new one an empty folder. Blocks.
 
     Args:
-        path: the copy's file, which nobody has open.
-        kept: how many folders that were set aside are kept; the content of older ones is deleted.
+        path: the copy's file, which is not open.
+        kept: number of set-aside folders to keep; the content of older ones is deleted.
 
     Returns:
         The folder's new path; None where there was no copy.
@@ -111,7 +111,7 @@ def set_aside_copy(disk: Disk, path: str, kept: int) -> str | None:
 
 
 def delete_copy(disk: Disk, path: str) -> None:
-    """Delete the files of a copy which nobody has open. The empty folder stays. Blocks.
+    """Delete the files of a copy that is not open. The empty folder stays. Blocks.
 
     Raises:
         OSError.
@@ -123,7 +123,7 @@ def delete_copy(disk: Disk, path: str) -> None:
 
 
 def rename_copy(disk: Disk, path: str, new_path: str) -> bool:
-    """Move the folder of a copy which nobody has open; False where there is something already. Blocks.
+    """Move the folder of a copy that is not open; False when the new place has a copy already. Blocks.
 
     Raises:
         OSError.

@@ -1,6 +1,6 @@
-"""One replica's local file: how its connections are opened, and the internal tables that make the file a checkpoint of the log.
+"""The local file of one copy: opening its connections, and the internal tables that make the file a checkpoint of the log.
 
-The log is the truth: the file is in WAL mode with synchronous NORMAL, so after a power failure it is consistent but may be at an
+The log is authoritative. The file is in WAL mode with synchronous NORMAL: after a power failure it is consistent, but may be at an
 earlier position than was reported. Everything here blocks and runs on a worker.
 """
 
@@ -32,23 +32,23 @@ create table triplicate_tables(name text primary key, change_images text not nul
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """Where the file stands."""
+    """The row of ``triplicate_state``."""
 
     database: bytes
     position: int
     """Offset after the last log record applied."""
     epoch: int
-    """Epoch of the last batch applied, or of a later leader that has been seen."""
+    """Epoch of the last batch applied, or of a later leader that the copy has seen."""
     batch: int
     schema_version: int
     pruned_through: int
-    """Transaction ids up to this one may have been forgotten."""
+    """Transaction ids up to this one may have been deleted from the history."""
     diverged: str | None
     """Why this copy is wrong and must not be served."""
 
 
 def open_store(path: str, database: bytes) -> None:
-    """Make the file with its internal tables, or check that it is of this database; a file of an earlier format is upgraded.
+    """Make the file with its internal tables, or check that it is of this database. A file of an earlier format is upgraded.
 
     Raises:
         FormatError: it was written by a later release. ValueError: it belongs to another database.
@@ -81,17 +81,18 @@ def _upgrade(connection: apsw.Connection) -> None:
 
 
 def open_writer(path: str, setup: ConnectionSetup | None = None) -> apsw.Connection:
-    """The leader's connection: triggers and foreign keys act, SQLite's own tables and shadow tables are protected."""
+    """The leader's connection: triggers and foreign keys are on, and SQLite's own tables and shadow tables are protected."""
     connection = _open(path, setup)
     connection.execute("pragma foreign_keys = on")
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-    # An index on a "name" that is none would be one on a text, and damaged as soon as a column has the name. Stored schemas keep theirs.
+    # Without this, an index on a "name" without a column is an index on a text, and is damaged once a column gets the name. Indexes of
+    # stored schemas stay.
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
     return connection
 
 
 def open_follower(path: str, setup: ConnectionSetup | None = None) -> apsw.Connection:
-    """The connection that applies the log: nothing but the logged changes may happen, shadow tables must be writable."""
+    """The connection that applies the log. Triggers and foreign keys are off, as their effects are logged; shadow tables are writable."""
     connection = _open(path, setup)
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
@@ -100,7 +101,7 @@ def open_follower(path: str, setup: ConnectionSetup | None = None) -> apsw.Conne
 
 
 def open_reader(path: str, setup: ConnectionSetup | None = None) -> apsw.Connection:
-    """A connection that cannot write."""
+    """A read-only connection."""
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=100)
     connection.set_busy_timeout(5000)
     connection.execute("pragma query_only = on")
@@ -127,12 +128,12 @@ def read_state(connection: apsw.Connection) -> StoreState:
 
 
 def mark_diverged(connection: apsw.Connection, reason: str) -> None:
-    """Remember across restarts that this copy is wrong. Outside a transaction."""
+    """Record that this copy is wrong and must not be served. Outside a transaction."""
     connection.execute("update triplicate_state set diverged = ?", (reason,))
 
 
 def mark_epoch(connection: apsw.Connection, epoch: int) -> None:
-    """Remember that a leader of this epoch was seen, which decides the fate of transactions of earlier ones."""
+    """Record that a leader of this epoch was seen, which decides transactions of earlier epochs."""
     connection.execute("update triplicate_state set epoch = ? where epoch < ?", (epoch, epoch))
 
 

@@ -1,4 +1,4 @@
-"""What tables a SQLite connection sees: their shapes as the row log describes them, and the digest of the whole schema."""
+"""The tables of a SQLite connection: their shapes as the row log describes them, and the digest of the whole schema."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import apsw
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.lexer import quote
 from triplicate.sql.core.records import DIGEST_SIZE
-from triplicate.sql.core.scan import quote
 from triplicate.sql.core.table_shape import TableShape
 from triplicate.sql.core.value_checks import RowRules
 from triplicate.sql.storage.sqlstates import from_sqlite
 
 INTERNAL_PREFIX = "triplicate_"
-"""Tables of this prefix are ours: users may read but not change them, and no change of them is logged."""
+"""Prefix of internal tables. Users may read them but not change them, and their changes are not logged."""
 
 _COLUMNS = """
 select l.name, l.wr, l.type = 'shadow', x.cid, x.name, x.type, x.pk, x.hidden
@@ -36,7 +36,7 @@ _STORED = (0, 3)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A table of the main database with what capture and apply must know about it beyond its logged shape."""
+    """A table of the main database, with properties that capturing and applying need beyond its logged shape."""
 
     shape: TableShape
     real: tuple[int, ...]
@@ -47,11 +47,11 @@ class Table:
     whole: bool
     """No generated columns: every column of the table is one of the shape's."""
     rules: RowRules
-    """What its columns accept. A shadow table belongs to its virtual table, which stores what it likes."""
+    """Checks of the values of its columns. A shadow table has none: its virtual table decides about its values."""
 
     @property
     def where(self) -> str:
-        """The condition that picks one row by rowid or by key."""
+        """The condition that selects one row by rowid or by key."""
         if self.shape.without_rowid:
             return " and ".join(f"{quote(self.shape.columns[index])} is ?" for index in self.shape.key)
         return f"{self.rowid_name} = ?"
@@ -62,7 +62,7 @@ def is_internal(name: str) -> bool:
 
 
 def load_tables(connection: apsw.Connection) -> dict[str, Table]:
-    """Every ordinary and shadow table by name, SQLite's own and our internal ones left out."""
+    """Every ordinary and shadow table by name, without SQLite's own and internal ones."""
     found: dict[str, list[tuple[int, str, str, int, int]]] = {}
     without_rowid: dict[str, bool] = {}
     shadows: set[str] = set()
@@ -114,7 +114,7 @@ def _table(name: str, columns: list[tuple[int, str, str, int, int]], without_row
 
 
 def table_names(connection: apsw.Connection) -> frozenset[str]:
-    """The users' tables by name."""
+    """The names of the users' tables."""
     rows = connection.execute(
         "select name from main.sqlite_schema where type = 'table' and name not like 'sqlite\\_%' escape '\\'"
         " and name not like 'triplicate\\_%' escape '\\'"
@@ -123,13 +123,13 @@ def table_names(connection: apsw.Connection) -> frozenset[str]:
 
 
 def stored_text(connection: apsw.Connection, made: frozenset[str]) -> str | None:
-    """How SQLite keeps a new table's text: for CREATE TABLE AS the columns, not the query."""
+    """The text that SQLite stores for a new table. After CREATE TABLE AS it has the columns, not the query."""
     rows = connection.execute("select sql from main.sqlite_schema where type = 'table' and name = ?", (next(iter(made)),)).fetchall()
     return str(rows[0][0]) if rows else None
 
 
 def unfit_reason(table: Table) -> str | None:
-    """Why rows of this table could not be logged, or None. Such a table must not come to be."""
+    """Why rows of this table cannot be logged, or None. Such a table is refused."""
     if table.shape.without_rowid and table.has_virtual_columns:
         return f"table {table.shape.name!r} is WITHOUT ROWID and has a virtual generated column; make the column STORED"
     if not table.shape.without_rowid and not table.rowid_name:
@@ -149,7 +149,7 @@ def schema_digest(connection: apsw.Connection) -> bytes:
 
 
 def check_references(connection: apsw.Connection) -> None:
-    """Raises SqlError 23503 where the open transaction breaks a foreign key whose check waits for COMMIT."""
+    """Raises SqlError 23503 when the open transaction violates a deferred foreign key."""
     unresolved, _ = connection.status(apsw.SQLITE_DBSTATUS_DEFERRED_FKS)
     if unresolved:
         raise SqlError("23503", "FOREIGN KEY constraint failed")
@@ -157,7 +157,7 @@ def check_references(connection: apsw.Connection) -> None:
 
 def key_of(connection: apsw.Connection, table: str) -> list[str]:
     """The columns of a table's primary key; empty where there is none. Raises as `columns_of`."""
-    rows = _asked(connection, "select name from pragma_table_xinfo(?, 'main') where pk > 0 order by pk", table)
+    rows = _query(connection, "select name from pragma_table_xinfo(?, 'main') where pk > 0 order by pk", table)
     return [str(name) for (name,) in rows]
 
 
@@ -165,13 +165,13 @@ def columns_of(connection: apsw.Connection, table: str) -> list[tuple[str, str]]
     """(name, declared type) of a table's or view's columns in order, or None.
 
     Raises:
-        SqlError: 42P01, 42703, …: a view's query names what is not there.
+        SqlError: 42P01, 42703, …: a view's query refers to a table or column that does not exist.
     """
-    rows = _asked(connection, "select name, type from pragma_table_xinfo(?, 'main') where hidden <> 1", table)
+    rows = _query(connection, "select name, type from pragma_table_xinfo(?, 'main') where hidden <> 1", table)
     return [(str(name), str(declared or "")) for name, declared in rows] or None
 
 
-def _asked(connection: apsw.Connection, query: str, table: str) -> list[Any]:
+def _query(connection: apsw.Connection, query: str, table: str) -> list[Any]:
     try:
         return connection.execute(query, (table,)).fetchall()
     except apsw.SQLError as error:

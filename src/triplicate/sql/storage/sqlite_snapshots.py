@@ -1,8 +1,8 @@
-"""Snapshots of one SQLite copy: copying the file while it is read and written, and putting another in its place.
+"""Snapshots of one SQLite copy: copying the file while it is read and written, and replacing it by another.
 
-The copy is made by SQLite's backup from a connection that holds one read transaction: everything it reads, the position included, is of one
-moment, whatever is committed meanwhile. Pages are copied as they are, so implicit rowids stay; VACUUM INTO would number them again.
-The files are SQLite's, so they lie beside the database's and are reached through the disk port only where no connection has them open.
+SQLite's backup makes the copy from a connection that holds one read transaction. So all pages and the position are of one moment,
+whatever is committed meanwhile. Pages are copied unchanged and implicit rowids stay; VACUUM INTO would assign new ones. The files lie
+beside the database's file. Only files that no connection has open are accessed through the disk port.
 """
 
 from __future__ import annotations
@@ -25,17 +25,23 @@ Result = TypeVar("Result")
 MACHINE = "sql"
 CONTENT = "sqlite"
 OUTGOING, INCOMING, REPLACED = ".snapshot", ".restore", ".replaced"
-"""Suffixes of the files beside the copy: one that is being sent, one that is being loaded, and the one that was replaced."""
+"""Suffixes of files beside the copy: a snapshot that is being made, one that is being loaded, and the file that it replaced."""
 _SIDE_FILES = ("-wal", "-shm", "-journal")
 _SPARE_BYTES = 64 * 1024 * 1024
-"""Room that must be left on the disk beside a copy."""
+"""Bytes that must stay free on the disk beside a copy."""
 _STEP_BYTES = CHUNK_BYTES
 _CHECK_STEPS = 100_000
 _FINDINGS = 5
 
 
+def remove_leftovers(host: Host, path: str) -> None:
+    """Delete the files that an interrupted snapshot or restore left beside a copy. Blocks; no snapshot or restore may be running."""
+    for suffix in (OUTGOING, INCOMING, REPLACED):
+        _delete(host, path + suffix)
+
+
 class CopyOwner(Protocol):
-    """What a snapshot needs of the database whose copy it is."""
+    """The part of a database that its snapshots use."""
 
     @property
     def path(self) -> str: ...
@@ -44,7 +50,7 @@ class CopyOwner(Protocol):
     def position(self) -> int: ...
 
     async def replace(self, swap: Callable[[], None]) -> int:
-        """Stop using the file, run `swap` on a worker, open what is there then; the position."""
+        """Close the file, run `swap` on a worker, and open the file that is there then; its position."""
 
 
 class SqlSnapshots:
@@ -52,7 +58,7 @@ class SqlSnapshots:
 
     Args:
         identity: 16 bytes; copies of another database are refused.
-        wal_limit_bytes: a copy that takes so long that the write-ahead log grows by more than this is given up.
+        wal_limit_bytes: a copy is given up when the write-ahead log grows by more than this meanwhile.
     """
 
     machine = MACHINE
@@ -82,15 +88,10 @@ class SqlSnapshots:
     def position(self) -> int:
         return self._owner.position
 
-    def remove_leftovers(self) -> None:
-        """Delete what an interrupted snapshot or restore left beside the copy. Blocks; nothing of the kind may be running."""
-        for suffix in (OUTGOING, INCOMING, REPLACED):
-            _delete(self._host, self._owner.path + suffix)
-
     # Copying.
 
     async def copy(self, rate_bytes_per_s: int) -> SqliteCopy:
-        """A consistent copy of the file. Readers, the applier and the leader's writer go on.
+        """A consistent copy of the file. Readers, the applier and the leader's writer continue meanwhile.
 
         Raises:
             EnvironmentFault: no room on the disk, or the write-ahead log grew beyond its limit. Diverged: this copy is known to be wrong.
@@ -99,7 +100,7 @@ class SqlSnapshots:
         worker = self._host.new_worker(f"sql-{self._name}-snapshot")
         made = self._made = SqliteCopy(self._host, worker, self._owner.path, self._setup, self._wal_limit_bytes)
         try:
-            await made.take(rate_bytes_per_s)
+            await made.make(rate_bytes_per_s)
         except BaseException:
             await shielded(made.discard())
             raise
@@ -109,14 +110,14 @@ class SqlSnapshots:
 
     @fault_point("sql.restore")
     async def restore(self, snapshot: Snapshot, header: SnapshotHeader, chunks: AsyncIterator[memoryview]) -> int:
-        """Put a snapshot's content in the place of the local copy; returns its position.
+        """Replace the local copy by a snapshot's content; its position.
 
-        The content is written to a file beside, checked, and renamed. A crash leaves either file whole, or none: then the node begins
-        with an empty copy and loads the snapshot again.
+        The content is written to a file beside, checked, and renamed. A crash leaves one of the two files
+        complete, or none: then the node begins with an empty copy and loads the snapshot again.
 
         Raises:
             SnapshotDamaged: the content is no sound copy of this database. EnvironmentFault: the disk failed, or has no room.
-            FormatError: a later release wrote it. What `chunks` raises.
+            FormatError: a later release wrote it. Also the errors of `chunks`.
         """
         worker = self._host.new_worker(f"sql-{self._name}-restore")
         path = self._owner.path + INCOMING
@@ -148,10 +149,11 @@ class SqlSnapshots:
         await worker.close()
 
     def _check(self, path: str, snapshot: Snapshot, header: SnapshotHeader) -> None:
-        """See that a restored file is what the snapshot was made of.
+        """Check that a restored file is a sound copy of this database.
 
         Raises:
-            SnapshotDamaged: the snapshot is at fault: what is on the disk has the digest that is listed. EnvironmentFault: the disk is.
+            SnapshotDamaged: the file has the listed digest and is not sound, so the snapshot is at fault. EnvironmentFault: the file does
+                not have the listed digest, so the disk is at fault.
         """
         try:
             state = self._examine(path)
@@ -184,9 +186,9 @@ class SqlSnapshots:
             connection.close(True)
 
     def _swap(self) -> None:
-        """Rename the restored file into place. Nobody has the old one open.
+        """Rename the restored file into place. The old one is not open.
 
-        The old write-ahead log goes before the new file comes: SQLite would take it for the new file's.
+        The old write-ahead log is deleted before the rename: SQLite would apply it to the new file.
         """
         disk, path = self._host.disk, self._owner.path
         folder = os.path.dirname(path)
@@ -225,7 +227,7 @@ class SqliteCopy:
         self._file: File | None = None
         self._stopped = False
         self._wal_bytes = 0
-        """Size of the write-ahead log's file when the copy was begun."""
+        """Size of the write-ahead log's file at the begin of the copy."""
         self._page_size = 0
         self.position = 0
         self.epoch = 0
@@ -241,7 +243,7 @@ class SqliteCopy:
         return {"page_size": self._page_size, "sqlite": apsw.sqlite_lib_version()}
 
     @fault_point("sql.copy")
-    async def take(self, rate_bytes_per_s: int) -> None:
+    async def make(self, rate_bytes_per_s: int) -> None:
         """Copy the file; `position`, `epoch` and `size_bytes` are known afterwards. Raises as `SqlSnapshots.copy`."""
         clock = self._host.clock
         await self._run(self._begin)
@@ -269,22 +271,22 @@ class SqliteCopy:
         return await _on_disk(self._worker, function, *arguments)
 
     def _begin(self) -> None:
-        """Take the read transaction, and with it the position of all that will be copied."""
+        """Begin the read transaction, which fixes the content and position of the copy."""
         _delete(self._host, self._path)
         source = self._source = open_reader(self._source_path, self._setup)
-        # SQLite overwrites the file from its beginning and never shrinks it. Only growth shows what the copy holds back.
+        # SQLite overwrites the file from its beginning and never shrinks it. Only its growth is caused by the copy.
         self._wal_bytes = self._wal_size()
         source.execute("begin")
         self._read_position(source)
         self._page_size = int(source.pragma("page_size"))
         _check_room(self._host, self._source_path, int(source.pragma("page_count")) * self._page_size, "the copy for a snapshot")
         target = self._target = apsw.Connection(self._path)
-        # It is there for minutes; whoever finds it after a crash deletes it.
+        # The file exists for minutes, and is deleted as a leftover after a crash.
         target.execute("pragma journal_mode = off; pragma synchronous = off")
         self._backup = target.backup("main", source, "main")
 
     def _read_position(self, source: apsw.Connection) -> None:
-        """Where the copy stands, read in the transaction that is copied."""
+        """The state of the copy, read in its transaction."""
         state = read_state(source)
         if state.diverged is not None:
             raise Diverged(state.diverged)
@@ -300,7 +302,11 @@ class SqliteCopy:
         return bool(self._backup.done)
 
     def _check_wal(self) -> None:
-        """A read transaction keeps SQLite from beginning its write-ahead log anew: it must not be held while that grows and grows."""
+        """Give the copy up when the write-ahead log has grown too much. The read transaction keeps SQLite from reusing the log's file.
+
+        Raises:
+            EnvironmentFault: it has.
+        """
         size = self._wal_size()
         if size - self._wal_bytes > self._wal_limit_bytes:
             raise EnvironmentFault(
@@ -326,7 +332,7 @@ class SqliteCopy:
         self.size_bytes = file.size()
 
     def _verify(self) -> None:
-        """See that the copy is sound before anybody relies on it."""
+        """Check that the copy is sound."""
         connection = open_follower(self._path, self._setup)
         try:
             connection.set_progress_handler(lambda: self._stopped, _CHECK_STEPS)
@@ -362,13 +368,13 @@ class SqliteCopy:
 
 
 def quick_check(connection: apsw.Connection) -> list[str]:
-    """What SQLite's quick check finds, at most a few; empty for a sound file."""
+    """The first few findings of SQLite's quick check; empty for a sound file."""
     found = [str(row[0]) for row in connection.execute(f"pragma quick_check({_FINDINGS})")]
     return [] if found == ["ok"] else found
 
 
 async def _on_disk(worker: Worker, function: Callable[..., Result], *arguments: object) -> Result:
-    """Run on a worker. Raises EnvironmentFault for what the disk or SQLite fail with."""
+    """Run on a worker. Raises EnvironmentFault when the disk or SQLite fails."""
     try:
         return await worker.run(function, *arguments)
     except (OSError, apsw.Error) as error:
@@ -380,7 +386,7 @@ async def _closed(worker: Worker, file: File) -> None:
 
 
 def _delete(host: Host, path: str) -> None:
-    """Delete a SQLite file that nobody has open, with what lies beside it."""
+    """Delete a SQLite file that is not open, with SQLite's files beside it."""
     for suffix in (*_SIDE_FILES, ""):
         if host.disk.exists(path + suffix):
             host.disk.delete(path + suffix)

@@ -1,4 +1,4 @@
-"""SQLite's errors as PostgreSQL's clients expect them."""
+"""Translating SQLite's errors to SQLSTATEs and messages of PostgreSQL."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CODES = {
     apsw.SQLITE_RANGE: "08P01",
 }
 
-# SQLite reports most mistakes in a statement with one code and tells them apart by their words only.
+# SQLite reports most mistakes in a statement with one code; only the messages differ.
 _MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), state)
     for pattern, state in (
@@ -103,7 +103,7 @@ _MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 def from_sqlite(error: Exception, sql: str | None = None) -> SqlError:
-    """The client's view of an error raised by apsw.
+    """The error for the client that corresponds to an error of apsw.
 
     Args:
         sql: the statement, to turn SQLite's byte offset into PostgreSQL's 1-based character position.

@@ -1,7 +1,7 @@
-"""What is kept of past transactions: results by request id, and which transaction ids committed.
+"""The history of past transactions: results by request id, and the ids of committed transactions.
 
-Everything is a function of the log alone, so all copies keep and forget the same. Time is the log's: the leader's clock, in the header
-of each batch, never going back. Batches of the first format have no time (0): there the age of what is kept is counted in records.
+The history depends on the log alone, so that all copies have the same. Its time is the log's: the leader's clock, in the header of each
+batch, which never goes back. Batches of the first format have no time (0); there ages are counted in log records.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from triplicate.sql.core.records import StatementResult, decode_results
 from triplicate.sql.core.request_ids import fingerprint, issued_ms
 
 KEPT_POSITIONS = 200_000
-"""Before batches had a time, what they left was kept for at least so many log records."""
+"""Least number of log records for which the history of batches without a time is kept."""
 _PRUNE_STEP = 1024
 KEPT_RUNS = 1_000_000
-"""Runs of transaction ids that are kept at most; with more, the status of the oldest ids is unknown."""
-FORGET_AT_ONCE = 1000
-"""Old results that a batch takes away at most, unless it brings more: no batch may hold up the others for long."""
+"""Upper bound on the stored runs of transaction ids. Beyond it the oldest are deleted, and the status of their ids is unknown."""
+DELETE_AT_ONCE = 1000
+"""Upper bound on the old results that one batch deletes, so that no batch delays the others. A batch with more requests deletes more."""
 _FORGET_EVERY_MS = 1000
-"""Batches without a request look for what is old only when the log's time has come to another span of so many ms."""
+"""Batches without a request delete old history at most once in each such span of the log's time."""
 _RUN_MS = 60_000
-"""Consecutive transaction ids of the same span of so many ms are one run."""
+"""Consecutive transaction ids of the same span of this length form one run."""
 AHEAD_MS = 3_600_000
-"""A request id may be dated so far after the log's own time; clients' clocks differ."""
+"""How far the time in a request id may be ahead of the log's time, since clients' clocks differ."""
 
 TABLES = """
 create table triplicate_transactions(
@@ -54,7 +54,7 @@ select k.requests as requests, k.request_bytes as bytes, k.undated as undated,
 from triplicate_kept k;
 """
 _FROM_FORMAT_1 = (
-    # Copied and made again, not altered: every copy has the same text, and views of users that read these tables are not rewritten.
+    # The tables are created again, not altered: so every copy has the same text, and SQLite does not rewrite views of users on them.
     "create temp table old_transactions as select first_id, last_id, position from main.triplicate_transactions",
     "create temp table old_requests as select request_id, transaction_id, position, results from main.triplicate_requests",
     "drop table main.triplicate_transactions",
@@ -75,19 +75,19 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """What a leader admits and how long it has all copies keep it. Other copies follow what the log says, whatever their own limits."""
+    """The leader's limits on the history. Followers delete what the log says, whatever their own limits are."""
 
     keep_ms: int = 24 * 3600 * 1000
     requests: int = 10_000_000
     bytes: int = 4 * 1024**3
-    """With more than this kept, the rows that requests return are not."""
+    """Beyond this size, results are stored without their rows."""
     undated: int = 10_000_000
-    """Request ids without a time that a database accepts in all its life, since each leaves its fingerprint."""
+    """Upper bound on request ids without a time, over the life of a database, since each leaves its fingerprint for good."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitRecord:
-    """What a batch leaves in the internal tables, on the leader and on followers alike."""
+    """The entry of a batch in the internal tables, the same on the leader and on followers."""
 
     epoch: int
     batch: int
@@ -102,20 +102,20 @@ class CommitRecord:
     time_ms: int = 0
     """The log's own time; 0 in a batch of the first format."""
     forget_before_ms: int = 0
-    """Results and ids of before this time are forgotten with this batch."""
+    """Results and ids from before this time are deleted with this batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryTotals:
-    """How much is kept, and through when it has been forgotten."""
+    """The size of the history, and the time up to which it has been deleted."""
 
     time_ms: int
     forgotten_ms: int
-    """A request dated at or before this may have been forgotten."""
+    """The results of a request dated at or before this may have been deleted."""
     requests: int
     bytes: int
     undated: int
-    """Ids without a time: those kept and those of which a fingerprint is left."""
+    """Request ids without a time: those with results, and those of which a fingerprint is left."""
     runs: int
 
 
@@ -129,7 +129,7 @@ def transaction_id(epoch: int, number: int) -> int:
 
 
 def upgrade_from_format_1(connection: apsw.Connection) -> None:
-    """Bring the tables of a file of the first format to this one. In an open transaction."""
+    """Upgrade the tables of a file of the first format. In an open transaction."""
     for sql in _FROM_FORMAT_1:
         _query(connection, sql)
     connection.execute("update triplicate_kept set runs = (select count(*) from triplicate_transactions)")
@@ -140,11 +140,11 @@ def read_history(connection: apsw.Connection) -> HistoryTotals:
     return HistoryTotals(*row)
 
 
-# What a batch leaves and takes away.
+# Writing.
 
 
 def record_history(connection: apsw.Connection, facts: CommitRecord) -> None:
-    """Keep the ids and results of a batch and forget what is too old, in the open transaction that holds its changes."""
+    """Store the ids and results of a batch and delete old ones, in the open transaction that holds its changes."""
     kept = read_history(connection)
     if facts.time_ms and not kept.time_ms:
         _begin_time(connection, facts.time_ms)
@@ -153,16 +153,16 @@ def record_history(connection: apsw.Connection, facts: CommitRecord) -> None:
     _record_requests(connection, facts, time_ms, runs)
     if time_ms == 0:
         if facts.start // _PRUNE_STEP != facts.end // _PRUNE_STEP:
-            _forget_by_position(connection, facts.end - KEPT_POSITIONS)
+            _delete_by_position(connection, facts.end - KEPT_POSITIONS)
         return
     if not facts.requests and time_ms // _FORGET_EVERY_MS == kept.time_ms // _FORGET_EVERY_MS:
         return
-    _forget_runs(connection, facts.forget_before_ms, kept.runs + runs)
-    _forget_requests(connection, facts.forget_before_ms, max(FORGET_AT_ONCE, 2 * len(facts.requests)))
+    _delete_runs(connection, facts.forget_before_ms, kept.runs + runs)
+    _delete_requests(connection, facts.forget_before_ms, max(DELETE_AT_ONCE, 2 * len(facts.requests)))
 
 
 def _record_runs(connection: apsw.Connection, facts: CommitRecord, time_ms: int) -> int:
-    """Note the batch's transaction ids; how many runs were added."""
+    """Store the batch's transaction ids; the number of runs that were added."""
     added = 0
     for first, last in _runs(facts.numbers):
         first_id, last_id = transaction_id(facts.epoch, first), transaction_id(facts.epoch, last)
@@ -193,11 +193,11 @@ def _record_requests(connection: apsw.Connection, facts: CommitRecord, time_ms: 
     for request_id, number, results in facts.requests:
         connection.execute(
             "insert or replace into triplicate_requests values(?, ?, ?, ?, ?)",
-            (request_id, transaction_id(facts.epoch, number), facts.end, results, _kept_from(request_id, time_ms)),
+            (request_id, transaction_id(facts.epoch, number), facts.end, results, _dated_ms(request_id, time_ms)),
         )
         size += _size(request_id, len(results))
         undated += issued_ms(request_id) is None
-    if time_ms:  # Before, what is kept is counted when time begins.
+    if time_ms:  # Without a time, the results are counted by `_begin_time`.
         connection.execute(
             "update triplicate_kept set time_ms = ?, requests = requests + ?, request_bytes = request_bytes + ?, undated = undated + ?,"
             " runs = runs + ?",
@@ -211,20 +211,20 @@ def _size(request_id: str, results: int) -> int:
     return len(request_id.encode()) + results
 
 
-def _kept_from(request_id: str, time_ms: int) -> int:
-    """The time that a request's age is counted from: never before the one in its id, so what is forgotten is dated before what is kept."""
+def _dated_ms(request_id: str, time_ms: int) -> int:
+    """The time from which a request's age counts. It is never before the time in its id, so deleted ids are older than stored ones."""
     return max(time_ms, issued_ms(request_id) or 0) if time_ms else 0
 
 
 def _begin_time(connection: apsw.Connection, time_ms: int) -> None:
-    """The first batch with a time: what was kept by position is as old as this batch."""
+    """The first batch with a time: the history so far gets the time of this batch."""
     rows = _query(connection, "select request_id, length(results) from triplicate_requests")
     connection.executemany(
         "update triplicate_requests set time_ms = ? where request_id = ?",
-        [(_kept_from(request_id, time_ms), request_id) for request_id, _ in rows],
+        [(_dated_ms(request_id, time_ms), request_id) for request_id, _ in rows],
     )
     connection.execute("update triplicate_transactions set time_ms = ?", (time_ms,))
-    # What was forgotten by position left no trace. Dated ids of before this batch are refused for it, where anything was.
+    # Requests that were deleted by position left no trace. If there were any, ids dated before this batch are refused.
     connection.execute(
         "update triplicate_kept set requests = ?, request_bytes = ?, undated = ?,"
         " forgotten_ms = case when (select pruned_through from triplicate_state) > 0 then ? else 0 end",
@@ -237,7 +237,7 @@ def _begin_time(connection: apsw.Connection, time_ms: int) -> None:
     )
 
 
-def _forget_by_position(connection: apsw.Connection, before: int) -> None:
+def _delete_by_position(connection: apsw.Connection, before: int) -> None:
     if before <= 0:
         return
     connection.execute(
@@ -250,18 +250,18 @@ def _forget_by_position(connection: apsw.Connection, before: int) -> None:
     connection.execute("delete from triplicate_requests where position < ?", (before,))
 
 
-def _forget_runs(connection: apsw.Connection, before_ms: int, runs: int) -> None:
-    # A run's time is that of its first id; its last may be younger by the span of a run.
+def _delete_runs(connection: apsw.Connection, before_ms: int, runs: int) -> None:
+    # A run has the time of its first id. Its last id may be younger by the span of a run.
     old = _query(
         connection,
         "select first_id, last_id from triplicate_transactions where time_ms < ? order by time_ms limit ?",
-        (before_ms - _RUN_MS, FORGET_AT_ONCE),
+        (before_ms - _RUN_MS, DELETE_AT_ONCE),
     )
     beyond = runs - len(old) - KEPT_RUNS
     if beyond > 0:
         old += connection.execute(
             "select first_id, last_id from triplicate_transactions where first_id > ? order by first_id limit ?",
-            (max((first for first, _ in old), default=0), min(beyond, FORGET_AT_ONCE)),
+            (max((first for first, _ in old), default=0), min(beyond, DELETE_AT_ONCE)),
         ).fetchall()
     if not old:
         return
@@ -270,7 +270,7 @@ def _forget_runs(connection: apsw.Connection, before_ms: int, runs: int) -> None
     connection.execute("update triplicate_state set pruned_through = max(pruned_through, ?)", (max(last for _, last in old),))
 
 
-def _forget_requests(connection: apsw.Connection, before_ms: int, limit: int) -> None:
+def _delete_requests(connection: apsw.Connection, before_ms: int, limit: int) -> None:
     old = _query(
         connection,
         "select request_id, length(results), time_ms from triplicate_requests where time_ms < ? order by time_ms, request_id limit ?",
@@ -289,11 +289,11 @@ def _forget_requests(connection: apsw.Connection, before_ms: int, limit: int) ->
     )
 
 
-# What is asked of it.
+# Reading.
 
 
 def stored_result(connection: apsw.Connection, request_id: str) -> StoredResult | None:
-    """The result kept under a request id, or None."""
+    """The results stored under a request id, or None."""
     rows = _query(connection, "select transaction_id, results from triplicate_requests where request_id = ?", (request_id,))
     return StoredResult(rows[0][0], decode_results(rows[0][1])) if rows else None
 
@@ -301,14 +301,14 @@ def stored_result(connection: apsw.Connection, request_id: str) -> StoredResult 
 def check_request(
     connection: apsw.Connection, request_id: str, kept: HistoryTotals, time_ms: int, limits: RequestLimits, waiting: int = 0
 ) -> None:
-    """Refuse to run a request of which no result is kept and which may have run before, or could not be kept.
+    """Refuse a request without stored results that may have run before, or whose results cannot be stored.
 
     Args:
-        kept: what the open transaction sees of it. time_ms: the log's time now.
-        waiting: requests of the same batch that will be kept besides.
+        kept: the totals that the open transaction sees. time_ms: the log's time now.
+        waiting: requests of the same batch that will be stored besides.
 
     Raises:
-        SqlError: 55000, it is older than what is kept; 22023, its time lies in the future; 53400, too many are kept.
+        SqlError: 55000, it is older than the history; 22023, its time lies in the future; 53400, the history is full.
     """
     issued = issued_ms(request_id)
     if issued is None:
@@ -354,7 +354,7 @@ def _oldest(connection: apsw.Connection) -> str:
 
 
 def committed(connection: apsw.Connection, identity: int) -> bool | None:
-    """True when a transaction's id is among those kept; None when it may have been forgotten; False when it is not there."""
+    """Whether a transaction has committed; None when its id may have been deleted from the history."""
     rows = _query(connection, "select last_id from triplicate_transactions where first_id <= ? order by first_id desc limit 1", (identity,))
     if rows and rows[0][0] >= identity:
         return True

@@ -1,8 +1,8 @@
-"""The write-ahead log of one local copy: moved into the database's file as it grows, and kept within a limit.
+"""Checkpoints of one local copy: its write-ahead log is moved into the database's file, and kept within a limit.
 
-SQLite moves what no snapshot needs. It begins the file anew only at a moment when nobody reads from it, and with readers that overlap
-there is none. So beyond the limit writing waits for them, for a bounded time, and snapshots that last longer are ended. While the copy for
-a snapshot of the database is made, which cannot be ended and has a limit of its own, waiting would be in vain, and nobody waits.
+SQLite moves the pages that no snapshot needs. It reuses the log's file from the beginning only when no reader uses it; with overlapping
+readers that never happens. So beyond the limit a commit waits for the readers, for a bounded time, and snapshots that last longer are
+ended. No commit waits while the copy for a snapshot of the database is made: that copy cannot be ended, and has a limit of its own.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from triplicate.sql.storage.sqlite_file import ConnectionSetup
 
 _FRAME_HEADER_BYTES = 24
 _CHECKPOINT_PAGES = 1000
-"""As SQLite does by itself: from so many pages on, each commit moves what it can without waiting for anybody."""
+"""From this many pages on, each commit moves the pages that it can without waiting, as SQLite does by default."""
 _WAIT_MS = 100
 _LONG_WAIT_MS = 2000
-"""How long a commit waits for readers when the limit is passed, and when it is passed twice over."""
+"""How long a commit waits for readers beyond the limit, and beyond twice the limit."""
 _BUSY_TIMEOUT_MS = 5000
-"""As `store` sets it."""
+"""The busy timeout that `sqlite_file` sets."""
 OLD_SNAPSHOT_S = 1.0
-"""Snapshots older than this are ended for a write-ahead log that is too large. Younger ones end within the longer wait."""
+"""Snapshots older than this are ended when the write-ahead log is too large. Younger ones are likely to end within the longer wait."""
 
 
 class WalCheckpointer:
-    """Watches the connection that changes the copy, which is one at a time. Its hook runs on that connection's worker.
+    """Watches the one connection that changes the copy. Its hook runs on the worker of that connection.
 
     Args:
         is_copied: whether the copy for a snapshot is being made. Called on the worker.
@@ -38,10 +38,10 @@ class WalCheckpointer:
         self.size_bytes = 0
         """Bytes in use after the last commit."""
         self.held_back = False
-        """Whether the last attempt to empty it met a reader."""
+        """Whether a reader prevented the last attempt to empty the log."""
 
     def setup(self, then: ConnectionSetup | None) -> ConnectionSetup:
-        """A setup for the connection that changes the copy: this watch, and what else is wanted."""
+        """A setup for the connection that changes the copy: this watch, and then another setup."""
 
         def attach(connection: apsw.Connection) -> None:
             page_bytes = int(connection.pragma("page_size"))

@@ -329,7 +329,7 @@ def test_a_copy_that_is_damaged_while_it_follows_is_set_aside(tmp_path: Path) ->
         position = await fill(cluster, 5)
         follower = next(name for name in cluster.nodes if name != cluster.leader_name())
         database = await cluster.caught_up(follower, position)
-        cast("Any", database)._applier = DamagedApplier()
+        cast("Any", database)._copy._applier = DamagedApplier()
         leader = await cluster.leader()
         await run(await leader.session(), "insert into t(a) values(7)")
         again = await cluster.serving(follower, leader.position)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.property.rowlog_workload import contents
-from tests.unit.sql.kept_rig import DAY_MS, START_MS, TimedPair, replay, to_format_1, without_time
+from tests.unit.sql.history_rig import DAY_MS, START_MS, TimedPair, replay, to_format_1, without_time
 from triplicate.sql.core.request_ids import issued_ms
 from triplicate.sql.storage import transaction_history
 from triplicate.sql.storage.transaction_history import RequestLimits, committed, read_history
@@ -155,7 +155,7 @@ def test_the_view_tells_what_is_kept(pair: TimedPair) -> None:
 
 
 def test_a_batch_forgets_a_bounded_number_and_a_large_one_twice_what_it_brings(pair: TimedPair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transaction_history, "FORGET_AT_ONCE", 3)
+    monkeypatch.setattr(transaction_history, "DELETE_AT_ONCE", 3)
     for number in range(10):
         pair.pay(f"{START_MS}:{number}")
     pair.now_ms += DAY_MS + 1
