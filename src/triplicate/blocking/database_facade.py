@@ -16,7 +16,7 @@ from triplicate.sql import (
 )
 
 if TYPE_CHECKING:
-    from triplicate.blocking.loop import BackgroundLoop
+    from triplicate.blocking.background_loop import BackgroundLoop
     from triplicate.client import Client
     from triplicate.log import LogSettings
     from triplicate.sql import DatabaseInfo, DroppedDatabase

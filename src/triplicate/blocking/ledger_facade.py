@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from triplicate.blocking.loop import BackgroundLoop
+    from triplicate.blocking.background_loop import BackgroundLoop
     from triplicate.client import AdvLedgerWriter, BookieInfo, Client, LedgerReader, LedgerWriter, Payload, WriteHandle
     from triplicate.ledger import Availability, Entry, LedgerMetadata
     from triplicate.metadata import TreeOperation
