@@ -150,7 +150,6 @@ FACADES = (
                 "writer",
                 "`LogWriter` without `await`.",
                 properties=("next_offset", "acknowledged_offset", "ledger_id", "is_reduced", "failure"),
-                left_out={"start": "called by `Logs.writer`"},
             ),
             Twin(
                 "log:LogReader",
@@ -267,12 +266,12 @@ def _parsed(module: ModuleType) -> ast.Module:
 
 
 def methods_of(original: type) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, ModuleType]]:
-    """The public methods and properties that a class itself defines, in their order."""
+    """The public methods and properties that a class itself defines, in order, without class methods."""
     module = sys.modules[original.__module__]
     for statement in _parsed(module).body:
         if isinstance(statement, ast.ClassDef) and statement.name == original.__name__:
             for each in statement.body:
-                if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and not each.name.startswith("_"):
+                if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and not each.name.startswith("_") and not _is_of_class(each):
                     yield each, module
 
 
@@ -286,6 +285,10 @@ def _text(node: ast.FunctionDef | ast.AsyncFunctionDef, see: str) -> list[str]:
         return [one_line]
     head, *others = textwrap.wrap(f'"""{first}', WIDTH - 8)
     return [head, *others, "", f"See `{see}`.", '"""']
+
+
+def _is_of_class(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(isinstance(each, ast.Name) and each.id in ("classmethod", "staticmethod") for each in node.decorator_list)
 
 
 def _is_property(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from triplicate.sql.interface import Session
-from triplicate.sql.pg.protocol import conversation
+from triplicate.sql.pg.protocol import conversation, portal_runner
+from triplicate.sql.pg.protocol.plans import PlanCache
 from triplicate.sql.pg.protocol.prepared_statements import PreparedStatement
 
 TESTS = [
@@ -15,7 +16,8 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def keep(session: Session, statement: PreparedStatement) -> None:
+    async def keep(session: Session, statement: PreparedStatement, cache: PlanCache) -> None:
         return None
 
-    patch(conversation, "prepare_again", keep)
+    patch(conversation, "update_plan", keep)
+    patch(portal_runner, "update_plan", keep)

@@ -76,7 +76,7 @@ def test_a_lost_connection_ends_no_database_node(monkeypatch: pytest.MonkeyPatch
 
         store.fault = fault
         for session_id in store.sessions:
-            store.suspect(session_id)
+            store.wake_session(session_id)
         await asyncio.sleep(3.0)
         store.fault = usual
         assert lost >= len(of.servers)
@@ -104,7 +104,7 @@ def test_a_copy_is_not_condemned_by_a_head_that_is_older_than_the_copy(monkeypat
             assert await at(of, second, writing(value)) == ""
         (third,) = [server for server in of.servers.values() if server not in (first, second)]
         await reached(third, second)
-        store.newcomers = 2
+        store.new_session_server = 2
         assert third.expire_session()
         usual = store.fault
         assert usual is not None
@@ -123,11 +123,11 @@ def test_a_copy_is_not_condemned_by_a_head_that_is_older_than_the_copy(monkeypat
             await asyncio.sleep(0.1)
             # There is none as long as it waits for its server before it goes on, which is right as well.
             if third.session_id is not None:
-                store.suspect(third.session_id)
+                store.wake_session(third.session_id)
         store.release(2)
         await asyncio.sleep(1.0)
         store.fault = usual
-        store.newcomers = None
+        store.new_session_server = None
         await first.restart()
         await reached(third, second)
 

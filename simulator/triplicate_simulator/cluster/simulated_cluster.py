@@ -115,7 +115,7 @@ class SimulatedNode:
         return await ClusterMetadata.open(self._tree, host, create=create)
 
     async def _open_session(self) -> Tree:
-        await self.cluster.store.answering()
+        await self.cluster.store.wait_until_answering()
         return self.cluster.open_session(self.name)
 
     @property

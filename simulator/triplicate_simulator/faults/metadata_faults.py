@@ -114,9 +114,9 @@ async def silent(context: RunContext, fault: Fault) -> None:
     before = store.unanswered
     context.announce_fault(fault.kind, seconds=fault.lasts_s, expires=str(fault.options.get("expires", "none")))
     for session_id in store.sessions:
-        loop.call_later(rng.uniform(SUSPECTED_LOW_S, SUSPECTED_HIGH_S), store.suspect, session_id)
-    store.fall_silent()
-    with undo_at_end(store.speak):
+        loop.call_later(rng.uniform(SUSPECTED_LOW_S, SUSPECTED_HIGH_S), store.wake_session, session_id)
+    store.begin_silence()
+    with undo_at_end(store.end_silence):
         await asyncio.sleep(fault.lasts_s)
         share = {"none": 0.0, "some": 0.5, "all": 1.0}[str(fault.options.get("expires", "none"))]
         for session_id in store.sessions:

@@ -90,7 +90,7 @@ class Limbo:
             return False
         # Neither a clock that was wrong nor an id of somebody's choice nor a return from the trash alone makes an old ledger look new.
         is_new = ledger_id >= self.incarnation.ledger_id_bound
-        return not is_new or await self.metadata.trash.made_ms(ledger_id, found) <= self.incarnation.changed_ms
+        return not is_new or await self.metadata.trash.first_created_ms(ledger_id, found) <= self.incarnation.changed_ms
 
     async def resolve_loaded(self, ledgers: LedgerTable) -> None:
         """Ask about every ledger that replay has brought into memory: the journal keeps what was added, not what is missing before it.

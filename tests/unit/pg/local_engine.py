@@ -90,6 +90,13 @@ class LocalSession:
         return SqlError(state, text)
 
     @property
+    def sees_shared_schema(self) -> bool:
+        return self.status is TransactionStatus.IDLE
+
+    def check_prepared(self, prepared: Prepared) -> None:
+        return None
+
+    @property
     def schema_version(self) -> tuple[int, int]:
         return int(self._connection.pragma("schema_version")), 0
 

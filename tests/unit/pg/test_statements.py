@@ -9,8 +9,9 @@ from typing import Any
 import apsw
 
 from tests.unit.pg.local_engine import LocalSession
+from triplicate.sql.core.lexer import statement_of
 from triplicate.sql.interface import Result
-from triplicate.sql.pg.protocol import prepared_statements
+from triplicate.sql.pg.protocol.plans import LONG_TEXT, PlanCache
 from triplicate.sql.pg.protocol.prepared_statements import prepare_statement
 
 
@@ -33,15 +34,16 @@ def prepared(text: str) -> list[str]:
         connection = apsw.Connection(":memory:")
         connection.execute("create table t(id integer primary key, name text)")
         session = Watched(connection)
-        assert (await prepare_statement(session, text, ())).prepared is not None
+        statement = await prepare_statement(session, statement_of(text), (), PlanCache(), is_fixed=False)
+        assert statement.plan.prepared is not None
         return session.computed
 
     return asyncio.run(body())
 
 
 def test_every_step_over_a_long_text_leaves_the_loop_free() -> None:
-    rows = ", ".join(f"({number}, 'name')" for number in range(prepared_statements.LONG_TEXT // 10))
-    assert prepared(f"insert into t(id, name) values {rows}") == ["_look_into", "translate"]
+    rows = ", ".join(f"({number}, 'name')" for number in range(LONG_TEXT // 10))
+    assert prepared(f"insert into t(id, name) values {rows}") == ["parse_statement", "translate"]
 
 
 def test_a_short_text_costs_no_switch_of_threads() -> None:

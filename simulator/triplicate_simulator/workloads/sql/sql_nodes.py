@@ -338,7 +338,7 @@ class DatabaseServer(SimulatedNode, DatabaseReplica):
     async def _open_session(self) -> Tree:
         reachable = self.reachable
         await reachable.wait()
-        await self.cluster.store.answering()
+        await self.cluster.store.wait_until_answering()
         return self.cluster.open_session(self.name, lambda store: IsolatedTree(store, reachable))
 
     async def stop(self) -> None:

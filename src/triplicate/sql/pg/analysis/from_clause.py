@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.scan import quote
+from triplicate.sql.core.lexer import quote
 from triplicate.sql.pg.analysis.expression_types import ExpressionTyping
 from triplicate.sql.pg.analysis.name_scope import Outputs, Parameters, Relation, Scope, Tables, Visible, column_modifiers, column_oid
 from triplicate.sql.pg.analysis.type_resolution import common_type

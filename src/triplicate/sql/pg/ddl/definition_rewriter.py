@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.lexer import tokenize
+from triplicate.sql.core.lexer import Statement
 from triplicate.sql.pg.ddl.column_parser import check_references, parse_column, refuse_key_options, rewrite_column
 from triplicate.sql.pg.ddl.column_types import SERIALS, stored_type
 from triplicate.sql.pg.ddl.create_table import create_table
@@ -42,13 +42,13 @@ class RewrittenDefinition:
     tag: str = ""
 
 
-def rewrite_definition(sql: str) -> RewrittenDefinition:
+def rewrite_definition(statement: Statement) -> RewrittenDefinition:
     """One CREATE, ALTER, DROP or COMMENT statement.
 
     Raises:
         SqlError: 0A000 for what is not here, by its name and with what to write instead; 42601 for what is no statement.
     """
-    tokens = [token for token in tokenize(sql) if token.text != ";"]
+    sql, tokens = statement.sql, [token for token in statement.tokens if token.text != ";"]
     match tokens[0].upper:
         case "CREATE":
             return RewrittenDefinition(_create(sql, tokens))

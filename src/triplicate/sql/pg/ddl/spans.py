@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.lexer import tokenize
+from triplicate.sql.core.lexer import Statement
 from triplicate.sql.pg.ddl.column_parser import parse_column
 from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, past_words, split
 from triplicate.sql.pg.ddl.stored_expressions import StoredExpressions, expression_of
@@ -35,9 +35,9 @@ class Spans:
         return edits.text()
 
 
-def spans_of(sql: str) -> Spans | None:
+def spans_of(statement: Statement) -> Spans | None:
     """The expressions of ALTER TABLE … ADD and CREATE INDEX; None for any other statement."""
-    tokens = tokenize(sql)
+    tokens = statement.tokens
     words = [token.upper for token in tokens]
     if words[:2] == ["ALTER", "TABLE"] and words[3:4] == ["ADD"]:
         at_check = 6 if words[4:5] == ["CONSTRAINT"] else 4

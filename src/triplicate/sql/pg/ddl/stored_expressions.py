@@ -10,9 +10,10 @@ import re
 from collections.abc import Sequence
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.scan import quote
+from triplicate.sql.core.lexer import quote, statement_of
 from triplicate.sql.pg.ddl.parts import Edits, Tokens, closing, constant_casts, refuse
-from triplicate.sql.pg.translate import TargetContext, translate
+from triplicate.sql.pg.translate.render import TargetContext
+from triplicate.sql.pg.translate.translation import translate
 
 _TABLE = "t"
 _OURS = re.compile(r"\btriplicate_(\w+)")
@@ -62,7 +63,7 @@ class StoredExpressions:
         # The line's end closes a comment of the expression.
         head, tail = "SELECT ", f"\n FROM {quote(_TABLE)}"
         place = TargetContext.CONDITION if is_condition else TargetContext.STORED
-        found = translate(f"{head}{edits.sql[start:end]}{tail}", self._tables, place=place)
+        found = translate(statement_of(f"{head}{edits.sql[start:end]}{tail}"), self._tables, place=place)
         if not found.is_understood or found.parameter_oids or found.moments or not found.sql.endswith(tail):
             return False
         needed = set(_OURS.findall(found.sql))

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.lexer import Token, strip_catalog_prefix, tokenize
-from triplicate.sql.pg.ddl import rewrite_definition
+from triplicate.sql.core.lexer import Statement, Token, statement_of
+from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls, session_calls
 
 
@@ -78,9 +78,13 @@ class SetConstraints:
 class EngineStatement:
     """For the engine."""
 
-    text: str
+    statement: Statement
     read_only: bool | None = None
     """What BEGIN says of the transaction's access mode; None for nothing, and for all other statements."""
+
+    @property
+    def text(self) -> str:
+        return self.statement.sql
 
 
 ClientCommand = (
@@ -97,17 +101,16 @@ ClientCommand = (
 )
 
 
-def classify(sql: str) -> ClientCommand:
+def classify(statement: Statement) -> ClientCommand:
     """What one statement is.
 
     Raises:
         SqlError: 0A000 for statements of PostgreSQL that are not supported, with what to do instead; 42601 for a malformed SET or SHOW.
     """
-    tokens = tokenize(sql)
-    first = tokens[0].upper if tokens else ""
+    sql, tokens, first = statement.sql, statement.tokens, statement.first_word
     match first:
         case "SELECT":
-            calls = session_calls(sql)
+            calls = session_calls(statement)
             if calls is not None:
                 return calls
         case "SET":
@@ -129,18 +132,35 @@ def classify(sql: str) -> ClientCommand:
                 return NoOperation("CLOSE CURSOR ALL")
             raise SqlError("34000", f'cursor "{_last_name(tokens, ("CLOSE",))}" does not exist')
         case "BEGIN" | "START" | "END" | "COMMIT" | "ABORT" | "ROLLBACK":
-            return EngineStatement(_transaction_control(tokens), _access_mode(tokens) if first in ("BEGIN", "START") else None)
+            return EngineStatement(
+                statement_of(_transaction_control(tokens)), _access_mode(tokens) if first in ("BEGIN", "START") else None
+            )
         case "COPY":
             raise SqlError("0A000", "COPY is not supported", hint="insert in one transaction, or load through Spark")
         case "DECLARE" | "FETCH" | "MOVE":
             raise SqlError("0A000", f"{first} is not supported", hint="fetch from a portal with a row limit instead")
         case "CREATE" | "ALTER" | "DROP" | "COMMENT":
-            definition = rewrite_definition(sql)
-            return EngineStatement(definition.text) if definition.text else NoOperation(definition.tag)
+            definition = rewrite_definition(statement)
+            return EngineStatement(statement_of(definition.text)) if definition.text else NoOperation(definition.tag)
         case "LOCK" | "PREPARE" | "EXECUTE" | "GRANT" | "REVOKE" | "CALL" | "DO" | "TRUNCATE":
             hint = "DELETE FROM without a WHERE clause does the same" if first == "TRUNCATE" else None
             raise SqlError("0A000", f"{first} is not supported: the SQL is SQLite's", hint=hint)
-    return EngineStatement(strip_catalog_prefix(sql))
+    return EngineStatement(_without_catalogue_prefix(statement))
+
+
+def _without_catalogue_prefix(statement: Statement) -> Statement:
+    """Remove ``pg_catalog.`` before function names: clients write it, SQLite has no schemas of functions."""
+    sql, tokens = statement.sql, statement.tokens
+    if "pg_catalog" not in sql:
+        return statement
+    pieces: list[str] = []
+    at = 0
+    for index in range(len(tokens) - 3):
+        word, dot, called, bracket = tokens[index : index + 4]
+        if word.upper == "PG_CATALOG" and dot.text == "." and called.kind == "word" and bracket.text == "(":
+            pieces.append(sql[at : word.start])
+            at = called.start
+    return statement_of("".join(pieces) + sql[at:]) if pieces else statement
 
 
 def _last_name(tokens: Sequence[Token], words: Sequence[str]) -> str:
@@ -180,7 +200,7 @@ def _set(tokens: Sequence[Token], sql: str) -> ClientCommand:
     if rest and rest[0].upper in ("LOCAL", "SESSION") and not (len(rest) > 1 and rest[1].upper in ("AUTHORIZATION", "CHARACTERISTICS")):
         rest = rest[1:]
     words = [token.upper for token in rest]
-    if words[:1] == ["CONSTRAINTS"] and rest == tokens[1:]:
+    if words[:1] == ["CONSTRAINTS"] and rest == list(tokens[1:]):
         if len(words) < 3 or words[-1] not in ("IMMEDIATE", "DEFERRED"):
             raise SqlError("42601", "SET CONSTRAINTS takes ALL or names, and DEFERRED or IMMEDIATE")
         return SetConstraints(words[-1] == "IMMEDIATE")

@@ -75,7 +75,8 @@ class MessageStream(asyncio.Protocol):
             self._failure = error
             return
         self._inbox.extend(messages)
-        self._inbox_bytes += sum(len(body) for _, body in messages)
+        for _, body in messages:
+            self._inbox_bytes += len(body)
         if self._inbox_bytes > self._limit and self._is_reading and self._transport is not None:
             self._is_reading = False
             self._transport.pause_reading()
@@ -99,7 +100,7 @@ class MessageStream(asyncio.Protocol):
     def is_lost(self) -> bool:
         return self._is_lost
 
-    def take_startup(self) -> Startup | None:
+    def next_startup(self) -> Startup | None:
         """The first packet, or None when it is not whole yet."""
         return self._buffer.next_startup()
 
@@ -116,9 +117,16 @@ class MessageStream(asyncio.Protocol):
             raise self._failure
         return None
 
-    def take(self) -> ClientMessage | None:
-        """The next message, or None when nothing has arrived. Raises what broke the stream."""
-        if self.peek() is None:
+    def next_message(self) -> ClientMessage | None:
+        """Remove and decode the next message; None when nothing has arrived.
+
+        Raises:
+            ProtocolError: the client broke the protocol.
+            SqlError: 22021, a text in the message is not UTF-8.
+        """
+        if not self._inbox:
+            if self._failure is not None:
+                raise self._failure
             return None
         letter, body = self._inbox.popleft()
         self._inbox_bytes -= len(body)

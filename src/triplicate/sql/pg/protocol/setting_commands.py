@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from triplicate.errors import SqlError
-from triplicate.sql.interface import Database, Session, StatementKind, TransactionStatus, Value
+from triplicate.sql.interface import Database, Prepared, Session, StatementKind, TransactionStatus, Value
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.commands import SetAccess, ShowParameter
-from triplicate.sql.pg.protocol.prepared_statements import PreparedStatement
 from triplicate.sql.pg.protocol.settings import READ_ONLY, REQUEST_ID, SessionSettings, duration_s
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls, is_true, values_of
 from triplicate.sql.pg.values import types
@@ -48,12 +47,16 @@ class SettingCommands:
     def is_read_only(self) -> bool:
         return self._settings.read_only if self._access is None else self._access
 
-    def check_access(self, statement: PreparedStatement) -> None:
-        """Raises SqlError 25006 for a change, or a lock, where the client itself said that it will make none."""
-        prepared = statement.prepared
-        changes = prepared is not None and (prepared.kind in _CHANGES or bool(statement.lock))
-        if prepared is not None and changes and self.is_read_only and self._session.status is not TransactionStatus.FAILED:
-            raise SqlError("25006", f"cannot execute {prepared.tag} {statement.lock}".rstrip() + " in a read-only transaction")
+    def check_access(self, prepared: Prepared, lock: str) -> None:
+        """Refuse a change, or a lock, in a transaction that the client has made read-only.
+
+        Raises:
+            SqlError: 25006.
+        """
+        if not self.is_read_only or not (prepared.kind in _CHANGES or lock):
+            return
+        if self._session.status is not TransactionStatus.FAILED:
+            raise SqlError("25006", f"cannot execute {prepared.tag} {lock}".rstrip() + " in a read-only transaction")
 
     def set_access(self, command: SetAccess) -> None:
         """SET TRANSACTION, and SET SESSION CHARACTERISTICS."""

@@ -77,6 +77,7 @@ _DATE_ORDERS = {"mdy": "MDY", "us": "MDY", "noneuro": "MDY", "noneuropean": "MDY
 }  # fmt: skip
 REQUEST_ID = "triplicate.request_id"
 READ_ONLY = "default_transaction_read_only"
+_TIMEOUT = "statement_timeout"
 
 
 class SessionSettings:
@@ -89,6 +90,8 @@ class SessionSettings:
 
     def __init__(self, user: str, startup: Mapping[str, str]) -> None:
         self.user = user
+        self.changes = 0
+        """Grows whenever a value may have changed."""
         self._names = {name.lower(): name for name in (*_FIXED, *_DEFAULTS)}
         self._values = dict(_DEFAULTS)
         self._local: dict[str, str] = {}
@@ -138,6 +141,7 @@ class SessionSettings:
                 raise SqlError("22023", f'parameter "{known}" requires a Boolean value, not {value!r}')
             value = _BOOLEANS[value.lower()]
         if known not in _FIXED:
+            self.changes += 1
             (self._local if local else self._values)[known] = "UTF8" if known == "client_encoding" else value
             if not local:
                 self._local.pop(known, None)
@@ -155,11 +159,14 @@ class SessionSettings:
         return f"ISO, {order}"
 
     def end_transaction(self) -> None:
-        """Forget what was set for one transaction only."""
-        self._local.clear()
+        """Forget the values that were set for one transaction only."""
+        if self._local:
+            self.changes += 1
+            self._local.clear()
 
     def reset(self, name: str) -> str:
         """Back to the value at the start of the session."""
+        self.changes += 1
         known = self._names.get(name.lower(), name)
         self._local.pop(known, None)
         if known in self._initial:
@@ -169,6 +176,8 @@ class SessionSettings:
         return known
 
     def reset_all(self) -> None:
+        """All values as at the start of the session."""
+        self.changes += 1
         self._values = dict(self._initial)
         self._local.clear()
 
@@ -176,6 +185,12 @@ class SessionSettings:
     def read_only(self) -> bool:
         """Whether transactions of this session may change nothing unless they say otherwise."""
         return self._local.get(READ_ONLY, self._values[READ_ONLY]) == "on"
+
+    @property
+    def statement_timeout_s(self) -> float:
+        """Seconds that a statement may take; 0 sets no limit. Raises SqlError 22023 for a start-up value that is no duration."""
+        text = self._local.get(_TIMEOUT, self._values[_TIMEOUT])
+        return 0.0 if text == "0" else duration_s(text)
 
     def get(self, name: str, *, is_leader: bool) -> str:
         """The value that SHOW prints. Raises SqlError 42704 for an unknown one."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue.relations import TABLES
-from triplicate.sql.core.lexer import tokenize
+from triplicate.sql.core.lexer import Statement, tokenize
 from triplicate.sql.pg.rewrite.catalogue_types import parameter_oids, result_oids
 
 _TRIGGERS = {name.upper() for name in TABLES if not name.startswith("information_schema.")} | {
@@ -67,18 +67,18 @@ class CatalogueQuery:
     """Oid of each column of the result; None where only the declared type of a column, or a value, tells."""
 
 
-def catalogue_query(sql: str) -> CatalogueQuery | None:
+def catalogue_query(statement: Statement) -> CatalogueQuery | None:
     """The rewritten query; None for a statement that does not ask for the catalogue.
 
     Raises:
         SqlError: 0A000 for a cast or a quantifier that no rule knows.
     """
+    sql, tokens = statement.sql, statement.tokens
     lowered = sql.lower()
     # Most statements end here, at the cost of some microseconds.
     if not any(piece in lowered for piece in _PIECES) or _MAY_ASK.search(sql) is None:
         return None
-    tokens = tokenize(sql)
-    if not tokens or tokens[0].upper not in ("SELECT", "WITH", "("):
+    if statement.first_word not in ("SELECT", "WITH", "("):
         return None
     if not any(token.kind == "word" and token.upper in _TRIGGERS for token in tokens):
         return None

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.declared_types import Kind, parse_declared
-from triplicate.sql.core.lexer import tokenize
-from triplicate.sql.core.scan import quote
+from triplicate.sql.core.lexer import Statement, quote
 from triplicate.sql.interface import Column
 from triplicate.sql.pg.ddl.column_types import SERIALS
 from triplicate.sql.pg.ddl.parts import at, closing, past_words, split
@@ -56,9 +55,9 @@ class CreateTableAs:
         return [(self.columns[index] if index < len(self.columns) else name, kind) for index, (name, kind) in enumerate(columns)]
 
 
-def table_query(sql: str) -> CreateTableAs | None:
+def table_query(statement: Statement) -> CreateTableAs | None:
     """What a CREATE TABLE AS says; None for any other statement."""
-    tokens = [token for token in tokenize(sql) if token.text != ";"]
+    sql, tokens = statement.sql, statement.tokens
     if [token.upper for token in tokens[:2]] != ["CREATE", "TABLE"]:
         return None
     index = past_words(tokens, 2, "IF", "NOT", "EXISTS")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.lexer import Token, tokenize
+from triplicate.sql.core.lexer import Statement, Token
 from triplicate.sql.interface import Value
 
 _FUNCTIONS = {"CURRENT_SETTING": (1, 2), "SET_CONFIG": (3, 3)}
@@ -45,13 +45,10 @@ class SessionCalls:
         return max((argument.parameter for call in self.calls for argument in call.arguments), default=0)
 
 
-def session_calls(sql: str) -> SessionCalls | None:
+def session_calls(statement: Statement) -> SessionCalls | None:
     """The calls, if the statement is a SELECT of nothing else."""
-    lowered = sql.lower()
-    if "set_config" not in lowered and "current_setting" not in lowered:
-        return None
-    tokens = tokenize(sql)
-    if not tokens or tokens[0].upper != "SELECT":
+    tokens = statement.tokens
+    if statement.first_word != "SELECT" or not any(token.upper in _FUNCTIONS for token in tokens):
         return None
     calls: list[SessionCall] = []
     at = 1

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from triplicate.sql.core.lexer import Statement, statement_of
+
 _NAME = r'(?:"(?:[^"]|"")+"|[A-Za-z_]\w*)'
 _AT_MAXIMUM = re.compile(
     rf"""\s*select\s+setval\s*\(\s*pg_get_serial_sequence\s*\(\s*'[^']*'\s*,\s*'[^']*'\s*\)\s*,
@@ -17,9 +19,9 @@ _AT_MAXIMUM = re.compile(
 )
 
 
-def number_above_maximum(sql: str) -> str:
+def number_above_maximum(statement: Statement) -> Statement:
     """The statement as a query of the number; unchanged when it is none of this form."""
-    if "setval" not in sql.lower():
-        return sql
-    found = _AT_MAXIMUM.fullmatch(sql)
-    return sql if found is None else f"SELECT {found['value']} AS setval FROM {found['table']}"
+    if "setval" not in statement.sql.lower():
+        return statement
+    found = _AT_MAXIMUM.fullmatch(statement.sql)
+    return statement if found is None else statement_of(f"SELECT {found['value']} AS setval FROM {found['table']}")

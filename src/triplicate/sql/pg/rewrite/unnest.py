@@ -10,33 +10,31 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.lexer import Token, quote_string, tokenize
+from triplicate.sql.core.lexer import Statement, Token, quote_string, statement_of
 from triplicate.sql.interface import Value
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.array_parameters import read_array
 
 
-def unnest_as_values(sql: str) -> str:
+def unnest_as_values(statement: Statement) -> Statement:
     """The statement with VALUES in the place of UNNEST; unchanged when it is none of this form.
 
     Raises:
         SqlError: 0A000, an argument is no constant; 22P02, one is no array.
     """
-    if "unnest" not in sql.lower():
-        return sql
-    tokens = tokenize(sql)
-    if not tokens or tokens[0].upper != "INSERT":
-        return sql
+    sql, tokens = statement.sql, statement.tokens
+    if statement.first_word != "INSERT" or "unnest" not in sql.lower():
+        return statement
     words = [token.upper for token in tokens]
     found = next((at for at in range(len(tokens)) if words[at : at + 5] == ["SELECT", "*", "FROM", "UNNEST", "("]), None)
     if found is None:
-        return sql
+        return statement
     arguments, end = _arguments(tokens, found + 4)
     columns = [_elements(argument) for argument in arguments]
     rows = ", ".join("(" + ", ".join(_constant(value) for value in row) + ")" for row in zip_longest(*columns))
     if not rows:
         raise SqlError("0A000", "UNNEST of empty arrays is not available", hint="Send no statement where there are no rows.")
-    return f"{sql[: tokens[found].start]}VALUES {rows}{sql[tokens[end].end :]}"
+    return statement_of(f"{sql[: tokens[found].start]}VALUES {rows}{sql[tokens[end].end :]}")
 
 
 def _arguments(tokens: Sequence[Token], opening: int) -> tuple[list[list[Token]], int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.scan import quote
+from triplicate.sql.core.lexer import quote
 from triplicate.sql.pg.analysis.analyzer import rows_of, selects_of
 from triplicate.sql.pg.analysis.grouping import has_aggregate
 from triplicate.sql.pg.analysis.overflow import may_be_long

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.lexer import Pieces, Token, adjacent, nested_comments, quote_string, tokenize
+from triplicate.sql.core.lexer import Pieces, Statement, Token, adjacent, nested_comments, quote_string
 from triplicate.sql.pg.analysis.analyzer import Analyzer
 from triplicate.sql.pg.analysis.name_scope import Outputs, Parameters
 from triplicate.sql.pg.analysis.overflow import mark_arithmetic
-from triplicate.sql.pg.syntax import nodes, parse
+from triplicate.sql.pg.syntax import nodes
+from triplicate.sql.pg.syntax.statement_parser import parse
 from triplicate.sql.pg.translate.render import TargetContext
 from triplicate.sql.pg.translate.render_queries import StatementRenderer
 from triplicate.sql.pg.values import types
@@ -62,19 +63,13 @@ class Translation:
         return position if self.pieces is None else self.pieces.origin(position - 1) + 1
 
 
-def named_tables(sql: str) -> tuple[str, ...]:
+def named_tables(statement: Statement) -> tuple[str, ...]:
     """Tables that the statement may read or change, as they are written, without their schema. What is not understood names none."""
-    return _named_tables(sql) if len(sql) <= _REMEMBERED_CHARACTERS else _named_tables.__wrapped__(sql)
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _named_tables(sql: str) -> tuple[str, ...]:
-    tokens = tokenize(sql)
-    statement = parse(tokens[_prefix(tokens) :], len(sql))
-    if statement is None:
+    tree = parse(statement.tokens[_prefix(statement.tokens) :], len(statement.sql))
+    if tree is None:
         return ()
     found: dict[str, None] = {}
-    waiting: list[nodes.SyntaxNode] = [statement]
+    waiting: list[nodes.SyntaxNode] = [tree]
     while waiting:
         node = waiting.pop()
         table = getattr(node, "table", None)
@@ -85,7 +80,7 @@ def _named_tables(sql: str) -> tuple[str, ...]:
 
 
 def translate(
-    sql: str,
+    statement: Statement,
     tables: ColumnsByTable = (),
     given: Sequence[int] = (),
     keys: KeysByTable | None = None,
@@ -102,16 +97,17 @@ def translate(
     Raises:
         SqlError: what PostgreSQL finds wrong in the statement or has and is not available here; see docs/sql.md.
     """
-    if len(sql) <= _REMEMBERED_CHARACTERS:
-        return _translate(sql, tables, tuple(given), keys, place)
-    return _translate.__wrapped__(sql, tables, tuple(given), keys, place)
+    run = _translate if len(statement.sql) <= _REMEMBERED_CHARACTERS else _translate.__wrapped__
+    return run(statement, tables, tuple(given), keys, place)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _translate(sql: str, tables: ColumnsByTable, given: tuple[int, ...], keys: KeysByTable | None, place: TargetContext) -> Translation:
-    for start, end in nested_comments(sql):
+def _translate(
+    text: Statement, tables: ColumnsByTable, given: tuple[int, ...], keys: KeysByTable | None, place: TargetContext
+) -> Translation:
+    sql, tokens = text.sql, text.tokens
+    for start, end in nested_comments(sql, tokens):
         sql = sql[:start] + " " * (end - start) + sql[end:]
-    tokens = tokenize(sql)
     _check_tokens(tokens)
     begin = _prefix(tokens)
     statement = parse(tokens[begin:], len(sql))
@@ -151,7 +147,7 @@ def _prefix(tokens: Sequence[Token]) -> int:
     return 3 if words == ["EXPLAIN", "QUERY", "PLAN"] else 1 if words[:1] == ["EXPLAIN"] else 0
 
 
-def _check_tokens(tokens: list[Token]) -> None:
+def _check_tokens(tokens: Sequence[Token]) -> None:
     for token in tokens:
         if token.kind == "quoted" and token.text[0] == '"' and token.text.count('"') % 2:
             raise SqlError("42601", f"unterminated quoted identifier at or near {token.text[:20]}", position=token.start + 1)
@@ -173,7 +169,7 @@ def _check_count(count: int) -> None:
         raise SqlError("54000", f"a statement may have {_PARAMETERS_MAX} parameters, this one has {count}")
 
 
-def _as_written(sql: str, tokens: list[Token], given: tuple[int, ...]) -> Translation:
+def _as_written(sql: str, tokens: Sequence[Token], given: tuple[int, ...]) -> Translation:
     """A statement that is not understood: SQLite judges it, but parameters go by their numbers, and strings mean what they say.
 
     Raises:
