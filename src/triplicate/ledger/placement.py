@@ -25,7 +25,7 @@ def choose_ensemble(writable: Iterable[str], size: int, rng: RandomSource, avoid
         writable: ids of the bookies that accept writes.
         size: ensemble size.
         rng: the node's random stream for placement.
-        avoid: bookies that recently failed; taken only when there are too few others.
+        avoid: bookies that recently failed; chosen only when there are too few others.
 
     Raises:
         NotEnoughBookies: fewer writable bookies than `size`.
@@ -47,13 +47,13 @@ def replace_bookies(
     """The ensemble after a change.
 
     Each failed position gets a bookie that is neither in the ensemble nor among the failed ones. Where there are too few of
-    those, the lowest positions are replaced and the others stay as they are; the writer goes on as long as its quorum holds.
+    those, the lowest positions are replaced and the others stay as they are; the writer continues as long as its quorum holds.
 
     Args:
         ensemble: bookie ids by position.
         failed: positions to replace.
         writable: ids of the bookies that accept writes.
-        avoid: bookies that recently failed elsewhere; taken only when there are too few others.
+        avoid: bookies that recently failed elsewhere; chosen only when there are too few others.
 
     Raises:
         NotEnoughBookies: not even one position could be replaced.

@@ -163,7 +163,7 @@ class ReadResponse:
 
 @dataclass(slots=True)
 class BatchReadResponse:
-    """`bodies` are consecutive entries from `start_entry_id` on; fewer than asked is normal.
+    """`bodies` are consecutive entries from `start_entry_id` on; often fewer than requested.
 
     Who has them as they travel, each behind its size as u32, gives them as `packed` instead; what is decoded has `bodies`.
     """

@@ -152,17 +152,17 @@ class V3AddEncoder:
         self._front = b"\x08" + _signed(ledger_id) + b"\x10"
         self._key = _KEY_TAG + master_key + b"\x22"
         self._tail = _TAILS[deferred_sync, recovery]
-        # What stands before the transaction, between it and the entry id, and behind that, while the sizes of all three stay the same.
+        # The bytes before the transaction, between it and the entry id, and behind that, while the sizes of all three are unchanged.
         self._shape = (0, 0, 0)
         self._constants = (b"", b"", b"")
 
     @property
     def tail(self) -> bytes:
-        """What stands behind the entry in every frame; empty unless the add is a recovery's or its sync is deferred."""
+        """The bytes behind the entry in every frame; empty unless the add belongs to a recovery or its sync is deferred."""
         return self._tail
 
     def head(self, entry_id: int, txn_id: int, entry_size: int) -> bytes:
-        """What stands before an entry of this size in its frame; frame = head, entry, `tail`.
+        """The bytes before an entry of this size in its frame; frame = head, entry, `tail`.
 
         Raises:
             ArgumentError: an id does not fit into 64 bits.
@@ -235,7 +235,7 @@ class V3AddRun:
 
 
 class _Add(NamedTuple):
-    """The first add of a run: what the others have in common with it."""
+    """The first add of a run, with the parts that the others have in common with it."""
 
     transaction_bytes: int
     entry_bytes: int
@@ -269,7 +269,7 @@ def scan_v3_adds(buffer: bytes, position: int, end: int, max_frame_bytes: int = 
 
 
 def _parse_add(buffer: bytes, start: int, end: int) -> _Add | None:
-    """The add whose body stands between `start` and `end`; None when the message form must read it."""
+    """The add whose body is between `start` and `end`; None when the message form must read it."""
     if not buffer.startswith(_ENVELOPE, start + _ENVELOPE_START) or buffer[start] != 0x0A:
         return None
     transaction_start = start + _ENVELOPE_END
@@ -386,7 +386,7 @@ def _scan_adds(buffer: bytes, end: int, most: int, first: _Add, run: V3AddRun) -
 
 @lru_cache(maxsize=1024)
 def _answer_parts(ledger_id: int, status: Status, transaction_bytes: int, entry_bytes: int) -> tuple[bytes, bytes]:
-    """What stands before the transaction and what between it and the entry id, for these widths of theirs."""
+    """The bytes before the transaction, and those between it and the entry id, for these widths of both."""
     code = _varint(status)
     answer = b"\x08" + code + b"\x10" + _signed(ledger_id) + b"\x18"
     middle = b"\x10" + code + _ADD_TAG + bytes([len(answer) + entry_bytes]) + answer

@@ -39,7 +39,7 @@ def encode_request(request: Request, txn_id: int, priority: int | None = None) -
     """The frame of a request.
 
     Args:
-        txn_id: comes back in the answer; unsigned 64-bit, unique among what is outstanding on the connection.
+        txn_id: returned in the answer; unsigned 64-bit, unique among the pending requests of the connection.
         priority: above 0 is high; None sends BookKeeper's 100 where the request asks for high priority, otherwise nothing.
 
     Raises:

@@ -199,12 +199,12 @@ def decode_response(body: bytes) -> tuple[int, Response]:
     """(transaction, answer) in a body.
 
     The status is the envelope's unless that is OK, else the answer's own; a code that this release does not know is an I/O error. Where
-    the answer's own part is missing, its ids are `NO_ID` (the transaction says what was asked), and a status of OK counts as an I/O
-    error, since nothing in it says what was done; only the answer to `StartTlsRequest` needs no part. A read that succeeded may lack its
-    entry: so a long poll says that there is nothing new.
+    the answer's own part is missing, its ids are `NO_ID` (the transaction identifies the request), and a status of OK counts as an I/O
+    error, since nothing confirms the operation; only the answer to `StartTlsRequest` needs no part. A read that succeeded may lack its
+    entry: the answer of a long poll without news.
 
     Raises:
-        ProtocolError: not an answer, or one to an operation that is never asked for here; close the connection.
+        ProtocolError: not an answer, or one to an operation that this client never requests; close the connection.
     """
     message = parse(pb.Response(), body, "an answer")
     header = message.header
