@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.unit.client.cluster import eventually, fake_cluster, run
+from tests.unit.client.cluster import QUICK, eventually, fake_cluster, run
 from tests.unit.client.test_channel import Asked, pool_of
 from triplicate.client import Client, ledger_recovery
 from triplicate.client.connection.bookie_channel import AddStream, InFlight
@@ -49,7 +50,7 @@ def test_bookies_are_connected_before_the_metadata_says_so_and_asked_only_then(m
 
 def test_a_connection_that_failed_before_anything_was_asked_is_tried_again_at_once() -> None:
     async def main() -> None:
-        async with fake_cluster() as cluster, pool_of(cluster) as pool:
+        async with fake_cluster() as cluster, pool_of(cluster, replace(QUICK, reconnect_first_s=5.0)) as pool:
             await cluster["a"].stop()
             pool.connect(["a"])
             await eventually(lambda: bool(cluster.told("client.connect_failed")))
