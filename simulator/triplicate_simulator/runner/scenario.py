@@ -12,8 +12,8 @@ from typing import Any
 
 from triplicate.config import ClientSettings
 from triplicate.errors import ArgumentError
+from triplicate.sim.armed_points import points_known
 from triplicate.sim.disk import DiskTiming
-from triplicate.sim.fault_points import points_known
 from triplicate.sim.host import World, derive_seed
 from triplicate.sim.loop import HostCrashed, SimulationStuck
 from triplicate.sim.recorder import Fact

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from triplicate.runtime import Host, Timer
+from triplicate.sim.armed_points import FaultPoints
 from triplicate.sim.disk import DiskTiming, SimulatedDisk
-from triplicate.sim.fault_points import FaultPoints
 from triplicate.sim.loop import LIFE, Life, VirtualLoop, context_of
 from triplicate.sim.network import NetworkTiming, SimulatedNetwork
 from triplicate.sim.recorder import Recorder
