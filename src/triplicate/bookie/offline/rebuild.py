@@ -54,7 +54,7 @@ async def rebuild_index(host: Host, settings: BookieSettings, metadata: ClusterM
         identity = FileIdentity(bookie_id, metadata.instance_id, 0, incarnation.number)
         return await _rebuild(host, settings, identity, lost_accepted=lost_accepted)
     except OSError as error:
-        raise EnvironmentFault(f"{error.filename or bookie_id}: {error.strerror or error}: mend the disk or its permissions") from error
+        raise EnvironmentFault(f"{error.filename or bookie_id}: {error.strerror or error}: repair the disk or its permissions") from error
     finally:
         directories.close()
 

@@ -56,7 +56,7 @@ class _OpenLog:
     header: bytes
     end: int
     blocks: list[BlockInfo]
-    told: int = 0
+    synced_bytes: int = 0
     """The length that the last `sync` returned. The index knows at most this many bytes of the log; 0: none."""
 
 
@@ -128,7 +128,7 @@ class EntryLogWriter:
         if self._open is not None:
             self._write(self._open)
             self._open.file.sync()
-            self.sizes[self._open.number] = self._open.told = self._open.end
+            self.sizes[self._open.number] = self._open.synced_bytes = self._open.end
             self._places.worked(self._open.directory)
         self._finished.clear()
         sizes, self.sizes = self.sizes, {}
@@ -178,14 +178,14 @@ class EntryLogWriter:
         """Free the bytes of a closed log that the index cannot know. They are not read, since places are valid only after `sync`."""
         path = self._paths[log.number]
         try:
-            if not log.told:
+            if not log.synced_bytes:
                 del self._paths[log.number]
                 self._disk.delete(path)
                 self._disk.sync_directory(log.directory)
                 return
             file = self._disk.open(path)
             try:
-                file.truncate(log.told)
+                file.truncate(log.synced_bytes)
                 file.sync()
             finally:
                 file.close()
@@ -329,7 +329,7 @@ class EntryLogReader:
         sizes = [after - before - SIZE.size for before, after in pairwise([*places, stop])]
         found = b"".join([data[place - start : place - start + SIZE.size] for place in places])
         if len(data) != stop - start or found != struct.pack(f">{len(sizes)}I", *sizes):
-            raise CorruptionError(f"{self.path(log)}: an entry behind byte {run.body_offset + start} has not the size that the table says")
+            raise CorruptionError(f"{self.path(log)}: an entry behind byte {run.body_offset + start} does not have the size in the table")
         return data, end - first
 
     def ids(self, log: int, run: BlockInfo) -> Sequence[int]:

@@ -164,7 +164,7 @@ class Storage:
                     raise
                 if self.cache.size_bytes < limit:
                     return
-                reason = f"there is no space to flush, and the journal holds more than the {limit} bytes that memory takes"
+                reason = f"there is no space to flush, and the journal holds more than the {limit} bytes that fit in memory"
                 raise OSError(error.errno, reason, error.filename) from error
             self._flushed(frozen)
             frozen = None
