@@ -8,6 +8,6 @@ TESTS = ["tests/unit/bookie/test_run_cache.py::test_an_entry_added_again_is_read
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.core.ledger_table import WriteCache
+    from triplicate.bookie.core.write_cache import WriteCache
 
     patch(WriteCache, "lacks", lambda self, ledger_id, entry_ids: True)

@@ -20,7 +20,8 @@ from triplicate.bookie.core.entry_log_format import MAX_RUN_SPAN
 from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.core.journal_format import GroupPosition, GroupType, JournalGroup
 from triplicate.bookie.core.ledger_data import LedgerData, decode_states, encode_states
-from triplicate.bookie.core.ledger_table import Frozen, LedgerHandle, LedgerTable, WriteCache, lac_of_entry
+from triplicate.bookie.core.ledger_table import LedgerHandle, LedgerTable, lac_of_entry
+from triplicate.bookie.core.write_cache import Frozen, WriteCache
 from triplicate.bookie.files import NO_SPACE, join
 from triplicate.bookie.journal.closed_journal import ClosedJournal, JournalLimits, OpenJournal
 from triplicate.bookie.journal.journal import Journal, JournalCallbacks
