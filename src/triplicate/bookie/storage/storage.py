@@ -29,7 +29,7 @@ from triplicate.bookie.journal.journal_item import JournalItem
 from triplicate.bookie.storage.ledger_storage import LedgerStorage, WrittenFlush
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError, TriplicateError
-from triplicate.runtime import Host, TaskScope, fault_point, sleep, timeout_at
+from triplicate.runtime import Host, TaskScope, fault_point, resolve, sleep, timeout_at
 from triplicate.wire import ADD_HEAD_BYTES, scan_adds
 
 Result = TypeVar("Result")
@@ -384,8 +384,7 @@ class Storage:
     def _wake_flush_waiters(self) -> None:
         waiters, self._flush_waiters = self._flush_waiters, []
         for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+            resolve(waiter, None)
 
     async def _flush_loop(self) -> None:
         while True:
