@@ -59,8 +59,7 @@ async def serve_bookie(uri: str, folder: str, bookie_id: str) -> None:
     settings = BookieSettings(
         bookie_id=bookie_id, port=0, journal_directories=(f"{folder}/journal",), ledger_directories=(f"{folder}/ledgers",)
     )
-    bookie = Bookie(host, settings, metadata)
-    await bookie.start()
+    bookie = await Bookie.start(host, settings, metadata)
     print(bookie.address[1], flush=True)
     await asyncio.Event().wait()
 

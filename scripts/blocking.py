@@ -1,4 +1,4 @@
-"""Generates the blocking facade from the async classes: ``src/triplicate/blocking/{ledgers,logs,databases}.py``.
+"""Generates the blocking facade from the async classes: ``src/triplicate/blocking/blocking_{ledgers,logs,databases}.py``.
 
 Usage: python scripts/blocking.py [--check]
 
@@ -104,7 +104,7 @@ INTERNAL = "for the client's own modules"
 
 FACADES = (
     Facade(
-        "ledgers",
+        "blocking_ledgers",
         "Ledgers without `await`.",
         (
             Twin(
@@ -141,7 +141,7 @@ FACADES = (
         imports=("from triplicate.blocking.iterators import BlockingTail",),
     ),
     Facade(
-        "logs",
+        "blocking_logs",
         "Logs without `await`.",
         (
             Twin(
@@ -150,7 +150,6 @@ FACADES = (
                 "writer",
                 "`LogWriter` without `await`.",
                 properties=("next_offset", "acknowledged_offset", "ledger_id", "is_reduced", "failure"),
-                left_out={"start": "called by `Logs.writer`"},
             ),
             Twin(
                 "log:LogReader",
@@ -192,7 +191,7 @@ FACADES = (
         imports=("from triplicate.blocking.iterators import EntryBatches",),
     ),
     Facade(
-        "databases",
+        "blocking_databases",
         "Databases without `await`.",
         functions=(
             Functions(
@@ -267,12 +266,12 @@ def _parsed(module: ModuleType) -> ast.Module:
 
 
 def methods_of(original: type) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, ModuleType]]:
-    """The public methods and properties that a class itself defines, in their order."""
+    """The public methods and properties that a class itself defines, in order, without class methods."""
     module = sys.modules[original.__module__]
     for statement in _parsed(module).body:
         if isinstance(statement, ast.ClassDef) and statement.name == original.__name__:
             for each in statement.body:
-                if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and not each.name.startswith("_"):
+                if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and not each.name.startswith("_") and not _is_of_class(each):
                     yield each, module
 
 
@@ -286,6 +285,10 @@ def _text(node: ast.FunctionDef | ast.AsyncFunctionDef, see: str) -> list[str]:
         return [one_line]
     head, *others = textwrap.wrap(f'"""{first}', WIDTH - 8)
     return [head, *others, "", f"See `{see}`.", '"""']
+
+
+def _is_of_class(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(isinstance(each, ast.Name) and each.id in ("classmethod", "staticmethod") for each in node.decorator_list)
 
 
 def _is_property(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -359,7 +362,7 @@ def _property(twin: Twin, node: ast.FunctionDef | ast.AsyncFunctionDef, module: 
 def _opening(twin: Twin, names: Names) -> list[str]:
     room, _, original = twin.source.partition(":")
     names.add(f"from triplicate.{room} import {original}", original)
-    names.add("from triplicate.blocking.loop import BackgroundLoop", "BackgroundLoop")
+    names.add("from triplicate.blocking.background_loop import BackgroundLoop", "BackgroundLoop")
     lines = [f"def __init__(self, loop: BackgroundLoop, {twin.attribute}: {original}) -> None:"]
     if twin.base:
         lines.append(f"    super().__init__(loop, {twin.attribute})")
@@ -429,7 +432,7 @@ def has_twin(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 def _functions(spec: Functions, names: Names) -> list[str]:
     names.add("from triplicate.client import Client", "Client")
-    names.add("from triplicate.blocking.loop import BackgroundLoop", "BackgroundLoop")
+    names.add("from triplicate.blocking.background_loop import BackgroundLoop", "BackgroundLoop")
     lines = [f"class {spec.name}:", f'    """{spec.docs}"""', ""]
     body = ["def __init__(self, loop: BackgroundLoop, client: Client) -> None:", "    self._loop = loop", "    self._client = client", ""]
     room = importlib.import_module(f"triplicate.{spec.room}")

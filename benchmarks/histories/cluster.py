@@ -17,7 +17,7 @@ from typing import Any
 
 import psycopg
 
-from triplicate.replica.failure_detector import QUESTION
+from triplicate.replica.failure_detector import PROBE
 
 START_LIMIT_S = 120.0
 STOP_LIMIT_S = 60.0
@@ -138,7 +138,7 @@ def answers(port: int) -> bool:
     """Whether the process at a port says anything within a moment."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_LIMIT_S) as connection:
-            connection.sendall(QUESTION)
+            connection.sendall(PROBE)
             return bool(connection.recv(1))
     except OSError:
         return False

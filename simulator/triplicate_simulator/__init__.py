@@ -3,7 +3,9 @@
 `run_seed` runs one seed's scenario, `run` many. The world that clusters run in is `triplicate.sim`.
 """
 
-from triplicate_simulator.checkers import CHECKERS, Acknowledged, Copy, Ended, Event, History, Read, Sent, Tailed, Verdict, judge
+from triplicate_simulator.checkers.history import History, Verdict, judge
+from triplicate_simulator.checkers.ledger_checkers import LEDGER_CHECKERS
+from triplicate_simulator.checkers.ledger_promises import Acknowledged, Copy, Ended, Event, Read, Sent, Tailed
 from triplicate_simulator.cluster.plan import Fault, Plan
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.cluster.simulated_cluster import (
@@ -14,18 +16,38 @@ from triplicate_simulator.cluster.simulated_cluster import (
     SimulatedNode,
     small_bookie_settings,
 )
-from triplicate_simulator.faults import KINDS, FaultKind
-from triplicate_simulator.runner.mutants import Hunt, Mutant, MutantMisfit, apply_mutant, hunt_all, mutants_folder, read_mutants, unclean
-from triplicate_simulator.runner.replay import replay, told
-from triplicate_simulator.runner.scenario import OTHER_FINDINGS, Result, Scenario, found_by, plan_from_json, plan_of, run_seed, workload_of
+from triplicate_simulator.faults.fault_kind import FaultKind
+from triplicate_simulator.faults.fault_table import FAULT_KINDS
+from triplicate_simulator.runner.mutants import (
+    InvalidMutant,
+    Mutant,
+    MutantResult,
+    apply_mutant,
+    hunt_all,
+    mutants_folder,
+    read_mutants,
+    violations_without_mutants,
+)
+from triplicate_simulator.runner.replay import describe_run, replay
+from triplicate_simulator.runner.scenario import (
+    OTHER_FINDINGS,
+    Result,
+    Scenario,
+    plan_from_json,
+    plan_of,
+    reporter_of,
+    run_seed,
+    workload_of,
+)
 from triplicate_simulator.runner.seed_runs import Summary, run
 from triplicate_simulator.runner.shrink import NothingToShrink, Shrunk, shrink
 from triplicate_simulator.runner.timeline import Line, timeline
-from triplicate_simulator.workloads import WORKLOADS, Workload
+from triplicate_simulator.workloads.workload import Workload
+from triplicate_simulator.workloads.workload_table import WORKLOADS
 
 __all__ = [
-    "CHECKERS",
-    "KINDS",
+    "FAULT_KINDS",
+    "LEDGER_CHECKERS",
     "OTHER_FINDINGS",
     "WORKLOADS",
     "Acknowledged",
@@ -38,10 +60,10 @@ __all__ = [
     "Fault",
     "FaultKind",
     "History",
-    "Hunt",
+    "InvalidMutant",
     "Line",
     "Mutant",
-    "MutantMisfit",
+    "MutantResult",
     "NothingToShrink",
     "Plan",
     "Read",
@@ -57,7 +79,7 @@ __all__ = [
     "Verdict",
     "Workload",
     "apply_mutant",
-    "found_by",
+    "describe_run",
     "hunt_all",
     "judge",
     "mutants_folder",
@@ -65,12 +87,12 @@ __all__ = [
     "plan_of",
     "read_mutants",
     "replay",
+    "reporter_of",
     "run",
     "run_seed",
     "shrink",
     "small_bookie_settings",
     "timeline",
-    "told",
-    "unclean",
+    "violations_without_mutants",
     "workload_of",
 ]

@@ -1,4 +1,4 @@
-"""``triplicate sim``: run seeds of the simulator, tell what happened in one, make a failing one small, hunt mutants."""
+"""``triplicate sim``: runs seeds of the simulator, describes one run, shrinks a failing one, hunts mutants."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ import click
 from triplicate.cli.terminal.output import Bar, print_table, remarks
 from triplicate.errors import ArgumentError
 from triplicate_simulator import (
-    KINDS,
+    FAULT_KINDS,
     WORKLOADS,
-    Hunt,
-    MutantMisfit,
+    InvalidMutant,
+    MutantResult,
     NothingToShrink,
     Plan,
     Result,
     Summary,
     apply_mutant,
+    describe_run,
     hunt_all,
     mutants_folder,
     plan_from_json,
@@ -32,23 +33,28 @@ from triplicate_simulator import (
     replay,
     run,
     shrink,
-    told,
-    unclean,
+    violations_without_mutants,
 )
 
 Made = TypeVar("Made")
 
 SEEDS_MAX = 10_000_000
 COMPLETE_FROM = 100
-"""A range of so many seeds must have met every fault and given every checker something to decide."""
+"""A range of at least this many seeds must have had every fault, and decisions of every checker."""
 REMARK_S = 30.0
 
 _seed = click.argument("seed", type=click.IntRange(0))
-_play = click.option("--play", type=click.Choice(list(WORKLOADS)), help="Play this instead of what the seed's last digit says.")
-_plan = click.option(
-    "--plan", "plan_path", type=click.Path(dir_okay=False), metavar="FILE", help="Play this plan, as `sim shrink` writes it."
+_play = click.option(
+    "--workload",
+    "--play",
+    "play",
+    type=click.Choice(list(WORKLOADS)),
+    help="Workload, instead of the one that the seed's last digit selects.",
 )
-_mutant = click.option("--mutant", metavar="NAME", help="Break the code by this mutant first (in a checkout).")
+_plan = click.option(
+    "--plan", "plan_path", type=click.Path(dir_okay=False), metavar="FILE", help="Run this plan, as `sim shrink` writes it."
+)
+_mutant = click.option("--mutant", metavar="NAME", help="Apply this mutant first (in a checkout).")
 
 
 class Seeds(click.ParamType[range]):
@@ -67,15 +73,16 @@ class Seeds(click.ParamType[range]):
         if last < first:
             self.fail(f"{value} runs backwards; write {last}..{first}", param, context)
         if last - first >= SEEDS_MAX:
-            self.fail(f"{value} is more than {SEEDS_MAX} seeds; take a part of it", param, context)
+            self.fail(f"{value} is more than {SEEDS_MAX} seeds; use a part of it", param, context)
         return range(first, last + 1)
 
 
 @click.group()
 def sim() -> None:
-    """Run whole clusters in virtual time, break them by a seed, and judge what their clients saw.
+    """Run whole clusters in virtual time, inject faults drawn from a seed, and judge what their clients saw.
 
-    One seed is one history, the same in every process. Seeds that end with 3 play logs, with 7 databases, all others ledgers.
+    One seed is one history, the same in every process. Seeds that end with 3 run the workload `logs`, with 7 `databases`, all others
+    `ledgers`.
     """
 
 
@@ -86,8 +93,8 @@ def sim() -> None:
 def run_seeds(seeds: range, jobs: int, play: str | None) -> int:
     """Run seeds, and show violations and totals.
 
-    Ends with exit code 1 when a seed shows a violation, or when a range of 100 seeds or more has left out a fault, a checker, or
-    anything else that the plays count.
+    Ends with exit code 1 when a seed shows a violation, or when a range of 100 seeds or more has left out a fault, a checker, or anything
+    else that the workloads count.
     """
     began = last_remark = time.monotonic()
     done = 0
@@ -114,7 +121,7 @@ def run_seeds(seeds: range, jobs: int, play: str | None) -> int:
 
 
 def show_totals(summary: Summary, elapsed_s: float) -> None:
-    """All that happened in many seeds, in tables."""
+    """Print the totals of many seeds, in tables."""
     for play, count in summary.seeds().items():
         counts = summary.counts(play)
         rows = [(name.replace("_", " "), f"{value:,}") for name, value in counts.items()]
@@ -123,7 +130,7 @@ def show_totals(summary: Summary, elapsed_s: float) -> None:
     print_table(
         ("fault", "struck", "what it is"),
         [
-            (name, f"{count:,}", KINDS[name].meaning if name in KINDS else "a strike of a play's own")
+            (name, f"{count:,}", FAULT_KINDS[name].meaning if name in FAULT_KINDS else "a fault of the workload's own")
             for name, count in summary.struck().items()
         ],
         right=("struck",),
@@ -147,12 +154,12 @@ def show_totals(summary: Summary, elapsed_s: float) -> None:
 @click.option("--node", metavar="NAME", help="Only what this node did and saw, and the faults.")
 @_play
 def replay_seed(seed: int, plan_path: str | None, mutant: str | None, node: str | None, play: str | None) -> int:
-    """Play one seed again and tell what happened, line by line; then what was wrong."""
+    """Run one seed again and describe it line by line, ending with its violations."""
     plan = _plan_to_play(seed, plan_path, play)
     _break_code(mutant)
     result = _usage(lambda: replay(seed, plan))
     _usage(lambda: _check_node(result, node))
-    for line in told(result, plan, node):
+    for line in describe_run(result, plan, node):
         click.echo(line)
     return 0 if result.ok else 1
 
@@ -163,12 +170,12 @@ def replay_seed(seed: int, plan_path: str | None, mutant: str | None, node: str 
 @_mutant
 @_play
 @click.option("--out", type=click.Path(dir_okay=False), metavar="FILE", help="Where to write the plan.  [default: seed-SEED.json]")
-@click.option("--runs", type=click.IntRange(1, 100_000), default=200, show_default=True, help="Play at most so often.")
+@click.option("--runs", type=click.IntRange(1, 100_000), default=200, show_default=True, help="Largest number of runs.")
 def shrink_seed(seed: int, plan_path: str | None, mutant: str | None, play: str | None, out: str | None, runs: int) -> int:
     """Find the fewest faults and the smallest load with which a seed still shows a violation that it shows."""
     plan = _plan_to_play(seed, plan_path, play)
     path = Path(out or f"seed-{seed}.json")
-    # Now: what takes minutes must not end with a plan that cannot be kept.
+    # Checked first: a search of minutes must not end with a plan that cannot be written.
     _usage(lambda: check_writable(path))
     _break_code(mutant)
     try:
@@ -180,8 +187,8 @@ def shrink_seed(seed: int, plan_path: str | None, mutant: str | None, play: str 
     if len(found.originals) > 1:
         others = ", ".join(str(finding) for finding in found.originals if finding != found.followed)
         click.echo(f"followed: {found.followed}; at first there was also {others}")
-    for strike in found.plan.faults:
-        click.echo(f"fault: {strike}")
+    for fault in found.plan.faults:
+        click.echo(f"fault: {fault}")
     click.echo(f"load: {found.plan.load}, for {found.plan.duration_s:g} s")
     click.echo(found.violation)
     ending = "nothing more can be taken away" if found.complete else f"stopped after {found.runs} runs; --runs allows more"
@@ -194,12 +201,16 @@ def shrink_seed(seed: int, plan_path: str | None, mutant: str | None, play: str 
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--jobs", type=click.IntRange(1, 256), default=2, show_default=True, help="Processes.")
 @click.option(
-    "--seeds-max", type=click.IntRange(1, 1_000_000), default=1000, show_default=True, help="A mutant not caught by then survives."
+    "--seeds-max",
+    type=click.IntRange(1, 1_000_000),
+    default=1000,
+    show_default=True,
+    help="A mutant that no seed up to this one catches survives.",
 )
 def hunt_mutants(names: tuple[str, ...], jobs: int, seeds_max: int) -> int:
     """Break the code on purpose, one way at a time, and find the first seed that notices (in a checkout)."""
     mutants = _usage(lambda: read_mutants(mutants_folder(), names))
-    dirty = unclean(mutant.kind for mutant in mutants)
+    dirty = violations_without_mutants(mutant.kind for mutant in mutants)
     for violation in dirty:
         click.echo(violation)
     if dirty:
@@ -207,7 +218,7 @@ def hunt_mutants(names: tuple[str, ...], jobs: int, seeds_max: int) -> int:
     began = time.monotonic()
     with Bar("mutants", len(mutants)) as bar:
 
-        def report(hunt: Hunt) -> None:
+        def report(hunt: MutantResult) -> None:
             bar.advance()
             if not sys.stderr.isatty():
                 found = f"seed {hunt.seed}, {hunt.checker}" if hunt.caught else uncaught(hunt)
@@ -224,12 +235,12 @@ def hunt_mutants(names: tuple[str, ...], jobs: int, seeds_max: int) -> int:
     return 1 if left else 0
 
 
-def uncaught(hunt: Hunt) -> str:
-    """What became of a mutant that no seed caught, in capitals."""
+def uncaught(hunt: MutantResult) -> str:
+    """The result of a mutant that no seed caught, in capitals."""
     return "SURVIVED" if hunt.judged else "NOT JUDGED"
 
 
-def show_hunts(hunts: list[Hunt]) -> None:
+def show_hunts(hunts: list[MutantResult]) -> None:
     """One row for each mutant."""
     rows = [
         (
@@ -242,7 +253,7 @@ def show_hunts(hunts: list[Hunt]) -> None:
         )
         for hunt in hunts
     ]
-    print_table(("mutant", "what is broken", "play", "seed", "caught by", "s"), rows, right=("seed", "s"))
+    print_table(("mutant", "what is broken", "workload", "seed", "caught by", "s"), rows, right=("seed", "s"))
 
 
 def _plan_to_play(seed: int, plan_path: str | None, play: str | None) -> Plan:
@@ -250,12 +261,12 @@ def _plan_to_play(seed: int, plan_path: str | None, play: str | None) -> Plan:
         return plan_of(seed, play)
     plan = _read_plan(plan_path)
     if play not in (None, plan.play):
-        raise click.UsageError(f"--play {play} contradicts {plan_path}, which is a plan of {plan.play}; leave it out")
+        raise click.UsageError(f"--workload {play} contradicts {plan_path}, which is a plan of {plan.play}; leave it out")
     return plan
 
 
 def _check_node(result: Result, node: str | None) -> None:
-    """Refuse a node that was not there: an empty timeline would look as if nothing had happened."""
+    """Refuse an unknown node: an empty timeline would look as if nothing had happened."""
     names = dict.fromkeys(fact.node for fact in result.facts)
     if node is not None and node not in names:
         raise ArgumentError(f"there is no node {node!r} in seed {result.seed}; there are: {', '.join(sorted(names))}")
@@ -274,7 +285,7 @@ def _read_plan(path: str) -> Plan:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a file that cannot be written, and leave none behind."""
+    """Check that a file can be written, and leave none behind."""
     is_new = not path.exists()
     try:
         with path.open("ab"):
@@ -286,7 +297,7 @@ def check_writable(path: Path) -> None:
 
 
 def keep_plan(path: Path, plan: Plan) -> None:
-    """Write a plan into its file; where that fails in the end, show it, since it took minutes.
+    """Write a plan into its file. If that fails, print the plan, since it took minutes.
 
     Raises:
         OSError: it could not be written.
@@ -305,9 +316,9 @@ def _break_code(mutant: str | None) -> None:
 
 
 def _usage(work: Callable[[], Made]) -> Made:
-    """What is wrong with the command line ends it with one line and code 2."""
+    """Turn an error of the command line into one line and exit code 2."""
     try:
         return work()
-    except (ArgumentError, MutantMisfit) as error:
+    except (ArgumentError, InvalidMutant) as error:
         remarks.print(f"triplicate: {error}")
         raise click.exceptions.Exit(2) from error

@@ -255,10 +255,6 @@ class ReplicaError(TriplicateError):
     """An error of a replicated state machine."""
 
 
-class NotLeader(ReplicaError):
-    """This node is not the leader; the message names the leader where known."""
-
-
 class Diverged(ReplicaError, CorruptionError):
     """Applying the log did not make the recorded changes: this copy is wrong and stops serving."""
 

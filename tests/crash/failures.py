@@ -62,7 +62,7 @@ class NthFails:
             self._until = now + FULL_S
         if first or (self._lasting and now < self._until):
             bookie = self._lives.bookie
-            self.strikes.append(Strike(kind, path, len(self._lives.machine.disk.record), bookie is not None and bookie._stopping))
+            self.strikes.append(Strike(kind, path, len(self._lives.machine.disk.record), bookie is not None and bookie.stopping))
             return OSError(self._code, os.strerror(self._code), path)
         return None
 
@@ -146,7 +146,7 @@ async def _played(lives: Lives, seed: int, fault: NthFails, problems: list[str],
         missed = [strike for strike in fault.strikes if not may_go_unheard(strike, lives.machine.disk.record)]
         problems += [f"a sync failed, of {strike.path}, and the bookie went on" for strike in missed[:1]]
     lives.machine.disk.fault = None
-    if lives.bookie is not None and lives.bookie._long_polls is not None and not ended:
+    if lives.bookie is not None and not ended:
         await _hold(lives, "in the same life", problems)
     lives.kill()
     await _cut(lives, "after the end", problems)
@@ -171,7 +171,7 @@ async def _played(lives: Lives, seed: int, fault: NthFails, problems: list[str],
 
 async def _play_or_fail(lives: Lives, seed: int, problems: list[str]) -> str:
     """Returns how the play was ended: by the bookie's failure, by a start that was refused, or "" when it came to its end."""
-    task = lives.machine.loop.begin(play(lives, seed))
+    task = lives.machine.loop.start_task(play(lives, seed))
     end_s = lives.machine.loop.time() + PATIENCE_S
     while not task.done() and not _has_failed(lives):
         if lives.machine.loop.time() > end_s:
@@ -208,8 +208,7 @@ def may_go_unheard(strike: Strike, record: Sequence[Operation]) -> bool:
 
 
 def _has_failed(lives: Lives) -> bool:
-    failed = lives.bookie._failed if lives.bookie is not None else None
-    return failed is not None and failed.done()
+    return lives.bookie is not None and lives.bookie.failed
 
 
 async def _hold(lives: Lives, when: str, problems: list[str]) -> None:

@@ -14,12 +14,15 @@ from tests.crash.machine import Endpoint, Machine
 from triplicate.bookie import Bookie
 from triplicate.bookie import bookie as bookie_module
 from triplicate.bookie.bookie_metrics import BookieMetrics
+from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.core.ledger_table import LedgerHandle
 from triplicate.bookie.server.dialects import V3Dialect
 from triplicate.bookie.server.request_context import Peer, RequestContext
+from triplicate.bookie.storage.storage import Storage
 from triplicate.config import BookieSettings
 from triplicate.ledger import DigestType, EnsembleSegment, EntryCodec, LedgerMetadata, LedgerState
 from triplicate.metadata import ClusterMetadata, MemoryStore, MemoryTree
+from triplicate.runtime import Host, Metrics
 from triplicate.wire import (
     AddRequest,
     ForceRequest,
@@ -76,8 +79,26 @@ def nodes_of(store: MemoryStore) -> Nodes:
 
 _DIALECT = V3Dialect()
 _NOBODY: Peer = cast("Peer", None)
-_METRICS = BookieMetrics(None)
-"""Making them takes as long as all the rest of a start, so all lives count in the same."""
+_SHARED = Metrics()
+_METRICS = BookieMetrics(_SHARED)
+"""Making them takes as long as the rest of a start, so all lives count in the same."""
+_STORAGES: dict[int, list[Storage]] = {}
+"""Storages of the processes that run, by the id of their host: a process may end before its bookie runs."""
+
+
+def _metrics_of(metrics: Metrics | None) -> BookieMetrics:
+    return _METRICS if metrics is _SHARED else BookieMetrics(metrics)
+
+
+def _noted_storage(host: Host, settings: BookieSettings, identity: FileIdentity, **callbacks: Any) -> Storage:
+    storage = Storage(host, settings, identity, **callbacks)
+    _STORAGES.get(id(host), []).append(storage)
+    return storage
+
+
+_module: Any = bookie_module
+_module.BookieMetrics = _metrics_of
+_module.Storage = _noted_storage
 
 
 class Lives:
@@ -100,6 +121,7 @@ class Lives:
         self.taking_from = NEVER
         """From when on a round of garbage collection may have taken what is deleted."""
         self.bookie: Bookie | None = None
+        self._host: Host | None = None
         self.endpoint: Endpoint | None = None
         self._callers: dict[int, Caller] = {}
         self._metadata: ClusterMetadata | None = None
@@ -119,14 +141,10 @@ class Lives:
         host, self.endpoint = self.machine.new_process()
         new = "/ledgers/INSTANCEID" not in self.store._nodes
         self._metadata = await ClusterMetadata.open(MemoryTree(self.store), host, create=new)
-        module: Any = bookie_module
-        made, module.BookieMetrics = module.BookieMetrics, lambda metrics: _METRICS
-        try:
-            self.bookie = Bookie(host, self.settings, self._metadata)
-        finally:
-            module.BookieMetrics = made
         self._callers.clear()
-        await self.machine.as_process(self.bookie.start())
+        self._host = host
+        _STORAGES[id(host)] = []
+        self.bookie = await self.machine.as_process(Bookie.start(host, self.settings, self._metadata, _SHARED))
         return self.bookie
 
     @property
@@ -141,10 +159,11 @@ class Lives:
 
     def kill(self) -> None:
         """End the process. What it wrote and did not sync is still with the kernel."""
-        if self.bookie is not None:
-            storage = self.bookie._storage
-            if storage is not None and storage.stored._index is not None:
-                storage.stored._index.close()
+        storages = _STORAGES.pop(id(self._host), None)
+        if storages is not None:
+            for storage in storages:
+                if storage.stored._index is not None:
+                    storage.stored._index.close()
             self.machine.loop.kill(self.machine.life)
             self.bookie = None
         for session in self.store.sessions:
@@ -195,7 +214,7 @@ class Lives:
 
     def begin(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Do something beside the rest of the play, which need not live to hear how it ended."""
-        task = self.machine.loop.begin(coroutine)
+        task = self.machine.loop.start_task(coroutine)
         task.add_done_callback(lambda ended: None if ended.cancelled() else ended.exception() and None)
         return task
 

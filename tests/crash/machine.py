@@ -384,7 +384,7 @@ class Machine:
 
     async def as_process(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         """Run a coroutine as part of the process, so that it ends with it."""
-        return await self.loop.begin(coroutine, context=context_of(self.life))
+        return await self.loop.start_task(coroutine, context=context_of(self.life))
 
     def run(self, main: Coroutine[Any, Any, Result]) -> Result:
         return self.loop.run_until_complete(main)

@@ -96,7 +96,7 @@ def test_apaches_tree_is_understood(captured: Captured) -> None:
             marks = ours.under_replication
             (mark,) = [mark async for mark in marks.marks()]
             assert (mark.ledger_id, mark.missing, mark.version) == (captured.ledger_id, (captured.missing,), 0)
-            assert await marks.take("us") is None
+            assert await marks.lock_any("us") is None
             assert await marks.worker_of(mark.ledger_id) == "localhost"
             assert await ours.auditor.current() == captured.auditor
             assert await marks.lost_bookie_recovery_delay_s() == 0
@@ -104,9 +104,9 @@ def test_apaches_tree_is_understood(captured: Captured) -> None:
                 assert (await marks.check_time_ms(check) or 0) > 1_700_000_000_000
             await apache.aclose()
             assert await ours.auditor.current() is None
-            lock = await marks.take("us")
+            lock = await marks.lock_any("us")
             assert lock is not None
-            assert await marks.done(lock)
+            assert await marks.complete(lock)
             assert await ours.tree.exists(f"{BASE}/ledgers/0000") is None
 
     asyncio.run(body())
@@ -125,7 +125,7 @@ def test_our_tree_is_apaches(captured: Captured) -> None:
                 assert time_ms is not None
                 await marks.set_check_time_ms(check, time_ms)
             await marks.mark(captured.ledger_id, [captured.missing])
-            assert await marks.take("localhost") is not None
+            assert await marks.lock_any("localhost") is not None
             written = {path: await node(ours, f"{BASE}{path}") for path in captured.nodes}
             assert {path for path, (_, ephemeral) in written.items() if ephemeral} == set(captured.ephemerals)
             mark = await marks.get(captured.ledger_id)

@@ -150,8 +150,7 @@ async def check_whole(storage: Storage, *, rebuilt: bool) -> dict[int, list[byte
 async def start_and_check(cluster: ClusterMetadata, *, rebuilt: bool = False) -> dict[int, list[bytes | None]]:
     host = real_host("golden")
     assert list(Inspection(host, whole_settings(), "bookie-1", cluster.instance_id).problems()) == []
-    bookie = Bookie(host, whole_settings(), cluster)
-    await bookie.start()
+    bookie = await Bookie.start(host, whole_settings(), cluster)
     try:
         return await check_whole(bookie.storage, rebuilt=rebuilt)
     finally:
@@ -217,9 +216,8 @@ def rows_of(folder: Path) -> dict[str, list[tuple[object, ...]]]:
 def test_the_metadata_of_the_whole_folder_serves_clients(whole: Path) -> None:
     async def body() -> None:
         host, cluster = real_host("golden"), await whole_cluster(whole)
-        bookie = Bookie(host, whole_settings(), cluster)
         try:
-            await bookie.start()
+            bookie = await Bookie.start(host, whole_settings(), cluster)
             async with Client(host, cluster) as client:
                 assert await cluster.trash.ledger_ids() == [TRASHED]
                 assert (await client.undelete(TRASHED)).last_entry_id == 4

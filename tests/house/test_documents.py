@@ -15,6 +15,8 @@ DOCUMENTS = [path for path in committed_files() if path.endswith(".md")]
 RECORDS = ("CHANGELOG.md", "docs/decisions/", "docs/measured-runs.md")
 """Pages that are not rewritten: their names are those of their time."""
 GLOSSARY = "docs/glossary.md"
+EVENING_LINES = 1500
+VAGUE = re.compile(r"\b(whoever|anew|somebody|everybody|so many|comes? to nothing|tells? of|told to)\b", re.IGNORECASE)
 LINKS = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 DOTTED = re.compile(r"`(bookie|client|log|log_client|metadata|node|process|replica)\.([a-z][a-z0-9_]*)`")
 
@@ -81,6 +83,20 @@ def test_settings_and_traces_that_are_named_exist(path: str) -> None:
     assert not unknown, f"{path} names what is neither a setting nor in the code"
 
 
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if not path.startswith((*RECORDS, "docs/reference/"))])
+def test_documents_name_the_subject_of_a_sentence(path: str) -> None:
+    text = re.sub(r"^```.*?^```", "", (ROOT / path).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"`[^`\n]*`", "", text)
+    assert VAGUE.findall(text) == [], f"{path}: say which object does what"
+
+
+def test_the_files_of_one_evening_are_short() -> None:
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("### One evening", 1)[1].split("\n## ", 1)[0]
+    files = re.findall(r"^\| `([\w./]+\.py)` \|", section, re.MULTILINE)
+    assert len(files) >= 5
+    assert sum(len((ROOT / path).read_text(encoding="utf-8").splitlines()) for path in files) < EVENING_LINES
+
+
 def test_each_term_of_the_glossary_has_a_module_that_exists() -> None:
     rows = glossary_rows()
     assert len(rows) > 100
@@ -112,6 +128,16 @@ def test_make_targets_that_are_named_exist(path: str) -> None:
     text = (ROOT / path).read_text(encoding="utf-8")
     named = set(re.findall(r"(?:^    |`)make ([a-z-]+)", text, re.MULTILINE))
     assert named <= known
+
+
+@pytest.mark.parametrize("path", DOCUMENTS)
+def test_every_row_of_a_table_has_the_columns_of_its_head(path: str) -> None:
+    text = re.sub(r"^```.*?^```", "", (ROOT / path).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    columns = 0
+    for line in text.splitlines():
+        cells = len(re.split(r"(?<!\\)\|", line.strip())) if line.startswith("|") else 0
+        assert not columns or cells in (0, columns), f"{path}: {line[:80]}"
+        columns = cells
 
 
 def test_no_two_decisions_share_a_number() -> None:

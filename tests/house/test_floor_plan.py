@@ -19,7 +19,7 @@ CIRCLES_ALLOWED = frozenset(
 )
 """May only shrink."""
 
-NAMES_ALLOWED = frozenset({"Token", "fault_points"})
+NAMES_ALLOWED: frozenset[str] = frozenset()
 """May only shrink."""
 
 

@@ -119,7 +119,7 @@ async def leave(metadata: ClusterMetadata, ledger_id: int) -> None:
     """Take back what other tests would stumble over."""
     lock = await metadata.under_replication.lock(ledger_id, "test")
     if lock is not None:
-        await metadata.under_replication.done(lock)
+        await metadata.under_replication.complete(lock)
     await metadata.cookies.delete(BOOKIE)
     await metadata.aclose()
 

@@ -8,15 +8,15 @@ from triplicate.client.connection.bookie_channel import BookieChannel
 from triplicate.client.connection.exchange import Gathered
 from triplicate.wire import Status
 
-TESTS = ["tests/unit/client/test_turn.py::test_what_was_stored_before_a_refusal_counts"]
+TESTS = ["tests/unit/client/test_flush_scheduler.py::test_what_was_stored_before_a_refusal_counts"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    take = BookieChannel._take_adds
+    handle = BookieChannel._handle_adds
 
     def broken(self: BookieChannel, ledger_id: int, entry_ids: list[int], status: Status, gathered: Gathered) -> None:
         if status is not Status.OK:
             gathered.clear()
-        take(self, ledger_id, entry_ids, status, gathered)
+        handle(self, ledger_id, entry_ids, status, gathered)
 
-    patch(BookieChannel, "_take_adds", broken)
+    patch(BookieChannel, "_handle_adds", broken)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_writer.py::test_a_broken_segment_is_recovered_and_what_did_not_survive_is_sent_again[True]"]
+TESTS = [
+    "tests/unit/log/test_writer.py::test_a_broken_segment_is_recovered_and_what_did_not_survive_is_sent_again[True]",
+]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.log.core.head import LogSegment
-    from triplicate.log.writing.log_writer import LogWriter
+    from triplicate.log.core.writer_machine import WriterMachine
 
-    def recovered(self: LogWriter, closed: LogSegment) -> None:
-        self._queue.extendleft(reversed(self._sent))
-        self._sent.clear()
+    def adopt(self: WriterMachine[object], closed: LogSegment) -> None:
+        self._queue.extendleft(reversed(self._in_flight))
+        self._in_flight.clear()
 
-    patch(LogWriter, "_recovered", recovered)
+    patch(WriterMachine, "_adopt_recovery", adopt)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.pg.protocol import prepared_statements
+from triplicate.sql.pg.protocol import plans
 
-TESTS = ["tests/unit/pg/test_catalogue_queries.py::test_psycopg_is_told_of_no_type_that_there_is_not"]
+TESTS = ["tests/unit/pg/test_catalogue_queries.py::test_psycopg_finds_none_of_the_types_that_are_not_here"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(prepared_statements, "catalogue_query", lambda _sql: None)
+    patch(plans, "catalogue_query", lambda _statement: None)

@@ -8,7 +8,7 @@ from triplicate.metadata import Watch
 from triplicate.replica import Candidate, Election
 
 TESTS = [
-    "tests/unit/replica/test_peers.py::test_the_sign_of_a_process_that_has_ended_is_taken_down_though_its_session_lives",
+    "tests/unit/replica/test_failure_detector.py::test_the_sign_of_a_process_that_has_ended_is_taken_down_though_its_session_lives",
 ]
 
 

@@ -10,9 +10,9 @@ TESTS = ["tests/unit/replica/test_replica.py::test_a_candidate_with_a_handicap_l
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.replica.election import Election
 
-    first = Election._let_others_first
+    first = Election._wait_for_others
 
     async def without(self: Election, position: int, handicap_s: float, departed: str) -> None:
         await first(self, position, 0.0, departed)
 
-    patch(Election, "_let_others_first", without)
+    patch(Election, "_wait_for_others", without)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from triplicate.sql.core import schema_changes
-from triplicate.sql.core.scan import Token
+from triplicate.sql.core.lexer import Token
 
 TESTS = [
     "tests/unit/sql/test_schema_changes.py::test_columns_and_values_are_those_that_sqlite_has_then",

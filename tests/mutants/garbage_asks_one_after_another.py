@@ -14,4 +14,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     async def one_by_one(ledger_ids: Sequence[int], ask: Callable[[int], Coroutine[Any, Any, Any]]) -> list[Any]:
         return [await ask(ledger_id) for ledger_id in ledger_ids]
 
-    patch(garbage, "_about_each", one_by_one)
+    patch(garbage, "_for_each_ledger", one_by_one)

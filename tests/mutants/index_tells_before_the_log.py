@@ -13,7 +13,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.bookie.storage.entry_logs import EntryLogWriter
     from triplicate.bookie.storage.ledger_storage import LedgerStorage, WrittenFlush
 
-    sync, tell = EntryLogWriter.sync, LedgerStorage.tell_index
+    sync, tell = EntryLogWriter.sync, LedgerStorage.write_index
 
     def promise(self: EntryLogWriter) -> dict[int, int]:
         """The lengths that the logs will have."""
@@ -27,4 +27,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         sync(self.writer)
 
     patch(EntryLogWriter, "sync", promise)
-    patch(LedgerStorage, "tell_index", tell_first)
+    patch(LedgerStorage, "write_index", tell_first)

@@ -8,9 +8,9 @@ from triplicate.metadata import TreeOperation
 from triplicate.replica import Election
 
 TESTS = [
-    "tests/unit/replica/test_taking_down.py::test_the_sign_of_a_successor_stays_where_another_takes_the_old_one_down_late[silent]",
-    "tests/unit/replica/test_taking_down.py::test_the_sign_of_a_successor_stays_where_another_takes_the_old_one_down_late[ended]",
-    "tests/unit/replica/test_taking_down.py::test_a_leader_that_has_reported_since_it_was_found_silent_stays",
+    "tests/unit/replica/test_election.py::test_the_sign_of_a_successor_stays_where_another_takes_the_old_one_down_late[silent]",
+    "tests/unit/replica/test_election.py::test_the_sign_of_a_successor_stays_where_another_takes_the_old_one_down_late[ended]",
+    "tests/unit/replica/test_election.py::test_a_leader_that_has_reported_since_it_was_found_silent_stays",
 ]
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from triplicate.replica import FailureDetector
 
 TESTS = [
-    "tests/unit/replica/test_taking_down.py::test_a_leader_that_speaks_again_while_its_sign_is_being_taken_down_stays",
-    "tests/unit/replica/test_peers.py::test_a_peer_that_was_found_silent_is_heard_when_it_speaks_again",
+    "tests/unit/replica/test_election.py::test_a_leader_that_speaks_again_while_its_sign_is_being_taken_down_stays",
+    "tests/unit/replica/test_failure_detector.py::test_a_peer_that_was_found_silent_is_heard_when_it_speaks_again",
 ]
 
 

@@ -9,9 +9,9 @@ TESTS = ["tests/simulation/test_logs.py::test_a_writer_is_not_handed_out_after_i
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.writing.log_writer import LogWriter
+    from triplicate.log.writing.segment_transitions import SegmentTransitions
 
-    begin = LogWriter._begin
+    begin = SegmentTransitions.begin
 
     class Hurried:
         """A ledger whose `append` does not wait."""
@@ -26,7 +26,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         def __getattr__(self, name: str) -> Any:
             return getattr(self._ledger, name)
 
-    async def not_awaited(self: LogWriter, ledger: Any) -> None:
-        await begin(self, Hurried(ledger))
+    async def not_awaited(self: SegmentTransitions, ledger: Any, header: bytes) -> None:
+        await begin(self, Hurried(ledger), header)
 
-    patch(LogWriter, "_begin", not_awaited)
+    patch(SegmentTransitions, "begin", not_awaited)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 TESTS = [
     "tests/unit/log/test_admissions.py::test_what_waits_while_the_writer_rolls_comes_after_what_is_published",
@@ -11,10 +12,9 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.writing import log_writer
-    from triplicate.log.writing.entry_builder import PendingEntry
+    from triplicate.log.core import writer_machine
 
-    def keep(items: Sequence[PendingEntry], first_offset: int) -> int:
-        return items[-1].first_offset + items[-1].encoded.count if items else first_offset
+    def keep(entries: Sequence[writer_machine.PendingEntry[Any]], first_offset: int) -> int:
+        return entries[-1].end_offset if entries else first_offset
 
-    patch(log_writer, "renumber", keep)
+    patch(writer_machine, "renumber", keep)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.replica import failure_detector
 
 TESTS = [
-    "tests/unit/replica/test_peers.py::test_a_peer_is_gone_when_its_address_refuses_after_it_was_reached[answers6-False]",
+    "tests/unit/replica/test_failure_detector.py::test_a_peer_is_gone_when_its_address_refuses_after_it_was_reached[answers6-False]",
 ]
 
 

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from triplicate.replica import failure_detector
 
 TESTS = [
-    "tests/unit/replica/test_peers.py::test_a_peer_is_silent_when_it_leaves_questions_open_after_it_answered_one[answers0-True]",
+    "tests/unit/replica/test_failure_detector.py::test_a_peer_is_silent_when_it_leaves_questions_open_after_it_answered_one[answers0-True]",
     "tests/simulation/test_databases.py::test_a_leader_that_hangs_is_replaced_though_its_session_and_its_connections_live",
 ]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    sent = failure_detector._Line.ask
+    sent = failure_detector._Line.probe
 
-    def ask(self: failure_detector._Line) -> None:
+    def probe(self: failure_detector._Line) -> None:
         sent(self)
         self._answered()
 
-    patch(failure_detector._Line, "ask", ask)
+    patch(failure_detector._Line, "probe", probe)

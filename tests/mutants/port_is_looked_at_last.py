@@ -8,9 +8,9 @@ TESTS = ["tests/unit/cli/test_doctor.py::test_a_port_in_use_is_found"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie import Bookie
+    from triplicate.bookie.bookie import BookieStart
 
-    async def believe(self: Bookie) -> None:
+    async def believe(self: BookieStart) -> None:
         return None
 
-    patch(Bookie, "_look_at_port", believe)
+    patch(BookieStart, "_check_port", believe)

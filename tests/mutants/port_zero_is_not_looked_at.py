@@ -8,12 +8,12 @@ TESTS = ["tests/unit/cli/test_new_bookie.py::test_a_host_that_is_not_this_machin
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie import Bookie
+    from triplicate.bookie.bookie import BookieStart
 
-    look = Bookie._look_at_port
+    check = BookieStart._check_port
 
-    async def look_at_fixed_ports(self: Bookie) -> None:
-        if self.settings.port:
-            await look(self)
+    async def check_fixed_ports(self: BookieStart) -> None:
+        if self._settings.port:
+            await check(self)
 
-    patch(Bookie, "_look_at_port", look_at_fixed_ports)
+    patch(BookieStart, "_check_port", check_fixed_ports)

@@ -12,9 +12,9 @@ TESTS = [
 ]
 
 
-async def made_ms(self: Trash, ledger_id: int, found: Versioned | TrashedLedger) -> int:
+async def first_created_ms(self: Trash, ledger_id: int, found: Versioned | TrashedLedger) -> int:
     return found.created_ms
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(Trash, "made_ms", made_ms)
+    patch(Trash, "first_created_ms", first_created_ms)

@@ -11,7 +11,7 @@ TESTS = [
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     def broken(self: AddPipeline) -> None:
-        self._lanes.full = False
-        self._owner.admit()
+        self._streams.full = False
+        self._appender.admit()
 
-    patch(AddPipeline, "room_again", broken)
+    patch(AddPipeline, "resume_adds", broken)

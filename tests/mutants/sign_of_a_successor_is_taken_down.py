@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.replica import Candidate, Election, PeerLoss
 
 TESTS = [
-    "tests/unit/replica/test_peers.py::test_the_sign_of_a_successor_stays_where_another_was_to_be_taken_down",
+    "tests/unit/replica/test_failure_detector.py::test_the_sign_of_a_successor_stays_where_another_was_to_be_taken_down",
 ]
 
 
@@ -16,4 +16,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         await self._tree.delete(self._leader_path)
         return True
 
-    patch(Election, "_take_down", regardless)
+    patch(Election, "_delete_leader_node", regardless)

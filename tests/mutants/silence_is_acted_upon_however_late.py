@@ -7,13 +7,13 @@ from collections.abc import Callable
 from triplicate.replica import Candidate, Election, PeerLoss
 
 TESTS = [
-    "tests/unit/replica/test_peers.py::test_a_silence_is_not_acted_upon_when_the_metadata_answer_too_late",
+    "tests/unit/replica/test_failure_detector.py::test_a_silence_is_not_acted_upon_when_the_metadata_answer_too_late",
 ]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     async def depose(self: Election, sign: Candidate, session_id: int, loss: PeerLoss) -> bool:
-        await self._take_down(sign, session_id, loss)
+        await self._delete_leader_node(sign, session_id, loss)
         return True
 
     patch(Election, "_depose", depose)

@@ -8,7 +8,7 @@ from triplicate.replica import failure_detector
 from triplicate.replica.core.silence import SilenceTimer
 
 TESTS = [
-    "tests/unit/replica/test_peers.py::test_a_peer_is_silent_when_it_leaves_questions_open_after_it_answered_one[answers3-False]",
+    "tests/unit/replica/test_failure_detector.py::test_a_peer_is_silent_when_it_leaves_questions_open_after_it_answered_one[answers3-False]",
 ]
 
 

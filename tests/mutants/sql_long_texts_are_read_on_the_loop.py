@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.pg.protocol import prepared_statements
+from triplicate.sql.pg.protocol import plans
 
-TESTS = ["tests/unit/pg/test_statements.py::test_every_step_over_a_long_text_leaves_the_loop_free"]
+TESTS = ["tests/unit/pg/test_plans.py::test_every_step_over_a_long_text_leaves_the_loop_free"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     async def at_once(session: object, sql: str, function: Callable[..., object], *arguments: object) -> object:
         return function(*arguments)
 
-    patch(prepared_statements, "aside_if_long", at_once)
+    patch(plans, "aside_if_long", at_once)

@@ -10,4 +10,4 @@ TESTS = ["tests/unit/spark/test_access.py::test_a_limited_stream_does_not_count_
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.spark.cluster.access import LogAccess
 
-    patch(LogAccess, "behind_lost", lambda self, log, start, end: start)
+    patch(LogAccess, "skip_lost_records", lambda self, log, start, end: start)

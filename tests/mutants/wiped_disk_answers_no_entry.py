@@ -13,9 +13,9 @@ TESTS = [
 ]
 
 
-async def about(self: Limbo, ledger_id: int) -> bool:
+async def is_in_limbo(self: Limbo, ledger_id: int) -> bool:
     return False
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(Limbo, "about", about)
+    patch(Limbo, "is_in_limbo", is_in_limbo)

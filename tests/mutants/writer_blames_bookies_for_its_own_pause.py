@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.client.connection.bookie_channel import BookieChannel
+from triplicate.client.connection.sweep_timer import SweepTimer
 
 TESTS = ["tests/unit/client/test_slow_bookies.py::test_a_writer_that_stood_still_does_not_blame_the_bookies"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    real = BookieChannel._arm_sweep
+    arm = SweepTimer.arm
 
-    def never_late(self: BookieChannel) -> None:
-        real(self)
-        self._sweep_late_at = float("inf")
+    def never_late(self: SweepTimer) -> None:
+        arm(self)
+        self._late_at = float("inf")
 
-    patch(BookieChannel, "_arm_sweep", never_late)
+    patch(SweepTimer, "arm", never_late)

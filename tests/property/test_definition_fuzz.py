@@ -10,7 +10,8 @@ import pytest
 
 from tests.property import rowlog_workload as workload
 from triplicate.errors import SqlError
-from triplicate.sql.pg.ddl import rewrite_definition
+from triplicate.sql.core.lexer import statement_of
+from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
 
 SCHEMA = "create table a(id integer primary key autoincrement, v text);\ncreate table b(id int primary key, p int references a(id))"
 TYPES = (
@@ -83,7 +84,7 @@ def definition(chance: random.Random, connection: apsw.Connection) -> str:
 
 def _rewritten(sql: str) -> str:
     try:
-        return rewrite_definition(sql).text
+        return rewrite_definition(statement_of(sql)).text
     except SqlError:
         return "select 1"
 

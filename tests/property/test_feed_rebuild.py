@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.unit.spark.feed_stand import Mirror, Row, Shop, Stream, own_columns, same, shop, struct_of
 from triplicate.errors import ConfigError, OffsetTruncated, SchemaChanged
-from triplicate.sql.core.scan import quote
+from triplicate.sql.core.lexer import quote
 
 NAMES = ("t", "u", "V", "virtual", "w x", "é", "n\u00a0m")
 COLUMNS = ("a", "b", "c", "D", "to", "x y", "\u2003é")

@@ -18,9 +18,7 @@ from triplicate.log.core.writer_machine import (
     AbandonLedger,
     CheckRoll,
     CloseRequested,
-    EntryAcknowledged,
-    EntryQueued,
-    EntrySent,
+    Event,
     LeaveBegun,
     LedgerFailed,
     LogLost,
@@ -84,8 +82,11 @@ class Writing(RuleBasedStateMachine):
 
     # The shell.
 
-    def step(self, event: object) -> None:
-        self.machine.step(event)  # type: ignore[arg-type]
+    def step(self, event: Event) -> None:
+        self.machine.step(event)
+        self.perform()
+
+    def perform(self) -> None:
         while (command := self.machine.next_command()) is not None:
             match command:
                 case SendEntry():
@@ -126,7 +127,7 @@ class Writing(RuleBasedStateMachine):
         assert entry.waiter in self.waiting
         ledger.entries.append((entry.waiter, entry.offsets))
         self.wall_us = machine.next_wall_time_us(self.wall_us + 1)
-        machine.step(EntrySent(ENTRY_BYTES, self.wall_us))
+        machine.count_sent(ENTRY_BYTES, self.wall_us)
 
     def resolve(self, entry: PendingEntry[int]) -> None:
         assert entry.waiter not in self.resolved, "an entry is acknowledged once"
@@ -151,21 +152,27 @@ class Writing(RuleBasedStateMachine):
     def enqueue(self, count: int, has_readers: bool) -> None:
         self.next_waiter += 1
         self.waiting[self.next_waiter] = count
-        self.step(EntryQueued(entry_of(count, self.next_waiter, has_readers=has_readers)))
+        self.machine.enqueue(entry_of(count, self.next_waiter, has_readers=has_readers))
+        self.perform()
 
     @precondition(lambda self: self.ledgers[-1].acknowledged < len(self.ledgers[-1].entries) - 1)
     @rule()
     def acknowledge(self) -> None:
         ledger = self.ledgers[-1]
         ledger.acknowledged += 1
-        self.step(EntryAcknowledged(ledger.listed.ledger_id, ledger.acknowledged))
+        self.machine.acknowledge(ledger.listed.ledger_id, ledger.acknowledged)
+        self.perform()
 
     @precondition(lambda self: len(self.ledgers) > 1 or not self.works)
     @rule(entry_id=st.integers(0, 5), fails=st.booleans())
     def answer_late(self, entry_id: int, fails: bool) -> None:
         ledger_id = self.ledgers[-2 if len(self.ledgers) > 1 else -1].listed.ledger_id
         before = dict(self.resolved)
-        self.step(LedgerFailed(ledger_id, LedgerFenced("fenced")) if fails else EntryAcknowledged(ledger_id, entry_id))
+        if fails:
+            self.machine.step(LedgerFailed(ledger_id, LedgerFenced("fenced")))
+        else:
+            self.machine.acknowledge(ledger_id, entry_id)
+        self.perform()
         assert self.resolved == before, "a ledger that was given up acknowledges nothing"
 
     @rule(held=st.booleans(), deferred=st.booleans())
@@ -311,10 +318,10 @@ def machine_with(counts: list[int], *, acknowledged: int = 0) -> tuple[WriterMac
     machine.step(SegmentOpened(HEADER_BYTES, 1))
     entries = [entry_of(count, number) for number, count in enumerate(counts)]
     for entry in entries:
-        machine.step(EntryQueued(entry))
-        machine.step(EntrySent(ENTRY_BYTES, 1))
+        machine.enqueue(entry)
+        machine.count_sent(ENTRY_BYTES, 1)
     for entry_id in range(1, acknowledged + 1):
-        machine.step(EntryAcknowledged(7, entry_id))
+        machine.acknowledge(7, entry_id)
     return machine, entries
 
 
@@ -330,18 +337,18 @@ def test_an_answer_out_of_order_is_an_error_of_the_ledger(counts: list[int], dat
     machine, _ = machine_with(counts)
     entry_id = data.draw(st.integers(2, len(counts)))
     with pytest.raises(AssertionError, match="in order"):
-        machine.step(EntryAcknowledged(7, entry_id))
+        machine.acknowledge(7, entry_id)
 
 
-def test_a_ledger_that_fails_in_the_middle_of_a_roll_is_recovered_and_the_rest_is_sent_after_what_publishers_listed() -> None:
+def test_a_ledger_that_fails_during_a_roll_is_recovered_and_the_rest_is_sent_again() -> None:
     machine, entries = machine_with([2, 3, 1], acknowledged=1)
     machine.step(RollBegun())
     late = entry_of(4, 9)
-    machine.step(EntryQueued(late))
+    machine.enqueue(late)
     commands_of(machine)
     machine.step(LedgerFailed(7, ConnectionLost("broken")))
     assert [type(command) for command in commands_of(machine)] == [SwitchSegment]
-    machine.step(EntryAcknowledged(7, 2))
+    machine.acknowledge(7, 2)
     assert commands_of(machine) == []
     machine.step(SegmentRecovered(LogSegment(7, 0, records=5, last_entry=2, state=SegmentState.CLOSED)))
     assert commands_of(machine) == [ResolveEntry(entries[1])]
@@ -350,6 +357,17 @@ def test_a_ledger_that_fails_in_the_middle_of_a_roll_is_recovered_and_the_rest_i
     assert commands_of(machine) == [SendEntry(entries[2], 0)]
     assert (entries[2].offsets, late.offsets) == (range(15, 16), range(16, 20))
     assert (machine.rolls, machine.repairs, machine.published_between) == (1, 1, 10)
+
+
+def test_a_roll_waits_for_what_is_in_flight_and_sends_nothing() -> None:
+    machine, entries = machine_with([1, 1])
+    commands_of(machine)
+    machine.step(RollBegun())
+    machine.enqueue(entry_of(1, 9))
+    machine.acknowledge(7, 1)
+    assert commands_of(machine) == [ResolveEntry(entries[0])]
+    machine.acknowledge(7, 2)
+    assert commands_of(machine) == [ResolveEntry(entries[1]), SwitchSegment(None)]
 
 
 def test_recovery_that_finds_more_than_was_sent_is_a_fault() -> None:
@@ -362,7 +380,7 @@ def test_recovery_that_finds_more_than_was_sent_is_a_fault() -> None:
 def test_a_ledger_without_room_for_one_entry_ends_the_writer() -> None:
     machine, _ = machine_with([])
     commands_of(machine)
-    machine.step(EntryQueued(entry_of(1, 1)))
+    machine.enqueue(entry_of(1, 1))
     commands_of(machine)
     machine.step(SendDeferred(WindowFull("too small")))
     assert [type(command) for command in commands_of(machine)] == [AbandonLedger, StopWriter]
@@ -371,13 +389,13 @@ def test_a_ledger_without_room_for_one_entry_ends_the_writer() -> None:
 def test_an_entry_sent_together_with_a_record_does_not_make_it_readable() -> None:
     machine, _ = machine_with([1])
     noop = entry_of(0, 9, has_readers=False)
-    machine.step(EntryQueued(noop))
-    machine.step(EntrySent(ENTRY_BYTES, 1))
-    machine.step(EntryAcknowledged(7, 1))
+    machine.enqueue(noop)
+    machine.count_sent(ENTRY_BYTES, 1)
+    machine.acknowledge(7, 1)
     assert not machine.has_unreadable
-    machine.step(EntryAcknowledged(7, 2))
+    machine.acknowledge(7, 2)
     assert machine.has_unreadable
-    machine.step(EntryQueued(entry_of(0, 10, has_readers=False)))
-    machine.step(EntrySent(ENTRY_BYTES, 1))
-    machine.step(EntryAcknowledged(7, 3))
+    machine.enqueue(entry_of(0, 10, has_readers=False))
+    machine.count_sent(ENTRY_BYTES, 1)
+    machine.acknowledge(7, 3)
     assert not machine.has_unreadable

@@ -11,10 +11,10 @@ from triplicate.client import Client, LedgerWriter
 from triplicate.config import ClientSettings
 from triplicate.metadata import InjectedFault
 from triplicate.sim import World
-from triplicate_simulator import CHECKERS, ClusterOptions, History, Plan, RunContext, SimulatedCluster, judge
+from triplicate_simulator import LEDGER_CHECKERS, ClusterOptions, History, Plan, RunContext, SimulatedCluster, judge
 from triplicate_simulator.cluster.bookie_setup import bookie_settings
 from triplicate_simulator.cluster.plan import PLAIN_SETUP, BookieSetup
-from triplicate_simulator.workloads import LedgerLoad
+from triplicate_simulator.workloads.ledger.ledger_load import LedgerLoad
 from triplicate_simulator.workloads.ledger.ledger_model import PASSWORD, KnownLedger, LedgerModel
 from triplicate_simulator.workloads.ledger.ledger_readers import FinalLedgerReader
 from triplicate_simulator.workloads.ledger.ledger_writers import LedgerAppender
@@ -29,7 +29,7 @@ class Hand:
     """A writer in the hand of a test."""
 
     writer: LedgerWriter
-    pen: LedgerAppender
+    appender: LedgerAppender
 
     @property
     def ledger_id(self) -> int:
@@ -43,7 +43,7 @@ class Hand:
     def send(self, count: int = 1) -> None:
         """Append so many entries, each by itself; what becomes of them enters the history."""
         for _ in range(count):
-            assert self.pen.send(self.writer, 1)
+            assert self.appender.send(self.writer, 1)
 
     async def settled(self) -> None:
         """Wait until everything sent is acknowledged."""
@@ -77,8 +77,8 @@ class Schedule:
         self.network = self.world.network
         self.points = self.world.points
         load = LedgerLoad()
-        self.stage = RunContext(self.world, self.cluster, Plan("ledgers", load, storage=storage))
-        self.shelf = LedgerModel(self.stage, load)
+        self.context = RunContext(self.world, self.cluster, Plan("ledgers", load, storage=storage))
+        self.model = LedgerModel(self.context, load)
         assert self.cluster.store.fault is not None
         self._usual_fault = self.cluster.store.fault
         self._tasks: list[asyncio.Task[Any]] = []
@@ -89,9 +89,9 @@ class Schedule:
             self.world.run(self._play(script))
         finally:
             self.world.close()
-        history = self.stage.history
-        found = [f"{verdict.checker}: {violation}" for verdict in judge(history, CHECKERS) for violation in verdict.violations]
-        found += self.stage.problems
+        history = self.context.history
+        found = [f"{verdict.checker}: {violation}" for verdict in judge(history, LEDGER_CHECKERS) for violation in verdict.violations]
+        found += self.context.problems
         assert not found, "\n".join(found)
         return history
 
@@ -102,14 +102,14 @@ class Schedule:
             task.cancel()
         for name in self.cluster.bookies:
             await self.cluster.bookies[name].restart()
-        self.stage.deadline_s = self.world.loop.time() + PATIENCE_S
-        self.shelf.bury_all()
-        await self.stage.by_deadline([self.stage.keep(FinalLedgerReader.NAME, FinalLedgerReader(self.shelf))])
+        self.context.deadline_s = self.world.loop.time() + PATIENCE_S
+        self.model.retire_all()
+        await self.context.finish_by_deadline([self.context.keep_running(FinalLedgerReader.NAME, FinalLedgerReader(self.model))])
         await self.cluster.stop()
 
     def begin(self, name: str, program: Callable[[Client], Awaitable[Result]]) -> asyncio.Task[Result]:
         """Run a program on a node of its own, beside the script; it is cancelled with the script's end."""
-        task = self.world.loop.begin(self.cluster.client(name).run(program), name=name)
+        task = self.world.loop.start_task(self.cluster.client(name).run(program), name=name)
         self._tasks.append(task)
         return task
 
@@ -124,24 +124,24 @@ class Schedule:
         async def write(client: Client) -> None:
             if is_known:
                 everybody = len(self.cluster.bookies)
-                before = await self.pen(client, name, ensemble_size=everybody, write_quorum=everybody)
+                before = await self.appender(client, name, ensemble_size=everybody, write_quorum=everybody)
                 before.send()
                 await before.settled()
-                await before.pen.close()
-            made.set_result(await self.pen(client, name, **sizes))
+                await before.appender.close()
+            made.set_result(await self.appender(client, name, **sizes))
             await asyncio.Event().wait()
 
         self.begin(name, write)
         return await made
 
-    async def pen(self, client: Client, name: str, **sizes: Any) -> Hand:
+    async def appender(self, client: Client, name: str, **sizes: Any) -> Hand:
         """Make a ledger; called from the program that runs on the node."""
         writer = await client.create(password=PASSWORD, **sizes)
         host = self.cluster.client(name).host
         assert host is not None
-        book = KnownLedger(writer.ledger_id, name, "plain", writer, host, self.stage.time())
-        self.shelf.add(book)
-        return Hand(writer, LedgerAppender(self.shelf, book, "by hand"))
+        ledger = KnownLedger(writer.ledger_id, name, "plain", writer, host, self.context.time())
+        self.model.add(ledger)
+        return Hand(writer, LedgerAppender(self.model, ledger, "by hand"))
 
     def delay_changes(self, delay_s: float) -> None:
         """Let every change of a node's data take this much longer until it is applied; everything else stays as fast as it is."""
@@ -162,11 +162,11 @@ class Schedule:
 
     async def bring_back(self, hand: Hand) -> None:
         """An operator wants it back."""
-        self._book(hand).wanted_back = True
+        self._book(hand).undelete_requested = True
         await self.begin("operator", lambda client: client.undelete(hand.ledger_id))
 
     def _book(self, hand: Hand) -> KnownLedger:
-        return next(book for book in self.shelf.books if book.ledger_id == hand.ledger_id)
+        return next(ledger for ledger in self.model.ledgers if ledger.ledger_id == hand.ledger_id)
 
     async def on(self, name: str, action: Callable[[], object]) -> None:
         """Do something as a node that runs."""
@@ -183,7 +183,7 @@ class Schedule:
 
         async def recover(client: Client) -> int:
             async with await client.recover(ledger_id, password=PASSWORD) as reader:
-                self.shelf.note_end(ledger_id, name, reader.last_add_confirmed, reader.length)
+                self.model.note_end(ledger_id, name, reader.last_add_confirmed, reader.length)
                 return reader.last_add_confirmed
 
         return self.begin(name, recover)

@@ -10,12 +10,12 @@ import pytest
 from triplicate.errors import SqlError
 from triplicate.sim import NodeDied
 from triplicate_simulator import WORKLOADS, Plan, Result, run_seed
-from triplicate_simulator.workloads import SqlWorkload
-from triplicate_simulator.workloads.sql.sql_clients import visit
+from triplicate_simulator.workloads.sql.sql_clients import run_session
 from triplicate_simulator.workloads.sql.sql_load import DatabaseLoad
 from triplicate_simulator.workloads.sql.sql_model import ClientSession, IdempotentRequest
 from triplicate_simulator.workloads.sql.sql_nodes import DatabaseServer
 from triplicate_simulator.workloads.sql.sql_operations import ClientOperation, send_request
+from triplicate_simulator.workloads.sql.sql_workload import SqlWorkload
 
 Scene = Callable[[SqlWorkload], Awaitable[None]]
 
@@ -52,22 +52,22 @@ def play(monkeypatch: pytest.MonkeyPatch, scene: Scene, seed: int = 7, load: Dat
 async def leader(of: SqlWorkload, besides: DatabaseServer | None = None) -> DatabaseServer:
     """A node that believes to lead, once there is one."""
     while True:
-        for seat in of.desk.leaders():
-            if seat.server is not besides:
-                return seat.server
+        for replica in of.model.leaders():
+            if replica.server is not besides:
+                return replica.server
         await asyncio.sleep(0.01)
 
 
-async def write(talk: ClientSession, value: int) -> None:
-    async with talk.attempt(talk.desk.token("put")) as attempt:
+async def write(session: ClientSession, value: int) -> None:
+    async with session.attempt(session.model.token("put")) as attempt:
         attempt.invoke(REGISTER, "write", (value,))
-        attempt.ask()
-        await talk.rows("update registers set value = ?, token = ? where name = ?", value, attempt.token, REGISTER)
+        attempt.note_commit_requested()
+        await session.rows("update registers set value = ?, token = ? where name = ?", value, attempt.token, REGISTER)
 
 
 def writing(value: int) -> ClientOperation:
-    async def work(talk: ClientSession) -> None:
-        await write(talk, value)
+    async def work(session: ClientSession) -> None:
+        await write(session, value)
 
     return work
 
@@ -76,30 +76,30 @@ async def at(of: SqlWorkload, server: DatabaseServer, work: ClientOperation) -> 
     """Do some work at a node: '' when it was done, else how it ended."""
     outcome = ""
 
-    async def noting(talk: ClientSession) -> None:
+    async def noting(session: ClientSession) -> None:
         nonlocal outcome
         try:
-            await work(talk)
+            await work(session)
         except SqlError as error:
             outcome = error.sqlstate
 
-    if not await visit(of.desk, "client", server, of.stage.chance("client"), noting, PATIENCE_S):
+    if not await run_session(of.model, "client", server, of.context.rng("client"), noting, PATIENCE_S):
         outcome = "gone"
     return outcome
 
 
-async def read(talk: ClientSession) -> None:
-    await talk.read_register(REGISTER)
+async def read(session: ClientSession) -> None:
+    await session.read_register(REGISTER)
 
 
 async def seen(of: SqlWorkload, server: DatabaseServer) -> int:
     """What a node says that the register holds."""
     values: list[int] = []
 
-    async def look(talk: ClientSession) -> None:
-        values.append(await talk.read_register(REGISTER))
+    async def look(session: ClientSession) -> None:
+        values.append(await session.read_register(REGISTER))
 
-    assert await visit(of.desk, "client", server, of.stage.chance("client"), look, PATIENCE_S)
+    assert await run_session(of.model, "client", server, of.context.rng("client"), look, PATIENCE_S)
     return values[0]
 
 
@@ -109,7 +109,7 @@ def test_a_leader_killed_between_acknowledgement_and_local_commit_loses_nothing(
 ) -> None:
     async def scene(of: SqlWorkload) -> None:
         first = await leader(of)
-        of.stage.world.points.strike("sql.local_commit", lambda _: first.crash(keep_unsynced=keeps_its_file), node=first.name)
+        of.context.world.points.trap("sql.local_commit", lambda _: first.crash(keep_unsynced=keeps_its_file), node=first.name)
         assert await at(of, first, writing(5)) == "gone"
         second = await leader(of, besides=first)
         assert await seen(of, second) == 5, "the log had acknowledged it"
@@ -123,8 +123,8 @@ def test_a_leader_paused_before_its_local_commit_shows_nothing_of_the_past_when_
         first = await leader(of)
         assert first.host is not None
         host = first.host
-        of.stage.world.points.strike("sql.local_commit", lambda _: host.pause(), node=first.name)
-        writer = of.stage.world.loop.begin(at(of, first, writing(5)))
+        of.context.world.points.trap("sql.local_commit", lambda _: host.pause(), node=first.name)
+        writer = of.context.world.loop.start_task(at(of, first, writing(5)))
         while not host.paused:
             await asyncio.sleep(0.001)
         first.expire_session()
@@ -132,7 +132,7 @@ def test_a_leader_paused_before_its_local_commit_shows_nothing_of_the_past_when_
         assert await seen(of, second) == 5
         assert await at(of, second, writing(6)) == ""
         # The question waits at the paused node, which still believes to lead when it goes on.
-        asked = of.stage.world.loop.begin(at(of, first, read))
+        asked = of.context.world.loop.start_task(at(of, first, read))
         await asyncio.sleep(0.1)
         host.resume()
         assert await asked == "57P01"
@@ -147,8 +147,8 @@ def test_a_leader_paused_before_its_append_learns_that_nobody_knows_its_outcome(
         first = await leader(of)
         assert first.host is not None
         host = first.host
-        of.stage.world.points.strike("sql.append", lambda _: host.pause(), node=first.name)
-        writer = of.stage.world.loop.begin(at(of, first, writing(5)))
+        of.context.world.points.trap("sql.append", lambda _: host.pause(), node=first.name)
+        writer = of.context.world.loop.start_task(at(of, first, writing(5)))
         while not host.paused:
             await asyncio.sleep(0.001)
         first.expire_session()
@@ -157,9 +157,9 @@ def test_a_leader_paused_before_its_append_learns_that_nobody_knows_its_outcome(
         host.resume()
         assert await writer == "08007"
         assert await seen(of, await leader(of, besides=first)) == 0
-        (token,) = of.desk.unresolved
-        assert await at(of, second, lambda talk: talk.resolve(token)) == ""
-        assert not of.desk.unresolved
+        (token,) = of.model.unresolved
+        assert await at(of, second, lambda session: session.resolve(token)) == ""
+        assert not of.model.unresolved
 
     play(monkeypatch, scene)
 
@@ -202,7 +202,7 @@ def test_a_successor_killed_in_the_midst_of_its_take_over_is_succeeded(monkeypat
             struck.append(node)
             of.servers[node].crash(keep_unsynced=True)
 
-        of.stage.world.points.strike(point, strike)
+        of.context.world.points.trap(point, strike)
         first.crash()
         third = await leader(of, besides=first)
         assert struck
@@ -219,11 +219,11 @@ def test_a_follower_killed_while_it_applies_applies_everything_once(monkeypatch:
     async def scene(of: SqlWorkload) -> None:
         first = await leader(of)
         follower = next(server for server in of.servers.values() if server is not first)
-        trap = of.stage.world.points.strike("sql.apply", lambda _: follower.crash(keep_unsynced=True), node=follower.name, skip=skip)
+        trap = of.context.world.points.trap("sql.apply", lambda _: follower.crash(keep_unsynced=True), node=follower.name, skip=skip)
         for value in range(1, 8):
             assert await at(of, first, writing(value)) == ""
             await asyncio.sleep(0.05)
-        assert trap.struck
+        assert trap.fired
         await follower.restart()
 
     play(monkeypatch, scene)
@@ -232,13 +232,13 @@ def test_a_follower_killed_while_it_applies_applies_everything_once(monkeypatch:
 @pytest.mark.parametrize("kind", ["ticket", "add", "transfer"])
 def test_a_request_whose_answer_was_lost_is_answered_when_it_is_sent_again(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     async def scene(of: SqlWorkload) -> None:
-        request = IdempotentRequest(kind, of.desk.token(kind), register="count0", accounts=("ann", "bob"))
+        request = IdempotentRequest(kind, of.model.token(kind), register="count0", accounts=("ann", "bob"))
 
-        async def send(talk: ClientSession) -> None:
-            await send_request(talk, request)
+        async def send(session: ClientSession) -> None:
+            await send_request(session, request)
 
         first = await leader(of)
-        of.stage.world.points.strike("sql.local_commit", lambda _: first.crash(), node=first.name)
+        of.context.world.points.trap("sql.local_commit", lambda _: first.crash(), node=first.name)
         assert await at(of, first, send) == "gone"
         assert not request.done
         assert await at(of, await leader(of, besides=first), send) == ""
@@ -264,15 +264,15 @@ def test_a_leader_that_hangs_is_replaced_though_its_session_and_its_connections_
     async def scene(of: SqlWorkload) -> None:
         first = await leader(of)
         assert first.host is not None
-        host, began_s = first.host, of.stage.time()
+        host, began_s = first.host, of.context.time()
         assert await at(of, first, writing(5)) == ""
         await asyncio.sleep(1.0)  # The followers have asked it something, and it has answered.
         host.pause()
         second = await leader(of, besides=first)
-        assert of.stage.time() - began_s < 1.0 + 4.0, "its session would have ended later"
+        assert of.context.time() - began_s < 1.0 + 4.0, "its session would have ended later"
         assert await seen(of, second) == 5
         assert await at(of, second, writing(6)) == ""
-        asked = of.stage.world.loop.begin(at(of, first, read))
+        asked = of.context.world.loop.start_task(at(of, first, read))
         await asyncio.sleep(0.1)
         host.resume()
         assert await asked == "57P01"

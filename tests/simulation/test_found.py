@@ -21,7 +21,7 @@ from triplicate_simulator import Fault, Plan, run_seed
 from triplicate_simulator.cluster.plan import BookieSetup
 from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY
 from triplicate_simulator.faults.storage_faults import wipe
-from triplicate_simulator.workloads import LedgerLoad
+from triplicate_simulator.workloads.ledger.ledger_load import LedgerLoad
 from triplicate_simulator.workloads.ledger.ledger_model import PASSWORD
 
 TRASH = BookieSetup(trash_period_s=1000.0)
@@ -65,10 +65,10 @@ def test_a_bookie_that_stops_takes_no_offence_at_requests_for_ledgers_it_has_not
         await bookie.restart()
         await read(readers[0], name)
         # Something to be flushed on the way out, which takes its time.
-        pen = await schedule.pen(client, "asker")
-        pen.send(20)
-        await pen.settled()
-        stopping = schedule.world.loop.begin(bookie.stop(), name="stop")
+        appender = await schedule.appender(client, "asker")
+        appender.send(20)
+        await appender.settled()
+        stopping = schedule.world.loop.start_task(bookie.stop(), name="stop")
         async with TaskScope("questions") as scope:
             for reader in readers[1:]:
                 late += not stopping.done()
@@ -97,7 +97,7 @@ def test_a_journal_group_whose_sync_failed_survives_a_later_loss_of_power(seed: 
         await hand.settled()
         name = hand.ensemble[0]
         bookie, disk = schedule.cluster.bookies[name], schedule.world.disk(name)
-        bookie.let_fail()
+        bookie.excuse_failures()
         disk.fail_next_sync(JOURNAL_DIRECTORY)
         await schedule.on("writer", hand.send)
         while name not in hand.writer.missing_bookies:
@@ -132,7 +132,7 @@ def test_a_writer_that_was_cut_off_does_not_close_a_ledger_that_came_back() -> N
         assert last == 2
 
         async def bring_back(client: Client) -> None:
-            schedule.shelf.books[-1].deleted = True
+            schedule.model.ledgers[-1].deleted = True
             await client.delete(ledger_id)
             await client.undelete(ledger_id)
 
@@ -143,7 +143,7 @@ def test_a_writer_that_was_cut_off_does_not_close_a_ledger_that_came_back() -> N
                 await hand.writer.close()
 
         # As if it had been cut off before it heard of anything.
-        hand.writer._adds.last_add_confirmed, hand.writer._adds.length = -1, 0
+        hand.writer._pipeline.last_add_confirmed, hand.writer._pipeline.length = -1, 0
         await schedule.begin("writer", close)
 
         async def look(client: Client) -> int:
@@ -161,7 +161,7 @@ def test_a_replaced_bookie_that_starts_while_a_ledger_is_in_the_trash_knows_that
     schedule = Schedule(storage=TRASH)
 
     async def script() -> None:
-        await wipe(schedule.stage, Fault("wipe", 0.0, "bookie-1", lasts_s=0.1))
+        await wipe(schedule.context, Fault("wipe", 0.0, "bookie-1", lasts_s=0.1))
         while not [fact for fact in schedule.world.recorder.facts if (fact.node, fact.kind) == ("bookie-1", "bookie.registered")][1:]:
             await asyncio.sleep(0.01)
         hand = await schedule.writing()
@@ -175,8 +175,8 @@ def test_a_replaced_bookie_that_starts_while_a_ledger_is_in_the_trash_knows_that
         await schedule.bring_back(hand)
 
     schedule.play(script)
-    assert schedule.shelf.counts["undeletions"] == 1
-    assert "doubtful_copies" not in schedule.shelf.counts
+    assert schedule.model.counts["undeletions"] == 1
+    assert "doubtful_copies" not in schedule.model.counts
 
 
 def test_a_replaced_bookie_does_not_take_an_old_ledger_that_came_back_for_a_new_one() -> None:
@@ -189,12 +189,12 @@ def test_a_replaced_bookie_does_not_take_an_old_ledger_that_came_back_for_a_new_
         await schedule.on("writer", lambda: hand.send(3))
         await hand.settled()
         assert await schedule.recovering(hand.ledger_id) == 2
-        await wipe(schedule.stage, Fault("wipe", 0.0, "bookie-1", lasts_s=0.1))
+        await wipe(schedule.context, Fault("wipe", 0.0, "bookie-1", lasts_s=0.1))
         await schedule.delete(hand)
         await schedule.bring_back(hand)
 
     schedule.play(script)
-    assert schedule.shelf.counts["doubtful_copies"] > 0, "it was asked, and said that it cannot know"
+    assert schedule.model.counts["doubtful_copies"] > 0, "it was asked, and said that it cannot know"
 
 
 @pytest.mark.parametrize("collects", [True, False])
@@ -309,7 +309,7 @@ def test_a_tail_that_was_given_up_while_it_asked_for_the_metadata_hears_of_the_e
         schedule.cluster.store.fault = hold
         host = schedule.cluster.client("writer").host
         assert host is not None
-        await host.call(hand.pen.close())
+        await host.call(hand.appender.close())
         async with asyncio.timeout(10.0):
             await following
         assert held, "the metadata was not asked for"
@@ -382,9 +382,9 @@ def test_a_page_is_not_swept_that_a_change_has_referred_to_since_the_sweeper_loo
 
         desk.cluster.store.fault = fault
         sweeper = desk.cluster.client("sweeper")
-        writing = desk.world.loop.begin(desk.cluster.client("writer").run(write), name="writer")
+        writing = desk.world.loop.start_task(desk.cluster.client("writer").run(write), name="writer")
         await asyncio.sleep(0.5)
-        sweeping = desk.world.loop.begin(sweeper.run(sweep), name="sweeper")
+        sweeping = desk.world.loop.start_task(sweeper.run(sweep), name="sweeper")
         async with asyncio.timeout(4.0):
             await paged.wait()
         assert not sweeping.done(), "the page is older than the sweeper's look"
@@ -461,7 +461,7 @@ def test_a_staging_ledger_whose_seal_fails_is_deleted_and_its_writer_given_up() 
         async def fence(client: Client) -> None:
             await (await client.recover(staged.result(), password=desk.settings.ledger_password.encode())).aclose()
 
-        async def stage(logs: Logs) -> None:
+        async def context(logs: Logs) -> None:
             async with await logs.staging(StagingOrigin(LOG, "app")) as writer:
                 staged.set_result(writer.ledger_id)
                 await fenced.wait()
@@ -469,14 +469,14 @@ def test_a_staging_ledger_whose_seal_fails_is_deleted_and_its_writer_given_up() 
 
         async def fail(logs: Logs) -> None:
             with pytest.raises(LedgerFenced):
-                await stage(logs)
+                await context(logs)
             assert isinstance(logs.client, Client)
             assert [handle.ledger_id for handle in logs.client._writers.values() if not handle.is_finished] == []
             assert [ledger_id async for ledger_id in logs.client.ledger_ids()] == []
 
         staging = desk.at("driver", fail)
         await staged
-        await desk.world.loop.begin(desk.cluster.client("rival").run(fence), name="rival")
+        await desk.world.loop.start_task(desk.cluster.client("rival").run(fence), name="rival")
         fenced.set()
         await staging
 

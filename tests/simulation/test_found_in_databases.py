@@ -12,8 +12,8 @@ from tests.simulation.test_databases import play as play_databases
 from triplicate.errors import ConnectionLost, SqlError
 from triplicate.metadata import InjectedFault
 from triplicate.sql import SqlDatabase
-from triplicate_simulator.workloads import SqlWorkload
 from triplicate_simulator.workloads.sql.sql_nodes import DatabaseServer
+from triplicate_simulator.workloads.sql.sql_workload import SqlWorkload
 
 
 async def reached(behind: DatabaseServer, ahead: DatabaseServer) -> None:
@@ -45,7 +45,7 @@ def test_a_session_with_a_snapshot_is_closed_after_its_node_has_stopped(monkeypa
             await cursor.close()
             await session.close()
 
-        talking = of.stage.world.loop.begin(server.call(converse), name="converse")
+        talking = of.context.world.loop.start_task(server.call(converse), name="converse")
         await holds.wait()
         await server.stop()
         stopped.set()
@@ -61,7 +61,7 @@ def test_a_lost_connection_ends_no_database_node(monkeypatch: pytest.MonkeyPatch
 
     async def scene(of: SqlWorkload) -> None:
         first = await leader(of)
-        store = of.stage.cluster.store
+        store = of.context.cluster.store
         usual = store.fault
         assert usual is not None
         lost = 0
@@ -76,7 +76,7 @@ def test_a_lost_connection_ends_no_database_node(monkeypatch: pytest.MonkeyPatch
 
         store.fault = fault
         for session_id in store.sessions:
-            store.suspect(session_id)
+            store.wake_session(session_id)
         await asyncio.sleep(3.0)
         store.fault = usual
         assert lost >= len(of.servers)
@@ -91,12 +91,12 @@ def test_a_copy_is_not_condemned_by_a_head_that_is_older_than_the_copy(monkeypat
     had closed, and which ended before the copy's position. The copy was taken for diverged, for good."""
 
     async def scene(of: SqlWorkload) -> None:
-        store, points = of.stage.cluster.store, of.stage.world.points
+        store, points = of.context.cluster.store, of.context.world.points
         first = await leader(of)
         assert await at(of, first, writing(1)) == ""
         # The server knows the next leader and its ledger, and not that the log has it.
-        points.strike("log.head_change", lambda _: store.hold(2), node=next(name for name in of.servers if name != first.name))
-        points.strike("log.head_change", lambda _: store.hold(2), node=next(name for name in reversed(of.servers) if name != first.name))
+        points.trap("log.head_change", lambda _: store.hold(2), node=next(name for name in of.servers if name != first.name))
+        points.trap("log.head_change", lambda _: store.hold(2), node=next(name for name in reversed(of.servers) if name != first.name))
         first.allowed.clear()
         await first.stop()
         second = await leader(of, besides=first)
@@ -104,7 +104,7 @@ def test_a_copy_is_not_condemned_by_a_head_that_is_older_than_the_copy(monkeypat
             assert await at(of, second, writing(value)) == ""
         (third,) = [server for server in of.servers.values() if server not in (first, second)]
         await reached(third, second)
-        store.newcomers = 2
+        store.new_session_server = 2
         assert third.expire_session()
         usual = store.fault
         assert usual is not None
@@ -123,11 +123,11 @@ def test_a_copy_is_not_condemned_by_a_head_that_is_older_than_the_copy(monkeypat
             await asyncio.sleep(0.1)
             # There is none as long as it waits for its server before it goes on, which is right as well.
             if third.session_id is not None:
-                store.suspect(third.session_id)
+                store.wake_session(third.session_id)
         store.release(2)
         await asyncio.sleep(1.0)
         store.fault = usual
-        store.newcomers = None
+        store.new_session_server = None
         await first.restart()
         await reached(third, second)
 
@@ -136,11 +136,11 @@ def test_a_copy_is_not_condemned_by_a_head_that_is_older_than_the_copy(monkeypat
 
 async def write_until(of: SqlWorkload, kind: str, times: int) -> None:
     """Write at the leader until so many more facts of a kind are told."""
-    counts = of.stage.world.recorder.counts
+    counts = of.context.world.recorder.counts
     until, value = counts.get(kind, 0) + times, 1
     async with asyncio.timeout(60.0):
         while counts.get(kind, 0) < until:
-            await at(of, await leader(of), writing(of.desk.value() + value))
+            await at(of, await leader(of), writing(of.model.value() + value))
             await asyncio.sleep(0.1)
 
 
@@ -149,7 +149,7 @@ def test_a_copy_is_not_condemned_because_its_snapshots_were_replaced_while_it_lo
     load, and the copy, before which the log had been truncated, was taken for diverged; the second time for good."""
 
     async def scene(of: SqlWorkload) -> None:
-        points = of.stage.world.points
+        points = of.context.world.points
         await write_until(of, "replica.log_truncated", 1)
         first = await leader(of)
         slow = [server for server in of.servers.values() if server is not first][-1]

@@ -37,7 +37,7 @@ class Desk:
         async def with_logs(client: Client) -> Result:
             return await program(Logs(client, self.settings))
 
-        return self.world.loop.begin(self.cluster.client(name).run(with_logs), name=name)
+        return self.world.loop.start_task(self.cluster.client(name).run(with_logs), name=name)
 
     async def read_all(self) -> list[bytes]:
         """Every record of the log, as a reader of its own finds them."""
@@ -181,10 +181,10 @@ def test_a_writer_that_dies_between_two_segments_leaves_a_log_that_goes_on(momen
                 assert writer.start_offset >= len(acknowledged)
                 await writer.append(b"heir")
 
-        trap = desk.world.points.strike(moment, lambda node: desk.cluster.client(node).crash(silent=True), node="owner", skip=4)
+        trap = desk.world.points.trap(moment, lambda node: desk.cluster.client(node).crash(silent=True), node="owner", skip=4)
         with pytest.raises(NodeDied):
             await desk.at("owner", owner)
-        assert trap.struck
+        assert trap.fired
         await desk.at("heir", heir)
         found = await desk.read_all()
         assert acknowledged
@@ -228,7 +228,7 @@ def test_a_writer_that_stands_still_between_two_segments_does_not_take_the_log_b
             return host
 
         paused = asyncio.Event()
-        desk.world.points.strike(moment, pause, node="owner", skip=3)
+        desk.world.points.trap(moment, pause, node="owner", skip=3)
         first = desk.at("owner", owner)
         await paused.wait()
         await desk.at("heir", heir)
@@ -291,7 +291,7 @@ def test_a_take_over_that_is_given_up_while_it_writes_its_header_leaves_no_write
                 assert (writer.epoch, writer.start_offset) == (2, 0)
                 await writer.append(b"heir")
 
-        desk.world.points.strike("log.segment_header", cut, node="impatient")
+        desk.world.points.trap("log.segment_header", cut, node="impatient")
         await desk.at("impatient", impatient)
         await desk.at("heir", heir)
         assert await desk.read_all() == [b"heir"]
@@ -303,7 +303,7 @@ def test_a_take_over_that_is_given_up_while_it_writes_its_header_leaves_no_write
 # Publishing.
 
 
-async def stage(logs: Logs, *values: bytes) -> StagedLedger:
+async def context(logs: Logs, *values: bytes) -> StagedLedger:
     async with await logs.staging(StagingOrigin(LOG, "app")) as writer:
         await writer.append_many(values)
     return await writer.seal()
@@ -330,7 +330,7 @@ def test_a_publish_whose_answer_is_lost_is_there_once_whoever_repeats_it() -> No
 
     async def scene(desk: Desk) -> None:
         async def publisher(name: str, logs: Logs) -> bool:
-            staged = await stage(logs, name.encode() + b" 1", name.encode() + b" 2")
+            staged = await context(logs, name.encode() + b" 1", name.encode() + b" 2")
             published = await logs.publish(LOG, [staged], application="app", batch=1, publisher=name)
             assert (published.first_offset, published.end_offset) == (0, 2)
             if published.already:
@@ -361,7 +361,7 @@ def test_an_abort_after_a_commit_that_was_applied_deletes_nothing_of_it() -> Non
         staged: list[int] = []
 
         async def driver(logs: Logs) -> None:
-            ledger = await stage(logs, b"x", b"y")
+            ledger = await context(logs, b"x", b"y")
             staged.append(ledger.ledger_id)
             await logs.publish(LOG, [ledger], application="app", batch=1, publisher="driver")
             raise AssertionError("the driver was to die before")
@@ -399,15 +399,15 @@ def test_a_publisher_that_dies_before_the_head_is_changed_has_published_nothing(
 
     async def scene(desk: Desk) -> None:
         async def driver(logs: Logs) -> None:
-            ledger = await stage(logs, b"first attempt")
+            ledger = await context(logs, b"first attempt")
             await logs.publish(LOG, [ledger], application="app", batch=1, publisher="driver")
 
         async def second(logs: Logs) -> None:
-            ledger = await stage(logs, b"second attempt")
+            ledger = await context(logs, b"second attempt")
             assert not (await logs.publish(LOG, [ledger], application="app", batch=1, publisher="second")).already
             assert (await logs.sweep(LOG))["ledgers"] == 1
 
-        desk.world.points.strike("log.head_change", lambda node: desk.cluster.client(node).crash(), node="driver")
+        desk.world.points.trap("log.head_change", lambda node: desk.cluster.client(node).crash(), node="driver")
         with pytest.raises(NodeDied):
             await desk.at("driver", driver)
         await asyncio.sleep(5.0)
@@ -475,9 +475,9 @@ def test_a_batch_is_there_once_when_the_writer_that_lists_it_dies_or_stands_stil
             else:
                 host.pause()
 
-        trap = desk.world.points.strike(moment, strike, node="owner")
+        trap = desk.world.points.trap(moment, strike, node="owner")
         first = await desk.at("publisher", publisher)
-        assert trap.struck
+        assert trap.fired
         resume()
         stop.set()
         await asyncio.wait([writing])

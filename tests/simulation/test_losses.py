@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from triplicate_simulator import Fault, Plan, Result, run_seed
-from triplicate_simulator.workloads import LedgerLoad
+from triplicate_simulator.workloads.ledger.ledger_load import LedgerLoad
 
 SEEDS = range(1, 9)
 BOOKIES = tuple(f"bookie-{number}" for number in range(1, 6))

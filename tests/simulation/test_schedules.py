@@ -9,7 +9,7 @@ import pytest
 
 from tests.simulation.schedule import Schedule
 from triplicate.sim import NodeDied
-from triplicate_simulator.checkers import Acknowledged, MetadataWritten
+from triplicate_simulator.checkers.ledger_promises import Acknowledged, MetadataWritten
 
 RECOVERY_POINTS = (
     "client.recovery.marked",
@@ -90,8 +90,8 @@ def test_an_ensemble_that_the_metadata_do_not_name_yet_confirms_nothing() -> Non
         for name in gone:
             schedule.cluster.bookies[name].crash()
         await schedule.on("writer", lambda: hand.send(20))
-        before = len(list(schedule.stage.history.of(MetadataWritten)))
-        while len(list(schedule.stage.history.of(MetadataWritten))) == before:
+        before = len(list(schedule.context.history.of(MetadataWritten)))
+        while len(list(schedule.context.history.of(MetadataWritten))) == before:
             await asyncio.sleep(0.01)
             assert hand.writer.last_add_confirmed == 4, "acknowledged by bookies that the metadata do not name"
         schedule.cluster.node("writer").crash()
@@ -118,7 +118,7 @@ def test_a_recovery_is_taken_up_by_another_wherever_the_first_was_struck_down(po
             await schedule.on("writer", lambda: hand.send(20))
             await asyncio.sleep(0.2)
             schedule.cluster.node("writer").crash()
-            schedule.points.strike(point, lambda node: schedule.cluster.node(node).crash(), node="first", skip=skip)
+            schedule.points.trap(point, lambda node: schedule.cluster.node(node).crash(), node="first", skip=skip)
             first = schedule.recovering(hand.ledger_id, "first")
             with suppress(NodeDied):
                 await first
@@ -174,8 +174,8 @@ def test_a_recovery_proposes_no_segment_before_the_last() -> None:
         for name in before:
             await schedule.cluster.bookies[name].restart()
         # Should anything be copied, a bookie of the last segment fails, and is replaced.
-        newest = list(schedule.stage.history.of(MetadataWritten))[-1].segments[-1][1]
-        schedule.points.strike("client.recovery.copying", lambda _: schedule.cluster.bookies[newest[0]].crash())
+        newest = list(schedule.context.history.of(MetadataWritten))[-1].segments[-1][1]
+        schedule.points.trap("client.recovery.copying", lambda _: schedule.cluster.bookies[newest[0]].crash())
         assert await schedule.recovering(hand.ledger_id) == 9
 
     history = schedule.play(script)

@@ -6,7 +6,7 @@ import pytest
 
 from triplicate_simulator import Fault, Plan, Result, run_seed
 from triplicate_simulator.cluster.plan import KIB, PLAIN_SETUP, BookieSetup, Value
-from triplicate_simulator.workloads import LedgerLoad
+from triplicate_simulator.workloads.ledger.ledger_load import LedgerLoad
 
 LOAD = LedgerLoad(entries=20, pause_mean_s=0.2, recovery_delay_s=0.3, clears=True)
 SMALL = BookieSetup(ledger_directories=3, journal_directories=2, write_cache_bytes=64 * KIB, flush_interval_s=0.5, entry_log_bytes=16 * KIB)

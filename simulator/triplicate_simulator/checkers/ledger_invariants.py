@@ -18,7 +18,7 @@ from triplicate_simulator.checkers.ledger_promises import (
     Confirmed,
     Copy,
     Ended,
-    LengthStoodIn,
+    LengthSubstituted,
     MetadataWritten,
     Place,
     Read,
@@ -27,9 +27,9 @@ from triplicate_simulator.checkers.ledger_promises import (
     Undeleted,
     acknowledged,
     deleted,
-    described,
+    describe_end,
     ends,
-    name_of,
+    entry_name,
 )
 
 STATES = {"open": 0, "in recovery": 1, "closed": 2}
@@ -119,7 +119,7 @@ def clients_and_metadata_agree(history: History, verdict: Verdict) -> None:
     watched: dict[int, None] = {}
     first_told: dict[int, Ended] = {}
     # The length is a courtesy: a ledger must be closable without the last entry, which the writer may have counted.
-    stood_in = {event.ledger_id for event in history.events if isinstance(event, LengthStoodIn)}
+    stood_in = {event.ledger_id for event in history.events if isinstance(event, LengthSubstituted)}
     for event in history.events:
         if isinstance(event, MetadataWritten):
             watched[event.ledger_id] = None
@@ -129,9 +129,9 @@ def clients_and_metadata_agree(history: History, verdict: Verdict) -> None:
             written, other = closed.get(event.ledger_id), first_told.setdefault(event.ledger_id, event)
             verdict.decided += 1
             if written is None and event.ledger_id in watched:
-                verdict.violations.append(f"ledger {event.ledger_id}: {described(event)}, its metadata do not say that it has ended")
+                verdict.violations.append(f"ledger {event.ledger_id}: {describe_end(event)}, its metadata do not say that it has ended")
             if written is not None and written.last_entry_id != event.last_entry_id:
-                verdict.violations.append(f"ledger {event.ledger_id}: {described(event)}, its metadata say {written.last_entry_id}")
+                verdict.violations.append(f"ledger {event.ledger_id}: {describe_end(event)}, its metadata say {written.last_entry_id}")
             lengths = [length for length in (written.length if written else None, other.length) if length is not None]
             if event.length is not None and event.ledger_id not in stood_in and any(length != event.length for length in lengths):
                 verdict.violations.append(f"ledger {event.ledger_id}: {event.observer} was told {event.length} bytes, others {lengths}")
@@ -158,7 +158,7 @@ def closed_entries_have_their_copies(history: History, verdict: Verdict) -> None
         verdict.decided += 1
         if count < needed - destroyed[place]:
             lost = f", and {destroyed[place]} of its bookies lost what they had" if destroyed[place] else ""
-            verdict.violations.append(f"{name_of(place)} of a closed ledger has {count} copies, its ack quorum is {needed}{lost}")
+            verdict.violations.append(f"{entry_name(place)} of a closed ledger has {count} copies, its ack quorum is {needed}{lost}")
 
 
 def read_order_is_write_order(history: History, verdict: Verdict) -> None:
@@ -169,14 +169,14 @@ def read_order_is_write_order(history: History, verdict: Verdict) -> None:
             place = (event.ledger_id, event.entry_id)
             first = sent.setdefault(place, event)
             if (first.writer, first.payload) != (event.writer, event.payload):
-                verdict.violations.append(f"{name_of(event)} was written by {first.writer} and, otherwise, by {event.writer}")
+                verdict.violations.append(f"{entry_name(event)} was written by {first.writer} and, otherwise, by {event.writer}")
         elif isinstance(event, Read | Tailed) and event.payload is not None:
             verdict.decided += 1
             written = sent.get((event.ledger_id, event.entry_id))
             if written is None:
-                verdict.violations.append(f"{event.reader} was given {name_of(event)}, which nobody had written yet")
+                verdict.violations.append(f"{event.reader} was given {entry_name(event)}, which nobody had written yet")
             elif written.payload != event.payload:
-                verdict.violations.append(f"{event.reader} was given {event.payload[:40]!r} for {name_of(event)}")
+                verdict.violations.append(f"{event.reader} was given {event.payload[:40]!r} for {entry_name(event)}")
 
 
 def confirmed_is_acknowledged(history: History, verdict: Verdict) -> None:
@@ -191,7 +191,7 @@ def confirmed_is_acknowledged(history: History, verdict: Verdict) -> None:
     bookies are no part of the history, so this is judged by its consequences: no end of the ledger lies before what its writer called
     confirmed, and `closed_entries_have_their_copies` counts the copies.
     """
-    told = _Told(history)
+    told = _WriterKnowledge(history)
     gone, closed = deleted(history), ends(history)
     highest: dict[tuple[str, int], int] = {}
     for event in history.of(Confirmed):
@@ -207,17 +207,17 @@ def confirmed_is_acknowledged(history: History, verdict: Verdict) -> None:
             continue
         wrong = told.what_is_wrong(event)
         if wrong:
-            name = name_of((event.ledger_id, event.last_entry_id))
+            name = entry_name((event.ledger_id, event.last_entry_id))
             verdict.violations.append(f"{event.handle} was told at {event.time_s:.6f} that {name} is confirmed, {wrong}")
         # A deleted ledger need not exist any more, and its old writer may create it again.
         for end in closed.get(event.ledger_id, ()) if told.is_writer(event) and event.ledger_id not in gone else ():
             verdict.decided += 1
             if end.last_entry_id < event.last_entry_id:
-                name = name_of((event.ledger_id, event.last_entry_id))
-                verdict.violations.append(f"{event.handle} called {name} confirmed at {event.time_s:.6f}, but {described(end)}")
+                name = entry_name((event.ledger_id, event.last_entry_id))
+                verdict.violations.append(f"{event.handle} called {name} confirmed at {event.time_s:.6f}, but {describe_end(end)}")
 
 
-class _Told:
+class _WriterKnowledge:
     """Entries that writers sent, their acknowledgements, and the last-add-confirmed of their handles in the end."""
 
     def __init__(self, history: History) -> None:

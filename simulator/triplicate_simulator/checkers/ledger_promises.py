@@ -83,7 +83,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class LengthStoodIn:
+class LengthSubstituted:
     """A recovery closed the ledger with a substitute length, since every copy of the last entry was out of reach."""
 
     time_s: float
@@ -172,7 +172,19 @@ class Copy:
 
 
 Event = (
-    Sent | Acknowledged | Read | Tailed | Ended | LengthStoodIn | Confirmed | MetadataWritten | Deleted | Undeleted | Wiped | Denied | Copy
+    Sent
+    | Acknowledged
+    | Read
+    | Tailed
+    | Ended
+    | LengthSubstituted
+    | Confirmed
+    | MetadataWritten
+    | Deleted
+    | Undeleted
+    | Wiped
+    | Denied
+    | Copy
 )
 
 
@@ -238,17 +250,17 @@ def acknowledged_is_readable(history: History, verdict: Verdict) -> None:
         when = confirmed.get((event.ledger_id, event.entry_id))
         if when is not None and when <= event.started_s:
             verdict.violations.append(
-                f"{name_of(event)} was acknowledged at {when:.6f} and {event.reader} found none at {event.started_s:.6f}"
+                f"{entry_name(event)} was acknowledged at {when:.6f} and {event.reader} found none at {event.started_s:.6f}"
             )
     for place, when in confirmed.items():
         for end in closed.get(place[0], ()):
             verdict.decided += 1
             if place[1] > end.last_entry_id:
-                verdict.violations.append(f"{name_of(place)} was acknowledged at {when:.6f}, but {described(end)}")
+                verdict.violations.append(f"{entry_name(place)} was acknowledged at {when:.6f}, but {describe_end(end)}")
         if history.final_reader is not None and place[0] not in gone:
             verdict.decided += 1
             if place not in final:
-                verdict.violations.append(f"{name_of(place)} was acknowledged at {when:.6f} and is missing from the final read")
+                verdict.violations.append(f"{entry_name(place)} was acknowledged at {when:.6f} and is missing from the final read")
 
 
 def read_stays_readable(history: History, verdict: Verdict) -> None:
@@ -260,13 +272,13 @@ def read_stays_readable(history: History, verdict: Verdict) -> None:
     for event in denied(history):
         first = known.get((event.ledger_id, event.entry_id))
         if first is not None and first[0] <= event.started_s:
-            verdict.violations.append(f"{name_of(event)} was read by {first[1]} at {first[0]:.6f} and {event.reader} found none later")
+            verdict.violations.append(f"{entry_name(event)} was read by {first[1]} at {first[0]:.6f} and {event.reader} found none later")
     closed = ends(history)
     for place, (when, reader) in known.items():
         for end in closed.get(place[0], ()):
             verdict.decided += 1
             if place[1] > end.last_entry_id:
-                verdict.violations.append(f"{name_of(place)} was read by {reader} at {when:.6f}, but {described(end)}")
+                verdict.violations.append(f"{entry_name(place)} was read by {reader} at {when:.6f}, but {describe_end(end)}")
 
 
 def acknowledged_in_order(history: History, verdict: Verdict) -> None:
@@ -284,7 +296,7 @@ def acknowledged_in_order(history: History, verdict: Verdict) -> None:
         reach[event.ledger_id] = front
         verdict.decided += 1
         if event.entry_id > front:
-            verdict.violations.append(f"{name_of(event)} was acknowledged at {event.time_s:.6f} before entry {front + 1}")
+            verdict.violations.append(f"{entry_name(event)} was acknowledged at {event.time_s:.6f} before entry {front + 1}")
 
 
 def same_order_for_all(history: History, verdict: Verdict) -> None:
@@ -303,35 +315,37 @@ def same_order_for_all(history: History, verdict: Verdict) -> None:
             first = payloads.setdefault(place, (event.payload, who))
             verdict.decided += 1
             if first[0] != event.payload:
-                verdict.violations.append(f"{name_of(event)} differs: {first[1]} has {first[0][:40]!r}, {who} has {event.payload[:40]!r}")
+                verdict.violations.append(
+                    f"{entry_name(event)} differs: {first[1]} has {first[0][:40]!r}, {who} has {event.payload[:40]!r}"
+                )
             if (event.ledger_id, event.payload) not in sent:
-                verdict.violations.append(f"{name_of(event)}: {who} has bytes that nobody sent: {event.payload[:40]!r}")
+                verdict.violations.append(f"{entry_name(event)}: {who} has bytes that nobody sent: {event.payload[:40]!r}")
         if isinstance(event, Tailed):
             tail = (event.reader, event.ledger_id)
             tails[event.reader] = None
             expected = next_of_tail.get(tail, event.entry_id)
             next_of_tail[tail] = event.entry_id + 1
             if event.entry_id != expected:
-                verdict.violations.append(f"{event.reader} was given {name_of(event)} where entry {expected} was next")
+                verdict.violations.append(f"{event.reader} was given {entry_name(event)} where entry {expected} was next")
         elif isinstance(event, Ended) and event.observer in tails:
             verdict.decided += 1
             reached = next_of_tail.get((event.observer, event.ledger_id), 0) - 1
             if reached != event.last_entry_id:
-                verdict.violations.append(f"ledger {event.ledger_id}: {described(event)} and was given entries up to {reached} only")
+                verdict.violations.append(f"ledger {event.ledger_id}: {describe_end(event)} and was given entries up to {reached} only")
     for ledger_id, mine in ends(history).items():
         verdict.decided += len(mine) - 1
         for end in mine[1:]:
             if end.last_entry_id != mine[0].last_entry_id:
-                verdict.violations.append(f"ledger {ledger_id} has two ends: {described(mine[0])}; {described(end)}")
+                verdict.violations.append(f"ledger {ledger_id} has two ends: {describe_end(mine[0])}; {describe_end(end)}")
 
 
-def name_of(what: Sent | Acknowledged | Read | Tailed | Copy | Place) -> str:
+def entry_name(what: Sent | Acknowledged | Read | Tailed | Copy | Place) -> str:
     """An entry, for messages."""
     ledger_id, entry_id = what if isinstance(what, tuple) else (what.ledger_id, what.entry_id)
     return f"entry {entry_id} of ledger {ledger_id}"
 
 
-def described(end: Ended) -> str:
+def describe_end(end: Ended) -> str:
     """An end, for messages."""
     return f"{end.observer} saw the ledger end at {end.last_entry_id} at {end.time_s:.6f}"
 

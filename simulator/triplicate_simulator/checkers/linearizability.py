@@ -115,7 +115,7 @@ class SearchOutcome:
     stuck_at: RegisterOperation | None = None
 
 
-def take_effect(value: Any, operation: RegisterOperation) -> tuple[bool, Any]:
+def apply_operation(value: Any, operation: RegisterOperation) -> tuple[bool, Any]:
     """Whether the operation gives its result at this value, and the value after it.
 
     Raises:
@@ -177,7 +177,7 @@ class _RegisterSearch:
         waiting = self.candidates(0)
         while picked & self.goal != self.goal:
             for number in waiting:
-                fits, after = take_effect(value, self.all[number])
+                fits, after = apply_operation(value, self.all[number])
                 state = (picked | 1 << number, after)
                 if fits and state not in seen:
                     break
@@ -255,3 +255,7 @@ def judge_registers(history: History, verdict: Verdict, initial: Mapping[str, Ha
 def registers_are_linearizable(history: History, verdict: Verdict) -> None:
     """Operations on each register, which begins as 0, behave as if done one at a time, each between its invocation and its return."""
     judge_registers(history, verdict, {})
+
+
+BOUNDED_CHECKERS = ("registers_are_linearizable",)
+"""Checkers whose search has a bound. `Verdict.undecided` counts the searches that they gave up."""

@@ -27,7 +27,7 @@ Session = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class LogTaken:
+class LogAcquired:
     """A writer acquired the log and writes from an offset on."""
 
     time_s: float
@@ -38,7 +38,7 @@ class LogTaken:
 
 
 @dataclass(frozen=True, slots=True)
-class LogOffered:
+class LogSubmitted:
     """Records were passed to a writer. The order of these events is the order of the calls."""
 
     time_s: float
@@ -70,7 +70,7 @@ class LogReadable:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchOffered:
+class BatchStaged:
     """Records were staged, in several ledgers, to be published as a batch. `attempt` identifies this staging among others of the batch."""
 
     time_s: float
@@ -151,7 +151,7 @@ class ReadingRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class EndSeen:
+class EndRead:
     """The end of the readable records was requested."""
 
     started_s: float
@@ -162,7 +162,7 @@ class EndSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class CutAllowed:
+class TruncationRequested:
     """Records before an offset may be gone from now on: a truncation was requested."""
 
     time_s: float
@@ -171,7 +171,7 @@ class CutAllowed:
 
 
 @dataclass(frozen=True, slots=True)
-class RetentionApplies:
+class RetentionSet:
     """From now on the oldest segments may be removed while more than `keep_bytes` are closed. No segment is larger than
     `segment_high_bytes`."""
 
@@ -204,7 +204,7 @@ class SegmentsListed:
 
 
 @dataclass(frozen=True, slots=True)
-class LogFinished:
+class FinalLogRead:
     """At the end a reader has read the log from its first offset to its end."""
 
     time_s: float
@@ -226,8 +226,8 @@ class _LogContents:
             for place, record in enumerate(event.records, event.first_offset):
                 records.setdefault(place, record)
                 places.setdefault(record, place)
-        self.finished = {event.log: event for event in history.of(LogFinished)}
-        readers = {event.reader for event in history.of(LogFinished)}
+        self.finished = {event.log: event for event in history.of(FinalLogRead)}
+        readers = {event.reader for event in history.of(FinalLogRead)}
         self.final: dict[str, dict[int, bytes]] = {log: {} for log in self.finished}
         for event in history.of(LogRead):
             if event.reader in readers:
@@ -242,9 +242,9 @@ def one_record_at_one_offset(history: History, verdict: Verdict) -> None:
     """Rule 1."""
     written: set[tuple[str, bytes]] = set()
     for event in history.events:
-        if isinstance(event, LogOffered):
+        if isinstance(event, LogSubmitted):
             written.update((event.log, record) for record in event.records)
-        elif isinstance(event, BatchOffered):
+        elif isinstance(event, BatchStaged):
             written.update((event.log, record) for ledger in event.ledgers for record in ledger)
     records: dict[tuple[str, int], tuple[bytes, str]] = {}
     places: dict[tuple[str, bytes], tuple[int, str]] = {}
@@ -291,7 +291,7 @@ def readers_miss_nothing(history: History, verdict: Verdict) -> None:
 def acknowledged_records_stay(history: History, verdict: Verdict) -> None:
     """Rule 3."""
     known = _LogContents(history)
-    allowed = _let_go(history, verdict)
+    allowed = _removable_offsets(history, verdict)
     for log, finished in known.finished.items():
         verdict.decided += 1
         if finished.first_offset > allowed.get(log, 0):
@@ -313,15 +313,15 @@ def acknowledged_records_stay(history: History, verdict: Verdict) -> None:
                 verdict.violations.append(f"{what} and is lost: the log ends at {end.end_offset}")
 
 
-def _let_go(history: History, verdict: Verdict) -> dict[str, int]:
+def _removable_offsets(history: History, verdict: Verdict) -> dict[str, int]:
     """By log, the offset before which records may be gone: by a truncation, or by a retention that removed no more than it may."""
     allowed: dict[str, int] = {}
-    retention: dict[str, RetentionApplies] = {}
+    retention: dict[str, RetentionSet] = {}
     listed: dict[str, dict[int, ListedSegment]] = {}
     for event in history.events:
-        if isinstance(event, CutAllowed):
+        if isinstance(event, TruncationRequested):
             allowed[event.log] = max(allowed.get(event.log, 0), event.offset)
-        elif isinstance(event, RetentionApplies):
+        elif isinstance(event, RetentionSet):
             retention[event.log] = event
         elif isinstance(event, SegmentsListed):
             ever = listed.setdefault(event.log, {})
@@ -330,7 +330,7 @@ def _let_go(history: History, verdict: Verdict) -> dict[str, int]:
             if limit is None or event.first_offset <= allowed.get(event.log, 0):
                 continue
             verdict.decided += 1
-            fault = _taken_too_much(event, limit, ever)
+            fault = _retention_fault(event, limit, ever)
             if fault:
                 verdict.violations.append(f"{event.log} began at {event.first_offset} at {event.time_s:.6f}, though {fault}")
             # Each fault is reported once.
@@ -338,7 +338,7 @@ def _let_go(history: History, verdict: Verdict) -> dict[str, int]:
     return allowed
 
 
-def _taken_too_much(event: SegmentsListed, limit: RetentionApplies, ever: dict[int, ListedSegment]) -> str:
+def _retention_fault(event: SegmentsListed, limit: RetentionSet, ever: dict[int, ListedSegment]) -> str:
     """Why a log must not start where it does, if retention moved its start; empty if it may.
 
     Segments closed between the cut and the listing count as if they had existed at the cut, which can only excuse.
@@ -362,7 +362,7 @@ def writers_keep_their_order(history: History, verdict: Verdict) -> None:
     """Rule 4."""
     known = _LogContents(history)
     sessions: dict[Session, list[bytes]] = {}
-    for event in history.of(LogOffered):
+    for event in history.of(LogSubmitted):
         sessions.setdefault((event.log, event.writer, event.epoch), []).extend(event.records)
     for (log, writer, epoch), records in sessions.items():
         places = [known.place(log, record) for record in records]
@@ -393,7 +393,7 @@ def batches_are_there_once(history: History, verdict: Verdict) -> None:
     """Rule 5."""
     known = _LogContents(history)
     offered: dict[tuple[str, str, int], dict[str, tuple[bytes, ...]]] = {}
-    for event in history.of(BatchOffered):
+    for event in history.of(BatchStaged):
         attempts = offered.setdefault((event.log, event.application, event.batch), {})
         attempts[event.attempt] = tuple(record for ledger in event.ledgers for record in ledger)
     published: dict[tuple[str, str, int], list[BatchPublished]] = {}
@@ -444,7 +444,7 @@ def _judge_publishes(
     publishes: list[BatchPublished],
     attempts: dict[str, tuple[bytes, ...]],
     there: dict[str, tuple[int, int] | None],
-    finished: LogFinished | None,
+    finished: FinalLogRead | None,
     verdict: Verdict,
 ) -> None:
     """Judge the results of all publishes of one batch."""
@@ -468,8 +468,8 @@ def _judge_publishes(
 
 def epochs_end_what_was_before(history: History, verdict: Verdict) -> None:
     """Rule 6."""
-    taken: dict[str, list[LogTaken]] = {}
-    for take in history.of(LogTaken):
+    taken: dict[str, list[LogAcquired]] = {}
+    for take in history.of(LogAcquired):
         taken.setdefault(take.log, []).append(take)
     for log, events in taken.items():
         events.sort(key=lambda event: event.epoch)
@@ -482,7 +482,7 @@ def epochs_end_what_was_before(history: History, verdict: Verdict) -> None:
                     f"epoch {right.epoch} of {log} begins at {right.start_offset}, epoch {left.epoch} before it at {left.start_offset}"
                 )
     offered: dict[tuple[str, bytes], float] = {}
-    for handed in history.of(LogOffered):
+    for handed in history.of(LogSubmitted):
         offered.update(((handed.log, record), handed.time_s) for record in handed.records)
     for event in history.of(LogAcknowledged):
         for later in taken.get(event.log, ()):
@@ -504,7 +504,7 @@ def epochs_end_what_was_before(history: History, verdict: Verdict) -> None:
     _epochs_of_reads(history, taken, verdict)
 
 
-def _epochs_of_reads(history: History, taken: dict[str, list[LogTaken]], verdict: Verdict) -> None:
+def _epochs_of_reads(history: History, taken: dict[str, list[LogAcquired]], verdict: Verdict) -> None:
     """Records lie between the start of their own epoch and that of the next known epoch."""
     seen: set[tuple[str, int, int]] = set()
     for event in history.of(LogRead):
@@ -546,11 +546,11 @@ def wall_times_rise(history: History, verdict: Verdict) -> None:
 
 def ends_are_readable(history: History, verdict: Verdict) -> None:
     """Rule 8."""
-    finished = {event.log: event for event in history.of(LogFinished)}
+    finished = {event.log: event for event in history.of(FinalLogRead)}
     readable: dict[str, list[LogReadable]] = {}
     for told in history.of(LogReadable):
         readable.setdefault(told.log, []).append(told)
-    for event in history.of(EndSeen):
+    for event in history.of(EndRead):
         final = finished.get(event.log)
         if final is not None:
             verdict.decided += 1

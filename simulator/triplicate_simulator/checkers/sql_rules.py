@@ -20,7 +20,7 @@ SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class CommitAsked:
+class CommitRequested:
     """The transaction with this token may take effect from now on: its client requested that, perhaps not for the first time."""
 
     time_s: float
@@ -48,7 +48,7 @@ class RolledBack:
 
 
 @dataclass(frozen=True, slots=True)
-class TooOld:
+class RequestTooOld:
     """A request whose id has no time was refused as one that has run before, so long ago that its answer is forgotten."""
 
     time_s: float
@@ -56,7 +56,7 @@ class TooOld:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class OutcomeReported:
     """What the database reported later about a transaction whose outcome was unknown."""
 
     time_s: float
@@ -66,7 +66,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
+class SavepointUndone:
     """This token was written and undone by a rollback to a savepoint: it belongs to no outcome."""
 
     time_s: float
@@ -74,7 +74,7 @@ class Undone:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class TicketIssued:
     """A statement that inserted a ticket for this token returned the ticket's number, at once or when it was repeated."""
 
     started_s: float
@@ -84,7 +84,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Audit:
+class BalancesRead:
     """A client read all accounts in one statement or one snapshot."""
 
     time_s: float
@@ -94,7 +94,7 @@ class Audit:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionRead:
+class OwnWriteRead:
     """A copy that had reached the position of a client's own write was asked for that write's token."""
 
     time_s: float
@@ -107,7 +107,7 @@ class SessionRead:
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class MonotonicRead:
     """A value that only ever grows, as seen in one life of one node."""
 
     time_s: float
@@ -118,7 +118,7 @@ class Glance:
 
 
 @dataclass(frozen=True, slots=True)
-class Diverged:
+class CopyDiverged:
     """A node found its copy to be wrong."""
 
     time_s: float
@@ -127,7 +127,7 @@ class Diverged:
 
 
 @dataclass(frozen=True)
-class CopyHeld:
+class FinalCopy:
     """The contents of one node's copy at the end, when every node has reached the end of the log."""
 
     node: str
@@ -140,34 +140,34 @@ class CopyHeld:
 class _Tokens:
     """Events by token."""
 
-    asked: dict[str, CommitAsked] = field(default_factory=dict)
+    asked: dict[str, CommitRequested] = field(default_factory=dict)
     committed: dict[str, Committed] = field(default_factory=dict)
     refused: dict[str, RolledBack] = field(default_factory=dict)
-    told: dict[str, list[Told]] = field(default_factory=dict)
-    undone: dict[str, Undone] = field(default_factory=dict)
-    too_old: dict[str, TooOld] = field(default_factory=dict)
+    told: dict[str, list[OutcomeReported]] = field(default_factory=dict)
+    undone: dict[str, SavepointUndone] = field(default_factory=dict)
+    too_old: dict[str, RequestTooOld] = field(default_factory=dict)
 
     @classmethod
     def of(cls, history: History) -> _Tokens:
         found = cls()
-        for event in history.of(CommitAsked, Committed, RolledBack, Told, Undone, TooOld):
+        for event in history.of(CommitRequested, Committed, RolledBack, OutcomeReported, SavepointUndone, RequestTooOld):
             match event:
-                case CommitAsked():
+                case CommitRequested():
                     found.asked.setdefault(event.token, event)
                 case Committed():
                     found.committed.setdefault(event.token, event)
                 case RolledBack():
                     found.refused[event.token] = event
-                case Told():
+                case OutcomeReported():
                     found.told.setdefault(event.token, []).append(event)
-                case Undone():
+                case SavepointUndone():
                     found.undone[event.token] = event
-                case TooOld():
+                case RequestTooOld():
                     found.too_old.setdefault(event.token, event)
         return found
 
 
-def journal_of(copy: CopyHeld) -> dict[str, int]:
+def journal_of(copy: FinalCopy) -> dict[str, int]:
     """Occurrences of each token in a copy's journal."""
     counts: dict[str, int] = {}
     for row in copy.tables.get("journal", ()):
@@ -184,7 +184,7 @@ def transactions_happen_once(history: History, verdict: Verdict) -> None:
     """A committed transaction is in every copy once; a refused, undone or uncommitted one in none. One of unknown outcome is there at most
     once, and as the database reported later. A request refused as one that has run is there once."""
     tokens = _Tokens.of(history)
-    for copy in history.of(CopyHeld):
+    for copy in history.of(FinalCopy):
         counts = journal_of(copy)
         for token, acknowledged in tokens.committed.items():
             verdict.decided += 1
@@ -226,9 +226,9 @@ def _times(counts: Mapping[str, int], token: str) -> str:
 
 def copies_are_equal(history: History, verdict: Verdict) -> None:
     """At the end all copies hold the same rows under the same rowids, counters, schema, and kept results. None was ever found wrong."""
-    for event in history.of(Diverged):
+    for event in history.of(CopyDiverged):
         verdict.violations.append(f"the copy of {event.node} was found wrong at {event.time_s:.6f}: {event.reason}")
-    copies = list(history.of(CopyHeld))
+    copies = list(history.of(FinalCopy))
     for copy in copies[1:]:
         first = copies[0]
         verdict.decided += 1
@@ -253,7 +253,7 @@ def _difference(name: str, one: Sequence[Row] | None, other_name: str, other: Se
 
 def sessions_read_their_writes(history: History, verdict: Verdict) -> None:
     """A copy that has reached the position of an acknowledged write shows it."""
-    for event in history.of(SessionRead):
+    for event in history.of(OwnWriteRead):
         verdict.decided += 1
         if event.count != 1:
             verdict.violations.append(
@@ -264,11 +264,11 @@ def sessions_read_their_writes(history: History, verdict: Verdict) -> None:
 
 def accounts_keep_their_sum(history: History, verdict: Verdict) -> None:
     """Transfers neither make nor lose money: every read of all accounts shows their sum, and each balance follows from its transfers."""
-    for event in history.of(Audit):
+    for event in history.of(BalancesRead):
         verdict.decided += 1
         if event.total != event.expected:
             verdict.violations.append(f"{event.reader} saw accounts of {event.total} for {event.expected} at {event.time_s:.6f}")
-    for copy in history.of(CopyHeld):
+    for copy in history.of(FinalCopy):
         balances = {row[0]: row[1] for row in copy.tables.get("accounts", ())}
         opened = {row[0]: row[2] for row in copy.tables.get("accounts", ())}
         for _, _, source, target, amount in copy.tables.get("transfers", ()):
@@ -282,7 +282,7 @@ def accounts_keep_their_sum(history: History, verdict: Verdict) -> None:
 
 def transactions_are_whole(history: History, verdict: Verdict) -> None:
     """A copy has all parts of a transaction or none: its token, and its transfer, ticket, table or counted register."""
-    for copy in history.of(CopyHeld):
+    for copy in history.of(FinalCopy):
         journal = journal_of(copy)
         made = {str(row[1]).removeprefix("made_") for row in copy.tables.get("schema", ()) if str(row[1]).startswith("made_")}
         parts: dict[str, set[str]] = {
@@ -315,20 +315,20 @@ def tickets_are_numbered_once(history: History, verdict: Verdict) -> None:
     """A ticket's number is never reused, is greater than all numbers returned before the ticket was requested, and is the one in the
     copies."""
     owners: dict[int, str] = {}
-    answers = sorted(history.of(Answered), key=lambda event: event.ended_s)
+    answers = sorted(history.of(TicketIssued), key=lambda event: event.ended_s)
     for answer in answers:
         verdict.decided += 1
         owner = owners.setdefault(answer.number, answer.token)
         if owner != answer.token:
             verdict.violations.append(f"ticket {answer.number} was given to {owner} and, at {answer.ended_s:.6f}, to {answer.token}")
-    first: dict[str, Answered] = {}
+    first: dict[str, TicketIssued] = {}
     for answer in answers:
         before = first.setdefault(answer.token, answer)
         if before.number != answer.number:
             verdict.violations.append(f"{answer.token} was given ticket {before.number}, and {answer.number} when it asked again")
     # The number may have been assigned when the ticket was first requested, in a request whose answer was lost.
     asked = {answer.token: answer.started_s for answer in first.values()}
-    for event in history.of(CommitAsked):
+    for event in history.of(CommitRequested):
         if event.token in asked:
             asked[event.token] = min(asked[event.token], event.time_s)
     highest, index = (-1, ""), 0
@@ -339,7 +339,7 @@ def tickets_are_numbered_once(history: History, verdict: Verdict) -> None:
             index += 1
         if answer.token != highest[1] and answer.number <= highest[0]:
             verdict.violations.append(f"{answer.token} asked at {asked_s:.6f}, when ticket {highest[0]} was given, and got {answer.number}")
-    for copy in history.of(CopyHeld):
+    for copy in history.of(FinalCopy):
         for row in copy.tables.get("tickets", ()):
             given = first.get(str(row[TOKEN]))
             if given is not None:
@@ -350,8 +350,8 @@ def tickets_are_numbered_once(history: History, verdict: Verdict) -> None:
 
 def copies_go_forward(history: History, verdict: Verdict) -> None:
     """A value that only grows never shrinks within one life of one node."""
-    seen: dict[tuple[str, int, str], Glance] = {}
-    for event in history.of(Glance):
+    seen: dict[tuple[str, int, str], MonotonicRead] = {}
+    for event in history.of(MonotonicRead):
         before = seen.get((event.node, event.life, event.name))
         if before is not None:
             verdict.decided += 1
@@ -362,7 +362,7 @@ def copies_go_forward(history: History, verdict: Verdict) -> None:
         seen[event.node, event.life, event.name] = event
 
 
-DATABASE_CHECKERS: dict[str, Checker] = {
+SQL_CHECKERS: dict[str, Checker] = {
     check.__name__: check
     for check in (
         transactions_happen_once,

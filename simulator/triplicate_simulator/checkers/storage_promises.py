@@ -12,7 +12,7 @@ from triplicate_simulator.checkers.ledger_promises import (
     Wiped,
     acknowledged,
     deleted,
-    name_of,
+    entry_name,
 )
 
 Bookie = tuple[str, int]
@@ -43,7 +43,7 @@ def replaced_bookies_deny_nothing(history: History, verdict: Verdict) -> None:
             versions = suspects[event.bookie_id, event.ledger_id]
             if event.ledger_id in gone or not all(event.bookie_id in _holders(version, event.entry_id) for version in versions):
                 continue
-            what = name_of((event.ledger_id, event.entry_id))
+            what = entry_name((event.ledger_id, event.entry_id))
             verdict.violations.append(f"{event.bookie_id}, whose disks were lost, said at {event.time_s:.6f} that it has no {what}")
     verdict.decided += len(suspects)
 
@@ -67,4 +67,4 @@ def undeleted_ledgers_are_whole(history: History, verdict: Verdict) -> None:
         if place[0] in back and place[0] not in gone:
             verdict.decided += 1
             if place not in final:
-                verdict.violations.append(f"{name_of(place)} is gone, although the ledger was brought back in time")
+                verdict.violations.append(f"{entry_name(place)} is gone, although the ledger was brought back in time")

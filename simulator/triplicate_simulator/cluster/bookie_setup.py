@@ -59,25 +59,25 @@ def bookie_settings(storage: BookieSetup) -> Callable[[str], BookieSettings]:
     return settings_of
 
 
-def draw_bookie_setup(chance: random.Random) -> BookieSetup:
+def draw_bookie_setup(rng: random.Random) -> BookieSetup:
     """Draw the settings of a run's bookies."""
-    if chance.random() < PLAIN_RATE:
+    if rng.random() < PLAIN_RATE:
         return BookieSetup()
-    compacts = chance.random() < 0.6
+    compacts = rng.random() < 0.6
     return BookieSetup(
-        journal_directories=chance.choice([1, 1, 2]),
-        ledger_directories=chance.choice([1, 2, 2, 3]),
-        journal_file_bytes=chance.choice([64 * KIB, 256 * KIB]),
-        write_cache_bytes=chance.choice([64 * KIB, 128 * KIB]),
-        flush_interval_s=chance.choice([0.5, 1.0, 3.0]),
-        entry_log_bytes=chance.choice([16 * KIB, 64 * KIB, 128 * KIB]),
-        gc_interval_s=chance.choice([1.0, 4.0]),
-        compaction_threshold=chance.choice([0.2, 0.5]),
-        compaction_interval_s=chance.choice([2.0, 5.0]) if compacts else 3600.0,
-        major_compaction_threshold=chance.choice([0.8, 0.99]),
-        major_compaction_interval_s=chance.choice([7.0, 20.0]) if compacts else 86_400.0,
-        trash_period_s=chance.choice([0.0, 10.0, 10.0]),
-        reserve_bytes=chance.choice([0, 256 * KIB]),
-        disk_usage_threshold=chance.choice([0.95, 1.0]),
-        recovery_adds_free_bytes=chance.choice([64 * KIB, 64 * 1024 * KIB]),
+        journal_directories=rng.choice([1, 1, 2]),
+        ledger_directories=rng.choice([1, 2, 2, 3]),
+        journal_file_bytes=rng.choice([64 * KIB, 256 * KIB]),
+        write_cache_bytes=rng.choice([64 * KIB, 128 * KIB]),
+        flush_interval_s=rng.choice([0.5, 1.0, 3.0]),
+        entry_log_bytes=rng.choice([16 * KIB, 64 * KIB, 128 * KIB]),
+        gc_interval_s=rng.choice([1.0, 4.0]),
+        compaction_threshold=rng.choice([0.2, 0.5]),
+        compaction_interval_s=rng.choice([2.0, 5.0]) if compacts else 3600.0,
+        major_compaction_threshold=rng.choice([0.8, 0.99]),
+        major_compaction_interval_s=rng.choice([7.0, 20.0]) if compacts else 86_400.0,
+        trash_period_s=rng.choice([0.0, 10.0, 10.0]),
+        reserve_bytes=rng.choice([0, 256 * KIB]),
+        disk_usage_threshold=rng.choice([0.95, 1.0]),
+        recovery_adds_free_bytes=rng.choice([64 * KIB, 64 * 1024 * KIB]),
     )

@@ -13,7 +13,7 @@ from triplicate.metadata import MemoryStore, own
 EXPECTED = tuple(
     re.compile(pattern)
     for pattern in (
-        # BookKeeper's layout: cookies, registrations, the id generator, and ledgers, which `find_unlisted` checks.
+        # BookKeeper's layout: cookies, registrations, the id generator, and ledgers, which `find_unreferenced` checks.
         r"/",
         r"/ledgers",
         r"/ledgers/(INSTANCEID|LAYOUT|available|available/readonly|cookies|idgen)",
@@ -29,7 +29,7 @@ EXPECTED = tuple(
         r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers|forgotten|requests|snapshots)",
         r"/triplicate/[^/]+/databases/[^/]+",
         r"/triplicate/[^/]+/databases/[^/]+/candidates",
-        # Checked by `find_unlisted` against the lists of logs.
+        # Checked by `find_unreferenced` against the lists of logs.
         r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers)/[^/]+",
         # Kept until a period ends: deleted ledgers, and notes of restored ones.
         r"/triplicate/[^/]+/(trash|returned)",
@@ -41,15 +41,15 @@ SHOWN = 5
 """Paths named in one finding."""
 
 
-def find_strangers(store: MemoryStore) -> list[str]:
+def find_unexpected_nodes(store: MemoryStore) -> list[str]:
     """Nodes that must not exist once every process has ended: those of unknown purpose, and ephemeral ones."""
     dump = store.dump()
     strange = [path for path in dump if not any(pattern.fullmatch(path) for pattern in EXPECTED)]
     ephemeral = [path for path, (_, stat) in dump.items() if stat.ephemeral_owner]
-    return [*_told("nodes that nobody expects", strange), *_told("ephemeral nodes without a process", ephemeral)]
+    return [*_finding("nodes that nobody expects", strange), *_finding("ephemeral nodes without a process", ephemeral)]
 
 
-async def find_unlisted(client: Client, settings: LogClientSettings, applications: Collection[str] = ()) -> list[str]:
+async def find_unreferenced(client: Client, settings: LogClientSettings, applications: Collection[str] = ()) -> list[str]:
     """Nodes and ledgers that belong to no log, in an idle cluster, after a sweep without grace periods.
 
     Args:
@@ -67,16 +67,16 @@ async def find_unlisted(client: Client, settings: LogClientSettings, application
         listed |= {snapshot.ledger_id for snapshot in (await logs.snapshots(name).read(fresh=True)).snapshots}
         pages, _ = await metadata.tree.children(own.pages_path(metadata.own_root, name))
         referred = await logs._store.pages(name, head)
-        found += _told(f"pages of {name} that nothing refers to", [page for page in pages if int(page) not in referred])
+        found += _finding(f"pages of {name} that nothing refers to", [page for page in pages if int(page) not in referred])
         publishers, _ = await metadata.tree.children(own.publishers_path(metadata.own_root, name))
         strange = [publisher for publisher in publishers if own.decode_name(publisher) not in applications]
-        found += _told(f"publishers of {name} that never were", strange)
+        found += _finding(f"publishers of {name} that never were", strange)
     await logs.sweep_orphans()
     there = [ledger_id async for ledger_id in client.ledger_ids()]
-    return [*found, *_told("ledgers that no log lists", [str(ledger_id) for ledger_id in there if ledger_id not in listed])]
+    return [*found, *_finding("ledgers that no log lists", [str(ledger_id) for ledger_id in there if ledger_id not in listed])]
 
 
-def _told(what: str, names: Iterable[str]) -> list[str]:
+def _finding(what: str, names: Iterable[str]) -> list[str]:
     names = list(names)
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return [f"{what}: {', '.join(names[:SHOWN])}{more}"] if names else []

@@ -97,13 +97,13 @@ def check_plan(plan: Plan) -> None:
     """
     for name in ("duration_s", "sync_high_s", "metadata_high_s"):
         _check_seconds(name, getattr(plan, name), above_zero=True)
-    for number, strike in enumerate(plan.faults, 1):
+    for number, fault in enumerate(plan.faults, 1):
         where = f"of fault {number}"
         for name in ("at_s", "lasts_s"):
-            _check_seconds(f"{name} {where}", getattr(strike, name))
-        if not isinstance(strike.target, str) or not isinstance(strike.other, str):
+            _check_seconds(f"{name} {where}", getattr(fault, name))
+        if not isinstance(fault.target, str) or not isinstance(fault.other, str):
             raise ValueError(f"target and other {where} are names of nodes")
-        if not isinstance(strike.options, Mapping) or not all(isinstance(value, Value) for value in strike.options.values()):
+        if not isinstance(fault.options, Mapping) or not all(isinstance(value, Value) for value in fault.options.values()):
             raise ValueError(f"options {where} are names with plain values")
     for what, part in (("load", plan.load), ("storage", plan.storage)):
         for known in dataclasses.fields(part):

@@ -10,7 +10,8 @@ from typing import Any
 
 from triplicate.client import Client
 from triplicate.sim.host import NodeDied, World
-from triplicate_simulator.checkers import History, Wiped
+from triplicate_simulator.checkers.history import History
+from triplicate_simulator.checkers.ledger_promises import Wiped
 from triplicate_simulator.cluster.plan import Plan
 from triplicate_simulator.cluster.simulated_cluster import ClientNode, SimulatedCluster
 
@@ -34,12 +35,12 @@ class RunContext:
         """Failures other than violations of a checker: no progress, leaks, assertions of the actors."""
         self.struck: dict[str, int] = {}
         """Count of faults that had an effect, by kind."""
-        self.quiet = asyncio.Event()
+        self.faults_over = asyncio.Event()
         """Set when the faults are over and every node may run: from now on every actor must make progress."""
         self.refused_starts = 0
         """Count of bookies that refused, as they must, to start on emptied disks."""
         self.deadline_s = float("inf")
-        """Set with `quiet`: the time by which every actor must finish."""
+        """Set with `faults_over`: the time by which every actor must finish."""
 
     def time(self) -> float:
         """Virtual seconds since the world began."""
@@ -62,40 +63,40 @@ class RunContext:
         """Bookies that lost synced data, by rot or with their disks, each with the time from which it keeps data like any other; infinite
         where it never does again. At most ack quorum - 1."""
         bookies = self.cluster.bookies.items()
-        return {name: inf if bookie.rotten else bookie.whole_s for name, bookie in bookies if bookie.rotten or bookie.wiped}
+        return {name: inf if bookie.rotten else bookie.intact_from_s for name, bookie in bookies if bookie.rotten or bookie.wiped}
 
     def note_wiped(self, name: str) -> None:
         """Record that a bookie's disks are gone, with all their data."""
         self.history.add(Wiped(self.time(), name))
 
-    def chance(self, *purpose: object) -> random.Random:
+    def rng(self, *purpose: object) -> random.Random:
         """Return a random stream that nothing else draws from."""
-        return self.world.chance("workload", *purpose)
+        return self.world.rng("workload", *purpose)
 
-    def note_unknown(self, error: BaseException) -> None:
+    def count_unknown(self, error: BaseException) -> None:
         """Count an error that leaves the outcome of its operation unknown."""
         name = type(error).__name__
         self.unknown[name] = self.unknown.get(name, 0) + 1
 
-    def strike(self, kind: str, **facts: object) -> None:
+    def record_fault(self, kind: str, **facts: object) -> None:
         """Count a fault that had an effect, and add it to the timeline."""
-        self.announce(kind, **facts)
-        self.count_strike(kind)
+        self.announce_fault(kind, **facts)
+        self.count_fault(kind)
 
-    def announce(self, kind: str, **facts: object) -> None:
+    def announce_fault(self, kind: str, **facts: object) -> None:
         """Add the start of a fault to the timeline. Whether it has an effect is known at its end only."""
         self.world.recorder.fact("world", "fault." + kind, facts)
 
-    def count_strike(self, kind: str) -> None:
+    def count_fault(self, kind: str) -> None:
         """Count a fault that had an effect."""
         self.struck[kind] = self.struck.get(kind, 0) + 1
 
-    def keep(self, name: str, program: Callable[[Client], Awaitable[Any]]) -> asyncio.Task[None]:
+    def keep_running(self, name: str, program: Callable[[Client], Awaitable[Any]]) -> asyncio.Task[None]:
         """Run a program with a client on its own node until it returns; again in each life of the node after a kill.
 
         State that must survive crashes of the node is kept in the program object: it belongs to the world, not to the node.
         """
-        return self.world.loop.begin(self._keep(self.cluster.client(name), program), name=name)
+        return self.world.loop.start_task(self._keep(self.cluster.client(name), program), name=name)
 
     async def _keep(self, node: ClientNode, program: Callable[[Client], Awaitable[Any]]) -> None:
         while True:
@@ -106,7 +107,7 @@ class RunContext:
             else:
                 return
 
-    async def by_deadline(self, tasks: Sequence[asyncio.Task[Any]]) -> None:
+    async def finish_by_deadline(self, tasks: Sequence[asyncio.Task[Any]]) -> None:
         """Wait for tasks that must finish now that faults are over. A task that does not is a problem, and is cancelled."""
         for task in tasks:
             try:

@@ -115,7 +115,7 @@ class SimulatedNode:
         return await ClusterMetadata.open(self._tree, host, create=create)
 
     async def _open_session(self) -> Tree:
-        await self.cluster.store.answering()
+        await self.cluster.store.wait_until_answering()
         return self.cluster.open_session(self.name)
 
     @property
@@ -150,7 +150,7 @@ class SimulatedNode:
 
 
 @dataclass
-class Excuse:
+class FailureExcuse:
     """A period in which a bookie may rightly end by itself or refuse to start, both ends included."""
 
     from_s: float
@@ -177,16 +177,16 @@ class BookieNode(SimulatedNode):
         """Why it stays down for the rest of the run."""
         self.wiped = ""
         """How it lost its disks. It is another incarnation since, and must not deny entries that it may have held before."""
-        self.whole_s = 0.0
+        self.intact_from_s = 0.0
         """Time from which it keeps data like any other bookie: when it got empty disks."""
         self.id_bound = 0
         """Ids of ledgers below this were drawn before it got empty disks, whenever these ledgers were made."""
-        self.held = False
+        self.under_repair = False
         """Its disks or its index are being replaced: only that program starts it."""
-        self._excuses: list[Excuse] = []
+        self._excuses: list[FailureExcuse] = []
         self._serves = False
         self._metadata: ClusterMetadata | None = None
-        self._hearing: asyncio.Task[None] | None = None
+        self._failure_watch: asyncio.Task[None] | None = None
 
     @property
     def may_fail(self) -> bool:
@@ -197,12 +197,12 @@ class BookieNode(SimulatedNode):
         """`may_fail` for a past moment."""
         return any(excuse.from_s <= time_s <= excuse.until_s for excuse in self._excuses)
 
-    def let_fail(self) -> None:
+    def excuse_failures(self) -> None:
         """A fault strikes its disk now."""
         disk = self.cluster.world.disk(self.name)
-        self._excuses.append(Excuse(self.cluster.world.loop.time(), disk.refused_writes, disk.failed_syncs))
+        self._excuses.append(FailureExcuse(self.cluster.world.loop.time(), disk.refused_writes, disk.failed_syncs))
 
-    def fault_is_over(self) -> None:
+    def end_excuses(self) -> None:
         """A fault that struck it has ended, perhaps one of its disk: a fault that it has survived excuses nothing any more."""
         if self._disk_is_struck() or not self._serves:
             return
@@ -216,7 +216,7 @@ class BookieNode(SimulatedNode):
         disk = self.cluster.world.disk(self.name)
         return bool(self.rotten or disk.is_filled or disk.failing_syncs)
 
-    def _excuse_until_whole(self) -> None:
+    def _extend_excuses(self) -> None:
         """It goes down, or cannot start, while it is excused: the excuse holds until it has come back."""
         now = self.cluster.world.loop.time()
         for excuse in self._excuses:
@@ -226,7 +226,7 @@ class BookieNode(SimulatedNode):
     def crash(self, *, silent: bool = False, keep_unsynced: bool = False) -> None:
         if self.alive:
             self._serves = False
-            self._excuse_until_whole()
+            self._extend_excuses()
         super().crash(silent=silent, keep_unsynced=keep_unsynced)
 
     async def start(self) -> None:
@@ -247,14 +247,14 @@ class BookieNode(SimulatedNode):
             for excuse in self._excuses:
                 if excuse.from_s <= began_s:
                     excuse.until_s = min(excuse.until_s, self.cluster.world.loop.time())
-        self._hearing = host.start(self._hear_failure(self.bookie), name="hear of failure")
+        self._failure_watch = host.start(self._watch_failure(self.bookie), name="hear of failure")
 
     async def restart(self) -> None:
         """Start it, again where it cannot start for the moment. No effect on one that runs, is lost, is held, or is being started
         elsewhere. A crash may interrupt it."""
         await super().restart()
         for _ in range(self.cluster.options.starts_max):
-            if self.alive or self.lost or self.held:
+            if self.alive or self.lost or self.under_repair:
                 return
             try:
                 await self.start()
@@ -267,7 +267,7 @@ class BookieNode(SimulatedNode):
                     return
                 await asyncio.sleep(self.cluster.options.start_again_s)
                 self.allowed.set()
-        self._lose(f"could not start {self.cluster.options.starts_max} times")
+        self._mark_lost(f"could not start {self.cluster.options.starts_max} times")
 
     def _may_start_later(self, error: TriplicateError | OSError) -> bool:
         """Whether the obstacle to its start is temporary. If not, it is lost, which is a failure unless its disk is rotten."""
@@ -276,10 +276,10 @@ class BookieNode(SimulatedNode):
             return True
         if self.may_fail and not self.rotten:
             return True
-        self._lose(str(error))
+        self._mark_lost(str(error))
         return False
 
-    def _lose(self, reason: str) -> None:
+    def _mark_lost(self, reason: str) -> None:
         self.lost = reason
         self.cluster.world.recorder.fact(self.name, "bookie.lost", {"reason": reason})
         if not self.rotten:
@@ -294,7 +294,7 @@ class BookieNode(SimulatedNode):
         if self.host is None or not self.host.alive or self.bookie is None:
             return
         try:
-            await self.host.call(self._shut(self.bookie), name="stop bookie")
+            await self.host.call(self._stop_bookie(self.bookie), name="stop bookie")
         except (TriplicateError, OSError) as error:
             self.cluster.world.recorder.fact(self.name, "bookie.stop_failed", {"error": str(error)})
             if not self.may_fail:
@@ -310,7 +310,7 @@ class BookieNode(SimulatedNode):
         for directory in (*self.settings.journal_directories, *self.settings.ledger_directories):
             self.cluster.world.disk(self.name).make_directory(directory)
 
-    async def use_tool(self, program: Callable[[Host, ClusterMetadata], Awaitable[Result]], name: str) -> Result:
+    async def run_tool(self, program: Callable[[Host, ClusterMetadata], Awaitable[Result]], name: str) -> Result:
         """Run an operator's program on its machine while it is down. The program's process ends with it.
 
         Raises:
@@ -334,29 +334,28 @@ class BookieNode(SimulatedNode):
     async def _boot(self, host: Host) -> None:
         async with asyncio.timeout(self.cluster.options.restart_patience_s):
             self._metadata = await self.open_metadata(host)
-            bookie = Bookie(host, self.settings, self._metadata)
-            await bookie.start()
+            bookie = await Bookie.start(host, self.settings, self._metadata)
             self.bookie = bookie
 
-    async def _shut(self, bookie: Bookie) -> None:
+    async def _stop_bookie(self, bookie: Bookie) -> None:
         assert self._metadata is not None
-        if self._hearing is not None:
-            self._hearing.cancel()
+        if self._failure_watch is not None:
+            self._failure_watch.cancel()
         try:
             await bookie.stop()
         finally:
             await self._metadata.aclose()
 
-    async def _hear_failure(self, bookie: Bookie) -> None:
+    async def _watch_failure(self, bookie: Bookie) -> None:
         """Watch for a failure of the bookie, which ends its process; its supervisor starts it again."""
         await bookie.wait_failed()
         self._serves = False
-        self._excuse_until_whole()
+        self._extend_excuses()
         loop, host = self.cluster.world.loop, self.host
         assert host is not None
-        loop.call_soon(lambda: loop.begin(self._come_back(host), name=f"supervise {self.name}"), context=context_of(None))
+        loop.call_soon(lambda: loop.start_task(self._restart_after_failure(host), name=f"supervise {self.name}"), context=context_of(None))
 
-    async def _come_back(self, failed: SimulatedHost) -> None:
+    async def _restart_after_failure(self, failed: SimulatedHost) -> None:
         await asyncio.sleep(self.cluster.options.start_again_s)
         if failed.alive and not self.cluster.stopping:
             self.crash(keep_unsynced=True)
@@ -377,14 +376,14 @@ class ClientNode(SimulatedNode):
         return await host.call(self._with_client(host.port, program), name=self.name)
 
     async def _with_client(self, host: Host, program: Callable[[Client], Awaitable[Result]]) -> Result:
-        metadata = await self._open_patiently(host)
+        metadata = await self._open_with_retries(host)
         try:
             async with Client(host, metadata, self.cluster.options.client_settings) as client:
                 return await program(client)
         finally:
             await metadata.aclose()
 
-    async def _open_patiently(self, host: Host) -> ClusterMetadata:
+    async def _open_with_retries(self, host: Host) -> ClusterMetadata:
         """Open the metadata as a program that ends when it cannot reach them, and is started again."""
         for _ in range(self.cluster.options.starts_max):
             try:
@@ -405,7 +404,7 @@ class SimulatedCluster:
     def __init__(self, world: World, options: ClusterOptions | None = None) -> None:
         self.world = world
         self.options = options or ClusterOptions()
-        self.store = ReplicatedMemoryStore(SimulatedClock(world.loop, 0.0), self._call_later, world.chance("metadata servers"))
+        self.store = ReplicatedMemoryStore(SimulatedClock(world.loop, 0.0), self._call_later, world.rng("metadata servers"))
         self.store.fault = self._delay
         self.bookies = {name: BookieNode(self, name) for name in (f"bookie-{number + 1}" for number in range(self.options.bookies))}
         self.clients: dict[str, ClientNode] = {}
@@ -424,7 +423,7 @@ class SimulatedCluster:
         self.stopping = False
         self._owners: dict[int, str] = {}
         self._rival: ReplicatedMemoryTree | None = None
-        self._chance = world.chance("metadata")
+        self._rng = world.rng("metadata")
 
     async def start(self) -> None:
         """Initialise the cluster and start every bookie."""
@@ -501,7 +500,7 @@ class SimulatedCluster:
 
     def expire_later(self, session_id: int) -> None:
         """End a dead node's session after its timeout."""
-        delay_s = self._chance.uniform(self.options.session_low_s, self.options.session_high_s)
+        delay_s = self._rng.uniform(self.options.session_low_s, self.options.session_high_s)
         # In the world's own context: the crash may come from within the node's code, whose timers are void from then on.
         self.world.loop.call_later(delay_s, self.store.expire, session_id, context=context_of(None))
 
@@ -522,13 +521,13 @@ class SimulatedCluster:
         self.metadata_operations += 1
         options = self.options
         low, high = options.metadata_delay_low_s * options.metadata_slowness, options.metadata_delay_high_s * options.metadata_slowness
-        fault = InjectedFault(delay_before_s=self._chance.uniform(low, high), delay_after_s=self._chance.uniform(low, high))
+        fault = InjectedFault(delay_before_s=self._rng.uniform(low, high), delay_after_s=self._rng.uniform(low, high))
         if self._owners.get(session_id) in self.cut_off:
             self._lose_connection(fault, operation, path, before=True)
-        elif options.metadata_loss_rate and self._chance.random() < options.metadata_loss_rate:
-            self._lose_connection(fault, operation, path, before=self._chance.random() < 0.5)
+        elif options.metadata_loss_rate and self._rng.random() < options.metadata_loss_rate:
+            self._lose_connection(fault, operation, path, before=self._rng.random() < 0.5)
         contended = options.metadata_conflict_rate and operation in ("set", "multi") and CONTENDED.search(path)
-        if contended and self._chance.random() < options.metadata_conflict_rate:
+        if contended and self._rng.random() < options.metadata_conflict_rate:
             self.world.loop.call_soon(self._contend, path, context=context_of(None))
         return fault
 
@@ -544,7 +543,7 @@ class SimulatedCluster:
         """Write a node's own data to it once more before a change in flight arrives: the version rises, the content stays."""
         if self._rival is None:
             self._rival = ReplicatedMemoryTree(self.store)
-        self.world.loop.begin(self._write_again(self._rival, path), name="rival")
+        self.world.loop.start_task(self._write_again(self._rival, path), name="rival")
 
     async def _write_again(self, rival: ReplicatedMemoryTree, path: str) -> None:
         with suppress(NoNode, BadVersion):

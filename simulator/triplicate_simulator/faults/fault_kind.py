@@ -24,15 +24,15 @@ class FaultTargets:
     """Number of bookies that may lose synced data: ack quorum - 1."""
     storage: BookieSetup = PLAIN_SETUP
 
-    def any_node(self, chance: random.Random, *, bookie_rate: float = 0.6) -> str:
+    def any_node(self, rng: random.Random, *, bookie_rate: float = 0.6) -> str:
         """Return one node; more often a bookie than not."""
-        return chance.choice(self.bookies if not self.clients or chance.random() < bookie_rate else self.clients)
+        return rng.choice(self.bookies if not self.clients or rng.random() < bookie_rate else self.clients)
 
-    def point_of(self, chance: random.Random, node: str) -> str | None:
+    def point_of(self, rng: random.Random, node: str) -> str | None:
         """Return one fault point that a node of this sort may reach."""
         of_bookies = node in self.bookies
         names = [name for name in self.points if name.startswith("bookie.") == of_bookies]
-        return chance.choice(names) if names else None
+        return rng.choice(names) if names else None
 
 
 Draw = Callable[[random.Random, FaultTargets, float], Fault | None]
@@ -40,17 +40,17 @@ Draw = Callable[[random.Random, FaultTargets, float], Fault | None]
 
 @dataclass(frozen=True)
 class FaultKind:
-    """One kind of fault. `draw` makes a fault at a time, or None where it has no target. `strike` carries it out, and undoes it when its
+    """One kind of fault. `draw` makes a fault at a time, or None where it has no target. `run` carries it out, and undoes it when its
     time is over. `struck` of the run context counts only faults that had an effect."""
 
     meaning: str
     """The effect, in a few words."""
     draw: Draw
-    strike: Callable[[RunContext, Fault], Awaitable[None]]
+    run: Callable[[RunContext, Fault], Awaitable[None]]
 
 
 @contextmanager
-def undone(undo: Callable[[], object]) -> Iterator[None]:
+def undo_at_end(undo: Callable[[], object]) -> Iterator[None]:
     """Undo a fault when its time is over, or when it is interrupted."""
     try:
         yield

@@ -14,13 +14,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from triplicate.sim.fault_points import Trap
+from triplicate.sim.armed_points import Trap
 from triplicate_simulator.cluster.plan import Fault, Value
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.faults import disk_faults, metadata_faults, process_faults
-from triplicate_simulator.faults.fault_kind import FaultTargets, undone
+from triplicate_simulator.faults.fault_kind import FaultTargets, undo_at_end
 
-MOMENTS = (
+POINTS = (
     "client.recovery.marked",
     "client.recovery.fenced",
     "client.recovery.read_on",
@@ -34,9 +34,9 @@ MOMENTS = (
     "client.ensemble_change.written",
     "client.close.writing",
 )
-AMBUSHES_MAX = 4
-LURES_MAX = 9
-LONES_MAX = 3
+TRIGGERED_MAX = 4
+OUTAGES_MAX = 9
+LONE_HOLDERS_MAX = 3
 LONE_POINT = "bookie.journal.synced"
 LONE_S = 2.0
 LONE_SETTLES_S = 0.1
@@ -55,226 +55,224 @@ DOWN_S = (0.05, 0.05, 0.5, 2.0)
 STALL_FACTOR = 100.0
 
 
-def draw_triggered_faults(chance: random.Random, targets: FaultTargets, duration_s: float) -> tuple[Fault, ...]:
+def draw_triggered_faults(rng: random.Random, targets: FaultTargets, duration_s: float) -> tuple[Fault, ...]:
     """Draw the triggered faults of one run, where its nodes reach such points, and faults of bookies that lead writers to them."""
-    count, lures = chance.randrange(AMBUSHES_MAX + 1), chance.randrange(LURES_MAX + 1)
-    drawn = [draw(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(count)]
-    drawn += [_draw_lone(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(chance.randrange(LONES_MAX + 1))]
+    count, lures = rng.randrange(TRIGGERED_MAX + 1), rng.randrange(OUTAGES_MAX + 1)
+    drawn = [draw(rng, targets, duration_s * rng.uniform(0.05, 0.75)) for _ in range(count)]
+    drawn += [_draw_lone_holder(rng, targets, duration_s * rng.uniform(0.05, 0.75)) for _ in range(rng.randrange(LONE_HOLDERS_MAX + 1))]
     if targets.clients:
-        drawn += [_draw_lure(chance, targets, duration_s * chance.uniform(0.05, 0.75)) for _ in range(lures)]
+        drawn += [_draw_bookie_outage(rng, targets, duration_s * rng.uniform(0.05, 0.75)) for _ in range(lures)]
     # Without a writer that defers, no node arrives.
-    drawn += [
-        _draw_unsynced(chance, targets, duration_s * chance.uniform(0.02, 0.75)) for _ in range(chance.randrange(1, UNSYNCED_MAX + 1))
-    ]
-    return tuple(strike for strike in drawn if strike is not None)
+    drawn += [_draw_unsynced(rng, targets, duration_s * rng.uniform(0.02, 0.75)) for _ in range(rng.randrange(1, UNSYNCED_MAX + 1))]
+    return tuple(fault for fault in drawn if fault is not None)
 
 
-def _draw_lure(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
+def _draw_bookie_outage(rng: random.Random, targets: FaultTargets, at_s: float) -> Fault:
     """A bookie that is gone, or silent, for a moment."""
-    bookie = chance.choice(targets.bookies)
-    match chance.choice(["kill", "crash", "crash_at", "pause", "link_block"]):
+    bookie = rng.choice(targets.bookies)
+    match rng.choice(["kill", "crash", "crash_at", "pause", "link_block"]):
         case "kill":
             return Fault("kill", at_s, bookie, lasts_s=0.5, options={"silent": False})
         case "crash":
             return Fault("crash", at_s, bookie, lasts_s=2.0, options={"silent": True})
         case "crash_at":
-            in_a_flush: dict[str, Value] = {"operation": "flush", "after": chance.randrange(14), "silent": True}
+            in_a_flush: dict[str, Value] = {"operation": "flush", "after": rng.randrange(14), "silent": True}
             return Fault("crash_at", at_s, bookie, lasts_s=0.5, options=in_a_flush)
         case "pause":
             return Fault("pause", at_s, bookie, lasts_s=1.5)
         case _:
-            return Fault("link_block", at_s, bookie, chance.choice(targets.clients), lasts_s=2.0)
+            return Fault("link_block", at_s, bookie, rng.choice(targets.clients), lasts_s=2.0)
 
 
-def draw(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault | None:
+def draw(rng: random.Random, targets: FaultTargets, at_s: float) -> Fault | None:
     """Draw one fault at a point of a recovery or a change of ensemble."""
-    moments = [name for name in MOMENTS if name in targets.points]
+    moments = [name for name in POINTS if name in targets.points]
     if not moments:
         return None
-    point = chance.choice(moments)
+    point = rng.choice(moments)
     is_change = point.startswith("client.ensemble_change")
     options: dict[str, Value] = {
         "point": point,
-        "skip": chance.choice([0, 0, 1, 3]),
-        "later_s": chance.choice(LATER_S),
+        "skip": rng.choice([0, 0, 1, 3]),
+        "later_s": rng.choice(LATER_S),
         # All of them, where that is more than there are.
-        "bookies": chance.choice([0, 1, 1, 2, 2, 99]),
-        "of_bookies": chance.choice(["kill", "crash"]),
-        "node": chance.choice(["", "kill", "kill", "pause"] if is_change else ["", "", "kill", "pause"]),
-        "stall": chance.random() < 0.3,
-        "silent": chance.random() < 0.3,
+        "bookies": rng.choice([0, 1, 1, 2, 2, 99]),
+        "of_bookies": rng.choice(["kill", "crash"]),
+        "node": rng.choice(["", "kill", "kill", "pause"] if is_change else ["", "", "kill", "pause"]),
+        "stall": rng.random() < 0.3,
+        "silent": rng.random() < 0.3,
         # The effects are found by a recovery, which has its own fault.
-        "then": chance.choice([0, 1, 2] if is_change else [0, 0, 0, 1]),
+        "then": rng.choice([0, 1, 2] if is_change else [0, 0, 0, 1]),
     }
-    return Fault("ambush", at_s, lasts_s=chance.choice(DOWN_S), options=options)
+    return Fault("ambush", at_s, lasts_s=rng.choice(DOWN_S), options=options)
 
 
-def _draw_lone(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
+def _draw_lone_holder(rng: random.Random, targets: FaultTargets, at_s: float) -> Fault:
     """Draw the kill of a bookie that alone has synced the newest entries."""
-    options: dict[str, Value] = {"factor": chance.choice([30.0, 100.0])}
-    if chance.random() < 0.4:
+    options: dict[str, Value] = {"factor": rng.choice([30.0, 100.0])}
+    if rng.random() < 0.4:
         # Or no bookie has synced them, and the power goes for all.
-        options["power_after_s"] = chance.choice([0.004, 0.02, 0.2])
-        options["point"] = chance.choice(["bookie.force", "bookie.force", "bookie.fence"])
+        options["power_after_s"] = rng.choice([0.004, 0.02, 0.2])
+        options["point"] = rng.choice(["bookie.force", "bookie.force", "bookie.fence"])
     else:
-        options |= {"point": LONE_POINT, "later_s": chance.choice([0.001, 0.004])}
-    return Fault("ambush", at_s, chance.choice(targets.bookies), lasts_s=chance.choice([0.5, 2.0]), options=options)
+        options |= {"point": LONE_POINT, "later_s": rng.choice([0.001, 0.004])}
+    return Fault("ambush", at_s, rng.choice(targets.bookies), lasts_s=rng.choice([0.5, 2.0]), options=options)
 
 
-def _draw_unsynced(chance: random.Random, targets: FaultTargets, at_s: float) -> Fault:
+def _draw_unsynced(rng: random.Random, targets: FaultTargets, at_s: float) -> Fault:
     """Draw a power loss of all bookies after entries were accepted and before their sync, or right after a force."""
-    ahead = chance.choice(targets.bookies) if chance.random() < 0.6 else ""
+    ahead = rng.choice(targets.bookies) if rng.random() < 0.6 else ""
     options: dict[str, Value] = {
-        "point": chance.choice(UNSYNCED_POINTS),
-        "later_s": chance.choice([0.0, 0.0, 0.001, 0.01]),
-        "silent": chance.random() < 0.5,
+        "point": rng.choice(UNSYNCED_POINTS),
+        "later_s": rng.choice([0.0, 0.0, 0.001, 0.01]),
+        "silent": rng.random() < 0.5,
         # The bookie whose disk stays fast. It may be the only one that has synced, and it may come back late.
         "ahead": ahead,
-        "late_s": chance.choice([0.0, 4.0]) if ahead else 0.0,
+        "late_s": rng.choice([0.0, 4.0]) if ahead else 0.0,
     }
-    return Fault("ambush", at_s, lasts_s=chance.choice([0.05, 0.05, 0.3]), options=options)
+    return Fault("ambush", at_s, lasts_s=rng.choice([0.05, 0.05, 0.3]), options=options)
 
 
-async def ambush(stage: RunContext, strike: Fault) -> None:
+async def run_triggered_fault(context: RunContext, fault: Fault) -> None:
     """Wait until a node reaches the point, then strike, and undo everything."""
-    if strike.options.get("point") in UNSYNCED_POINTS:
-        await _unsynced(stage, strike)
+    if fault.options.get("point") in UNSYNCED_POINTS:
+        await _unsynced(context, fault)
         return
-    if strike.target:
-        await _lone(stage, strike)
+    if fault.target:
+        await _kill_lone_holder(context, fault)
         return
     came = asyncio.Event()
     who: list[str] = []
 
-    options = strike.options
+    options = fault.options
 
     def come(node: str) -> None:
         who.append(node)
         came.set()
         if options.get("stall"):
             # Immediately: the node's next write must be slow already.
-            stage.cluster.options.metadata_slowness = STALL_FACTOR
+            context.cluster.options.metadata_slowness = STALL_FACTOR
 
-    trap = stage.world.points.strike(str(options["point"]), come, skip=int(options.get("skip", 0)))
-    with undone(trap.cancel):
+    trap = context.world.points.trap(str(options["point"]), come, skip=int(options.get("skip", 0)))
+    with undo_at_end(trap.cancel):
         try:
             async with asyncio.timeout(WAIT_S):
                 await came.wait()
         except TimeoutError:
             return
     await asyncio.sleep(float(options.get("later_s", 0.0)))
-    stage.strike("ambush", node=who[0], point=str(options["point"]))
-    struck = [stage.world.loop.begin(part, name=str(strike)) for part in _parts(stage, strike, who[0])]
+    context.record_fault("ambush", node=who[0], point=str(options["point"]))
+    struck = [context.world.loop.start_task(part, name=str(fault)) for part in _parts(context, fault, who[0])]
     if options.get("then"):
         following: dict[str, Value] = {"point": "client.recovery.copying", "bookies": options["then"], "silent": options["silent"]}
-        await ambush(stage, replace(strike, options=following))
+        await run_triggered_fault(context, replace(fault, options=following))
     for part in struck:
         await part
 
 
-async def _lone(stage: RunContext, strike: Fault) -> None:
+async def _kill_lone_holder(context: RunContext, fault: Fault) -> None:
     """Slow all disks but one. The bookie with the fast disk acknowledges an entry alone, and is killed before the others have synced it.
 
     Or slow all disks, so that much is written and not synced, and cut the power of all bookies.
     """
-    came, options = asyncio.Event(), strike.options
+    came, options = asyncio.Event(), fault.options
     everybody = "power_after_s" in options
-    others = [name for name in stage.cluster.bookies if everybody or name != strike.target]
+    others = [name for name in context.cluster.bookies if everybody or name != fault.target]
     slowness = {"factor": float(options["factor"])}
     slow: list[asyncio.Task[None]] = []
     for name in others:
-        one = Fault("disk_slow", strike.at_s, name, lasts_s=LONE_S, options=slowness)
-        slow.append(stage.world.loop.begin(disk_faults.slow(stage, one), name=str(one)))
+        one = Fault("disk_slow", fault.at_s, name, lasts_s=LONE_S, options=slowness)
+        slow.append(context.world.loop.start_task(disk_faults.slow(context, one), name=str(one)))
     await asyncio.sleep(LONE_SETTLES_S)
     if everybody:
-        trap = stage.world.points.strike(str(options["point"]), lambda _: came.set())
-        with undone(trap.cancel), suppress(TimeoutError):
+        trap = context.world.points.trap(str(options["point"]), lambda _: came.set())
+        with undo_at_end(trap.cancel), suppress(TimeoutError):
             async with asyncio.timeout(LONE_S - LONE_SETTLES_S):
                 await came.wait()
         await asyncio.sleep(float(options["power_after_s"]))
-        stage.strike("ambush", node=strike.target)
+        context.record_fault("ambush", node=fault.target)
         # During a sync, not right before one as other power losses: clients have had answers for written data.
-        off = [Fault("crash", strike.at_s, name, lasts_s=min(strike.lasts_s, 0.5), options={"silent": True}) for name in others]
-        slow += [stage.world.loop.begin(process_faults.take_down(stage, one), name=str(one)) for one in off]
+        off = [Fault("crash", fault.at_s, name, lasts_s=min(fault.lasts_s, 0.5), options={"silent": True}) for name in others]
+        slow += [context.world.loop.start_task(process_faults.take_down(context, one), name=str(one)) for one in off]
         for part in slow:
             await part
         return
-    trap = stage.world.points.strike(str(options["point"]), lambda _: came.set(), node=strike.target)
-    with undone(trap.cancel), suppress(TimeoutError):
+    trap = context.world.points.trap(str(options["point"]), lambda _: came.set(), node=fault.target)
+    with undo_at_end(trap.cancel), suppress(TimeoutError):
         async with asyncio.timeout(LONE_S - LONE_SETTLES_S):
             await came.wait()
     if came.is_set():
         await asyncio.sleep(float(options["later_s"]))
-        stage.strike("ambush", node=strike.target, point=str(options["point"]))
-        await process_faults.take_down(stage, Fault("kill", strike.at_s, strike.target, lasts_s=strike.lasts_s, options={"silent": False}))
+        context.record_fault("ambush", node=fault.target, point=str(options["point"]))
+        await process_faults.take_down(context, Fault("kill", fault.at_s, fault.target, lasts_s=fault.lasts_s, options={"silent": False}))
     for disk in slow:
         await disk
 
 
-async def _unsynced(stage: RunContext, strike: Fault) -> None:
+async def _unsynced(context: RunContext, fault: Fault) -> None:
     """Slow the disks when a writer begins to send entries that it will force. Cut the power of all bookies when these were accepted, or
     forced: unsynced entries are lost, on all of them or on all but one."""
-    options, bookies, point = strike.options, list(stage.cluster.bookies.values()), str(strike.options["point"])
+    options, bookies, point = fault.options, list(context.cluster.bookies.values()), str(fault.options["point"])
     came, cut = asyncio.Event(), asyncio.Event()
     who: list[str] = []
-    points = stage.world.points
+    points = context.world.points
 
     def slow_down(node: str) -> None:
         who.append(node)
         came.set()
         for bookie in bookies:
             if bookie.name != options.get("ahead"):
-                stage.world.disk(bookie.name).slow(UNSYNCED_S / stage.plan.sync_high_s)
+                context.world.disk(bookie.name).slow(UNSYNCED_S / context.plan.sync_high_s)
 
     def speed_up() -> None:
         for bookie in bookies:
-            stage.world.disk(bookie.name).slow(1.0)
+            context.world.disk(bookie.name).slow(1.0)
 
     def cut_power(_: str = "") -> None:
-        stage.strike("ambush", node=who[0], point=point)
+        context.record_fault("ambush", node=who[0], point=point)
         for bookie in bookies:
             bookie.crash(silent=bool(options.get("silent")))
         cut.set()
 
     later_s = float(options.get("later_s", 0.0))
-    if not await _come(points.strike(DEFERRING_POINT, slow_down), came, WAIT_S):
+    if not await _wait_for_trap(points.trap(DEFERRING_POINT, slow_down), came, WAIT_S):
         return
-    with undone(speed_up):
+    with undo_at_end(speed_up):
         reached = asyncio.Event()
         act = cut_power if not later_s else lambda _: reached.set()
-        if not await _come(points.strike(point, act, node=who[0]), reached if later_s else cut, UNSYNCED_WAIT_S):
+        if not await _wait_for_trap(points.trap(point, act, node=who[0]), reached if later_s else cut, UNSYNCED_WAIT_S):
             return
         if later_s:
             await asyncio.sleep(later_s)
             cut_power()
     late_s = float(options.get("late_s", 0.0))
     late = [bookie for bookie in bookies if late_s and bookie.name == options.get("ahead")]
-    await asyncio.sleep(strike.lasts_s)
-    await process_faults.restart_all(stage, [bookie for bookie in bookies if bookie not in late])
+    await asyncio.sleep(fault.lasts_s)
+    await process_faults.restart_all(context, [bookie for bookie in bookies if bookie not in late])
     await asyncio.sleep(late_s)
-    await process_faults.restart_all(stage, late)
+    await process_faults.restart_all(context, late)
 
 
-async def _come(trap: Trap, came: asyncio.Event, within_s: float) -> bool:
+async def _wait_for_trap(trap: Trap, came: asyncio.Event, within_s: float) -> bool:
     """Whether the trap fired in time; it is removed afterwards."""
-    with undone(trap.cancel), suppress(TimeoutError):
+    with undo_at_end(trap.cancel), suppress(TimeoutError):
         async with asyncio.timeout(within_s):
             await came.wait()
     return came.is_set()
 
 
-def _parts(stage: RunContext, strike: Fault, node: str) -> list[Coroutine[Any, Any, None]]:
-    chance, options = stage.chance("ambush", strike.at_s), strike.options
+def _parts(context: RunContext, fault: Fault, node: str) -> list[Coroutine[Any, Any, None]]:
+    rng, options = context.rng("ambush", fault.at_s), fault.options
     silent = {"silent": bool(options.get("silent"))}
-    names = list(stage.cluster.bookies)
-    bookies = chance.sample(names, min(len(names), int(options.get("bookies", 0))))
+    names = list(context.cluster.bookies)
+    bookies = rng.sample(names, min(len(names), int(options.get("bookies", 0))))
     kind = str(options.get("of_bookies", "kill"))
-    parts = [process_faults.take_down(stage, Fault(kind, strike.at_s, name, lasts_s=strike.lasts_s, options=silent)) for name in bookies]
+    parts = [process_faults.take_down(context, Fault(kind, fault.at_s, name, lasts_s=fault.lasts_s, options=silent)) for name in bookies]
     match options.get("node"):
         case "kill":
-            parts.append(process_faults.take_down(stage, Fault("kill", strike.at_s, node, lasts_s=strike.lasts_s, options=silent)))
+            parts.append(process_faults.take_down(context, Fault("kill", fault.at_s, node, lasts_s=fault.lasts_s, options=silent)))
         case "pause":
-            parts.append(process_faults.pause(stage, Fault("pause", strike.at_s, node, lasts_s=max(0.5, strike.lasts_s))))
+            parts.append(process_faults.pause(context, Fault("pause", fault.at_s, node, lasts_s=max(0.5, fault.lasts_s))))
     if options.get("stall"):
-        parts.append(metadata_faults.slow(stage, Fault("metadata_slow", strike.at_s, lasts_s=2.0, options={"factor": STALL_FACTOR})))
+        parts.append(metadata_faults.slow(context, Fault("metadata_slow", fault.at_s, lasts_s=2.0, options={"factor": STALL_FACTOR})))
     return parts

@@ -19,8 +19,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from triplicate.errors import ArgumentError
-from triplicate_simulator.runner.scenario import OTHER_FINDINGS, Result, found_by, run_seed, workload_of
-from triplicate_simulator.workloads import WORKLOADS
+from triplicate_simulator.runner.scenario import OTHER_FINDINGS, Result, reporter_of, run_seed, workload_of
+from triplicate_simulator.workloads.workload_table import WORKLOADS
 
 SEEDS_MAX = 1000
 CLEAN_SEEDS = 3
@@ -31,7 +31,7 @@ NAMES_SHOWN = 8
 FOLDER = Path("tests") / "mutants" / "sim"
 
 
-class MutantMisfit(Exception):
+class InvalidMutant(Exception):
     """The target of a mutant does not exist, or its file is no mutant. It counts neither as caught nor as a survivor."""
 
 
@@ -53,7 +53,7 @@ class Mutant:
 
 
 @dataclass(frozen=True)
-class Hunt:
+class MutantResult:
     """The result for one mutant."""
 
     mutant: Mutant
@@ -109,7 +109,7 @@ def read_mutant(path: Path) -> Mutant:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     docstring = ast.get_docstring(tree)
     if not docstring:
-        raise MutantMisfit(f"{path.name}: a mutant has a docstring that says what is broken")
+        raise InvalidMutant(f"{path.name}: a mutant has a docstring that says what is broken")
     values: dict[str, object] = {}
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
@@ -119,13 +119,13 @@ def read_mutant(path: Path) -> Mutant:
                 values[target.id] = ast.literal_eval(value)
     kind, checkers = str(values.get("KIND", "ledgers")), values.get("CHECKERS", ())
     if kind not in WORKLOADS:
-        raise MutantMisfit(f"{path.name}: there is no play {kind!r}; there are: {', '.join(WORKLOADS)}")
+        raise InvalidMutant(f"{path.name}: there is no play {kind!r}; there are: {', '.join(WORKLOADS)}")
     if isinstance(checkers, str) or not isinstance(checkers, Iterable):
-        raise MutantMisfit(f"{path.name}: CHECKERS is a tuple of names")
+        raise InvalidMutant(f"{path.name}: CHECKERS is a tuple of names")
     wanted = tuple(str(checker) for checker in checkers)
     for checker in wanted:
         if checker not in (*WORKLOADS[kind].checkers, *OTHER_FINDINGS):
-            raise MutantMisfit(f"{path.name}: {checker!r} is no checker of {kind}, nor one of {', '.join(OTHER_FINDINGS)}")
+            raise InvalidMutant(f"{path.name}: {checker!r} is no checker of {kind}, nor one of {', '.join(OTHER_FINDINGS)}")
     return Mutant(path.stem, str(path), docstring.splitlines()[0].strip(), kind, wanted)
 
 
@@ -137,14 +137,14 @@ def apply_mutant(mutant: Mutant) -> None:
     """
     spec = importlib.util.spec_from_file_location(f"mutant_{mutant.name}", mutant.path)
     if spec is None or spec.loader is None:
-        raise MutantMisfit(f"{mutant.path}: cannot be loaded")
+        raise InvalidMutant(f"{mutant.path}: cannot be loaded")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
         apply = module.apply
         apply(patch)
     except (ImportError, AttributeError, KeyError) as error:
-        raise MutantMisfit(f"{mutant.name} no longer fits: {error}") from error
+        raise InvalidMutant(f"{mutant.name} no longer fits: {error}") from error
 
 
 def patch(owner: object, attribute: str, replacement: object) -> None:
@@ -154,7 +154,7 @@ def patch(owner: object, attribute: str, replacement: object) -> None:
         MutantMisfit: it does not exist.
     """
     if not hasattr(owner, attribute):
-        raise MutantMisfit(f"the mutant no longer fits: {owner!r} has no {attribute!r}")
+        raise InvalidMutant(f"the mutant no longer fits: {owner!r} has no {attribute!r}")
     setattr(owner, attribute, replacement)
 
 
@@ -166,36 +166,36 @@ def seeds_of(kind: str, seeds_max: int = SEEDS_MAX) -> list[int]:
 def caught_by(mutant: Mutant, result: Result) -> tuple[str, str] | None:
     """The first report that catches it: checker and message."""
     for violation in result.violations:
-        if found_by(violation) in mutant.wanted():
-            return found_by(violation), violation
+        if reporter_of(violation) in mutant.wanted():
+            return reporter_of(violation), violation
     return None
 
 
-def hunt(mutant: Mutant, seeds_max: int = SEEDS_MAX) -> Hunt:
+def hunt(mutant: Mutant, seeds_max: int = SEEDS_MAX) -> MutantResult:
     """Break this process's code and run seeds until one notices."""
     began = time.monotonic()
     seed, passed_over = 0, ""
     try:
         apply_mutant(mutant)
-    except MutantMisfit as misfit:
-        return Hunt(mutant, False, note=str(misfit), judged=False)
+    except InvalidMutant as misfit:
+        return MutantResult(mutant, False, note=str(misfit), judged=False)
     for seed in seeds_of(mutant.kind, seeds_max):
         result = run_seed(seed)
         found = caught_by(mutant, result)
         if found is not None:
-            return Hunt(mutant, True, seed, found[0], time.monotonic() - began, found[1])
+            return MutantResult(mutant, True, seed, found[0], time.monotonic() - began, found[1])
         if result.violations and not passed_over:
             passed_over = f"; seed {seed} met only: {result.violations[0]}"
-    return Hunt(mutant, False, seed, seconds=time.monotonic() - began, note=f"no seed up to {seed} noticed{passed_over}")
+    return MutantResult(mutant, False, seed, seconds=time.monotonic() - began, note=f"no seed up to {seed} noticed{passed_over}")
 
 
 def hunt_all(
-    mutants: Sequence[Mutant], *, jobs: int = 2, seeds_max: int = SEEDS_MAX, report: Callable[[Hunt], None] | None = None
-) -> list[Hunt]:
+    mutants: Sequence[Mutant], *, jobs: int = 2, seeds_max: int = SEEDS_MAX, report: Callable[[MutantResult], None] | None = None
+) -> list[MutantResult]:
     """Hunt each mutant in a process of its own, several at a time."""
 
-    def one(mutant: Mutant) -> Hunt:
-        found = _elsewhere(mutant, seeds_max)
+    def one(mutant: Mutant) -> MutantResult:
+        found = _hunt_in_process(mutant, seeds_max)
         if report is not None:
             report(found)
         return found
@@ -204,7 +204,7 @@ def hunt_all(
         return list(pool.map(one, mutants))
 
 
-def unclean(kinds: Iterable[str], seeds: int = CLEAN_SEEDS) -> list[str]:
+def violations_without_mutants(kinds: Iterable[str], seeds: int = CLEAN_SEEDS) -> list[str]:
     """Violations of the unbroken code on the first few seeds of each workload: with them a caught mutant proves nothing."""
     found: list[str] = []
     for kind in dict.fromkeys(kinds):
@@ -213,29 +213,29 @@ def unclean(kinds: Iterable[str], seeds: int = CLEAN_SEEDS) -> list[str]:
     return found
 
 
-def _elsewhere(mutant: Mutant, seeds_max: int) -> Hunt:
+def _hunt_in_process(mutant: Mutant, seeds_max: int) -> MutantResult:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_hunt_and_tell, args=(mutant, seeds_max, theirs), daemon=True)
+    process = context.Process(target=_hunt_and_send, args=(mutant, seeds_max, theirs), daemon=True)
     began = time.monotonic()
     process.start()
     theirs.close()
     try:
         if not ours.poll(LIMIT_S):
-            return Hunt(mutant, False, seconds=time.monotonic() - began, note=f"no verdict within {LIMIT_S:.0f} s", judged=False)
+            return MutantResult(mutant, False, seconds=time.monotonic() - began, note=f"no verdict within {LIMIT_S:.0f} s", judged=False)
         found = ours.recv()
-        assert isinstance(found, Hunt)
+        assert isinstance(found, MutantResult)
         return found
     except EOFError:
         process.join()
         note = f"its process ended with code {process.exitcode} and no verdict"
-        return Hunt(mutant, False, seconds=time.monotonic() - began, note=note, judged=False)
+        return MutantResult(mutant, False, seconds=time.monotonic() - began, note=note, judged=False)
     finally:
         ours.close()
         process.kill()
         process.join()
 
 
-def _hunt_and_tell(mutant: Mutant, seeds_max: int, answer: Connection) -> None:
+def _hunt_and_send(mutant: Mutant, seeds_max: int, answer: Connection) -> None:
     with answer:
         answer.send(hunt(mutant, seeds_max))

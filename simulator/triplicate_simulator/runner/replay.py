@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Iterator
 
 from triplicate_simulator.cluster.plan import Plan
-from triplicate_simulator.runner.scenario import Result, found_by, plan_of, run_seed
+from triplicate_simulator.runner.scenario import Result, plan_of, reporter_of, run_seed
 from triplicate_simulator.runner.timeline import Line, timeline
-from triplicate_simulator.workloads import WORKLOADS
+from triplicate_simulator.workloads.workload_table import WORKLOADS
 
 VIOLATIONS_SHOWN = 20
 COPIES = "at the end"
@@ -29,7 +29,7 @@ def replay(seed: int, plan: Plan | None = None) -> Result:
     return run_seed(seed, plan or plan_of(seed))
 
 
-def told(result: Result, plan: Plan, node: str | None = None) -> Iterator[str]:
+def describe_run(result: Result, plan: Plan, node: str | None = None) -> Iterator[str]:
     """Describe a run in lines: its plan, its events, its violations.
 
     Args:
@@ -37,7 +37,7 @@ def told(result: Result, plan: Plan, node: str | None = None) -> Iterator[str]:
     """
     yield f"seed {result.seed}: play of {plan.play}"
     yield f"load: {', '.join(f'{name} {value}' for name, value in vars(plan.load).items())}"
-    yield from (f"planned: {strike}" for strike in plan.faults)
+    yield from (f"planned: {fault}" for fault in plan.faults)
     yield ""
     for line in timeline(result.facts, result.events, node):
         yield _at_the_end(line) if line.time_s == float("inf") else str(line)
@@ -54,16 +54,16 @@ def verdict(result: Result) -> Iterator[str]:
     yield f"{len(result.violations)} violations {head}"
     meant: dict[str, None] = {}
     for violation in result.violations[:VIOLATIONS_SHOWN]:
-        name = found_by(violation)
+        name = reporter_of(violation)
         if name not in meant:
             meant[name] = None
-            yield f"  {name}: {meaning(result.play, name)}"
+            yield f"  {name}: {rule_of(result.play, name)}"
         yield f"    {violation.removeprefix(name + ': ')}"
     if len(result.violations) > VIOLATIONS_SHOWN:
         yield f"    and {len(result.violations) - VIOLATIONS_SHOWN} more"
 
 
-def meaning(play: str, name: str) -> str:
+def rule_of(play: str, name: str) -> str:
     """The rule that a checker enforces."""
     checker = WORKLOADS[play].checkers.get(name)
     if checker is None:

@@ -12,19 +12,22 @@ from typing import Any
 
 from triplicate.config import ClientSettings
 from triplicate.errors import ArgumentError
+from triplicate.sim.armed_points import points_known
 from triplicate.sim.disk import DiskTiming
-from triplicate.sim.fault_points import points_known
 from triplicate.sim.host import World, derive_seed
 from triplicate.sim.loop import HostCrashed, SimulationStuck
 from triplicate.sim.recorder import Fact
-from triplicate_simulator.checkers import Copy, Verdict, judge
+from triplicate_simulator.checkers.history import Verdict, judge
+from triplicate_simulator.checkers.ledger_promises import Copy
 from triplicate_simulator.cluster.bookie_setup import bookie_settings, draw_bookie_setup
-from triplicate_simulator.cluster.leftovers import find_strangers
+from triplicate_simulator.cluster.leftovers import find_unexpected_nodes
 from triplicate_simulator.cluster.plan import PLAN_VERSION, BookieSetup, Fault, Plan, check_plan
 from triplicate_simulator.cluster.run_context import PROGRESS_S, RunContext
 from triplicate_simulator.cluster.simulated_cluster import ClusterOptions, SimulatedCluster
-from triplicate_simulator.faults import KINDS, FaultTargets, draw_faults, draw_triggered_faults, draw_weather, run_fault
-from triplicate_simulator.workloads import WORKLOADS
+from triplicate_simulator.faults.fault_kind import FaultTargets
+from triplicate_simulator.faults.fault_table import FAULT_KINDS, draw_faults, draw_long_faults, run_fault
+from triplicate_simulator.faults.triggered_faults import draw_triggered_faults
+from triplicate_simulator.workloads.workload_table import WORKLOADS
 
 CALM_SHARE = 1 / 3
 """After the faults the workload runs on for at least this share of its time, unless faults have lasted longer."""
@@ -42,7 +45,7 @@ OTHER_FINDINGS = ("progress", "leaks", "leftovers", "unhandled", "bookies", "pro
 handled; a bookie ended or did not start without a fault that excuses it, or started where it must not; another process ended by itself;
 deleted data still occupies space; a database's copy failed, or a retry never ends, without a fault that explains it; a snapshot is
 damaged; an actor met an impossible state."""
-_FOUND_BY = {
+_REPORTER_OF_HEAD = {
     "no progress": "progress",
     "stuck": "progress",
     "leak": "leaks",
@@ -55,7 +58,7 @@ _FOUND_BY = {
     "snapshot": "snapshots",
 }
 
-WORK_OF_STORAGE = {
+BACKGROUND_WORK = {
     "compactions": "bookie.log_compacted",
     "logs_given_back": "bookie.entry_logs_deleted",
     "ledgers_dropped": "bookie.ledgers_deleted",
@@ -70,14 +73,14 @@ JUMP_MAX_S = 0.3
 """Largest jump of a wall clock where deleted ledgers wait in the trash for a few seconds. The period is wall time: a larger jump than the
 tenth of it that is kept as a margin would remove ledgers that can still be restored."""
 
-TENTHS = {3: "logs", 7: "databases"}
+WORKLOAD_OF_DIGIT = {3: "logs", 7: "databases"}
 """Workload of the seeds that end with this digit; all others run ledgers."""
 
 
-def found_by(violation: str) -> str:
+def reporter_of(violation: str) -> str:
     """The reporter of a violation: a checker, or one of `OTHER_FINDINGS`."""
     head = violation.partition(":")[0]
-    return head if any(head in play.checkers for play in WORKLOADS.values()) else _FOUND_BY.get(head, "failed")
+    return head if any(head in play.checkers for play in WORKLOADS.values()) else _REPORTER_OF_HEAD.get(head, "failed")
 
 
 @dataclass
@@ -92,7 +95,7 @@ class Result:
     struck: dict[str, int]
     verdicts: list[Verdict]
     violations: list[str]
-    """Empty when all is well: findings of checkers, leaks, unhandled errors, lack of progress. `found_by` gives the reporter of each."""
+    """Empty when all is well: findings of checkers, leaks, unhandled errors, lack of progress. `reporter_of` gives the reporter of each."""
     facts: list[Fact] = field(default_factory=list)
     events: list[Any] = field(default_factory=list)
     """The events that the clients saw."""
@@ -112,7 +115,7 @@ class Result:
         return "\n".join([head, *(f"  {violation}" for violation in shown), *([f"  and {more} more"] if more else [])])
 
 
-def described(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An error that ended a run, with the place where it was raised."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     return f"failed: {type(error).__name__} in {place.name}: {error}"
@@ -130,33 +133,33 @@ def plan_of(seed: int, play: str | None = None) -> Plan:
         play: the workload instead of the one that the seed's last digit selects.
     """
     kind = WORKLOADS[play or workload_of(seed)]
-    chance = random.Random(derive_seed(seed, "plan", kind.name))
-    load = kind.draw(chance)
-    plan = Plan(kind.name, load, sync_high_s=chance.choice([0.004, 0.004, 0.030]), metadata_high_s=chance.choice([0.004, 0.004, 0.050]))
+    rng = random.Random(derive_seed(seed, "plan", kind.name))
+    load = kind.draw(rng)
+    plan = Plan(kind.name, load, sync_high_s=rng.choice([0.004, 0.004, 0.030]), metadata_high_s=rng.choice([0.004, 0.004, 0.050]))
     rooms = ("bookie", *kind.rooms)
     points = tuple(name for name in points_known() if name.partition(".")[0] in rooms)
     storage = draw_bookie_setup(random.Random(derive_seed(seed, "storage", kind.name)))
     targets = FaultTargets(tuple(bookie_names()), kind.clients(load), points, kind.losses_max(load), storage)
-    faults = draw_faults(chance, targets, plan.duration_s)
+    faults = draw_faults(rng, targets, plan.duration_s)
     if kind.ambushed:
-        faults += draw_triggered_faults(chance, targets, plan.duration_s)
-    faults += draw_weather(random.Random(derive_seed(seed, "weather", kind.name)), targets, plan.duration_s)
+        faults += draw_triggered_faults(rng, targets, plan.duration_s)
+    faults += draw_long_faults(random.Random(derive_seed(seed, "weather", kind.name)), targets, plan.duration_s)
     if storage.trash_period_s:
-        faults = tuple(_jumping_less(strike) if strike.kind == "clock" else strike for strike in faults)
+        faults = tuple(_limit_jump(fault) if fault.kind == "clock" else fault for fault in faults)
     # A silence lasts for minutes, and its consequences need time.
-    ends_s = max((strike.at_s + strike.lasts_s + AFTER_SILENCE_S for strike in faults if strike.kind == "metadata_silent"), default=0.0)
+    ends_s = max((fault.at_s + fault.lasts_s + AFTER_SILENCE_S for fault in faults if fault.kind == "metadata_silent"), default=0.0)
     duration_s = max(plan.duration_s, round(ends_s, 3))
-    return replace(plan, faults=tuple(sorted(faults, key=lambda strike: strike.at_s)), storage=storage, duration_s=duration_s)
+    return replace(plan, faults=tuple(sorted(faults, key=lambda fault: fault.at_s)), storage=storage, duration_s=duration_s)
 
 
-def _jumping_less(strike: Fault) -> Fault:
-    seconds = float(strike.options["seconds"])
-    return replace(strike, options={**strike.options, "seconds": max(-JUMP_MAX_S, min(JUMP_MAX_S, seconds))})
+def _limit_jump(fault: Fault) -> Fault:
+    seconds = float(fault.options["seconds"])
+    return replace(fault, options={**fault.options, "seconds": max(-JUMP_MAX_S, min(JUMP_MAX_S, seconds))})
 
 
 def workload_of(seed: int) -> str:
     """The workload of a seed, which its last digit selects."""
-    name = TENTHS.get(seed % 10, "ledgers")
+    name = WORKLOAD_OF_DIGIT.get(seed % 10, "ledgers")
     # Until a workload exists its seeds run ledgers.
     return name if name in WORKLOADS else "ledgers"
 
@@ -179,10 +182,10 @@ def plan_from_json(text: str) -> Plan:
         raise ValueError(f"no plan of version {PLAN_VERSION} for one of the plays {', '.join(WORKLOADS)}")
     try:
         load = WORKLOADS[found["play"]].load_type(**found["load"])
-        faults = tuple(Fault(**strike) for strike in found["faults"])
-        for strike in faults:
-            if strike.kind not in KINDS:
-                raise ValueError(f"there is no fault {strike.kind!r}; there are: {', '.join(KINDS)}")
+        faults = tuple(Fault(**fault) for fault in found["faults"])
+        for fault in faults:
+            if fault.kind not in FAULT_KINDS:
+                raise ValueError(f"there is no fault {fault.kind!r}; there are: {', '.join(FAULT_KINDS)}")
         storage = BookieSetup(**found["storage"])
         plan = Plan(found["play"], load, faults, found["duration_s"], found["sync_high_s"], found["metadata_high_s"], storage)
         check_plan(plan)
@@ -230,28 +233,28 @@ class Scenario:
             client_settings=settings, bookie_settings=bookie_settings(plan.storage), metadata_delay_high_s=plan.metadata_high_s
         )
         self.cluster = SimulatedCluster(self.world, options)
-        self.stage = RunContext(self.world, self.cluster, plan)
+        self.context = RunContext(self.world, self.cluster, plan)
         try:
-            self.play = WORKLOADS[plan.play](self.stage, plan.load)
+            self.play = WORKLOADS[plan.play](self.context, plan.load)
         except (LookupError, TypeError, ValueError) as error:
             self.world.close()
             raise ArgumentError(f"the play of {plan.play} cannot begin with this load: {error!r}") from error
 
     def run(self) -> Result:
         """Run the plan and judge it."""
-        problems = self.stage.problems
+        problems = self.context.problems
         try:
             self.world.run(self._play())
         except SimulationStuck as stuck:
             problems.append(f"stuck: {stuck}")
         except (Exception, HostCrashed) as error:  # noqa: BLE001 - whatever it is, it is what this seed has found
-            problems.append(described(error))
+            problems.append(describe_error(error))
         digest, virtual_s = self.world.recorder.hexdigest(), self.world.loop.time()
         verdicts: list[Verdict] = []
         try:
             verdicts = self._judge()
         except Exception as error:  # noqa: BLE001 - a history that a judge did not expect is a finding as well
-            problems.append(described(error))
+            problems.append(describe_error(error))
         self.world.close()
         gc.collect()
         violations = [f"{verdict.checker}: {violation}" for verdict in verdicts for violation in verdict.violations]
@@ -259,7 +262,7 @@ class Scenario:
         if self.world.recorder.dropped:
             violations.append(f"failed: {self.world.recorder.dropped} facts were dropped, in which findings may have been")
         # No disk fails unless it was struck: a bookie that fails otherwise has a bug.
-        failed = [fact for fact in self.world.recorder.facts if fact.kind == "bookie.failed" and not self._was_struck(fact)]
+        failed = [fact for fact in self.world.recorder.facts if fact.kind == "bookie.failed" and not self._may_fail(fact)]
         violations += [f"bookie: {what}" for what in [*self.cluster.failures, *(f"{fact.node} failed: {fact}" for fact in failed)]]
         violations += [f"process: {end}" for end in self.cluster.ends]
         violations += [f"unhandled: {failure.get('message')}: {failure.get('exception')!r}" for failure in self.world.loop.failures]
@@ -270,53 +273,53 @@ class Scenario:
             digest,
             virtual_s,
             self._counts(),
-            dict(self.stage.struck),
+            dict(self.context.struck),
             verdicts,
             violations,
             facts,
-            [event for history in (self.stage.history, *self.stage.further_histories.values()) for event in history.events],
+            [event for history in (self.context.history, *self.context.further_histories.values()) for event in history.events],
         )
 
     def _judge(self) -> list[Verdict]:
-        histories = {"": self.stage.history, **self.stage.further_histories}
+        histories = {"": self.context.history, **self.context.further_histories}
         for fact in self.world.recorder.facts:
             if fact.kind == "host.crash":
                 for history in histories.values():
                     history.deaths.setdefault(fact.node, []).append(fact.time_s)
-        verdicts = judge(self.stage.history, self.play.checkers)
-        for about, history in self.stage.further_histories.items():
+        verdicts = judge(self.context.history, self.play.checkers)
+        for about, history in self.context.further_histories.items():
             for verdict, further in zip(verdicts, judge(history, self.play.checkers), strict=True):
                 verdict.merge(further, about)
         return verdicts
 
     async def _play(self) -> None:
-        loop, stage = self.world.loop, self.stage
+        loop, context = self.world.loop, self.context
         await self.cluster.start()
         await self.play.begin()
         began = loop.time()
-        faults = [loop.begin(self._strike(strike, began), name=str(strike)) for strike in self.plan.faults]
+        faults = [loop.start_task(self._run_fault(fault, began), name=str(fault)) for fault in self.plan.faults]
         await asyncio.sleep(self.plan.duration_s)
         for fault in faults:
             await fault
         await self.cluster.revive()
-        stage.deadline_s = loop.time() + PROGRESS_S
-        stage.quiet.set()
+        context.deadline_s = loop.time() + PROGRESS_S
+        context.faults_over.set()
         await asyncio.sleep(max(0.0, began + self.plan.duration_s * (1.0 + CALM_SHARE) - loop.time()))
         await self.play.finish()
         await self.cluster.stop()
         await asyncio.sleep(SETTLE_S)
-        stage.problems += [f"leak: {leak}" for leak in self.cluster.find_leaks()]
+        context.problems += [f"leak: {leak}" for leak in self.cluster.find_leaks()]
         # A life that was killed near the end leaves its ephemeral nodes until its session is over.
         await asyncio.sleep(self.cluster.options.session_high_s)
-        stage.problems += [f"left over: {stranger}" for stranger in find_strangers(self.cluster.store)]
+        context.problems += [f"left over: {stranger}" for stranger in find_unexpected_nodes(self.cluster.store)]
 
-    async def _strike(self, strike: Fault, began_s: float) -> None:
-        await run_fault(self.stage, strike, began_s)
-        bookie = self.cluster.bookies.get(strike.target)
+    async def _run_fault(self, fault: Fault, began_s: float) -> None:
+        await run_fault(self.context, fault, began_s)
+        bookie = self.cluster.bookies.get(fault.target)
         if bookie is not None:
-            bookie.fault_is_over()
+            bookie.end_excuses()
 
-    def _was_struck(self, fact: Fact) -> bool:
+    def _may_fail(self, fact: Fact) -> bool:
         bookie = self.cluster.bookies.get(fact.node)
         return bookie is not None and bookie.may_fail_at(fact.time_s)
 
@@ -326,9 +329,9 @@ class Scenario:
         counts["lost_bytes"] = sum(disk.lost_bytes for disk in self.world.disks.values())
         counts["disk_operations"] = sum(disk.operations for disk in self.world.disks.values())
         counts["callbacks"] = self.world.loop.callbacks_run
-        copies = self.stage.history.of(Copy)
+        copies = self.context.history.of(Copy)
         counts["copies_missing"] = sum(1 for copy in copies if copy.payload is None and not copy.is_listed)
-        counts["bookies_lost"] = len(self.stage.lost_bookies)
-        for name, kind in WORK_OF_STORAGE.items():
+        counts["bookies_lost"] = len(self.context.lost_bookies)
+        for name, kind in BACKGROUND_WORK.items():
             counts[name] = self.world.recorder.counts.get(kind, 0)
         return counts

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from multiprocessing.pool import Pool
 from typing import Any
 
-from triplicate_simulator.checkers import BOUNDED
-from triplicate_simulator.faults import KINDS
+from triplicate_simulator.checkers.linearizability import BOUNDED_CHECKERS
+from triplicate_simulator.faults.fault_table import FAULT_KINDS
 from triplicate_simulator.runner.scenario import Result, plan_of, run_seed
-from triplicate_simulator.workloads import WORKLOADS
+from triplicate_simulator.workloads.workload_table import WORKLOADS
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Summary:
 
     def struck(self) -> dict[str, int]:
         """Faults that had an effect, by kind. Zero for kinds that never had."""
-        struck = dict.fromkeys(KINDS, 0)
+        struck = dict.fromkeys(FAULT_KINDS, 0)
         for result in self.results:
             for name, count in result.struck.items():
                 struck[name] = struck.get(name, 0) + count
@@ -76,7 +76,7 @@ class Summary:
 
     def undecided(self) -> dict[str, int]:
         """Searches given up, for each checker that has a bound. Zero for those that never gave up."""
-        undecided = {checker: 0 for play in self.seeds() for checker in WORKLOADS[play].checkers if checker in BOUNDED}
+        undecided = {checker: 0 for play in self.seeds() for checker in WORKLOADS[play].checkers if checker in BOUNDED_CHECKERS}
         for result in self.results:
             for verdict in result.verdicts:
                 if verdict.undecided:

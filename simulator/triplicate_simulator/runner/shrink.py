@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 
 from triplicate_simulator.cluster.plan import PLAIN_SETUP, Fault, Plan
-from triplicate_simulator.runner.scenario import OTHER_FINDINGS, Result, found_by, run_seed
-from triplicate_simulator.workloads import WORKLOADS
+from triplicate_simulator.runner.scenario import OTHER_FINDINGS, Result, reporter_of, run_seed
+from triplicate_simulator.workloads.workload_table import WORKLOADS
 
 RUNS_MAX = 200
 DURATIONS = (0.1, 0.25, 0.5, 0.75)
@@ -40,7 +40,7 @@ class ViolationKind:
 
 def finding_of(violation: str) -> ViolationKind:
     """The kind of a violation. Errors of two classes, or at two places, are two kinds."""
-    checker = found_by(violation)
+    checker = reporter_of(violation)
     if checker not in OTHER_FINDINGS:
         return ViolationKind(checker)
     head, _, rest = violation.partition(": ")
@@ -164,16 +164,16 @@ class _Shrinker:
                 yield replace(self.plan, storage=replace(self.plan.storage, **{field.name: plainest}))
 
     def _shorter(self) -> Iterator[Plan]:
-        last_s = max((strike.at_s for strike in self.plan.faults), default=0.0)
+        last_s = max((fault.at_s for fault in self.plan.faults), default=0.0)
         for share in DURATIONS:
             duration_s = round(self.plan.duration_s * share, 3)
             if duration_s >= max(DURATION_MIN_S, last_s):
                 yield replace(self.plan, duration_s=duration_s)
 
     def _simpler_faults(self) -> Iterator[Plan]:
-        for index, strike in enumerate(self.plan.faults):
-            if strike.lasts_s > 0.2:
-                shorter: Fault = replace(strike, lasts_s=round(strike.lasts_s / 4, 3))
+        for index, fault in enumerate(self.plan.faults):
+            if fault.lasts_s > 0.2:
+                shorter: Fault = replace(fault, lasts_s=round(fault.lasts_s / 4, 3))
                 yield replace(self.plan, faults=(*self.plan.faults[:index], shorter, *self.plan.faults[index + 1 :]))
 
     def _first_that_fails(self, plans: Iterator[Plan], what: str) -> bool:

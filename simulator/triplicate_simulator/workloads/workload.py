@@ -1,4 +1,4 @@
-"""What a play is: a workload over the simulated cluster, with the checkers that judge what its clients saw."""
+"""The base of workloads: programs on a simulated cluster, with the checkers that judge what their clients saw."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from triplicate_simulator.checkers import Checker
+from triplicate_simulator.checkers.history import Checker
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.cluster.simulated_cluster import ClusterOptions
 
 
 class Workload(ABC):
-    """One run of one kind of scenario. Its `load` is a frozen dataclass of plain values."""
+    """One run of one workload. Its `load` is a frozen dataclass of plain values."""
 
     name: ClassVar[str]
     load_type: ClassVar[type[Any]]
@@ -21,46 +21,46 @@ class Workload(ABC):
     counted: ClassVar[tuple[str, ...]] = ()
     """Names in `counts` that must not be zero over a hundred seeds."""
     rooms: ClassVar[tuple[str, ...]] = ("client",)
-    """Rooms of the code that its nodes beside the bookies run: faults may strike at their fault points."""
+    """Rooms of the code that its nodes other than bookies run: faults may strike at their fault points."""
     ambushed: ClassVar[bool] = False
-    """Whether ambushes wait at decisive moments of its clients."""
+    """Whether triggered faults wait at decisive points of its clients."""
 
-    def __init__(self, stage: RunContext, load: Any) -> None:
-        self.stage = stage
+    def __init__(self, context: RunContext, load: Any) -> None:
+        self.context = context
         self.load = load
 
     @classmethod
     @abstractmethod
-    def draw(cls, chance: random.Random) -> Any:
+    def draw(cls, rng: random.Random) -> Any:
         """Draw a load."""
 
     @classmethod
     @abstractmethod
     def clients(cls, load: Any) -> tuple[str, ...]:
-        """Names of the nodes beside the bookies that faults may strike: each is kept by `Stage.keep`, or restarts by itself."""
+        """Names of the nodes other than bookies that faults may strike. Each is kept by the run context, or restarts by itself."""
 
     @classmethod
     def smaller(cls, load: Any) -> Iterator[Any]:
-        """Loads that ask for less, the boldest first: what shrinking tries."""
+        """Smaller loads, the boldest first, for shrinking."""
         return iter(())
 
     @classmethod
     def losses_max(cls, load: Any) -> int:
-        """How many bookies may lose data which they had synced: the smallest ack quorum of this load's ledgers, less one.
+        """Number of bookies that may lose synced data: the smallest ack quorum of this load's ledgers, less one.
 
-        None where ledgers need every bookie that there is, since one that has lost data may stay down.
+        Zero where ledgers need every bookie, since one that has lost data may stay down.
         """
         spare = int(getattr(load, "ensemble_size", 3)) < ClusterOptions.bookies
         return max(0, int(getattr(load, "ack_quorum", 2)) - 1) if spare else 0
 
     @abstractmethod
     async def begin(self) -> None:
-        """The cluster stands: make what is needed and start the actors. Faults begin when this returns."""
+        """Create what is needed and start the actors. The cluster runs; faults begin when this returns."""
 
     @abstractmethod
     async def finish(self) -> None:
-        """Faults are over (`Stage.quiet` is set): bring every actor to its end by `Stage.by_deadline`, then read everything."""
+        """Bring every actor to its end by the deadline, then read everything. Faults are over."""
 
     @abstractmethod
     def counts(self) -> dict[str, int]:
-        """What happened, in numbers."""
+        """Counts of events."""

@@ -1,10 +1,13 @@
-"""The bookie's metrics: BookKeeper's names where they mean the same. Counted per chunk, group or portion, never per entry.
+"""The bookie's metrics, with BookKeeper's names where they mean the same. Counted per chunk, group or portion, never per entry.
 
-What the data path counts is tallied without locks, on the loop; what a scrape can find out by itself it finds out then.
+The data path counts without locks, on the loop. Values that can be computed at scrape time are computed then.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from triplicate.bookie.journal.journal_item import JournalItem
 from triplicate.runtime import Metrics
 from triplicate.wire import Status
 
@@ -72,3 +75,16 @@ class BookieMetrics:
         self.task_failures = counter("bookie_task_failures", "Background tasks that met an unexpected error and began again.", ("task",))
         self.trash_ledgers = gauge("bookie_gc_TRASH_LEDGERS", "Ledgers without metadata whose entries are kept for a while.")
         self.trash_bytes = gauge("bookie_gc_TRASH_SPACE_BYTES", "Bytes of their entries.")
+
+    def count_group(self, items: Sequence[JournalItem], now: float) -> None:
+        """Count a journal group. `now`: the clock's monotonic time."""
+        entries = size = 0
+        for item in items:
+            entries += item.count
+            size += item.size_bytes
+        self.syncs.inc()
+        self.adds_ok.inc(entries)
+        self.add_bytes.inc(size)
+        self.group_entries.observe(entries)
+        self.group_bytes.observe(size)
+        self.add_latency.observe(now - items[0].submitted_at)

@@ -1,8 +1,9 @@
-"""Being found by clients: registration, kept up over lost sessions, and moved to the read-only list while a disk is full."""
+"""Registers the bookie for clients, keeps the registration over lost sessions, and moves it to the read-only list while a disk is full."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
 from triplicate.bookie.bookie_metrics import BookieMetrics
 from triplicate.bookie.disk_guard import DiskGuard
@@ -14,13 +15,19 @@ from triplicate.runtime import Host, fault_point, sleep
 Reopen = Callable[[], Awaitable[ClusterMetadata]]
 
 
+class MetadataUser(Protocol):
+    """Uses the cluster's metadata, which is replaced after a session is over."""
+
+    metadata: ClusterMetadata
+
+
 class Registration:
     """See the module's text.
 
     Args:
-        guard: says which list the bookie belongs to.
-        reopen: opens the cluster's metadata again after its session is over; None: the tree heals itself, or the bookie stays away.
-        on_metadata: called with the metadata that `reopen` gave.
+        guard: decides between the writable and the read-only list.
+        reopen: opens the cluster's metadata again after its session is over; None: the tree reconnects itself, or the bookie stays
+        unregistered.
     """
 
     def __init__(
@@ -30,9 +37,9 @@ class Registration:
         guard: DiskGuard,
         metadata: ClusterMetadata,
         metrics: BookieMetrics,
+        bookie_id: str,
         *,
         reopen: Reopen | None,
-        on_metadata: Callable[[ClusterMetadata], None],
     ) -> None:
         self._host = host
         self._settings = settings
@@ -40,71 +47,77 @@ class Registration:
         self._metadata = metadata
         self._metrics = metrics
         self._reopen = reopen
-        self._on_metadata = on_metadata
         self._opened_here = False
-        """Whether `_metadata` came from `reopen` and not from the bookie's owner, who closes his own."""
-        self._bookie_id = ""
-        self._info: BookieServiceInfo | None = None
+        """Whether `_metadata` came from `reopen` and is closed here. The bookie's owner closes the metadata that it gave."""
+        self._bookie_id = bookie_id
         self._announced: bool | None = None
-        """How the bookie is registered: read-only or not; None: it is not."""
+        """Whether the bookie is registered as read-only; None: it is not registered."""
 
     @property
     def announced(self) -> bool:
         """Whether the bookie is registered, writable or read-only."""
         return self._announced is not None
 
-    async def register(self, bookie_id: str, info: BookieServiceInfo) -> None:
+    async def register(self, info: BookieServiceInfo) -> None:
         """Announce the bookie for the first time. Raises NodeExists: another process has this id; MetadataError."""
-        self._bookie_id, self._info = bookie_id, info
-        await self._announce()
+        await self._announce(info)
 
     async def unregister(self) -> None:
-        """Withdraw, as far as the metadata can be reached: the end of the session does the same."""
+        """Remove the registration if the metadata is reachable. The end of the session has the same effect."""
         self._metrics.status.set(-1)
         try:
             await self._metadata.bookies.unregister(self._bookie_id)
         except MetadataError as error:
             self._host.trace("bookie.unregister_failed", error=str(error))
 
-    async def run(self) -> None:
-        """Keep the registration there and true."""
+    async def run(self, info: BookieServiceInfo, users: Sequence[MetadataUser]) -> None:
+        """Keep the registration present and correct.
+
+        Args:
+            users: get the metadata that `reopen` returns.
+        """
         while True:
             await sleep(self._host.clock, self._settings.registration_check_interval_s)
             try:
                 if self._announced != self._guard.read_only or not await self._metadata.bookies.is_registered(self._bookie_id):
                     self._metrics.status.set(-1)
-                    await self._announce()
+                    await self._announce(info)
             except SessionExpired as error:
                 self._announced = None
                 self._metrics.status.set(-1)
                 self._host.trace("bookie.session_expired", error=str(error))
-                await self._open_again()
+                await self._open_again(users)
             except MetadataError as error:
-                # It serves on meanwhile; whoever has its address reaches it.
+                # The bookie serves on meanwhile, for clients that have its address.
                 self._announced = None
                 self._host.trace("bookie.registration_failed", error=str(error))
 
     @fault_point("bookie.register")
-    async def _announce(self) -> None:
-        assert self._info is not None
+    async def _announce(self, info: BookieServiceInfo) -> None:
         read_only = self._guard.read_only
         if self._announced is None:
-            await self._metadata.bookies.register(self._bookie_id, self._info, readonly=read_only)
+            await self._metadata.bookies.register(self._bookie_id, info, readonly=read_only)
         else:
-            await self._metadata.bookies.set_readonly(self._bookie_id, self._info, read_only)
+            await self._metadata.bookies.set_readonly(self._bookie_id, info, read_only)
         self._announced = read_only
         self._metrics.status.set(0 if read_only else 1)
         self._host.trace("bookie.registered", bookie_id=self._bookie_id, read_only=read_only)
 
-    async def _open_again(self) -> None:
+    async def _open_again(self, users: Sequence[MetadataUser]) -> None:
         if self._reopen is None:
             return
         try:
             if self._opened_here:
                 await self._metadata.aclose()
             self._metadata = await self._reopen()
-        except (MetadataError, OSError) as error:  # The next check finds the old session over and comes back here.
+        except (MetadataError, OSError) as error:  # The next check finds the session over and tries again.
             self._host.trace("bookie.metadata_unreachable", error=str(error))
             return
         self._opened_here = True
-        self._on_metadata(self._metadata)
+        for user in users:
+            user.metadata = self._metadata
+
+    async def aclose(self) -> None:
+        """Close the metadata if it was opened here."""
+        if self._opened_here:
+            await self._metadata.aclose()

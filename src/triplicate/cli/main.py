@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import click
 
@@ -15,37 +15,65 @@ from triplicate.cli.terminal.extras import cure_of, is_installed
 from triplicate.cli.terminal.pipes import OutputClosed
 from triplicate.errors import SqlError, TriplicateError
 
-COMMANDS: dict[str, str] = {
-    "up": "triplicate.cli.server_commands.up_command:up",
-    "bookie": "triplicate.cli.server_commands.bookie_group:bookie",
-    "doctor": "triplicate.cli.server_commands.doctor_command:doctor",
-    "cluster": "triplicate.cli.server_commands.cluster_command:cluster",
-    "ledger": "triplicate.cli.data_commands.ledger_command:ledger",
-    "log": "triplicate.cli.data_commands.log_command:log",
-    "node": "triplicate.cli.server_commands.node_command:node",
-    "database": "triplicate.cli.data_commands.database_command:database",
-    "sql": "triplicate.cli.data_commands.sql_command:sql",
-    "sim": "triplicate_simulator.sim_command:sim",
-    "zookeeper": "triplicate.cli.server_commands.zookeeper_command:zookeeper",
-    "demo": "triplicate_demo.demo_command:demo",
-}
-"""Subcommand → ``module:name``; imported when used, so that one command does not pay for another's imports.
 
-The simulator and the demonstration are packages of their own: their commands are listed where these are installed.
+class Subcommand(NamedTuple):
+    """One subcommand of ``triplicate``."""
+
+    place: str
+    """``module:name`` of the click command."""
+    summary: str
+    """The first sentence of the command's own help. It stands here so that ``--help`` does not import the commands."""
+
+
+COMMANDS: dict[str, Subcommand] = {
+    "up": Subcommand("triplicate.cli.server_commands.up_command:up", "Run a local cluster until Ctrl-C."),
+    "bookie": Subcommand("triplicate.cli.server_commands.bookie_group:bookie", "Run a bookie, or inspect and repair its directories."),
+    "doctor": Subcommand(
+        "triplicate.cli.server_commands.doctor_command:doctor", "Check a bookie's settings, disks, cookies, metadata, port and machine."
+    ),
+    "cluster": Subcommand(
+        "triplicate.cli.server_commands.cluster_command:cluster", "Create a cluster in a metadata store, or copy its metadata."
+    ),
+    "ledger": Subcommand(
+        "triplicate.cli.data_commands.ledger_command:ledger", "Create, append to, read, follow, recover and delete ledgers."
+    ),
+    "log": Subcommand("triplicate.cli.data_commands.log_command:log", "Create, append to, read, follow, maintain and delete logs."),
+    "node": Subcommand("triplicate.cli.server_commands.node_command:node", "Run a database node until SIGTERM or Ctrl-C."),
+    "database": Subcommand(
+        "triplicate.cli.data_commands.database_command:database", "Create, list, show, rename, drop and undelete databases."
+    ),
+    "sql": Subcommand("triplicate.cli.data_commands.sql_command:sql", "Open a database at a prompt."),
+    "sim": Subcommand(
+        "triplicate_simulator.sim_command:sim",
+        "Run whole clusters in virtual time, break them by a seed, and judge what their clients saw.",
+    ),
+    "zookeeper": Subcommand(
+        "triplicate.cli.server_commands.zookeeper_command:zookeeper", "Run the ZooKeeper of a local cluster until SIGTERM or Ctrl-C."
+    ),
+    "demo": Subcommand("triplicate_demo.demo_command:demo", "Run the demonstration on real data."),
+}
+"""The subcommands by name. A command is imported when it is called, so that it does not pay for the imports of others.
+
+The simulator and the demonstration are separate packages. Their commands are listed if the packages are installed.
 """
 HIDDEN = ("zookeeper",)
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are called or listed."""
+    """A group whose commands are imported when they are called."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return [name for name, place in COMMANDS.items() if is_installed(place.partition(".")[0])]
+        return [name for name, command in COMMANDS.items() if is_installed(command.place.partition(".")[0])]
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Replaces click's, which imports every command for its summary."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name].summary) for name in self.list_commands(context) if name not in HIDDEN])
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[name].partition(":")
+        module, _, attribute = COMMANDS[name].place.partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 

@@ -1,7 +1,7 @@
 """Settings from a file, the environment and flags, in one place.
 
 A process has one TOML file with one table per section; every key is also a variable ``TRIPLICATE_<SECTION>_<KEY>`` and a flag. A flag
-wins over a variable, a variable over the file, the file over the default. Nothing is read behind the caller's back: file name,
+overrides a variable, a variable overrides the file, and the file overrides the default. The module reads no global state: file name,
 environment and flags are arguments.
 """
 
@@ -25,7 +25,7 @@ PREFIX = "TRIPLICATE_"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Key:
-    """One setting of one section, with everything that is known about it."""
+    """One setting of one section, with its type, default and description."""
 
     section: str
     name: str
@@ -53,7 +53,7 @@ def section_of(settings: type) -> str:
 
 
 def keys_of(settings: type) -> Iterator[Key]:
-    """The settings of one dataclass, in the order in which it declares them."""
+    """The settings of one dataclass, in the order of declaration."""
     annotations = typing.get_type_hints(settings)
     for field in dataclasses.fields(settings):
         info = field.metadata.get("setting")
@@ -62,19 +62,19 @@ def keys_of(settings: type) -> Iterator[Key]:
 
 
 class Configuration:
-    """The settings of one process, each section a frozen dataclass, and where each value came from."""
+    """The settings of one process, each section as a frozen dataclass, and the source of each value."""
 
     def __init__(self, values: Mapping[type, Any], sources: Mapping[str, str]) -> None:
         self._values = dict(values)
         self._sources = dict(sources)
 
     def get(self, settings: type[Settings]) -> Settings:
-        """The section of this dataclass; it must be one of those that were loaded."""
+        """The section of this dataclass, which must be one of the loaded sections."""
         value: Settings = self._values[settings]
         return value
 
     def source(self, path: str) -> str:
-        """Where ``section.key`` was set, in words; ``default`` when nowhere."""
+        """The source of ``section.key`` in words; ``default`` if it was not set."""
         return self._sources.get(path, "default")
 
 
@@ -88,9 +88,9 @@ def load(
     """Read the settings of a process.
 
     Args:
-        sections: the settings dataclasses that this process has.
+        sections: the settings dataclasses of this process.
         file: path of a TOML file, or None for none.
-        environment: variables; those that do not begin with ``TRIPLICATE_`` and a section are passed over.
+        environment: variables. Those that do not begin with ``TRIPLICATE_`` and a section are ignored.
         flags: values by ``section.key``; None means that the flag was not given.
 
     Raises:
@@ -164,7 +164,7 @@ def _from_flags(flags: Mapping[str, object], keys: Mapping[str, Key]) -> Iterato
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
-    """The closest known name as a question, or the list when nothing is close and the list is short."""
+    """The closest known name as a question, or the list of names if nothing is close and the list is short."""
     names = list(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if close:
@@ -173,7 +173,7 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 
 def to_toml(tables: Mapping[str, Mapping[str, object]], *, comment: str = "") -> str:
-    """Settings as a file that `load` reads: one table per section, values that are None left out."""
+    """Settings in the format of `load`: one table per section, without values that are None."""
     lines = [f"# {line}" for line in comment.splitlines()]
     for section, table in tables.items():
         lines += ["", f"[{section}]"] if lines else [f"[{section}]"]

@@ -13,15 +13,15 @@ class MetadataSettings:
 
     uri: str = setting(
         "",
-        "Where the cluster's metadata is: `sqlite:///absolute/path/metadata.db`, or `zk://host:port;host:port/ledgers`. Every process of "
-        "a cluster names the same.",
+        "URI of the cluster's metadata store: `sqlite:///absolute/path/metadata.db`, or `zk://host:port;host:port/ledgers`. Equal for "
+        "every process of a cluster.",
         bookkeeper="metadataServiceUri",
     )
     session_timeout_s: float = setting(
         10.0,
-        "How long ZooKeeper holds a bookie or a node for alive that says nothing, as when its machine lost power; the server keeps it "
-        "between 2 and 20 of its ticks, by default 4 and 40 s. Shorter notices sooner, and takes longer pauses for an end. Sessions with "
-        "an embedded store last 10 s.",
+        "Time after which ZooKeeper expires the session of a silent bookie or node, as after a power failure. The server keeps it "
+        "between 2 and 20 of its ticks, by default 4 and 40 s. A shorter time detects failures sooner, and mistakes long pauses for "
+        "failures. Sessions with an embedded store last 10 s.",
         unit="seconds",
         low=1,
         high=120,
@@ -35,19 +35,17 @@ class ProcessSettings:
 
     metrics_host: str = setting(
         "127.0.0.1",
-        "Address that /metrics, /health and /ready are served on: an IPv4 or IPv6 address of this machine, or a name; 0.0.0.0 and :: are "
-        "all of them. They ask for no password: name an address that only your monitoring reaches.",
+        "Address that serves /metrics, /health and /ready: an IPv4 or IPv6 address of this machine, or a name; 0.0.0.0 and :: are all "
+        "addresses. There is no password: use an address that only the monitoring can reach.",
         bookkeeper="prometheusStatsHttpAddress",
     )
     metrics_port: int = setting(
         0,
-        "Port that serves the metrics as Prometheus text under /metrics, and the probes /health and /ready; 0 takes a free one, which the "
-        "process prints.",
+        "Port that serves the metrics as Prometheus text under /metrics, and the probes /health and /ready. 0 selects a free port, "
+        "which the process prints.",
         low=0,
         high=65535,
         bookkeeper="prometheusStatsHttpPort",
     )
-    log_level: str = setting(
-        "info", "Least important message that is written to standard error.", choices=("debug", "info", "warning", "error")
-    )
-    debug: bool = setting(False, "Run the event loop in debug mode and report slow callbacks; for developers.")
+    log_level: str = setting("info", "Minimum level of messages written to standard error.", choices=("debug", "info", "warning", "error"))
+    debug: bool = setting(False, "Run the event loop in debug mode and report slow callbacks. For developers.")

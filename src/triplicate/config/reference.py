@@ -1,6 +1,6 @@
-"""Writes the reference page of all settings from the settings themselves.
+"""Generates the reference page of all settings from their declarations.
 
-Usage: python -m triplicate.config.reference [FILE]   (standard output when no file is named)
+Usage: python -m triplicate.config.reference [FILE]   (without FILE: to standard output)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""All sections there are: every class ``…Settings`` of a module in this package that declares settings."""
+"""All sections: every class ``…Settings`` of this package's modules that declares settings."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from triplicate.config.loader import keys_of, section_of
 
 
 def all_sections() -> dict[str, type]:
-    """Settings dataclasses by section name, sorted. Found by looking, so that a new module needs no entry in a list.
+    """Settings dataclasses by section name, sorted. They are discovered, so that a new module needs no entry in a list.
 
     Raises:
-        ValueError: two classes claim one section.
+        ValueError: two classes have the same section.
     """
     package = importlib.import_module(__package__)
     found: dict[str, type] = {}

@@ -1,7 +1,7 @@
 """One setting: its default, unit, bounds, meaning, and BookKeeper's name for it.
 
-Settings live in frozen dataclasses, one per process or room, whose fields are made by `setting`. The loader, the command line's
-flags, the environment variables and the reference page are all derived from these fields, so none of them can drift.
+Settings are fields of frozen dataclasses, one per process or room, made by `setting`. The loader, the command line's
+flags, the environment variables and the reference page are derived from these fields, so they cannot disagree.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SettingInfo:
-    """What is known about a setting beside its name, type and default."""
+    """The description of a setting beside its name, type and default."""
 
     help: str
     unit: str
@@ -35,12 +35,12 @@ def setting(
     """A dataclass field that carries a `SettingInfo` under the key ``setting``.
 
     Args:
-        default: the value where nothing is said; its type is the field's type.
-        help: one sentence: what it does and when to change it.
+        default: the default value. Its type is the field's type.
+        help: what the setting does and when to change it.
         unit: for example ``bytes``, ``seconds``, ``entries``.
         low: least value allowed. high: greatest value allowed.
         choices: for text that must be one of these.
-        bookkeeper: the key of Apache BookKeeper's configuration that means the same.
+        bookkeeper: the equivalent key of Apache BookKeeper's configuration.
     """
     info = SettingInfo(help, unit, low, high, choices, bookkeeper)
     return dataclasses.field(default=default, metadata={"setting": info})

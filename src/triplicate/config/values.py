@@ -1,6 +1,6 @@
-"""Settings' values as text and as TOML: parsing, units, bounds, and back to text.
+"""Values of settings as text and TOML: parsing, units, bounds, and formatting.
 
-Sizes may be written ``64 MiB`` and durations ``200 ms``; a plain number is in the setting's own unit.
+Sizes may have the form ``64 MiB`` and durations the form ``200 ms``. A plain number is in the setting's unit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SUFFIXES: dict[str, dict[str, float]] = {
     "seconds": _SECONDS,
     "milliseconds": {name: factor * 1000.0 for name, factor in _SECONDS.items()},
 }
-"""What may follow a number, by the setting's unit; case does not matter."""
+"""Suffixes of numbers and their factors, by the setting's unit. Case is ignored."""
 
 _QUANTITY = re.compile(r"\s*([+-]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
 _TRUE = ("true", "yes", "on", "1")
@@ -36,14 +36,14 @@ def plain_type(annotation: Any) -> tuple[Any, bool]:
 
 
 def type_name(annotation: Any) -> str:
-    """The type as the reference page writes it."""
+    """The name of the type in the reference page."""
     kind, optional = plain_type(annotation)
     name = {int: "integer", float: "number", bool: "true or false", str: "text"}.get(kind, "list of text")
     return f"{name}, may be left out" if optional else name
 
 
 def convert(raw: object, annotation: Any, info: SettingInfo) -> Any:
-    """Turn what a file, variable or flag said into the setting's type, and check bounds and choices.
+    """Convert a value from a file, variable or flag to the setting's type, and check bounds and choices.
 
     Args:
         raw: TOML's own types, or text from a variable or flag.
@@ -100,7 +100,7 @@ def _parse_quantity(text: str, unit: str) -> int | float:
     digits = match[1].replace("_", "")
     number: int | float = float(digits) if any(mark in digits for mark in ".eE") else int(digits)
     factor = suffixes[match[2].upper()] if match[2] else 1
-    # Whole factors keep whole numbers whole; a size of many bytes must not pass through a float.
+    # Integer factors keep integers exact: a large size must not be converted to a float.
     return number * int(factor) if factor == int(factor) else number * factor
 
 
@@ -136,7 +136,7 @@ def number_text(number: float) -> str:
 
 
 def value_text(value: object, unit: str) -> str:
-    """A value for people: sizes in the largest unit that divides them, lists with commas, None as a dash."""
+    """A value for display: sizes in the largest unit that divides them, lists with commas, None as a dash."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -156,7 +156,7 @@ def toml_text(value: object) -> str:
     """One value in TOML.
 
     Raises:
-        TypeError: not a value that a setting can have.
+        TypeError: no setting has a value of this type.
     """
     if isinstance(value, bool):
         return "true" if value else "false"

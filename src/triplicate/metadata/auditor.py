@@ -28,7 +28,7 @@ class AuditorElection:
         self._tree = tree
         self._host = host
         self._votes = f"{root}/underreplication/auditorelection"
-        self._own: str | None = None
+        self._vote_name: str | None = None
 
     async def current(self) -> str | None:
         """The bookie id of the auditor, or None if there is no candidate.
@@ -73,16 +73,16 @@ class AuditorElection:
 
     async def lost(self) -> None:
         """Wait until this candidate's vote is gone: withdrawn, deleted, or ended with its session."""
-        if self._own is not None:
-            await self._left(f"{self._votes}/{self._own}")
+        if self._vote_name is not None:
+            await self._left(f"{self._votes}/{self._vote_name}")
 
     async def withdraw(self) -> None:
         """Delete the vote of this session, if there is one."""
-        while (own := await self._own_vote()) is not None:
+        while (own := await self._find_vote()) is not None:
             path = f"{self._votes}/{own}"
             with suppress(NoNode):
                 await retried(self._host, lambda path=path: self._tree.delete(path))  # type: ignore[misc]
-        self._own = None
+        self._vote_name = None
 
     async def _vote(self, bookie_id: str) -> str:
         """The name of this session's vote. It is cast if it does not exist."""
@@ -90,16 +90,16 @@ class AuditorElection:
         while True:
             try:
                 # Searched before each attempt: a vote whose answer was lost must not be cast twice.
-                self._own = await self._own_vote()
-                if self._own is None:
+                self._vote_name = await self._find_vote()
+                if self._vote_name is None:
                     path = await self._tree.create(f"{self._votes}/V_", encode_vote(bookie_id), ephemeral=True, sequential=True)
-                    self._own = path.rpartition("/")[2]
+                    self._vote_name = path.rpartition("/")[2]
             except ConnectionLost as error:
                 await attempts.again(error)
             else:
-                return self._own
+                return self._vote_name
 
-    async def _own_vote(self) -> str | None:
+    async def _find_vote(self) -> str | None:
         for name in await self._names():
             path = f"{self._votes}/{name}"
             stat = await retried(self._host, lambda path=path: self._tree.exists(path))  # type: ignore[misc]

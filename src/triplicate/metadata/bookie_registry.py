@@ -5,16 +5,14 @@ Source: BookKeeper `ZKRegistrationManager`, `ZKRegistrationClient`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from triplicate.errors import BadVersion, BookieUnavailable, ConnectionLost, FormatError, NodeExists, NoNode, SessionExpired
 from triplicate.metadata.core.bookie_ids import check_bookie_id, is_bookie_id
 from triplicate.metadata.core.known_addresses import KnownAddresses, Location
 from triplicate.metadata.core.service_info import BookieServiceInfo, decode_service_info, encode_service_info
 from triplicate.metadata.core.tree import SESSION_NOTICED_S, SESSION_TIMEOUT_S, CreateNode, DeleteNode, Tree, Watch
 from triplicate.metadata.drivers.watches import JoinedWatch
-from triplicate.metadata.retries import LONGEST_DELAY_S, Attempts, retried
-from triplicate.runtime import Host, sleep, timeout_at
+from triplicate.metadata.retries import Attempts, retried
+from triplicate.runtime import Host, timeout_at
 
 STALE_WAIT_S = SESSION_TIMEOUT_S + SESSION_NOTICED_S
 """Default wait until the registration of a bookie's previous run is gone."""
@@ -81,31 +79,6 @@ class BookieRegistry:
                 await self._withdraw_own(self._path(bookie_id, readonly=True))
         except TimeoutError:
             raise ConnectionLost(f"bookie {bookie_id} could not be withdrawn within {limit_s:g} s: the metadata does not answer") from None
-
-    async def keep_registered(self, bookie_id: str, info: BookieServiceInfo, is_readonly: Callable[[], bool]) -> None:
-        """Register, and register again whenever the registration is gone, until cancelled. Sessions can be lost and renewed.
-
-        Args:
-            is_readonly: called before each registration; selects the list.
-
-        Raises:
-            NodeExists: another live session holds the registration. SessionExpired: the tree was closed.
-        """
-        watch = self.watch()
-        try:
-            while True:
-                try:
-                    if not await self.is_registered(bookie_id):
-                        await self.register(bookie_id, info, readonly=is_readonly())
-                        self._host.trace("metadata.bookie_registered", bookie_id=bookie_id, readonly=is_readonly())
-                except ConnectionLost as error:
-                    # All attempts of one round failed. The bookie keeps serving and tries again.
-                    self._host.trace("metadata.connection_lost", bookie_id=bookie_id, error=str(error))
-                    await sleep(self._host.clock, LONGEST_DELAY_S)
-                    continue
-                await watch.changed()
-        finally:
-            watch.close()
 
     async def is_registered(self, bookie_id: str) -> bool:
         """Whether this session holds a registration of the bookie. After a lost session, the bookie must register again."""

@@ -113,7 +113,7 @@ class _Copying:
             raise CorruptionError(f"{self._report.nodes} nodes were copied and {self._report.verified} verified: something else writes")
         await self._set_generator()
         data, _ = await retried(self._host, lambda: self._source.tree.get(self._instance_path))
-        await self._put(f"{self._root}/INSTANCEID", data)
+        await self._store(f"{self._root}/INSTANCEID", data)
         self._count(data)
         self._report.verified += 1
         return self._report
@@ -184,10 +184,10 @@ class _Copying:
             # An earlier copy was interrupted, or this transaction was applied and its answer lost.
             for operation in batch.operations:
                 assert isinstance(operation, CreateNode)
-                await self._put(operation.path, operation.data)
+                await self._store(operation.path, operation.data)
         self._progress("copy", len(batch.paths))
 
-    async def _put(self, path: str, data: bytes) -> None:
+    async def _store(self, path: str, data: bytes) -> None:
         try:
             await retried(self._host, lambda: self._target.create(path, data, parents=True))
         except NodeExists:
@@ -195,7 +195,7 @@ class _Copying:
 
     async def _create_ancestors(self, path: str) -> None:
         if parent_of(path) != "/" and not await _exists(self._target, self._host, parent_of(path)):
-            await self._put(parent_of(path), b"")
+            await self._store(parent_of(path), b"")
 
     async def _verify(self, top: str) -> None:
         """Read every node of both stores again, and search for nodes that only the target has."""
@@ -251,7 +251,7 @@ class _Copying:
         if low > DRAWS_MAX:
             high, low = high + 1, 0
         path = f"{self._root}/idgen-long/HOB-{high:010d}"
-        await self._put(path, b"")
+        await self._store(path, b"")
         await self._raise_counter(f"{path}/ID-", low)
 
     async def _raise_counter(self, prefix: str, first: int) -> None:

@@ -104,14 +104,14 @@ class LedgerStore:
                     return found  # Restored by another client.
                 self._raise_exists(ledger_id)
             except NoNode:
-                await self._make_parent(path)
+                await self._create_parent(path)
             except ConnectionLost as error:
                 uncertain = True
                 await attempts.again(error)
             else:
                 return Versioned(metadata, above_version + 1)
 
-    async def _make_parent(self, path: str) -> None:
+    async def _create_parent(self, path: str) -> None:
         """Create the parent node. A concurrent deletion may prune it again at once."""
         try:
             await retried(self._host, lambda: self._tree.create(parent_of(path), parents=True))

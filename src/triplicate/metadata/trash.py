@@ -88,7 +88,7 @@ class Trash:
         self._host = host
         self._root = root
         self._ledgers = ledgers
-        self._looked_at = ""
+        self._last_read = ""
         """Name of the last node that `expire` read."""
 
     async def delete(self, ledger_id: int, period_s: float, *, version: int | None = None, checks: Sequence[TreeOperation] = ()) -> None:
@@ -153,12 +153,12 @@ class Trash:
                 ledger_id,
                 f"ledger {ledger_id} could be brought back until {late_ms // 1000} s ago; by now its bookies may be deleting its entries",
             )
-        await self._note_making(trashed)
+        await self._record_creation(trashed)
         restored = await self._ledgers.restore(ledger_id, trashed.metadata, trashed.version)
         await self._remove(ledger_id, stat)
         return restored
 
-    async def made_ms(self, ledger_id: int, found: Versioned | TrashedLedger) -> int:
+    async def first_created_ms(self, ledger_id: int, found: Versioned | TrashedLedger) -> int:
         """The first creation time of a ledger, however often it was deleted and undeleted since, by the store's clock.
 
         Args:
@@ -183,12 +183,12 @@ class Trash:
             pages: maximum number of pages. The call stops after a page with a node that is not due.
         """
         names = await self._names()
-        behind = [name for name in names if name > self._looked_at] or names
+        behind = [name for name in names if name > self._last_read] or names
         removed = 0
         for start in range(0, min(len(behind), limit * pages), limit):
             all_due = True
             for name in behind[start : start + limit]:
-                self._looked_at = name
+                self._last_read = name
                 try:
                     found = await self._read(int(name))
                 except FormatError:
@@ -198,7 +198,7 @@ class Trash:
                 trashed, stat = found
                 if self._now_ms() >= trashed.deleted_ms + trashed.period_s * 1000:
                     removed += await self._remove(trashed.ledger_id, stat)
-                    await self._forget_making(trashed)
+                    await self._remove_creation_record(trashed)
                 else:
                     all_due = False
             if not all_due:
@@ -230,7 +230,7 @@ class Trash:
                 continue  # Removed between the two.
             return
 
-    async def _note_making(self, trashed: TrashedLedger) -> None:
+    async def _record_creation(self, trashed: TrashedLedger) -> None:
         """Called before the ledger exists again: a reader of the ledger must find this node."""
         path, data = returned_path(self._root, trashed.ledger_id), _encode_returned(trashed.created_ms)
         try:
@@ -238,7 +238,7 @@ class Trash:
         except NodeExists:
             return  # From an attempt whose answer was lost, or from an earlier undelete, whose time is the right one.
 
-    async def _forget_making(self, trashed: TrashedLedger) -> None:
+    async def _remove_creation_record(self, trashed: TrashedLedger) -> None:
         """Called when a ledger leaves the trash. Nothing is deleted if the ledger was undeleted or deleted again."""
         path = returned_path(self._root, trashed.ledger_id)
         if trashed.version == 0 or await retried(self._host, lambda: self._tree.exists(path)) is None:

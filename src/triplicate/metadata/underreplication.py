@@ -141,7 +141,7 @@ class UnderreplicationManager:
 
     # Locks.
 
-    async def take(self, worker: str) -> ReplicationLock | None:
+    async def lock_any(self, worker: str) -> ReplicationLock | None:
         """Lock a random under-replicated ledger that is not locked; None if there is none.
 
         Args:
@@ -150,8 +150,8 @@ class UnderreplicationManager:
         await self._prepare()
         return await self._search(worker, watches=None)
 
-    async def take_next(self, worker: str) -> ReplicationLock:
-        """As `take`, but waits until there is one, and while auto-recovery is disabled."""
+    async def lock_next(self, worker: str) -> ReplicationLock:
+        """As `lock_any`, but waits until there is such a ledger and auto-recovery is enabled."""
         await self._prepare()
         while True:
             watches: list[Watch] = [self._tree.watch(self._disabled), self._tree.watch(self._locks)]
@@ -201,7 +201,7 @@ class UnderreplicationManager:
             else:
                 return True
 
-    async def done(self, lock: ReplicationLock) -> bool:
+    async def complete(self, lock: ReplicationLock) -> bool:
         """Delete the node of a repaired ledger and its lock in one transaction, and the parents that become empty.
 
         Returns:
@@ -285,7 +285,7 @@ class UnderreplicationManager:
 
     async def set_lost_bookie_recovery_delay_s(self, delay_s: int) -> None:
         """Change the delay. Auditors that watch it react at once."""
-        await self._put("lostBookieRecoveryDelay", _delay(delay_s))
+        await self._create_or_set("lostBookieRecoveryDelay", _delay(delay_s))
 
     async def initialise_lost_bookie_recovery_delay_s(self, delay_s: int) -> bool:
         """Set the delay unless it is set; returns whether this call set it."""
@@ -303,7 +303,7 @@ class UnderreplicationManager:
 
     async def set_check_time_ms(self, check: PeriodicCheck, ctime_ms: int) -> None:
         """Record the time of a completed run of a check."""
-        await self._put(check.value, encode_check_time(ctime_ms))
+        await self._create_or_set(check.value, encode_check_time(ctime_ms))
 
     def watch(self) -> Watch:
         """Wakes when auto-recovery may have been disabled or enabled, or the delay changed."""
@@ -392,7 +392,7 @@ class UnderreplicationManager:
             return None
         return data
 
-    async def _put(self, name: str, data: bytes) -> None:
+    async def _create_or_set(self, name: str, data: bytes) -> None:
         await self._prepare()
         path = f"{self._base}/{name}"
         if not await self._create_if_missing(path, data):

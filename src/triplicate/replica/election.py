@@ -1,8 +1,8 @@
-"""Who should lead: candidates and the leader's sign in the metadata.
+"""Leader election: candidates' nodes and the leader's node in the metadata.
 
-This is about liveness only. Two leaders at once would do no harm: the log has one writer, and who takes it over fences the other.
-Below the replica's node: ``candidates/<node id>`` and ``leader``, all ephemeral, JSON with node, address and position; a candidate's
-node says the state of the copy as well.
+The election provides liveness only. Two leaders at once do no harm: the log has one writer, and the node that takes it over fences the
+other. Nodes below the replica's: ``candidates/<node id>`` and ``leader``, all ephemeral, JSON with node, address and position. A
+candidate's node also holds the state of its copy.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from triplicate.runtime import Host, deadline_after, first_of, sleep, timeout_at
 
 FORMAT = 2
 FORMAT_WITHOUT_ROLE = 1
-"""What earlier releases write, and what the leader's sign still is."""
+"""Written by earlier releases, and still the format of the leader's node."""
 UNREADABLE = "unreadable"
 """The role of a candidate whose node this release cannot read."""
 CANDIDATE_CHECK_S = 5.0
-"""How often a candidate that has nothing new to report looks whether its node is still there."""
+"""How often a candidate with nothing new to report checks that its node exists."""
 REASON_LENGTH_MAX = 500
-"""Characters of a reason that go into the metadata."""
+"""Length limit of a reason in the metadata, characters."""
 SILENCE_HOLDS_S = 1.0
-"""A conclusion from silence is acted upon within this time or not at all: where the metadata answer later, this node may itself have been
-cut off, and a peer speak again.
+"""A leader found silent is deposed within this time or not at all. If the metadata answer later, this node may have been cut off itself,
+and the leader may answer again.
 """
 _SMALL_DELAY_S = 0.02
 _UNABLE = frozenset(["diverged", "failed", UNREADABLE])
@@ -42,12 +42,12 @@ class Candidate:
 
     node_id: str
     address: str
-    """Where its clients connect to, host:port."""
+    """host:port for clients."""
     position: int
     role: str = ""
-    """The state of its copy: a `Role`'s value, ``failed``, ``unreadable``, or empty where an earlier release does not say."""
+    """The state of its copy: a value of `Role`, ``failed``, ``unreadable``, or empty for a node of an earlier release."""
     reason: str = ""
-    """Why the copy is not served, where it is not."""
+    """Why the copy is not served; otherwise empty."""
 
     @property
     def serves(self) -> bool:
@@ -79,7 +79,7 @@ def decode_candidate(data: bytes) -> Candidate:
 
 
 async def leader_of(tree: Tree, path: str) -> Candidate | None:
-    """Who leads the replica whose node is `path`, or None."""
+    """The leader of the replica whose node is `path`, or None. Raises FormatError."""
     try:
         data, _ = await tree.get(f"{path}/leader")
     except NoNode:
@@ -88,7 +88,7 @@ async def leader_of(tree: Tree, path: str) -> Candidate | None:
 
 
 async def candidate_of(tree: Tree, path: str, node_id: str) -> Candidate | None:
-    """One node that holds a copy, or None. A node that cannot be read is shown as such: a later release may have written it."""
+    """The candidate of one node, or None. One that cannot be read has role `UNREADABLE`: a later release may have written it."""
     try:
         data, _ = await tree.get(f"{path}/candidates/{node_id}")
     except NoNode:
@@ -100,7 +100,7 @@ async def candidate_of(tree: Tree, path: str, node_id: str) -> Candidate | None:
 
 
 async def candidates_of(tree: Tree, path: str) -> list[Candidate]:
-    """All nodes that hold a copy now, by node id; also those whose copies are not served."""
+    """All candidates in the order of their node ids, also those whose copies are not served."""
     try:
         names, _ = await tree.children(f"{path}/candidates")
     except NoNode:
@@ -114,10 +114,10 @@ class Election:
 
     Args:
         path: the replica's node in the tree; it exists.
-        delay_s: how long to wait when another candidate has applied more.
-        holds_name: whether this process is the one that bears `node_id` in the cluster. Only then it puts up its candidate's node, and
-            removes one that another session has left under this name.
-        gone: returns when the process at an address has ended or is silent; None leaves that to the end of its session.
+        delay_s: how long to wait if another candidate has applied more.
+        holds_name: whether this process holds `node_id` in the cluster. Only then it creates its candidate's node, and removes one that
+            another session has left under this name.
+        gone: returns when the process at an address has ended or is silent; None: only the end of its session counts.
     """
 
     def __init__(
@@ -145,11 +145,11 @@ class Election:
         self._chance = host.entropy.stream(f"replica.election.{path}")
         self._reported: tuple[Candidate, int] | None = None
         self._check_at_s = 0.0
-        self._signed_by = 0
-        """The session that put up the leader's sign last."""
+        self._leading_session = 0
+        """The session in which this node created the leader's node last."""
 
     async def report(self, position: int, role: str = "", reason: str = "") -> None:
-        """Stand as a candidate, or tell how far this copy is and what state it is in."""
+        """Create or update this candidate's node with the position and the state of its copy."""
         candidate = Candidate(self._node_id, self._address, position, role, reason)
         now_s = self._host.clock.monotonic()
         if self._reported == (candidate, self._tree.session_id) and now_s < self._check_at_s:
@@ -160,7 +160,7 @@ class Election:
         try:
             stat = await self._tree.exists(self._candidate_path)
             if stat is not None and stat.ephemeral_owner != self._tree.session_id:
-                # Left by this node's former life, whose session has not been declared dead yet.
+                # Left by an earlier process of this node whose session has not expired yet.
                 await self._tree.delete(self._candidate_path, stat.version)
                 stat = None
             if stat is None:
@@ -168,12 +168,12 @@ class Election:
             elif self._reported is None or self._reported[0] != candidate:
                 await self._tree.set(self._candidate_path, data)
         except (NodeExists, NoNode, BadVersion):
-            return  # It changed under our hands; the next report finds out.
+            return  # It has just been changed; the next report tries again.
         self._reported = candidate, self._tree.session_id
         self._check_at_s = now_s + CANDIDATE_CHECK_S
 
     async def _create_candidate(self, data: bytes) -> None:
-        """Raises NoNode when the replica's own node is gone: it must not come back as a parent of this one."""
+        """Raises NoNode if the replica's own node is gone: it must not be recreated as a parent."""
         try:
             await self._tree.create(self._candidate_path, data, ephemeral=True)
         except NoNode:
@@ -182,7 +182,7 @@ class Election:
             await self._tree.create(self._candidate_path, data, ephemeral=True)
 
     async def withdraw(self) -> None:
-        """Stand no more, and give up the leader's sign if it is ours."""
+        """Delete this candidate's node, and the leader's node if this session holds it."""
         self._reported = None
         with suppress(NoNode, BadVersion):
             stat = await self._tree.exists(self._candidate_path)
@@ -191,7 +191,7 @@ class Election:
         await self.resign()
 
     async def resign(self) -> None:
-        """Take away the leader's sign if it is ours."""
+        """Delete the leader's node if this session holds it."""
         try:
             _, stat = await self._tree.get(self._leader_path)
             if stat.ephemeral_owner == self._tree.session_id:
@@ -202,18 +202,18 @@ class Election:
     async def leader(self) -> Candidate | None:
         return await leader_of(self._tree, self._path)
 
-    async def leaders_position(self) -> int | None:
-        """How far the leader has told that it is; None where nobody leads."""
+    async def leader_position(self) -> int | None:
+        """The position that the leader has reported last; None without a leader."""
         sign = await self.leader()
         leader = None if sign is None else await candidate_of(self._tree, self._path, sign.node_id)
         return None if leader is None else leader.position
 
     async def elected(self, position: Callable[[], int], handicap_s: float = 0.0) -> None:
-        """Return when this node should take over: nobody leads, and it was first to put up its sign.
+        """Return when this node should take over: there was no leader, and this node was first to create the leader's node.
 
         Args:
-            position: tells how far this copy is by now.
-            handicap_s: how much longer to leave the first word to other candidates, if there are any.
+            position: returns the present position of this copy.
+            handicap_s: additional time to wait for other candidates, if there are any.
         """
         watch = self._tree.watch(self._leader_path)
         departed = ""
@@ -222,25 +222,25 @@ class Election:
                 try:
                     data, stat = await self._tree.get(self._leader_path)
                 except NoNode:
-                    await self._let_others_first(position(), handicap_s, departed)
-                    if await self.put_up_sign(position()):
+                    await self._wait_for_others(position(), handicap_s, departed)
+                    if await self.create_leader_node(position()):
                         return
                     continue
                 if stat.ephemeral_owner == self._tree.session_id:
                     return
-                sign = _read_sign(data)
+                sign = _read_leader(data)
                 loss = await self._loss_of(sign, watch)
-                # It may have come back since, or changed.
+                # The node may have been recreated or changed since.
                 departed = sign.node_id if loss is not None and await self._depose(sign, stat.ephemeral_owner, loss) else ""
         finally:
             watch.close()
 
     async def _loss_of(self, sign: Candidate, watch: Watch) -> PeerLoss | None:
-        """Wait until another session's sign has changed (None), or its process is known to have ended or to hang, which its session
-        outlives for some seconds.
+        """Wait until the leader's node of another session has changed (None), or its process has ended or hangs: its session expires only
+        seconds later.
         """
         if sign.node_id == self._node_id and self._holds_name():
-            return PeerLoss()  # Of this node's former life, as one process bears the name at a time.
+            return PeerLoss()  # An earlier process of this node created it; one process holds the name at a time.
         if self._gone is None:
             await watch.changed()
             return None
@@ -248,10 +248,10 @@ class Election:
         return loss
 
     async def _depose(self, sign: Candidate, session_id: int, loss: PeerLoss) -> bool:
-        """Take a lost leader's sign down; False where that could not be done while a silence was still one."""
+        """Delete the node of a lost leader. False if a silent leader has answered, or the metadata took too long."""
         try:
             async with timeout_at(deadline_after(self._host.clock, SILENCE_HOLDS_S if loss.silent else None)):
-                _, is_down = await first_of([self._take_down(sign, session_id, loss), _spoken(loss)], name="depose")
+                _, is_down = await first_of([self._delete_leader_node(sign, session_id, loss), _spoken(loss)], name="depose")
         except TimeoutError:
             is_down = False
         except BaseException:
@@ -262,13 +262,13 @@ class Election:
             self._host.trace("replica.leader_not_deposed", path=self._path, node=sign.node_id, address=sign.address)
         return is_down
 
-    async def _take_down(self, sign: Candidate, session_id: int, loss: PeerLoss) -> bool:
-        """Remove the sign of a session, if it is there still. Should its process go on all the same, the log fences it.
+    async def _delete_leader_node(self, sign: Candidate, session_id: int, loss: PeerLoss) -> bool:
+        """Delete the leader's node of a session if it still exists. If its process continues nevertheless, the log fences it.
 
         Returns:
-            False where the process was found silent and has written to the metadata since.
+            False if the process was found silent and has written to the metadata since.
         """
-        # A server that is behind would show a sign of which another has taken the place.
+        # A server that is behind would show a node that another has replaced.
         await self._tree.sync(self._leader_path)
         is_first = True
         while True:
@@ -289,8 +289,10 @@ class Election:
                 return True
 
     async def _guard_of(self, node_id: str) -> list[TreeOperation]:
-        """A change that only one of those can make who take the same sign down. Every sign is at version 0, so that the version alone would
-        let a late one take down its successor; the candidate's node of the process is another version with each taking down.
+        """An operation that succeeds for only one of the nodes that depose the same leader.
+
+        Every leader's node has version 0, so the version alone would let a late deposer delete the successor's node. The version of the
+        candidate's node changes with each deposition.
         """
         path = f"{self._path}/candidates/{node_id}"
         try:
@@ -299,24 +301,26 @@ class Election:
             return []
         return [SetData(path, data, stat.version)]
 
-    async def put_up_sign(self, position: int) -> bool:
-        """Put up the leader's sign; False where another's is there."""
+    async def create_leader_node(self, position: int) -> bool:
+        """Create the leader's node. False if another session holds it."""
         sign = encode_candidate(Candidate(self._node_id, self._address, position))
         try:
             await self._tree.create(self._leader_path, sign, ephemeral=True)
         except NodeExists:
             return False
-        self._signed_by = self._tree.session_id
+        self._leading_session = self._tree.session_id
         return True
 
-    async def put_up_sign_again(self, position: int) -> bool:
-        """Put up the sign that went with a session; False where another's is there, or where it was taken away within this session:
-        then somebody wants another leader.
+    async def recreate_leader_node(self, position: int) -> bool:
+        """Recreate the leader's node that expired with a session.
+
+        Returns:
+            False if another session holds it, or if it was deleted within this session: then this leader was deposed.
         """
-        return self._signed_by != self._tree.session_id and await self.put_up_sign(position)
+        return self._leading_session != self._tree.session_id and await self.create_leader_node(position)
 
     async def lost(self) -> None:
-        """Return when the leader's sign is not ours."""
+        """Return when this session does not hold the leader's node."""
         watch = self._tree.watch(self._leader_path)
         try:
             while True:
@@ -327,10 +331,10 @@ class Election:
         finally:
             watch.close()
 
-    async def _let_others_first(self, position: int, handicap_s: float, departed: str) -> None:
+    async def _wait_for_others(self, position: int, handicap_s: float, departed: str) -> None:
         """
         Args:
-            departed: the node whose process has ended, though its candidate's node may be there still; or empty.
+            departed: the node whose process has ended, although its candidate's node may still exist; or empty.
         """
         delay_s = self._chance.random() * _SMALL_DELAY_S
         found = await candidates_of(self._tree, self._path)
@@ -342,8 +346,8 @@ class Election:
         await sleep(self._host.clock, delay_s)
 
 
-def _read_sign(data: bytes) -> Candidate:
-    """What the leader's sign says; of one that cannot be read, that it is somebody's."""
+def _read_leader(data: bytes) -> Candidate:
+    """Decode the leader's node. One that cannot be read belongs to an unknown leader."""
     try:
         return decode_candidate(data)
     except FormatError:

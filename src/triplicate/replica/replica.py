@@ -1,4 +1,4 @@
-"""A replica's life: follow the log, stand for election, take the log over, lead until fenced, follow again."""
+"""A replica: it follows the log, stands for election, takes the log over, leads until it is fenced, and follows again."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from triplicate.log import LogEntry, LogReader, Logs, LogWriter
 from triplicate.replica.election import Election
 from triplicate.replica.snapshot_keeper import SnapshotKeeper
 from triplicate.replica.state_machine import STANDS_AT, Role, StateMachine
-from triplicate.runtime import Backoff, Host, TaskScope, deadline_after, fault_point, shielded, sleep, timeout_at
+from triplicate.runtime import Backoff, Host, TaskScope, deadline_after, fault_point, resolve, shielded, sleep, timeout_at
 
 _TAKE_OVER_READ_S = 30.0
 VERIFY_READ_S = 30.0
-"""How long a copy under suspicion waits for the log to show the entry before its position."""
+"""How long a copy under suspicion waits for the entry before its position."""
 LEAVE_LIMIT_S = 3.0
-"""A replica that ends does not wait longer for a metadata store that is away; the end of the session takes its nodes."""
+"""How long a replica that ends waits for the metadata. Its nodes expire with its session otherwise."""
 GIVE_UP_LIMIT_S = 10.0
-"""How long a leader that steps down tries to close the log in order; the next take-over recovers it otherwise."""
+"""How long a leader that resigns tries to close the log. The next take-over recovers it otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSettings:
-    """Times and bounds of one replica."""
+    """Intervals and limits of one replica."""
 
     apply_entries: int = 64
     apply_size_bytes: int = 4 * 1024 * 1024
@@ -42,20 +42,19 @@ class ReplicaSettings:
     retry_first_s: float = 0.05
     retry_longest_s: float = 2.0
     handicap_first_s: float = 1.0
-    """How long a leader whose own copy failed leaves the next election to others; doubles with each such failure."""
+    """Delay of a node in the next election after its own copy failed while it led. It doubles with each such failure."""
     handicap_longest_s: float = 30.0
 
 
 class Replica:
-    """Runs one state machine over one log. `run` until it is cancelled, or ends because the copy has diverged. It is run once: the
-    machine is closed at the end.
+    """Runs one state machine over one log. `run` ends when it is cancelled or the copy has diverged. It is called once, since it closes
+    the machine.
 
     Args:
-        logs: where the log is.
-        log: its name.
-        owner: this node's name, for the log's ownership.
+        log: the log's name.
+        owner: this node's name, recorded as the log's owner.
         on_role: called on the loop with each new role.
-        snapshots: makes and loads the machine's snapshots; None for a machine without any.
+        snapshots: makes and loads the machine's snapshots; None for a machine without snapshots.
     """
 
     def __init__(
@@ -83,14 +82,14 @@ class Replica:
         self._backoff = Backoff(self._settings.retry_first_s, self._settings.retry_longest_s, chance)
         self._handicap = Backoff(self._settings.handicap_first_s, self._settings.handicap_longest_s, chance)
         self._handicap_s = 0.0
-        """How much longer than others this node waits at the next election: its copy could not be written when it led."""
+        """Additional delay of this node in the next election, because its copy could not be written while it led."""
         self.role = Role.STARTING
         self.start_position = 0
-        """Where the local copy stood when this node started."""
+        """Position of the local copy when this node started."""
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done when the local state is open, or cannot be."""
+        """Done when the local state is open or opening has failed."""
         self.reason: str | None = None
-        """Why the copy has diverged."""
+        """Why the copy has diverged; otherwise None."""
 
     @property
     def position(self) -> int:
@@ -98,7 +97,7 @@ class Replica:
         return self._machine.position
 
     async def run(self) -> None:
-        """Live until cancelled. Returns when the copy has diverged.
+        """Run until cancelled. Returns when the copy has diverged.
 
         Raises:
             SessionExpired: the metadata tree was closed.
@@ -120,8 +119,7 @@ class Replica:
             await shielded(self._leave())
 
     def _opened(self) -> None:
-        if not self.opened.done():
-            self.opened.set_result(None)
+        resolve(self.opened, None)
 
     async def _leave(self) -> None:
         try:
@@ -146,10 +144,10 @@ class Replica:
     # A copy under suspicion.
 
     async def _verify(self, suspicion: str) -> None:
-        """Find the entry before the position in the log and have the machine compare it; returns when the copy may go on.
+        """Read the entry before the position from the log and let the machine compare it. Returns when the copy may be used.
 
         Raises:
-            Diverged: the log does not show the position, or shows something else before it.
+            Diverged: the log does not reach the position, or holds another entry before it.
         """
         while True:
             try:
@@ -167,7 +165,7 @@ class Replica:
                 return
 
     async def _entry_before(self, position: int) -> LogEntry | None:
-        """The entry that ends at a position at which reading can begin; None where the position is 0."""
+        """The entry that ends at a position where reading can begin; None if the position is 0."""
         async with await self._logs.reader(self._log, position):
             if position == 0:
                 return None
@@ -183,7 +181,7 @@ class Replica:
     # Following.
 
     async def _follow(self) -> None:
-        """Tail the log until this node is elected."""
+        """Follow the log until this node is elected."""
         ready = False
         while True:
             try:
@@ -196,14 +194,14 @@ class Replica:
                     scope.spawn(self._tail(), name="tail")
                     scope.spawn(self._report(), name="report")
                     if self._snapshots is not None:
-                        scope.spawn(self._snapshots.keep(), name="snapshots")
+                        scope.spawn(self._snapshots.run(), name="snapshots")
                     await self._elected()
                     scope.cancel()
                 return
             except (Diverged, SessionExpired):
                 raise
             except (OffsetTruncated, OffsetGap, ArgumentError) as error:
-                # The reader has looked again after a sync, so no server that is behind says this.
+                # The reader has read the head again after a sync, so this does not come from a server that is behind.
                 if not isinstance(error, OffsetTruncated) or not await self._load_snapshot():
                     raise self._misplaced(error) from error
                 ready = False
@@ -211,7 +209,7 @@ class Replica:
                 await self._pause("follow", error)
 
     async def _load_snapshot(self) -> bool:
-        """Load a snapshot where the log does not reach back to this copy, or is longer to read. Returns whether the copy was replaced."""
+        """Load a snapshot if the log does not reach back to this copy, or takes longer to read. Returns whether the copy was replaced."""
         while self._snapshots is not None:
             try:
                 return await self._snapshots.load()
@@ -222,7 +220,7 @@ class Replica:
         return False
 
     async def _elected(self) -> None:
-        """Return when this node is elected. What keeps it from standing does not keep it from following."""
+        """Return when this node is elected. Errors of the election are retried, so that the node continues to follow."""
         backoff = Backoff(self._settings.retry_first_s, self._settings.retry_longest_s, self._chance)
         while True:
             try:
@@ -250,7 +248,7 @@ class Replica:
                 self._backoff.reset()
 
     async def _apply_next(self, reader: LogReader, timeout_s: float | None) -> bool:
-        """Apply the next entry and those that are there already; False when there was none in time."""
+        """Apply the next entry and those already fetched. False if none arrived in time."""
         entry = await reader.next_entry(timeout_s)
         if entry is None:
             return False
@@ -262,7 +260,7 @@ class Replica:
                 break
             entries.append(entry)
             size += _size(entry)
-        # An apply that has begun is waited for: the local copy must not change behind whoever opens it next.
+        # An apply that has begun is awaited: the local copy must not change after it was opened again.
         await shielded(self._machine.apply(entries))
         if size:
             self._handicap.reset()
@@ -277,7 +275,7 @@ class Replica:
 
     @fault_point("replica.take_over")
     async def _lead(self) -> None:
-        """Take the log over, replay what it holds, serve until the leadership is lost."""
+        """Take the log over, replay it, and serve until the leadership is lost."""
         self._become(Role.CANDIDATE)
         try:
             writer = await self._logs.writer(self._log, owner=self._owner)
@@ -296,8 +294,8 @@ class Replica:
                 scope.spawn(self._report(), name="report")
                 scope.spawn(self._watch_sign(writer), name="watch sign")
                 if self._snapshots is not None:
-                    scope.spawn(self._snapshots.keep(), name="snapshots")
-                    scope.spawn(self._snapshots.keep_log_short(), name="truncation")
+                    scope.spawn(self._snapshots.run(), name="snapshots")
+                    scope.spawn(self._snapshots.truncate_log(), name="truncation")
                 await self._machine.lead(writer)
         except (Diverged, SessionExpired):
             raise
@@ -310,14 +308,14 @@ class Replica:
             await shielded(self._give_up(writer))
         if failure is not None:
             if writer.failure is None:
-                # The log took everything, so it is this node's own copy that failed: a full disk, perhaps. A peer may have room.
+                # The log has not failed, so this node's own copy has: a full disk, perhaps. Another node may have room.
                 self._handicap_s = self._handicap.next_s()
             await self._pause("lead", failure)
 
     async def _watch_sign(self, writer: LogWriter) -> None:
-        """A leader without its sign (its session was lost) puts it up again, unless it was replaced: the log tells.
+        """Recreate the leader's node when it expired with a session, unless the log shows that another node has taken over.
 
-        Nothing else would tell a leader whom nobody asks for anything, and clients that look for the leader would go on finding it.
+        A leader without requests would not learn of its replacement otherwise, and clients would still be sent to it.
 
         Raises:
             LogFenced: another leads.
@@ -326,7 +324,7 @@ class Replica:
             try:
                 await self._election.lost()
                 await writer.noop()
-                if await self._election.put_up_sign_again(self.position):
+                if await self._election.recreate_leader_node(self.position):
                     await writer.noop()
             except (LogFenced, SessionExpired):
                 raise
@@ -335,9 +333,9 @@ class Replica:
             await sleep(self._host.clock, self._settings.report_interval_s)
 
     async def _give_up(self, writer: LogWriter) -> None:
-        """Leave the log to the next: closed where nothing is open, abandoned where an outcome is."""
+        """Give up the log: close it if everything is acknowledged, abandon it if an outcome is unknown."""
         try:
-            # The second limit is for what closing does after the first has interrupted it.
+            # The outer limit bounds what closing does after the inner one has interrupted it.
             clock = self._host.clock
             async with (
                 timeout_at(deadline_after(clock, GIVE_UP_LIMIT_S + LEAVE_LIMIT_S)),
@@ -352,7 +350,7 @@ class Replica:
         await self._resign()
 
     async def _resign(self) -> None:
-        """Take the sign away, or leave it to the end of the session; a sign that stays is found by the next election."""
+        """Delete the leader's node. On failure it expires with the session, and the next election finds it until then."""
         try:
             async with timeout_at(deadline_after(self._host.clock, LEAVE_LIMIT_S)):
                 await self._election.resign()
@@ -361,7 +359,7 @@ class Replica:
 
     @fault_point("replica.replay")
     async def _replay(self, writer: LogWriter) -> None:
-        """Apply everything before the writer's own first record: all of it was acknowledged, or recovered by the take-over."""
+        """Apply everything before the writer's first record: it was acknowledged, or recovered by the take-over."""
         async with await self._logs.reader(self._log, self.position, include_control=True) as reader:
             while self.position < writer.start_offset:
                 if not await self._apply_next(reader, _TAKE_OVER_READ_S):

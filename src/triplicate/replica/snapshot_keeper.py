@@ -1,4 +1,4 @@
-"""Snapshots of one replica: making them while the log goes on, truncating the log behind them, and loading one instead of the log."""
+"""Snapshots of one replica: they are made while the log grows, the log is truncated behind them, and one may replace reading the log."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _LONGEST_PAUSE_S = 600.0
 
 
 class StateCopy(Protocol):
-    """A consistent copy of a machine's state, which the log changes no more."""
+    """A consistent copy of a machine's state, which the log no longer changes."""
 
     @property
     def position(self) -> int:
@@ -62,13 +62,13 @@ class StateCopy(Protocol):
 
     @property
     def facts(self) -> Mapping[str, int | str]:
-        """What `restore` wants to know beforehand; small."""
+        """Small facts that `restore` needs before the content."""
 
     async def read(self, offset: int, size: int, /) -> bytes:
-        """Content from an offset on: `size` bytes, fewer only at its end."""
+        """Read `size` bytes of content from an offset on; fewer only at the end."""
 
     async def discard(self) -> None:
-        """Let go of the copy; idempotent."""
+        """Delete the copy. Idempotent."""
 
 
 class SnapshotMachine(Protocol):
@@ -84,24 +84,24 @@ class SnapshotMachine(Protocol):
 
     @property
     def identity(self) -> str:
-        """Which state it is, hexadecimal; a copy of another one is never loaded."""
+        """Identifies the state, hexadecimal; a copy of another state is never loaded."""
 
     @property
     def position(self) -> int: ...
 
     async def copy(self, rate_bytes_per_s: int, /) -> StateCopy:
-        """Copy the state as it is at one position, while it is changed and read.
+        """Copy the state at one position, while it is changed and read.
 
         Raises:
-            EnvironmentFault: there is no room, or it takes too long. Diverged, CorruptionError: the state is not sound.
+            EnvironmentFault: there is no room, or copying takes too long. Diverged, CorruptionError: the state is not sound.
         """
 
     async def restore(self, snapshot: Snapshot, header: SnapshotHeader, chunks: AsyncIterator[memoryview], /) -> int:
-        """Replace the state by a snapshot's content; returns its position. Nothing is replaced before `chunks` has come to its end.
+        """Replace the state by a snapshot's content; returns its position. Nothing is replaced before `chunks` has ended.
 
         Raises:
-            SnapshotDamaged: the content is no sound state of this machine. EnvironmentFault: not now. FormatError: not by this release.
-            What `chunks` raises.
+            SnapshotDamaged: the content is no sound state of this machine. EnvironmentFault: it is not possible now. FormatError: this
+            release cannot read it. Also the errors of `chunks`.
         """
 
 
@@ -133,7 +133,7 @@ class SnapshotKeeper:
         self._node_id = node_id
         self._settings = settings
         self._turn = turn
-        self._door: LogSnapshots = logs.snapshots(log)
+        self._log_snapshots: LogSnapshots = logs.snapshots(log)
         self._metrics = _SnapshotMetrics(metrics, log) if metrics is not None else None
         pause_s = settings.check_s()
         self._backoff = Backoff(pause_s, _LONGEST_PAUSE_S, host.entropy.stream(f"replica.snapshot.{log}"))
@@ -144,17 +144,17 @@ class SnapshotKeeper:
 
     # Making.
 
-    async def keep(self) -> None:
-        """Make snapshots whenever they are due and it is this node's turn. Runs beside following and leading, until cancelled.
+    async def run(self) -> None:
+        """Make snapshots that are due when it is this node's turn. Runs beside following and leading until it is cancelled.
 
         Raises:
-            SessionExpired: as all that uses the metadata.
+            SessionExpired: the metadata session has ended.
         """
-        watch = self._door.watch()
+        watch = self._log_snapshots.watch()
         try:
             while True:
                 try:
-                    await self._look()
+                    await self._check()
                 except SessionExpired:
                     raise
                 except TriplicateError as error:
@@ -166,8 +166,8 @@ class SnapshotKeeper:
         finally:
             watch.close()
 
-    async def _look(self) -> None:
-        listed = await self._door.read()
+    async def _check(self) -> None:
+        listed = await self._log_snapshots.read()
         self._requested = listed.wanted is not None
         if self._metrics is not None:
             self._metrics.listed(listed)
@@ -196,24 +196,24 @@ class SnapshotKeeper:
         if reason is not None or not may_grow_due(situation, self._settings):
             return reason
         if newest is None:
-            grown = await self._door.size_since(head.first_offset)
+            grown = await self._log_snapshots.size_since(head.first_offset)
         else:
-            # The length was read a moment before the copy, which may have lacked the last records then; no record is shorter than a byte.
-            grown = max(await self._door.grown_since(newest), self._machine.position - newest.position)
+            # The log's length was read before the copy was made, so the snapshot may hold later records. A record has a byte at least.
+            grown = max(await self._log_snapshots.grown_since(newest), self._machine.position - newest.position)
         return f"the log has grown by {grown} bytes" if has_grown_due(grown, self._settings) else None
 
     async def _place(self, listed: SnapshotList) -> int | None:
         tree = self._logs.client.metadata.tree
-        # A copy that is not served makes no snapshot, so nobody waits for it.
+        # A copy that is not served makes no snapshot, so it is not waited for.
         members = [SnapshotPeer(one.node_id, one.position) for one in await candidates_of(tree, self._path) if one.serves]
         leader = await leader_of(tree, self._path)
         base = listed.good[-1].position if listed.good else 0
         return snapshot_rank(self._node_id, self._machine.position, members, None if leader is None else leader.node_id, base)
 
     async def _make(self, reason: str) -> None:
-        """Make one snapshot, unless another node is at it; never raises for a failure of the attempt."""
+        """Make one snapshot unless another node is making one. A failed attempt is traced, not raised."""
         async with self._turn:
-            if not await self._door.claim():
+            if not await self._log_snapshots.claim():
                 return
             try:
                 await self._attempt(reason)
@@ -227,21 +227,21 @@ class SnapshotKeeper:
                 return
             finally:
                 await shielded(self._release())
-        # Neither the turn nor the claim is held meanwhile: other databases of this node, and other nodes, may succeed.
+        # Neither the lock nor the claim is held during the pause: other databases of this node, and other nodes, may succeed.
         await sleep(self._host.clock, self._backoff.next_s())
 
     async def _release(self) -> None:
         try:
-            await self._door.release()
+            await self._log_snapshots.release()
         except TriplicateError as error:
             self._host.trace("replica.snapshot_claim", log=self._log, error=repr(error))
 
     @fault_point("replica.snapshot")
     async def _attempt(self, reason: str) -> None:
         started = self._host.clock.monotonic()
-        listed = await self._door.read(fresh=True)
+        listed = await self._log_snapshots.read(fresh=True)
         self._host.trace("replica.snapshot_begun", log=self._log, reason=reason, position=self._machine.position)
-        mark = await self._door.mark()
+        mark = await self._log_snapshots.mark()
         copy = await self._machine.copy(self._settings.rate_bytes_per_s)
         try:
             snapshot = await self._write(copy, mark)
@@ -263,11 +263,11 @@ class SnapshotKeeper:
             self._metrics.made(snapshot, seconds, published=published)
 
     async def _write(self, copy: StateCopy, mark: tuple[int, int]) -> Snapshot:
-        """Write a copy as a ledger, closed and not listed."""
-        log_id, compression = await self._door.header_fields()
+        """Write a copy to a ledger, which is closed and not listed yet."""
+        log_id, compression = await self._log_snapshots.header_fields()
         machine = self._machine
         header = SnapshotHeader(
-            self._door.new_id(),
+            self._log_snapshots.new_id(),
             log_id,
             copy.position,
             copy.epoch,
@@ -279,7 +279,7 @@ class SnapshotKeeper:
             compression,
             copy.facts,
         )
-        async with await self._door.writer(header, rate_bytes_per_s=self._settings.rate_bytes_per_s) as writer:
+        async with await self._log_snapshots.writer(header, rate_bytes_per_s=self._settings.rate_bytes_per_s) as writer:
             offset = 0
             while offset < copy.size_bytes:
                 content = await copy.read(offset, CHUNK_BYTES)
@@ -288,20 +288,20 @@ class SnapshotKeeper:
             return await writer.finish(mark)
 
     async def _publish(self, snapshot: Snapshot, after: str | None) -> bool:
-        """Read the snapshot back from the bookies, then list it; the log is truncated behind nothing that was not read once."""
+        """Read the snapshot back from the bookies, then list it: the log is only truncated behind snapshots that were read once."""
         listed = unknown = False
         try:
-            await self._door.verify(snapshot, rate_bytes_per_s=self._settings.rate_bytes_per_s)
+            await self._log_snapshots.verify(snapshot, rate_bytes_per_s=self._settings.rate_bytes_per_s)
             unknown = True
-            listed = await self._door.publish(snapshot, after)
+            listed = await self._log_snapshots.publish(snapshot, after)
             unknown = False
         except (NoSuchLog, NoSuchLedger):
             unknown = False
             raise
         finally:
-            # With an unknown outcome it may be listed: the sweep of orphans decides about its ledger.
+            # If the outcome is unknown it may be listed. The sweep of orphans decides about its ledger.
             if not listed and not unknown:
-                await shielded(self._door.discard(snapshot.ledger_id))
+                await shielded(self._log_snapshots.discard(snapshot.ledger_id))
         return listed
 
     def _failed(self, during: str, error: TriplicateError) -> None:
@@ -311,15 +311,15 @@ class SnapshotKeeper:
 
     # Truncating.
 
-    async def keep_log_short(self) -> None:
-        """Truncate the log behind the older of the last two good snapshots, whenever the list changes. Runs beside leading.
+    async def truncate_log(self) -> None:
+        """Truncate the log behind the older of the last two good snapshots whenever the list changes. Runs beside leading.
 
-        Where snapshots are made on request only, the log stays whole, and this waits for ever.
+        The log is not truncated if snapshots are made on request only.
 
         Raises:
-            SessionExpired: as all that uses the metadata.
+            SessionExpired: the metadata session has ended.
         """
-        watch = self._door.watch()
+        watch = self._log_snapshots.watch()
         try:
             while True:
                 try:
@@ -331,7 +331,7 @@ class SnapshotKeeper:
                     self._host.trace("replica.retry", log=self._log, during="truncate", error=repr(error))
                     await sleep(self._host.clock, self._backoff.next_s())
                     continue
-                # What is old enough changes with time alone.
+                # Segments become old enough as time passes, without a change of the list.
                 pause_s = self._settings.check_s() if self._settings.keep_log_s > 0 else _LONGEST_PAUSE_S
                 await first_of([watch.changed(), sleep(self._host.clock, pause_s)], name="truncation due")
         finally:
@@ -339,8 +339,8 @@ class SnapshotKeeper:
 
     @fault_point("replica.truncate")
     async def _truncate(self) -> None:
-        # A list that is behind may still call good what has been found damaged since.
-        offset = truncation_offset(await self._door.read(fresh=True))
+        # A stale list may still show a snapshot as good that was found damaged since.
+        offset = truncation_offset(await self._log_snapshots.read(fresh=True))
         if offset is None or (await self._logs.head(self._log)).first_offset >= offset:
             return
         if self._settings.keep_log_s > 0:
@@ -357,20 +357,20 @@ class SnapshotKeeper:
     # Loading.
 
     async def load(self) -> bool:
-        """Load the newest good snapshot if the log does not reach back to this copy's position, or is longer to read.
+        """Load the newest good snapshot if the log does not reach back to this copy's position, or takes longer to read.
 
         Returns:
             Whether the copy was replaced.
 
         Raises:
-            TriplicateError: the log begins beyond this copy, and no snapshot could be read now; later one may.
+            TriplicateError: the log begins beyond this copy, and no snapshot could be read; a retry may succeed.
         """
         while True:
             position, head = self._machine.position, await self._logs.head(self._log)
             found = await self._sources(position, position < head.first_offset)
             if not found:
                 return False
-            replay_bytes = await self._door.size_since(position) - await self._door.grown_since(found[0])
+            replay_bytes = await self._log_snapshots.size_since(position) - await self._log_snapshots.grown_since(found[0])
             if not is_snapshot_faster(position, head.first_offset, replay_bytes, found[0].stored_bytes):
                 return False
             loaded = await self._load_one_of(found, position < head.first_offset)
@@ -378,14 +378,13 @@ class SnapshotKeeper:
                 return loaded
 
     async def _sources(self, position: int, needed: bool) -> Sequence[Snapshot]:
-        """The snapshots that would take a copy at `position` further, the best first; none where the list cannot be read and the log is
-        all that is needed.
+        """The snapshots beyond `position`, newest first. None if the list cannot be read and the log suffices.
 
         Raises:
             FormatError, CorruptionError: the list cannot be read, and the log does not reach back to this copy.
         """
         try:
-            return sources(await self._door.read(), position)
+            return sources(await self._log_snapshots.read(), position)
         except (FormatError, CorruptionError) as error:
             if needed:
                 raise
@@ -394,10 +393,13 @@ class SnapshotKeeper:
             return ()
 
     async def _load_one_of(self, found: Sequence[Snapshot], needed: bool) -> bool | None:
-        """Load the first that can be; whether one was. None: some have left the list since it was read, so others may be on it now.
+        """Load the first snapshot that can be loaded.
 
         Args:
             needed: the log does not reach back to this copy.
+
+        Returns:
+            Whether one was loaded; None if some have left the list since it was read, so that others may be on it now.
         """
         failure: TriplicateError | None = None
         replaced = False
@@ -411,7 +413,7 @@ class SnapshotKeeper:
             except SnapshotDamaged as error:
                 await self._report_damaged(snapshot, error)
             except NoSuchLedger as error:
-                if (await self._door.read(fresh=True)).find(snapshot.snapshot_id) is not None:
+                if (await self._log_snapshots.read(fresh=True)).find(snapshot.snapshot_id) is not None:
                     await self._report_damaged(snapshot, error)
                 else:
                     replaced = True
@@ -425,7 +427,7 @@ class SnapshotKeeper:
         return None if replaced else False
 
     def _fits(self, snapshot: Snapshot) -> bool:
-        """Whether this machine can load it: another's is never touched."""
+        """Whether the snapshot is of this machine and format."""
         machine = self._machine
         if (snapshot.machine, snapshot.content, snapshot.identity) == (machine.machine, machine.content, machine.identity):
             return True
@@ -437,7 +439,7 @@ class SnapshotKeeper:
         started = self._host.clock.monotonic()
         before = self._machine.position
         reader: SnapshotReader
-        async with self._door.open(snapshot) as reader:
+        async with self._log_snapshots.open(snapshot) as reader:
             header = await reader.header()
             position = await self._machine.restore(snapshot, header, reader.chunks())
         self.loaded += 1
@@ -466,7 +468,7 @@ class SnapshotKeeper:
         if self._metrics is not None:
             self._metrics.damaged.inc()
         try:
-            await self._door.mark_damaged(snapshot.snapshot_id, f"{self._node_id}: {error}")
+            await self._log_snapshots.mark_damaged(snapshot.snapshot_id, f"{self._node_id}: {error}")
         except SessionExpired:
             raise
         except TriplicateError as failure:

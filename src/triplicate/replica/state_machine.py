@@ -1,4 +1,4 @@
-"""What a replicated state machine is, seen from the runtime that feeds it."""
+"""The interface of a replicated state machine to the replica that drives it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Protocol
 from triplicate.log import LogEntry, LogWriter
 
 STANDS_AT = "this copy stands at"
-"""How every reason begins that is about the place of a copy in the log and not about its content. Such a copy may be right, and is
-verified against the log before it serves again. The reasons are stored, so the words are part of the format."""
+"""Prefix of every reason that concerns the position of a copy in the log and not its content. Such a copy may be correct and is verified
+against the log before it serves again. Reasons are stored, so the prefix is part of the format."""
 
 
 class Role(Enum):
-    """What a replica is at the moment."""
+    """The present role of a replica."""
 
     STARTING = "starting"
     FOLLOWER = "follower"
@@ -27,7 +27,7 @@ class Role(Enum):
 
 
 class StateMachine(Protocol):
-    """A deterministic state, changed only by the log. The runtime calls one method at a time."""
+    """A deterministic state that only the log changes. The replica calls one method at a time."""
 
     @property
     def position(self) -> int:
@@ -35,48 +35,51 @@ class StateMachine(Protocol):
 
     @property
     def suspicion(self) -> str | None:
-        """Why the copy must be verified before it serves: it was given up for its place in the log (`STANDS_AT`). Known after `open`."""
+        """Why the copy must be verified before it serves, or None. Set where it was given up for its position (`STANDS_AT`). Valid after
+        `open`."""
 
     async def open(self) -> int:
-        """Open the local state; returns its position: the offset after the last record applied.
+        """Open the local state. Returns its position: the offset after the last record applied.
 
         Raises:
             Diverged: this copy was found to be wrong before, or is damaged. EnvironmentFault: it cannot be opened now.
         """
 
     async def verify(self, entry: LogEntry | None) -> None:
-        """Compare with the entry before `position` what this copy applied last; where they agree, it is under no suspicion any more.
+        """Compare the entry before `position` with what this copy applied last. If they agree, `suspicion` is cleared.
 
         Args:
-            entry: its last record is the one before `position`; None where the position is 0.
+            entry: the entry whose last record is before `position`; None if the position is 0.
 
         Raises:
             Diverged: they differ.
         """
 
     async def follow(self) -> int:
-        """Get ready to apply, as stored locally; returns the position. Called before the first `apply` and after each leadership.
+        """Return to what is stored locally and prepare to apply; returns the position. Called before the first `apply` and after each
+        leadership.
 
         Raises:
-            Diverged: the copy is damaged. EnvironmentFault: not now; it is tried again.
+            Diverged: the copy is damaged. EnvironmentFault: it is not possible now; the replica retries.
         """
 
     async def apply(self, entries: Sequence[LogEntry]) -> int:
-        """Apply entries in order, together with the position, all or none; entries applied already are skipped. Returns the position.
+        """Apply entries in order and store the position with them, all or none. Entries applied already are skipped. Returns the position.
 
-        Control entries come too: they tell that an epoch has begun.
+        Control entries are included; a segment header marks the begin of an epoch.
 
         Raises:
-            Diverged: the state is not what the leader's was. EnvironmentFault: not now (the disk is full); it is tried again.
+            Diverged: the state differs from the leader's. EnvironmentFault: it is not possible now (the disk is full); the replica retries.
         """
 
     async def lead(self, writer: LogWriter) -> None:
-        """Lead: everything before the writer's `start_offset` is applied. Returns never by itself; whatever it raises ends the
-        leadership, after which nothing may be visible that the log has not acknowledged. Cancelled when the node stops.
+        """Lead until an error or a cancellation ends the leadership. Everything before the writer's `start_offset` is applied.
+
+        Afterwards nothing may be visible that the log has not acknowledged. Cancelled when the node stops.
         """
 
     async def diverge(self, reason: str) -> None:
-        """Remember that this copy is wrong and stop serving it."""
+        """Record that this copy is wrong, and stop serving it."""
 
     async def close(self) -> None:
-        """Let go of everything; idempotent."""
+        """Release all resources. Idempotent."""

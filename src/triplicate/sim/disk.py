@@ -48,14 +48,14 @@ class SimulatedDisk:
     """
 
     def __init__(
-        self, name: str, chance: random.Random, recorder: Recorder, *, total_bytes: int = 1 << 40, timing: DiskTiming | None = None
+        self, name: str, rng: random.Random, recorder: Recorder, *, total_bytes: int = 1 << 40, timing: DiskTiming | None = None
     ) -> None:
         self.name = name
         self.total_bytes = total_bytes
         self.timing = timing or DiskTiming()
         self.names = Namespace()
-        self.debt_s = 0.0
-        """I/O time, in seconds, of operations since the last `take_debt`. Workers and log devices wait for it."""
+        self.io_time_s = 0.0
+        """I/O time, in seconds, of operations since the last `pop_io_time`. Workers and log devices wait for it."""
         self.operations = 0
         """Operations so far that changed data or made it durable: the points at which a crash has a different effect."""
         self.syncs = 0
@@ -78,7 +78,7 @@ class SimulatedDisk:
         """By path prefix, the bytes that its files may occupy while `fill` is in effect."""
         self._used_at_most = 0
         """An upper bound of `used_bytes` that is cheap to maintain."""
-        self._chance = chance
+        self._rng = rng
         self._recorder = recorder
 
     def port(self, life: Life, loop: VirtualLoop) -> Disk:
@@ -95,24 +95,24 @@ class SimulatedDisk:
         """Cut the power: unsynced bytes and names are lost or torn, locks are released."""
         inodes = self._inodes([*self.names.live.values(), *self.names.durable.values()])
         for inode in inodes:
-            lost, torn = inode.crash(self._chance)
+            lost, torn = inode.crash(self._rng)
             self.lost_bytes += lost
             self.torn_writes += torn
-        self.names.crash(self._chance)
+        self.names.crash(self._rng)
         # Deleted files and truncated parts may be back.
         self._used_at_most = self.used_bytes()
         self.locks.clear()
-        self.debt_s = 0.0
+        self.io_time_s = 0.0
         self.before_operation = None
         digest = [
             (path, entry.live.size, crc32(entry.live.data)) for path, entry in sorted(self.names.live.items()) if isinstance(entry, Inode)
         ]
         self._recorder.note("disk.crash", self.name, digest)
 
-    def process_died(self) -> None:
+    def end_process(self) -> None:
         """End the process only: the kernel keeps unsynced data. Locks are released."""
         self.locks.clear()
-        self.debt_s = 0.0
+        self.io_time_s = 0.0
         self.before_operation = None
 
     def flip_bit(self, path: str, offset: int, bit: int = 0) -> None:
@@ -125,7 +125,7 @@ class SimulatedDisk:
         self.rotten_bits += 1
         self._recorder.note("disk.rot", self.name, path, offset, bit)
 
-    def rot(self, chance: random.Random, prefix: str = "/") -> tuple[str, int] | None:
+    def rot(self, rng: random.Random, prefix: str = "/") -> tuple[str, int] | None:
         """Flip one random bit on the medium, in a file under `prefix`. Each byte is equally likely.
 
         Bytes covered by a write that waits for its sync are left alone: the sync would repair them.
@@ -140,8 +140,8 @@ class SimulatedDisk:
         ]
         weights = [len(inode.durable.data) for _, inode in files]
         for _ in range(ROT_TRIES if files else 0):
-            path, inode = chance.choices(files, weights)[0]
-            offset, bit = chance.randrange(len(inode.durable.data)), chance.randrange(8)
+            path, inode = rng.choices(files, weights)[0]
+            offset, bit = rng.randrange(len(inode.durable.data)), rng.randrange(8)
             if not inode.is_pending(offset):
                 self.flip_bit(path, offset, bit)
                 return path, offset
@@ -164,7 +164,7 @@ class SimulatedDisk:
         self.before_operation = None
         self._recorder.note("disk.wipe", self.name)
 
-    def lose_file(self, path: str) -> None:
+    def delete_durably(self, path: str) -> None:
         """Delete a file, both in programs' view and on the medium."""
         for names in (self.names.live, self.names.durable):
             names.pop(path, None)
@@ -196,7 +196,7 @@ class SimulatedDisk:
         left = [limit - self.used_bytes(prefix) for prefix, limit in self._limits.items() if (path + "/").startswith(prefix)]
         return max(0, min([self.total_bytes - self.used_bytes(), *left]))
 
-    def take_space(self, path: str, growth: int) -> None:
+    def reserve_space(self, path: str, growth: int) -> None:
         """Account for the growth of a file.
 
         Raises:
@@ -222,9 +222,9 @@ class SimulatedDisk:
         inodes = self._inodes([entry for path, entry in self.names.live.items() if path.startswith(prefix)])
         return sum(inode.live.size for inode in inodes)
 
-    def take_debt(self) -> float:
+    def pop_io_time(self) -> float:
         """Return the I/O time in seconds since the last call, and reset it."""
-        debt, self.debt_s = self.debt_s, 0.0
+        debt, self.io_time_s = self.io_time_s, 0.0
         return debt
 
     def operate(self, kind: str, path: str, *facts: int) -> None:
@@ -241,7 +241,7 @@ class SimulatedDisk:
             if path.startswith(prefix):
                 del self.failing_syncs[index]
                 self.failed_syncs += 1
-                self.lost_bytes += inode.forget_pending()
+                self.lost_bytes += inode.drop_pending()
                 self._recorder.note("disk.sync_failed", self.name, path)
                 raise OSError(errno.EIO, "sync failed (injected)", path)
         self.syncs += 1
@@ -250,9 +250,9 @@ class SimulatedDisk:
     def sync_time(self) -> float:
         """Draw the duration of one sync, in seconds."""
         timing = self.timing
-        if self._chance.random() < timing.stall_rate:
+        if self._rng.random() < timing.stall_rate:
             return timing.stall_s * self.slowness
-        return self._chance.uniform(timing.sync_low_s, timing.sync_high_s) * self.slowness
+        return self._rng.uniform(timing.sync_low_s, timing.sync_high_s) * self.slowness
 
     def write_time(self, size: int) -> float:
         """Duration of a write of this size, in seconds."""
@@ -360,7 +360,7 @@ class DiskPort:
         path = _normal(path)
         self._require_directory(path)
         self._disk.operate("sync_directory", path)
-        self._disk.debt_s += self._disk.sync_time()
+        self._disk.io_time_s += self._disk.sync_time()
         self._disk.names.sync(path)
 
     def free_space(self, path: str) -> tuple[int, int]:
@@ -408,7 +408,7 @@ class SimulatedFile:
             return 0
         self._need_space(offset + len(data))
         self._disk.operate("write", self.path, offset, len(data), crc32(data))
-        self._disk.debt_s += self._disk.write_time(len(data))
+        self._disk.io_time_s += self._disk.write_time(len(data))
         self.inode.change(Write(offset, data))
         return len(data)
 
@@ -440,7 +440,7 @@ class SimulatedFile:
 
     def sync(self) -> None:
         self._check()
-        self._disk.debt_s += self._disk.sync_time()
+        self._disk.io_time_s += self._disk.sync_time()
         self._disk.sync(self.path, self.inode)
 
     def close(self) -> None:
@@ -456,7 +456,7 @@ class SimulatedFile:
     def _need_space(self, size: int) -> None:
         growth = size - self.inode.live.size
         if growth > 0:
-            self._disk.take_space(self.path, growth)
+            self._disk.reserve_space(self.path, growth)
 
 
 class SimulatedLogDevice(Generic[Item]):
@@ -511,9 +511,9 @@ class SimulatedLogDevice(Generic[Item]):
 
     def _begin(self) -> None:
         if not self._waiting:
-            self._rest()
+            self._become_idle()
             return
-        self._disk.take_debt()
+        self._disk.pop_io_time()
         try:
             group, count = self._form(self._waiting)
             group.file.pwrite(group.buffers, group.offset)
@@ -526,7 +526,7 @@ class SimulatedLogDevice(Generic[Item]):
         if group.tell_written and self._written is not None:
             self._loop.call_soon(self._written, taken)
         last = group.file.inode.pending[-1] if group.file.inode.pending else None
-        delay_s = self._disk.take_debt() + self._disk.sync_time()
+        delay_s = self._disk.pop_io_time() + self._disk.sync_time()
         self._loop.call_later(delay_s, self._sync, group.file, last, taken, context=self._kernel)
 
     def _sync(self, file: SimulatedFile, last: Write | Resize | None, taken: list[Item]) -> None:
@@ -551,10 +551,10 @@ class SimulatedLogDevice(Generic[Item]):
     def _fail(self, error: OSError) -> None:
         self._broken = True
         lost, self._waiting = self._waiting, []
-        self._rest()
+        self._become_idle()
         self._failed(lost, error)
 
-    def _rest(self) -> None:
+    def _become_idle(self) -> None:
         self._busy = False
         for idle in self._idle:
             if not idle.done():

@@ -94,7 +94,7 @@ class Inode:
             operation.apply(self.durable)
         del self.pending[:count]
 
-    def forget_pending(self) -> int:
+    def drop_pending(self) -> int:
         """Drop pending operations after a failed sync. Programs still see the bytes, but they are never written: fsync clears the error and
         the dirty pages.
 
@@ -115,7 +115,7 @@ class Inode:
                 return True
         return False
 
-    def crash(self, chance: random.Random) -> tuple[int, int]:
+    def crash(self, rng: random.Random) -> tuple[int, int]:
         """Lose unsynced data, or most of it. Returns the bytes lost and the number of writes torn.
 
         The seed selects one of three ways: all unsynced data is lost; a prefix of the operations survives and the write after it is torn;
@@ -124,22 +124,22 @@ class Inode:
         unsynced = sum(len(operation.data) for operation in self.pending if isinstance(operation, Write))
         kept = torn = 0
         if self.pending:
-            way = chance.random()
+            way = rng.random()
             if way < 0.4:
                 pass
             elif way < 0.8:
-                kept, torn = self._keep_prefix(chance)
+                kept, torn = self._keep_prefix(rng)
             else:
-                kept, torn = self._keep_sectors(chance)
+                kept, torn = self._keep_sectors(rng)
         self.pending = []
         self.live = self.durable.copy()
         return unsynced - kept, torn
 
-    def _keep_prefix(self, chance: random.Random) -> tuple[int, int]:
+    def _keep_prefix(self, rng: random.Random) -> tuple[int, int]:
         """Return bytes kept and writes torn. The cut is drawn over bytes, so that it usually falls into a write and tears it."""
         lengths = [max(1, len(operation.data)) if isinstance(operation, Write) else 1 for operation in self.pending]
         ends = list(accumulate(lengths))
-        cut = chance.randrange(ends[-1] + 1)
+        cut = rng.randrange(ends[-1] + 1)
         whole = bisect_right(ends, cut)
         kept = 0
         for operation in self.pending[:whole]:
@@ -154,17 +154,17 @@ class Inode:
                 return kept + end - torn.offset, 1
         return kept, 0
 
-    def _keep_sectors(self, chance: random.Random) -> tuple[int, int]:
+    def _keep_sectors(self, rng: random.Random) -> tuple[int, int]:
         kept = torn = 0
         for operation in self.pending:
             if isinstance(operation, Resize):
-                if chance.random() < 0.5:
+                if rng.random() < 0.5:
                     operation.apply(self.durable)
                 continue
             position = kept_of_write = 0
             while position < len(operation.data):
                 end = min(len(operation.data), ((operation.offset + position) // SECTOR_BYTES + 1) * SECTOR_BYTES - operation.offset)
-                if chance.random() < 0.5:
+                if rng.random() < 0.5:
                     self.durable.write(operation.offset + position, operation.data[position:end])
                     kept_of_write += end - position
                 position = end
@@ -220,9 +220,9 @@ class Namespace:
                 left.append(change)
         self.pending = left
 
-    def crash(self, chance: random.Random) -> None:
+    def crash(self, rng: random.Random) -> None:
         """Keep the durable names and, by the seed, the first few changes after them: a file system's journal is written in order."""
-        kept = 0 if chance.random() < 0.5 else chance.randrange(len(self.pending) + 1)
+        kept = 0 if rng.random() < 0.5 else rng.randrange(len(self.pending) + 1)
         for change in self.pending[:kept]:
             _apply(change, self.durable)
         self.pending = []

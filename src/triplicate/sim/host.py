@@ -18,13 +18,13 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from triplicate.runtime import Host, Timer
+from triplicate.sim.armed_points import FaultPoints
 from triplicate.sim.disk import DiskTiming, SimulatedDisk
-from triplicate.sim.fault_points import FaultPoints
 from triplicate.sim.loop import LIFE, Life, VirtualLoop, context_of
 from triplicate.sim.network import NetworkTiming, SimulatedNetwork
 from triplicate.sim.recorder import Recorder
 from triplicate.sim.sqlite_connections import SqliteConnections
-from triplicate.sim.watchdog import callbacks_bounded
+from triplicate.sim.watchdog import bounded_callbacks
 
 Result = TypeVar("Result")
 
@@ -65,7 +65,7 @@ class World:
         self.seed = seed
         self.loop = VirtualLoop(callbacks_max=callbacks_max, time_max_s=time_max_s)
         self.recorder = Recorder(self.loop.time)
-        self.network = SimulatedNetwork(self.loop, lambda purpose: self.chance("network", purpose), self.recorder, timing=network)
+        self.network = SimulatedNetwork(self.loop, lambda purpose: self.rng("network", purpose), self.recorder, timing=network)
         self.disks: dict[str, SimulatedDisk] = {}
         self.hosts: list[SimulatedHost] = []
         self.points = FaultPoints(self.recorder)
@@ -75,7 +75,7 @@ class World:
         self._clocks: dict[str, SimulatedClock] = {}
         self._lives: dict[str, int] = {}
 
-    def chance(self, *purpose: object) -> random.Random:
+    def rng(self, *purpose: object) -> random.Random:
         """Return a random stream that nothing else draws from."""
         return random.Random(derive_seed(self.seed, *purpose))
 
@@ -83,15 +83,15 @@ class World:
         """Return the disk of a node. It is made on first use and survives crashes."""
         disk = self.disks.get(name)
         if disk is None:
-            disk = self.disks[name] = SimulatedDisk(name, self.chance(name, "disk"), self.recorder, timing=self._disk_timing)
+            disk = self.disks[name] = SimulatedDisk(name, self.rng(name, "disk"), self.recorder, timing=self._disk_timing)
         return disk
 
     def clock(self, name: str) -> SimulatedClock:
         """Return the clock of a node. Its error belongs to the machine and survives crashes."""
         clock = self._clocks.get(name)
         if clock is None:
-            chance = self.chance(name, "clock skew")
-            skew_s, drift = chance.uniform(-WALL_SKEW_MAX_S, WALL_SKEW_MAX_S), chance.uniform(-WALL_DRIFT_MAX, WALL_DRIFT_MAX)
+            rng = self.rng(name, "clock skew")
+            skew_s, drift = rng.uniform(-WALL_SKEW_MAX_S, WALL_SKEW_MAX_S), rng.uniform(-WALL_DRIFT_MAX, WALL_DRIFT_MAX)
             clock = self._clocks[name] = SimulatedClock(self.loop, skew_s, drift)
         return clock
 
@@ -108,7 +108,7 @@ class World:
     def run(self, main: Coroutine[Any, Any, Result]) -> Result:
         """Run the world until `main` is done. The world stays open."""
         self.points.install()
-        with collector_held(), callbacks_bounded(self.loop), self._databases.gathered(), deadlines_by_clocks():
+        with gc_disabled(), bounded_callbacks(self.loop), self._databases.tracked(), timeouts_by_node_clocks():
             return self.loop.run_until_complete(main)
 
     def close(self) -> None:
@@ -143,7 +143,7 @@ class SimulatedHost:
 
     def start(self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None) -> asyncio.Task[Result]:
         """Run a coroutine as part of this node; it ends with the node. To wait for it from outside use `call`, which notices a kill."""
-        return self.world.loop.begin(
+        return self.world.loop.start_task(
             coroutine, name=f"{self.name}: {name or getattr(coroutine, '__qualname__', 'call')}", context=context_of(self.life)
         )
 
@@ -215,7 +215,7 @@ class SimulatedHost:
     def set_clock_rate(self, rate: float) -> None:
         """Run the machine's monotonic clock, and its wall clock with it, at this multiple of virtual time from now on."""
         self.world.recorder.fact(self.name, "host.clock_rate", {"rate": rate})
-        self.world.clock(self.name).run_at(rate)
+        self.world.clock(self.name).set_rate(rate)
 
     def crash(self, *, silent: bool = False, keep_unsynced: bool = False) -> None:
         """Kill the node, paused or not, as SIGKILL does or, with its unsynced writes, as a power failure does. None of its code runs again.
@@ -231,7 +231,7 @@ class SimulatedHost:
         loop.kill(self.life)
         self.world.network.host_down(self.life, silent=silent)
         if keep_unsynced:
-            self.disk.process_died()
+            self.disk.end_process()
         else:
             self.disk.crash()
         for watcher in self._watchers:
@@ -245,8 +245,8 @@ class SimulatedHost:
     def _new_worker(self, name: str) -> SimulatedWorker:
         self.life.check()
         self._workers += 1
-        chance = self.world.chance(self.name, self.life.number, "worker", name, self._workers)
-        return SimulatedWorker(self.world.loop, self.disk, chance)
+        rng = self.world.rng(self.name, self.life.number, "worker", name, self._workers)
+        return SimulatedWorker(self.world.loop, self.disk, rng)
 
 
 class NodeDied(Exception):
@@ -312,7 +312,7 @@ class SimulatedClock:
             return self._loop.call_at(when, callback, *args)
         return _RatedTimer(self, self._loop, when, callback, args)
 
-    def run_at(self, rate: float) -> None:
+    def set_rate(self, rate: float) -> None:
         """Run the monotonic clock at another rate from now on.
 
         Raises:
@@ -353,9 +353,9 @@ class _RatedTimer:
             self._handle.cancel()
 
     def _arm(self) -> None:
-        self._handle = self._loop.call_at(max(self._loop.time(), self._clock.loop_time(self._when)), self._come)
+        self._handle = self._loop.call_at(max(self._loop.time(), self._clock.loop_time(self._when)), self._fire)
 
-    def _come(self) -> None:
+    def _fire(self) -> None:
         if self._clock.monotonic() < self._when:
             self._arm()
         else:
@@ -363,7 +363,7 @@ class _RatedTimer:
 
 
 @contextmanager
-def deadlines_by_clocks() -> Iterator[None]:
+def timeouts_by_node_clocks() -> Iterator[None]:
     """Make deadlines that a node passes to asyncio follow the node's own clock.
 
     `runtime.timeout_at` receives moments of `Clock.monotonic` and relies on the loop's time being the same. Only here it is not.
@@ -408,10 +408,10 @@ class SimulatedWorker:
     WAKE_LOW_S = 0.00001
     WAKE_HIGH_S = 0.0004
 
-    def __init__(self, loop: VirtualLoop, disk: SimulatedDisk, chance: random.Random) -> None:
+    def __init__(self, loop: VirtualLoop, disk: SimulatedDisk, rng: random.Random) -> None:
         self._loop = loop
         self._disk = disk
-        self._chance = chance
+        self._rng = rng
         self._queue: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = deque()
         self._busy = False
         self._closed = False
@@ -436,7 +436,7 @@ class SimulatedWorker:
             await idle
 
     def _wake(self) -> None:
-        self._loop.call_later(self._chance.uniform(self.WAKE_LOW_S, self.WAKE_HIGH_S), self._work)
+        self._loop.call_later(self._rng.uniform(self.WAKE_LOW_S, self.WAKE_HIGH_S), self._work)
 
     def _work(self) -> None:
         future, function = self._queue.popleft()
@@ -444,12 +444,12 @@ class SimulatedWorker:
         if future.cancelled():
             self._after(future, None, None)
             return
-        self._disk.take_debt()
+        self._disk.pop_io_time()
         try:
             result, error = function(), None
         except Exception as fault:  # noqa: BLE001 - it is handed to the waiter, as a thread would
             result, error = None, fault
-        delay_s = self._disk.take_debt() + self._chance.uniform(self.WAKE_LOW_S, self.WAKE_HIGH_S)
+        delay_s = self._disk.pop_io_time() + self._rng.uniform(self.WAKE_LOW_S, self.WAKE_HIGH_S)
         self._loop.call_later(delay_s, self._after, future, result, error)
 
     def _after(self, future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
@@ -469,7 +469,7 @@ class SimulatedWorker:
 
 
 @contextmanager
-def collector_held() -> Iterator[None]:
+def gc_disabled() -> Iterator[None]:
     """Keep the cycle collector from running during a simulation, where its timing differs from process to process."""
     was_enabled = gc.isenabled()
     gc.disable()

@@ -230,9 +230,9 @@ class VirtualLoop(LoopInterface):
     def create_task(
         self, coro: Coroutine[Any, Any, Result] | Any, *, name: object = None, context: contextvars.Context | None = None
     ) -> asyncio.Task[Result]:
-        return self.begin(coro, name=None if name is None else str(name), context=context)
+        return self.start_task(coro, name=None if name is None else str(name), context=context)
 
-    def begin(
+    def start_task(
         self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None, context: contextvars.Context | None = None
     ) -> asyncio.Task[Result]:
         """Start a task: asyncio's `create_task`, under the name that the world uses."""
@@ -300,7 +300,7 @@ class VirtualLoop(LoopInterface):
     def run_until_complete(self, future: Awaitable[Result] | Any) -> Result:
         if self._closed:
             raise RuntimeError("the loop is closed")
-        main: asyncio.Future[Result] | Any = self.begin(future, name="main") if asyncio.iscoroutine(future) else future
+        main: asyncio.Future[Result] | Any = self.start_task(future, name="main") if asyncio.iscoroutine(future) else future
         self._run(main)
         result: Result = main.result()
         return result
@@ -321,14 +321,14 @@ class VirtualLoop(LoopInterface):
         self._running = True
         self._stopping = False
         try:
-            if not self._turns(main) and main is not None:
+            if not self._run_callbacks(main) and main is not None:
                 raise SimulationStuck(f"at {self._now:.6f} s nothing can happen any more; waiting: {self.describe_waiting()}")
         finally:
             self._running = False
             asyncio_events._set_running_loop(None)
             sys.set_asyncgen_hooks(*hooks)
 
-    def _turns(self, main: asyncio.Future[Any] | None) -> bool:
+    def _run_callbacks(self, main: asyncio.Future[Any] | None) -> bool:
         """Run the loop: move due timers, then run the callbacks that are ready (not those that they make ready). False when nothing is
         left.
 
@@ -376,7 +376,7 @@ class VirtualLoop(LoopInterface):
 
     def _finish_generator(self, generator: AsyncGenerator[Any, Any]) -> None:
         if not self._closed:
-            self.call_soon(self.begin, generator.aclose())
+            self.call_soon(self.start_task, generator.aclose())
 
     # What is wrong.
 

@@ -55,14 +55,14 @@ class SimulatedNetwork:
     """
 
     def __init__(
-        self, loop: VirtualLoop, chance: Callable[[str], random.Random], recorder: Recorder, *, timing: NetworkTiming | None = None
+        self, loop: VirtualLoop, rng: Callable[[str], random.Random], recorder: Recorder, *, timing: NetworkTiming | None = None
     ) -> None:
         self.loop = loop
         self.recorder = recorder
         self.timing = timing or NetworkTiming()
         self.connections: dict[int, SimulatedConnection] = {}
         """Connections that at least one end still refers to."""
-        self.strikes: dict[str, int] = {}
+        self.fault_counts: dict[str, int] = {}
         """Count of faults that had an effect, by kind."""
         self.blocked: dict[tuple[str, str], int] = {}
         """Blocked directions (from, to), with the number of blocks in effect."""
@@ -72,7 +72,7 @@ class SimulatedNetwork:
         """Writes that arrived at a node before earlier ones of other connections."""
         self.tears: dict[tuple[str, str | None], int] = {}
         """Connections to be broken at their next write; see `reset_at_next_write`."""
-        self._chance = chance
+        self._rng = rng
         self._listening: dict[tuple[str, int], _Listening] = {}
         self._ports: dict[str, int] = {}
         self._silent: dict[str, None] = {}
@@ -90,7 +90,7 @@ class SimulatedNetwork:
     def block(self, source: str, target: str) -> None:
         """Hold all traffic from one node to another, one way, until `unblock`. Blocks nest: each needs its own unblock."""
         self.blocked[source, target] = self.blocked.get((source, target), 0) + 1
-        self._strike("block", source, target)
+        self._count_fault("block", source, target)
 
     def partition(self, group: Sequence[str], others: Sequence[str]) -> None:
         """Block both directions between the nodes of two groups, until `heal` of the same groups. Nests as blocks do.
@@ -100,7 +100,7 @@ class SimulatedNetwork:
         """
         for source, target in _across(group, others):
             self.blocked[source, target] = self.blocked.get((source, target), 0) + 1
-        self._strike("partition", " ".join(group), " ".join(others))
+        self._count_fault("partition", " ".join(group), " ".join(others))
 
     def heal(self, group: Sequence[str], others: Sequence[str]) -> None:
         """Undo one `partition`. Held traffic arrives in order."""
@@ -125,7 +125,7 @@ class SimulatedNetwork:
     def slow(self, source: str, target: str, factor: float) -> None:
         """Multiply the delays from one node to another; 1 is normal."""
         self._slowness[source, target] = factor
-        self._strike("slow", source, target)
+        self._count_fault("slow", source, target)
 
     def reset(self, name: str, other: str | None = None) -> int:
         """Break the connections of a node (with one other), each direction at a random byte. Returns how many were broken."""
@@ -134,7 +134,7 @@ class SimulatedNetwork:
             if connection.touches(name) and (other is None or connection.touches(other)) and connection.break_off():
                 struck += 1
         if struck:
-            self._strike("reset", name, other or "*")
+            self._count_fault("reset", name, other or "*")
         return struck
 
     def reset_at_next_write(self, name: str, other: str | None = None) -> None:
@@ -145,7 +145,7 @@ class SimulatedNetwork:
         self.tears[name, other] = self.tears.get((name, other), 0) + 1
         self.recorder.note("net.tear", name, other)
 
-    def tears_now(self, source: str, target: str) -> bool:
+    def consume_tear(self, source: str, target: str) -> bool:
         """Whether the write that just began on a connection is to be torn. Each call uses up one order."""
         for key in ((source, target), (target, source), (source, None), (target, None)):
             left = self.tears.get(key, 0)
@@ -159,7 +159,7 @@ class SimulatedNetwork:
     def tear(self, connection: SimulatedConnection) -> None:
         """Break a connection inside its last write; called right after that write."""
         if connection.break_off(inside=True):
-            self._strike("reset_at_write", connection.client.life.name, connection.server.life.name)
+            self._count_fault("reset_at_write", connection.client.life.name, connection.server.life.name)
 
     def host_down(self, life: Life, *, silent: bool) -> None:
         """Remove a node. Peers get a reset or, when `silent` (its power failed), nothing until it is up again."""
@@ -168,27 +168,27 @@ class SimulatedNetwork:
         if silent:
             self._silent[life.name] = None
         for connection in list(self.connections.values()):
-            connection.end_gone(life, silent=silent)
-        self._strike("host_down_silently" if silent else "host_down", life.name, "*")
+            connection.mark_dead(life, silent=silent)
+        self._count_fault("host_down_silently" if silent else "host_down", life.name, "*")
 
     def host_up(self, name: str) -> None:
         """A machine is up: peers that still hold a connection to its former life get a reset."""
         self._silent.pop(name, None)
         for connection in list(self.connections.values()):
             if connection.touches(name):
-                connection.told_by_new_host(name)
+                connection.reset_by_new_host(name)
 
     # What connections need.
 
-    def delay(self, link: tuple[str, str], chance: random.Random) -> float:
+    def delay(self, link: tuple[str, str], rng: random.Random) -> float:
         """Draw one delay in seconds, from a node to a node."""
         factor = self._factors.get(link)
         if factor is None:
             # The cube keeps most links near 1 and makes a few really slow.
-            spread = self._chance(f"link {link[0]} {link[1]}").random() ** 3
+            spread = self._rng(f"link {link[0]} {link[1]}").random() ** 3
             factor = self._factors[link] = 1.0 + spread * (self.timing.link_factor_high - 1.0)
         # Exponential above a minimum, drawn as `expovariate` does.
-        base = self.timing.delay_low_s - math.log(1.0 - chance.random()) * self.timing.delay_mean_s
+        base = self.timing.delay_low_s - math.log(1.0 - rng.random()) * self.timing.delay_mean_s
         return base * factor * self._slowness[link] if link in self._slowness else base * factor
 
     def open_transports(self) -> list[SimulatedTransport]:
@@ -222,12 +222,12 @@ class SimulatedNetwork:
         """Send the first packet of a connection. `answer` receives the client's end or an OSError."""
         self._opened += 1
         number = self._opened
-        chance = self._chance(f"connection {number}")
+        rng = self._rng(f"connection {number}")
         self.loop.call_later(
-            self.delay((life.name, address[0]), chance),
+            self.delay((life.name, address[0]), rng),
             self._arrive,
             number,
-            chance,
+            rng,
             life,
             context,
             address,
@@ -238,7 +238,7 @@ class SimulatedNetwork:
     def _arrive(
         self,
         number: int,
-        chance: random.Random,
+        rng: random.Random,
         life: Life,
         context: contextvars.Context,
         address: tuple[str, int],
@@ -249,25 +249,25 @@ class SimulatedNetwork:
         source, target = life.name, address[0]
         if self.is_blocked(source, target) or self.is_blocked(target, source) or target in self._silent:
             error = TimeoutError(errno.ETIMEDOUT, "connection timed out", f"{target}:{address[1]}")
-            self.loop.call_later(self.timing.connect_timeout_s, _settle, answer, error)
+            self.loop.call_later(self.timing.connect_timeout_s, _resolve_connect, answer, error)
             return
-        back_s = self.delay((target, source), chance)
+        back_s = self.delay((target, source), rng)
         listening = self._listening.get(address)
         if listening is None:
             refusal = ConnectionRefusedError(errno.ECONNREFUSED, "connection refused", f"{target}:{address[1]}")
-            self.loop.call_later(back_s, _settle, answer, refusal)
+            self.loop.call_later(back_s, _resolve_connect, answer, refusal)
             return
-        capacity = chance.randrange(self.timing.buffer_low_bytes, self.timing.buffer_high_bytes + 1)
-        connection = SimulatedConnection(self, number, chance, capacity)
+        capacity = rng.randrange(self.timing.buffer_low_bytes, self.timing.buffer_high_bytes + 1)
+        connection = SimulatedConnection(self, number, rng, capacity)
         client = SimulatedTransport(connection, life, context, (source, FIRST_FREE_PORT + 10_000 + number), address)
         server = SimulatedTransport(connection, listening.life, listening.context, address, client.own_address)
         connection.join(client, server)
         self.connections[number] = connection
         self.recorder.note("net.open", number, source, address)
         self.loop.call_soon(_accept, connection.server, listening.factory, context=listening.context)
-        self.loop.call_later(back_s, _settle, answer, connection.client)
+        self.loop.call_later(back_s, _resolve_connect, answer, connection.client)
 
-    def forget(self, connection: SimulatedConnection) -> None:
+    def remove(self, connection: SimulatedConnection) -> None:
         """Remove a connection whose ends are both closed or dead."""
         self.connections.pop(connection.number, None)
 
@@ -282,8 +282,8 @@ class SimulatedNetwork:
         """Record one delivery; it is part of the run's digest."""
         self.recorder.note("net", number, target, len(data), crc32(data))
 
-    def _strike(self, kind: str, source: str, target: str) -> None:
-        self.strikes[kind] = self.strikes.get(kind, 0) + 1
+    def _count_fault(self, kind: str, source: str, target: str) -> None:
+        self.fault_counts[kind] = self.fault_counts.get(kind, 0) + 1
         self.recorder.note("net." + kind, source, target)
 
 
@@ -310,7 +310,7 @@ class NodeNetwork:
         if transport.lost:
             raise ConnectionResetError(errno.ECONNRESET, "connection reset", f"{target}:{port}")
         protocol = factory()
-        transport.begin(protocol)
+        transport.start(protocol)
         return transport, protocol
 
     async def listen(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Listener:
@@ -344,10 +344,10 @@ def _across(group: Sequence[str], others: Sequence[str]) -> list[tuple[str, str]
 
 def _accept(transport: SimulatedTransport, factory: Callable[[], asyncio.Protocol]) -> None:
     if not transport.lost:
-        transport.begin(factory())
+        transport.start(factory())
 
 
-def _settle(answer: asyncio.Future[SimulatedTransport], outcome: SimulatedTransport | OSError) -> None:
+def _resolve_connect(answer: asyncio.Future[SimulatedTransport], outcome: SimulatedTransport | OSError) -> None:
     if answer.done():
         # The caller gave up meanwhile: its connection is closed, as the kernel does with a descriptor that no process holds.
         if isinstance(outcome, SimulatedTransport):

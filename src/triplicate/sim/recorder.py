@@ -62,7 +62,7 @@ class Recorder:
             parts = tuple(part if type(part) in PLAIN else canonical(part) for part in parts)
         self._gathered.append((self._time(), parts))
         if len(self._gathered) >= GATHERED_MAX:
-            self._absorb()
+            self._hash_gathered()
 
     def fact(self, node: str, kind: str, facts: Mapping[str, object]) -> None:
         """Add a fact of a node to the digest and the timeline."""
@@ -75,10 +75,10 @@ class Recorder:
 
     def hexdigest(self) -> str:
         """The digest of the run so far."""
-        self._absorb()
+        self._hash_gathered()
         return self._hash.hexdigest()
 
-    def _absorb(self) -> None:
+    def _hash_gathered(self) -> None:
         # Each is serialised by itself, so that the size of the group does not show.
         self._hash.update(b"".join([marshal.dumps(gathered, MARSHAL_VERSION) for gathered in self._gathered]))
         self._gathered.clear()

@@ -22,7 +22,7 @@ class SqliteConnections:
         self._connections: list[apsw.Connection] = []
 
     @contextmanager
-    def gathered(self) -> Iterator[None]:
+    def tracked(self) -> Iterator[None]:
         """Track every connection that is opened within the block."""
         hook = self._connections.append
         apsw.connection_hooks.append(hook)

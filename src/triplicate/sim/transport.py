@@ -87,7 +87,7 @@ class Direction:
         self.undelivered += len(data)
         if self._timer is None:
             self.schedule()
-        if self._network.tears and len(data) > 1 and self._network.tears_now(*self.link):
+        if self._network.tears and len(data) > 1 and self._network.consume_tear(*self.link):
             # Deferred: the writing end must not lose its connection inside its own call.
             self._tearing = len(data)
             self._loop.call_soon(self._network.tear, self._connection, context=context_of(None))
@@ -99,23 +99,23 @@ class Direction:
             self._end_at = self._arrival(self._loop.time())
             self.schedule()
 
-    def cut(self, *, tell: bool, inside: bool = False) -> None:
+    def cut(self, *, notify: bool, inside: bool = False) -> None:
         """Lose a tail of the bytes in flight, from a random byte on. Then notify the receiver by a reset, or not at all.
 
         Args:
             inside: if a write of this direction is to be torn, cut inside that one.
         """
-        keep = self._connection.chance.randrange(self.undelivered + 1) if self.undelivered else 0
+        keep = self._connection.rng.randrange(self.undelivered + 1) if self.undelivered else 0
         if inside and 1 < self._tearing <= self.undelivered:
-            keep = self.undelivered - self._connection.chance.randrange(1, self._tearing)
+            keep = self.undelivered - self._connection.rng.randrange(1, self._tearing)
         if self.target.is_holding():
             keep = 0
         self._network.torn += self._is_inside_write(keep)
         self._truncate(keep)
         self._severed = True
-        self._end = "reset" if tell else None
+        self._end = "reset" if notify else None
         self._end_at = self._arrival(self._loop.time())
-        if tell:
+        if notify:
             self.schedule()
 
     def drop(self) -> None:
@@ -145,7 +145,7 @@ class Direction:
         if not self.segments:
             self._deliver_end()
             return
-        data = self._take(self._loop.time())
+        data = self._pop_arrived(self._loop.time())
         if data:
             self._network.delivered(self._connection.number, self.link[1], data)
             self.target.receive(data)
@@ -159,24 +159,24 @@ class Direction:
         elif end == "eof":
             self.target.receive_eof()
 
-    def _take(self, now: float) -> bytes:
+    def _pop_arrived(self, now: float) -> bytes:
         """Remove and return the bytes that have arrived by now; sometimes a part of them only, the rest a little later."""
         segments = self.segments
         chunks: list[bytes] = []
         while segments and segments[0].arrives_at <= now:
             chunks += segments.popleft().chunks
         data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        chance = self._connection.chance
-        if len(data) > 1 and chance.random() < self._network.timing.split_rate:
-            cut = chance.randrange(1, len(data))
-            rest = _Segment(-1.0, now + self._network.timing.delay_low_s * chance.random(), data[cut:])
+        rng = self._connection.rng
+        if len(data) > 1 and rng.random() < self._network.timing.split_rate:
+            cut = rng.randrange(1, len(data))
+            rest = _Segment(-1.0, now + self._network.timing.delay_low_s * rng.random(), data[cut:])
             self.segments.appendleft(rest)
             data = data[:cut]
         self.undelivered -= len(data)
         return data
 
     def _arrival(self, now: float) -> float:
-        when = now + self._network.delay(self.link, self._connection.chance)
+        when = now + self._network.delay(self.link, self._connection.rng)
         return max(when, self.segments[-1].arrives_at) if self.segments else when
 
     def _is_inside_write(self, keep: int) -> bool:
@@ -212,10 +212,10 @@ class SimulatedConnection:
     client: SimulatedTransport
     server: SimulatedTransport
 
-    def __init__(self, network: SimulatedNetwork, number: int, chance: random.Random, capacity: int) -> None:
+    def __init__(self, network: SimulatedNetwork, number: int, rng: random.Random, capacity: int) -> None:
         self.network = network
         self.number = number
-        self.chance = chance
+        self.rng = rng
         self.capacity = capacity
 
     def join(self, client: SimulatedTransport, server: SimulatedTransport) -> None:
@@ -242,29 +242,29 @@ class SimulatedConnection:
         """Cut both directions (inside the write that is to be torn). False when nothing was left to break."""
         if self.client.lost or self.server.lost:
             return False
-        self.client.outgoing.cut(tell=True, inside=inside)
-        self.server.outgoing.cut(tell=True, inside=inside)
+        self.client.outgoing.cut(notify=True, inside=inside)
+        self.server.outgoing.cut(notify=True, inside=inside)
         return True
 
-    def end_gone(self, life: Life, *, silent: bool) -> None:
+    def mark_dead(self, life: Life, *, silent: bool) -> None:
         """A node's life is over: its end calls nothing any more."""
         for end in (self.client, self.server):
             if end.life is life and not end.gone:
                 end.gone = end.lost = True
-                end.outgoing.cut(tell=not silent)
+                end.outgoing.cut(notify=not silent)
                 end.incoming.drop()
-        self.forget_if_over()
+        self.remove_if_over()
 
-    def told_by_new_host(self, name: str) -> None:
+    def reset_by_new_host(self, name: str) -> None:
         """Reset the peer of a dead end: it sends to a machine that does not know the connection."""
         for end in (self.client, self.server):
             if end.gone and end.life.name == name and not self.peer(end).lost:
-                end.outgoing.cut(tell=True)
+                end.outgoing.cut(notify=True)
 
-    def forget_if_over(self) -> None:
+    def remove_if_over(self) -> None:
         """Leave the network's table once neither end is in use."""
         if self.client.lost and self.server.lost:
-            self.network.forget(self)
+            self.network.remove(self)
 
 
 class SimulatedTransport(asyncio.Transport):
@@ -299,7 +299,7 @@ class SimulatedTransport(asyncio.Transport):
         self._high = HIGH_WATER_BYTES
         self._low = HIGH_WATER_BYTES // 4
 
-    def begin(self, protocol: asyncio.Protocol) -> None:
+    def start(self, protocol: asyncio.Protocol) -> None:
         """Set the protocol and start reading."""
         self._protocol = protocol
         self.paused = False
@@ -376,7 +376,7 @@ class SimulatedTransport(asyncio.Transport):
     def abort(self) -> None:
         if not self.lost:
             self._closing = True
-            self.outgoing.cut(tell=True)
+            self.outgoing.cut(notify=True)
             self.lose(None)
 
     def get_protocol(self) -> asyncio.Protocol:
@@ -428,4 +428,4 @@ class SimulatedTransport(asyncio.Transport):
         self._closing = True
         if self._protocol is not None:
             self.connection.network.loop.call_soon(self._protocol.connection_lost, error, context=self.context)
-        self.connection.forget_if_over()
+        self.connection.remove_if_over()

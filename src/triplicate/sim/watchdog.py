@@ -17,12 +17,12 @@ CALLBACK_CPU_MAX_S = 5.0
 FRAMES_SHOWN = 4
 
 
-class CallbackEndless(KeyboardInterrupt):
+class EndlessCallback(KeyboardInterrupt):
     """Raised inside the callback. A KeyboardInterrupt, since tasks and most error handlers let that pass."""
 
 
 @contextmanager
-def callbacks_bounded(loop: VirtualLoop) -> Iterator[None]:
+def bounded_callbacks(loop: VirtualLoop) -> Iterator[None]:
     """Watch the loop while it runs. Does nothing outside of the main thread, where there are no signals.
 
     Raises:
@@ -38,14 +38,14 @@ def callbacks_bounded(loop: VirtualLoop) -> Iterator[None]:
         if loop.callbacks_run == seen:
             # The innermost frames last, as in a traceback.
             places = [f"{place.name} line {place.lineno}" for place in traceback.extract_stack(frame)[-FRAMES_SHOWN:]]
-            raise CallbackEndless(" > ".join(places))
+            raise EndlessCallback(" > ".join(places))
         seen = loop.callbacks_run
 
     before = signal.signal(signal.SIGVTALRM, tick)
     signal.setitimer(signal.ITIMER_VIRTUAL, CALLBACK_CPU_MAX_S, CALLBACK_CPU_MAX_S)
     try:
         yield
-    except CallbackEndless as endless:
+    except EndlessCallback as endless:
         raise SimulationStuck(f"at {loop.time():.6f} s a callback goes on without end: {endless}") from endless
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)

@@ -139,8 +139,7 @@ async def fence(storage: Storage, ledger_id: int, explicit_lac: int | None = Non
 async def lose_the_first_disks(cluster: ClusterMetadata) -> None:
     """The bookie's first life, and its second incarnation on empty directories."""
     host, settings = real_host("golden"), whole_settings()
-    bookie = Bookie(host, settings, cluster)
-    await bookie.start()
+    bookie = await Bookie.start(host, settings, cluster)
     assert await cluster.ledgers.new_id() == LOST
     await create_ledger(cluster, LOST)
     await add(bookie.storage, LOST, range(3))
@@ -152,8 +151,7 @@ async def lose_the_first_disks(cluster: ClusterMetadata) -> None:
 
 async def fill(cluster: ClusterMetadata) -> None:
     """The second life: several flushes, overlapping runs, deletion, collection, compaction; and a stop, so its logs have footers."""
-    bookie = Bookie(real_host("golden"), whole_settings(), cluster)
-    await bookie.start()
+    bookie = await Bookie.start(real_host("golden"), whole_settings(), cluster)
     storage = bookie.storage
     for ledger_id, last_entry_id in ((CLOSED, 9), (FENCED, None), (BURIED, None), (DELETED, None), (COPIED, 3), (TRASHED, 4)):
         await create_ledger(cluster, ledger_id, last_entry_id=last_entry_id)
@@ -181,8 +179,7 @@ async def fill(cluster: ClusterMetadata) -> None:
 
 async def leave_much_open(cluster: ClusterMetadata, folder: Path, killed: Path) -> None:
     """The third life, as a kill finds it: a ledger in the trash, a log without footer, and what only the journal has."""
-    bookie = Bookie(real_host("golden"), dataclasses.replace(whole_settings(), trash_period_s=86_400.0), cluster)
-    await bookie.start()
+    bookie = await Bookie.start(real_host("golden"), dataclasses.replace(whole_settings(), trash_period_s=86_400.0), cluster)
     storage = bookie.storage
     await create_ledger(cluster, LATE)
     await create_ledger(cluster, TAIL)

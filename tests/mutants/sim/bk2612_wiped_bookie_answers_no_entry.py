@@ -11,7 +11,7 @@ CHECKERS = ("replaced_bookies_deny_nothing",)
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.bookie.limbo import Limbo
 
-    async def about(self: Limbo, ledger_id: int) -> bool:
+    async def is_in_limbo(self: Limbo, ledger_id: int) -> bool:
         return False
 
-    patch(Limbo, "about", about)
+    patch(Limbo, "is_in_limbo", is_in_limbo)

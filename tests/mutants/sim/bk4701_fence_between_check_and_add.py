@@ -18,7 +18,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.bookie.server.dialects import Adds, Dialect
     from triplicate.wire import Status
 
-    take = AddProcessor.take
+    take = AddProcessor.admit
     free_at: WeakKeyDictionary[AddProcessor, float] = WeakKeyDictionary()
 
     def check_then_add(self: AddProcessor, adds: Adds, dialect: Dialect, handle: LedgerHandle) -> None:
@@ -42,4 +42,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         free_at[self] = due
         host.clock.call_at(due, add)
 
-    patch(AddProcessor, "take", check_then_add)
+    patch(AddProcessor, "admit", check_then_add)

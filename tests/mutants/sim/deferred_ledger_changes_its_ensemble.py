@@ -14,8 +14,8 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     failed = AddPipeline.bookie_failed
 
     def broken(self: AddPipeline, bookie_id: str, error: BookieError) -> None:
-        self.deferred_sync, kept = False, self.deferred_sync
+        self._forces.deferred_sync, kept = False, self._forces.deferred_sync
         failed(self, bookie_id, error)
-        self.deferred_sync = kept
+        self._forces.deferred_sync = kept
 
     patch(AddPipeline, "bookie_failed", broken)

@@ -8,15 +8,15 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.client.write.add_pipeline import AddPipeline
+    from triplicate.client.write.add_sender import AddSender
 
-    put = AddPipeline.put
+    enqueue = AddSender.enqueue
 
-    def optimistic(self: AddPipeline, entry_id: int, payload: bytes) -> bytes:
-        confirmed, self.last_add_confirmed = self.last_add_confirmed, entry_id - 1
+    def optimistic(self: AddSender, entry_id: int, payload: bytes) -> bytes:
+        confirmed, self.piggybacked_lac = self.piggybacked_lac, entry_id - 1
         try:
-            return put(self, entry_id, payload)
+            return enqueue(self, entry_id, payload)
         finally:
-            self.last_add_confirmed = confirmed
+            self.piggybacked_lac = confirmed
 
-    patch(AddPipeline, "put", optimistic)
+    patch(AddSender, "enqueue", optimistic)

@@ -12,9 +12,9 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.bookie.core.ledger_data import LedgerData
     from triplicate.bookie.core.ledger_table import LedgerTable
 
-    take_dirty = LedgerTable.take_dirty
+    pop_dirty = LedgerTable.pop_dirty
 
     def without_fences(self: LedgerTable) -> list[LedgerData]:
-        return [replace(state, fenced=False) for state in take_dirty(self)]
+        return [replace(state, fenced=False) for state in pop_dirty(self)]
 
-    patch(LedgerTable, "take_dirty", without_fences)
+    patch(LedgerTable, "pop_dirty", without_fences)

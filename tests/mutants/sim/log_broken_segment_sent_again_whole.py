@@ -9,15 +9,15 @@ KIND = "logs"
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.log.core.head import LogSegment
-    from triplicate.log.writing.log_writer import LogWriter
+    from triplicate.log.core.writer_machine import WriterMachine
 
-    def recovered(self: LogWriter, closed: LogSegment) -> None:
-        moved = closed.end_offset - (self._sent[0].first_offset if self._sent else closed.end_offset)
-        for item in [*self._sent, *self._queue]:
-            item.first_offset += moved
-        self._next_offset += moved
-        self._acknowledged = closed.end_offset
-        self._queue.extendleft(reversed(self._sent))
-        self._sent.clear()
+    def adopt(self: WriterMachine[object], closed: LogSegment) -> None:
+        moved = closed.end_offset - (self._in_flight[0].first_offset if self._in_flight else closed.end_offset)
+        for entry in [*self._in_flight, *self._queue]:
+            entry.first_offset += moved
+        self.next_offset += moved
+        self.acknowledged_offset = closed.end_offset
+        self._queue.extendleft(reversed(self._in_flight))
+        self._in_flight.clear()
 
-    patch(LogWriter, "_recovered", recovered)
+    patch(WriterMachine, "_adopt_recovery", adopt)

@@ -10,4 +10,4 @@ KIND = "logs"
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.log.writing.log_writer import LogWriter
 
-    patch(LogWriter, "_noop_due", lambda self: None)
+    patch(LogWriter, "_append_idle_noop", lambda self: None)

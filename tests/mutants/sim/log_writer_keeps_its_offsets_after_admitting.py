@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable
+from typing import Any
 
 KIND = "logs"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.writing import log_writer
-    from triplicate.log.writing.entry_builder import PendingEntry, renumber
+    from triplicate.log.core import writer_machine
+    from triplicate.log.core.writer_machine import PendingEntry, renumber
 
     before: dict[int, int] = {}
 
-    def remember(items: Iterable[PendingEntry], first_offset: int) -> int:
-        waiting = list(items)
-        for item in waiting:
-            before.setdefault(id(item), item.first_offset)
-        return renumber(waiting, first_offset)
+    def remember(entries: deque[PendingEntry[Any]], first_offset: int) -> int:
+        for entry in entries:
+            before.setdefault(id(entry), entry.first_offset)
+        return renumber(entries, first_offset)
 
-    def settle(self: PendingEntry) -> None:
+    def offsets(self: PendingEntry[Any]) -> range:
         first_offset = before.pop(id(self), self.first_offset)
-        if self.future is not None and not self.future.done():
-            self.future.set_result(range(first_offset, first_offset + self.encoded.count))
+        return range(first_offset, first_offset + self.encoded.count)
 
-    patch(log_writer, "renumber", remember)
-    patch(PendingEntry, "settle", settle)
+    patch(writer_machine, "renumber", remember)
+    patch(PendingEntry, "offsets", property(offsets))

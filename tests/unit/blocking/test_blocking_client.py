@@ -32,8 +32,7 @@ async def serve(folder: Path, names: list[str], ready: threading.Event, stop: as
             ledger_directories=(f"{folder}/{name}/ledgers",),
             journal_preallocate_bytes=1 << 20,
         )
-        bookies.append(Bookie(host, settings, metadata))
-        await bookies[-1].start()
+        bookies.append(await Bookie.start(host, settings, metadata))
     ready.set()
     await stop.wait()
     for bookie in bookies:

@@ -237,7 +237,7 @@ def test_older_versions_are_answered_in_their_own(version: int) -> None:
 def held_bytes(rig: Rig) -> int:
     """What the bookie keeps for its connections."""
     total = 0
-    for connection in rig.bookie._connections.values():
+    for connection in rig.bookie.connections:
         total += connection._frames.held_bytes
         if connection._transport is not None:
             total += connection._transport.get_write_buffer_size()

@@ -29,11 +29,11 @@ def large_add(entry_id: int, size: int = 50 * KIB) -> bytes:
 
 
 def frames_held(rig: Rig) -> int:
-    return sum(each.frame_held for each in rig.bookie._connections.values())
+    return sum(each.frame_held for each in rig.bookie.connections)
 
 
 def answers_waiting(rig: Rig) -> int:
-    return sum(each.answers_waiting_bytes for each in rig.bookie._connections.values())
+    return sum(each.answers_waiting_bytes for each in rig.bookie.connections)
 
 
 async def status_of(client: RawClient) -> Status:
@@ -52,8 +52,8 @@ def test_unfinished_frames_of_all_connections_have_one_bound_and_all_are_served_
             most = max(most, frames_held(rig))
         assert [await status_of(client) for client in clients] == [Status.OK] * 40
         assert most <= 2 * 100 * KIB + 20 * KIB
-        assert rig.bookie._frames.held_bytes == rig.bookie._frames.reserved_bytes == 0
-        assert not rig.bookie._frames.waiting
+        assert rig.bookie.connections.frames.held_bytes == rig.bookie.connections.frames.reserved_bytes == 0
+        assert not rig.bookie.connections.frames.waiting
 
     run_rig(body, unfinished_frames_bytes=100 * KIB, write_cache_bytes=4 << 20, verify_on_write="off")
 
@@ -101,13 +101,13 @@ def test_reads_outstanding_of_all_connections_have_one_bound_and_all_are_answere
     async def body(rig: Rig) -> None:
         await store(rig, 20, 1000)
         clients = [await rig.connect() for _ in range(10)]
-        reads = rig.bookie._connections
+        reads = rig.bookie.connections
         most = 0
         for client in clients:
             client.send(*[ReadRequest(5, entry_id) for entry_id in range(20)] * 5)
         for _ in range(400):
             await asyncio.sleep(0.0005)
-            most = max(most, sum(len(each.reads) for each in reads.values()))
+            most = max(most, sum(len(each.reads) for each in reads))
         for client in clients:
             assert [await status_of(client) for _ in range(100)] == [Status.OK] * 100
         assert most <= 30 + len(clients), "one of each connection goes beyond, so that everybody goes on"
@@ -184,7 +184,7 @@ def test_a_connection_that_goes_gives_its_room_back(held: bool) -> None:
         assert going.transport is not None
         going.transport.abort()
         await asyncio.sleep(0.5)
-        frames = rig.bookie._frames
+        frames = rig.bookie.connections.frames
         assert (frames.waiting, len(frames._of)) == (0, 1)
         assert frames.held_bytes == frames_held(rig) > 0
 

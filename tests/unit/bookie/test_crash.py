@@ -304,9 +304,8 @@ def test_a_second_bookie_on_the_same_directories_is_refused() -> None:
     async def body(rig: Rig) -> None:
         from triplicate.bookie import Bookie
 
-        other = Bookie(rig.node.host.port, rig.bookie.settings, rig.bookie._metadata)  # type: ignore[union-attr]
         with pytest.raises(EnvironmentFault, match="another bookie runs on this directory"):
-            await other.start()
+            await Bookie.start(rig.node.host.port, rig.bookie.settings, rig.bookie.parts.metadata)  # type: ignore[union-attr]
         assert await (await rig.connect()).add(codec(), 0) is Status.OK
 
     run_rig(body)
@@ -361,7 +360,7 @@ def test_a_journal_that_cannot_sync_acknowledges_nothing_more() -> None:
         assert client.closed
         assert "sync failed" in str(await rig.bookie.wait_failed())
         await asyncio.sleep(3)
-        assert await rig.bookie._metadata.bookies.writable() == {}
+        assert await rig.bookie.parts.metadata.bookies.writable() == {}
         await rig.node.stop()
         await rig.restart()
         await check_all(await rig.connect(), 5, 2)
@@ -431,7 +430,7 @@ def test_metadata_out_of_reach_deletes_nothing() -> None:
             async def exists(self, ledger_id: int) -> bool:
                 raise ConnectionLost("gone")
 
-        garbage = rig.bookie._garbage
+        garbage = rig.bookie.parts.garbage
         assert garbage is not None
         metadata = type("Metadata", (), {"ledgers": Silent()})()
         garbage.metadata = metadata
@@ -450,7 +449,7 @@ def test_a_metadata_server_that_is_behind_deletes_nothing() -> None:
         ledger = await rig.create_ledger(2)
         client = await rig.connect()
         assert await client.add(ledger, 0) is Status.OK
-        garbage = rig.bookie._garbage
+        garbage = rig.bookie.parts.garbage
         assert garbage is not None
         host = rig.node.host
         assert host is not None
@@ -474,7 +473,7 @@ def test_metadata_that_became_another_clusters_deletes_nothing() -> None:
         client = await rig.connect()
         assert await client.add(ledger, 0) is Status.OK
         await rig.delete_ledger(2)
-        garbage = rig.bookie._garbage
+        garbage = rig.bookie.parts.garbage
         assert garbage is not None
         tree = garbage.metadata.tree
         ours, _ = await tree.get("/ledgers/INSTANCEID")
@@ -503,8 +502,7 @@ def test_a_session_that_is_over_is_opened_again_where_the_bookie_is_told_how() -
             return await ClusterMetadata.open(trees[-1], host.port)
 
         async def live() -> None:
-            bookie = Bookie(host.port, rig.bookie.settings, await open_metadata(), reopen=open_metadata)
-            await bookie.start()
+            bookie = await Bookie.start(host.port, rig.bookie.settings, await open_metadata(), reopen=open_metadata)
             for _ in range(2):
                 rig.cluster.store.expire(trees[-1].session_id)
                 await asyncio.sleep(8)
@@ -521,7 +519,7 @@ def test_a_session_that_is_over_is_opened_again_where_the_bookie_is_told_how() -
 
 def test_a_lost_registration_comes_back() -> None:
     async def body(rig: Rig) -> None:
-        bookies = rig.bookie._metadata.bookies
+        bookies = rig.bookie.parts.metadata.bookies
         await bookies.unregister("bookie-1")
         assert await bookies.writable() == {}
         await asyncio.sleep(3)

@@ -100,7 +100,7 @@ def test_a_ledger_whose_record_comes_or_goes_while_it_is_looked_for_keeps_its_en
     async def body(rig: Rig) -> None:
         metadata = await open_metadata(rig)
         await filled(rig, metadata)
-        bookies = rig.bookie._metadata
+        bookies = rig.bookie.parts.metadata
         listing, get, exists = bookies.trash.ledger_ids, bookies.trash.get, bookies.ledgers.exists
 
         async def listed() -> list[int]:

@@ -45,7 +45,7 @@ def test_a_flush_steps_aside_again_and_again_while_it_writes_and_while_it_tells_
     flushing = Flushing(tmp_path)
     written = flushing.stored.write_logs(1, frozen_of(LEDGERS))
     assert flushing.taken() == LEDGERS // LEDGERS_AT_ONCE
-    flushing.stored.tell_index(written)
+    flushing.stored.write_index(written)
     assert flushing.taken() >= 10
     flushing.stored.close(finish=True)
 
@@ -61,7 +61,7 @@ def test_whoever_frees_what_was_flushed_of_many_ledgers_steps_aside(tmp_path: Pa
 
 def test_a_flush_of_few_ledgers_loses_no_time(tmp_path: Path) -> None:
     flushing = Flushing(tmp_path)
-    flushing.stored.tell_index(flushing.stored.write_logs(1, frozen_of(LEDGERS_AT_ONCE - 1)))
+    flushing.stored.write_index(flushing.stored.write_logs(1, frozen_of(LEDGERS_AT_ONCE - 1)))
     assert not flushing.taken()
     flushing.stored.close(finish=True)
 

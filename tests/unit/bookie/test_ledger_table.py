@@ -26,7 +26,7 @@ def test_busy_ledgers_are_not_gone_through_for_every_new_one() -> None:
     assert len(table) == 1000
     assert table.scans <= 100
     # Once a flush has taken them, the next that is loaded finds room.
-    table.flushed(table.take_dirty())
+    table.flushed(table.pop_dirty())
     table.add(busy(1000))
     assert len(table) == 90
 

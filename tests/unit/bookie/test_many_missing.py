@@ -27,7 +27,7 @@ async def fill(rig: Rig) -> None:
     """Ledgers that the bookie holds, whose metadata lie in the trash."""
     index = rig.bookie.storage.stored.index
     ids = range(1, LEDGERS + 1)
-    metadata = rig.bookie._metadata
+    metadata = rig.bookie.parts.metadata
     for ledger in ids:
         trashed = encode_trashed(TrashedLedger(ledger, 1, 1e9, METADATA, 0))
         await metadata.tree.create(f"{metadata.own_root}/trash/{ledger:019d}", trashed, parents=True)
@@ -56,7 +56,7 @@ def test_a_round_lasts_for_a_few_answers_however_many_ledgers_are_missing() -> N
 
             return asked
 
-        metadata = rig.bookie._metadata
+        metadata = rig.bookie.parts.metadata
         metadata.ledgers.exists = slow(metadata.ledgers.exists)  # type: ignore[method-assign, assignment]
         metadata.trash.get = slow(metadata.trash.get)  # type: ignore[method-assign, assignment]
         # Which of the records go is another matter.
@@ -79,7 +79,7 @@ def test_one_question_without_an_answer_among_many_keeps_all(which: str) -> None
         await fill(rig)
         assert await rig.bookie.collect_garbage() == 0
         await asyncio.sleep(PERIOD_S)
-        metadata = rig.bookie._metadata
+        metadata = rig.bookie.parts.metadata
         on, name = (metadata.ledgers, "exists") if which == "exists" else (metadata.trash, "get")
         right = getattr(on, name)
 
@@ -102,7 +102,7 @@ def test_one_question_without_an_answer_among_many_keeps_all(which: str) -> None
 def test_a_round_asks_about_many_ledgers_that_are_not_in_the_trash_at_once() -> None:
     async def body(rig: Rig) -> None:
         await fill(rig)
-        metadata = rig.bookie._metadata
+        metadata = rig.bookie.parts.metadata
         for ledger_id in range(1, LEDGERS + 1):
             await metadata.tree.delete(f"{metadata.own_root}/trash/{ledger_id:019d}")
         right = metadata.trash.get

@@ -40,7 +40,7 @@ def test_a_thousand_connections_that_wait_for_one_frame_all_go_on_when_it_is_the
             client.send_bytes(add_frame(number, 10)[:20])
             waiting.append(client)
         await asyncio.sleep(0.1)
-        assert rig.bookie._frames.waiting > 900
+        assert rig.bookie.connections.frames.waiting > 900
         # Whoever goes on ends a frame, makes room in turn and has begun the next one.
         for number, client in enumerate(waiting, 1):
             client.send_bytes(add_frame(number, 10)[20:] + add_frame(2000 + number, 10)[:30])
@@ -51,9 +51,9 @@ def test_a_thousand_connections_that_wait_for_one_frame_all_go_on_when_it_is_the
             assert (await client.answer()).status is Status.OK
             client.send_bytes(add_frame(2000 + number, 10)[30:])
         assert {(await client.answer()).status for client in waiting} == {Status.OK}
-        frames = rig.bookie._frames
+        frames = rig.bookie.connections.frames
         assert (frames.waiting, frames.held_bytes, frames.reserved_bytes) == (0, 0, 0)
-        assert all(each.is_read for each in rig.bookie._connections.values())
+        assert all(each.is_read for each in rig.bookie.connections)
 
     run_rig(body, unfinished_frames_bytes=191 * KIB, write_cache_bytes=4 << 20, verify_on_write="off", connections=2000)
 
@@ -70,12 +70,12 @@ class Peer:
         self._budget = budget
         self.held = False
 
-    def hold_for_frames(self) -> None:
+    def pause_frames(self) -> None:
         self.held = True
 
-    def go_on_with_frames(self) -> None:
+    def resume_frames(self) -> None:
         self.held = False
-        self._budget[0].note(self, 0, 0)
+        self._budget[0].record(self, 0, 0)
 
     def drop(self, reason: str) -> None: ...
 
@@ -99,11 +99,11 @@ def test_a_thousand_that_wait_are_let_on_one_after_the_other_and_none_is_forgott
         peers = [Peer(made) for _ in range(1001)]
         made.append(FrameBudget(world.start_host("alone").port.clock, 100, {id(peer): peer for peer in peers}))
         budget = made[0]
-        budget.note(peers[0], 90, 100)
+        budget.record(peers[0], 90, 100)
         for peer in peers[1:]:
-            budget.note(peer, 1, 60)
+            budget.record(peer, 1, 60)
         assert budget.waiting == 1000
-        budget.note(peers[0], 0, 0)
+        budget.record(peers[0], 0, 0)
         assert (budget.waiting, budget.held_bytes, budget.reserved_bytes) == (0, 0, 0)
         assert not any(peer.held for peer in peers)
     finally:
@@ -119,18 +119,18 @@ def test_connections_are_walked_once_when_the_bound_is_passed_and_all_are_held_u
         everybody = Counted({id(peer): peer for peer in [first, second, *idle]})
         budget = FrameBudget(world.start_host("alone").port.clock, 100, everybody)
         made.append(budget)
-        budget.note(first, 10, 500)
+        budget.record(first, 10, 500)
         for held in range(101, 301):
-            budget.note(first, held, 500)
+            budget.record(first, held, 500)
         assert everybody.walks == 1
         assert all(peer.held for peer in idle)
         everybody[id(late)] = late
         budget.join(late)
         assert late.held
-        budget.note(first, 0, 0)
+        budget.record(first, 0, 0)
         assert not any(peer.held for peer in [first, second, late, *idle])
-        budget.note(second, 10, 500)
-        budget.note(second, 200, 500)
+        budget.record(second, 10, 500)
+        budget.record(second, 200, 500)
         assert everybody.walks == 2, "the bound is passed anew"
         assert all(peer.held for peer in [first, late, *idle])
     finally:
@@ -204,7 +204,7 @@ def test_what_adds_bytes_waits_while_storage_is_crowded_and_nothing_else_does(ve
             other = await rig.connect_v3()
             assert await other.write_lac(codec(), 0) is Status.OK
             assert len(rig.bookie.storage._room) == 2
-        rig.bookie.storage.tell_room()
+        rig.bookie.storage.wake_waiters()
         assert (await client.answer()).status is Status.OK
 
     run_rig(body, flush_interval_s=3600.0, verify_on_write="off")
@@ -217,7 +217,7 @@ def test_connections_that_have_gone_wait_no_more(monkeypatch: pytest.MonkeyPatch
         for entry_id in range(20):
             client = await rig.connect()
             assert await client.add(codec(), entry_id) is Status.OK
-            for connection in list(rig.bookie._connections.values()):
+            for connection in rig.bookie.connections:
                 connection.drop("the test ends it")
             await client.until_closed()
         assert len(rig.bookie.storage._room) == 0

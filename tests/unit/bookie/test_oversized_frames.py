@@ -124,7 +124,7 @@ def test_a_refused_frame_is_not_held_in_memory() -> None:
         for start in range(0, len(frame), 65536):
             client.send_bytes(frame[start : start + 65536])
             await asyncio.sleep(0.01)
-            most = max(most, rig.bookie._frames.held_bytes, rig.bookie._frames.reserved_bytes)
+            most = max(most, rig.bookie.connections.frames.held_bytes, rig.bookie.connections.frames.reserved_bytes)
         assert await answers(client, 1) == [AddResponse(REFUSED, 5, 0)]
         assert most <= 65536
 

@@ -91,7 +91,7 @@ def test_beside_adds_a_reader_has_its_share_of_the_time_and_no_more(monkeypatch:
             before = spent.seconds
             await read_for(rig, 10.0)
             assert 0.7 * SHARE <= (spent.seconds - before) / 10.0 <= 1.1 * SHARE
-        metrics = rig.bookie._metrics
+        metrics = rig.bookie.parts.metrics
         assert metrics.reads_paced.value > 8 * 100
         assert metrics.read_bytes_paced.value > 100 * metrics.reads_paced.value
 
@@ -108,14 +108,14 @@ def test_without_adds_or_limit_a_reader_waits_for_nothing(share: float, monkeypa
         if share == 1.0:
             async with adds(rig):
                 await read_for(rig, 2.0)
-                slow = rig.bookie._metrics.reads_paced.value
+                slow = rig.bookie.parts.metrics.reads_paced.value
         else:
             started, before = rig.world.loop.time(), spent.seconds
             for entry_id in range(ENTRIES):
                 assert (await client.read(OLD, entry_id)).status is Status.OK
             # What is left is the way there and back.
             assert rig.world.loop.time() - started - (spent.seconds - before) < ENTRIES * 0.008
-            slow = rig.bookie._metrics.reads_paced.value
+            slow = rig.bookie.parts.metrics.reads_paced.value
         assert slow == 0
 
     run_rig(body, read_share_beside_writes=share)
@@ -151,7 +151,7 @@ def test_what_just_came_is_read_at_once_while_another_catches_up() -> None:
                 assert len(batch.bodies) == 3
                 await asyncio.sleep(0.003)
             assert slowest < 0.06
-            assert rig.bookie._metrics.reads_paced.value > 100
+            assert rig.bookie.parts.metrics.reads_paced.value > 100
 
     run_rig(body, read_share_beside_writes=0.001)
 

@@ -366,8 +366,8 @@ def test_a_ledger_that_comes_back_while_it_is_asked_about_stays_unknown() -> Non
         await lost_and_replaced(rig)
         async with metadata_of(rig) as metadata:
             await metadata.trash.delete(5, TRASH_PERIOD_S)
-            assert rig.bookie._doubts is not None
-            theirs = rig.bookie._doubts.metadata
+            assert rig.bookie.parts.limbo is not None
+            theirs = rig.bookie.parts.limbo.metadata
             get = theirs.ledgers.get
 
             async def get_and_bring_back(ledger_id: int) -> Any:

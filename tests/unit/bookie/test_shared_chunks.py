@@ -22,7 +22,7 @@ def frame(codec: EntryCodec, entry_id: int, size: int = LARGE, *, damaged: bool 
 
 
 def connection_of(rig: Rig) -> ServerConnection:
-    (connection,) = rig.bookie._connections.values()
+    (connection,) = rig.bookie.connections
     return connection
 
 

@@ -75,7 +75,7 @@ def test_a_ledger_that_is_undeleted_during_a_round_keeps_its_entries(again: bool
         await metadata.trash.undelete(5)
         await metadata.trash.delete(5, PERIOD_S)
         await asyncio.sleep(PERIOD_S / 2)
-        trash = rig.bookie._metadata.trash
+        trash = rig.bookie.parts.metadata.trash
         get = trash.get
         asked = 0
 
@@ -284,7 +284,7 @@ def test_the_trash_is_emptied_in_rounds() -> None:
             await metadata.trash.delete(ledger_id, PERIOD_S if ledger_id < 15 else 10 * PERIOD_S)
         assert await metadata.trash.expire() == 0
         await asyncio.sleep(PERIOD_S + 1)
-        metadata.trash._looked_at = ""
+        metadata.trash._last_read = ""
         assert await metadata.trash.expire(limit=3) == 3
         assert await metadata.trash.expire(limit=3) == 2
         assert await metadata.trash.expire(limit=100) == 0
@@ -419,7 +419,7 @@ def test_when_a_ledger_was_made_is_known_over_all_its_returns_and_forgotten_with
         metadata = await open_metadata(rig)
         await rig.create_ledger(5)
         found = await metadata.ledgers.get(5)
-        first_ms = await metadata.trash.made_ms(5, found)
+        first_ms = await metadata.trash.first_created_ms(5, found)
         assert first_ms == found.created_ms > 0
         left = b""
         for _ in range(2):
@@ -428,16 +428,16 @@ def test_when_a_ledger_was_made_is_known_over_all_its_returns_and_forgotten_with
             trashed = await metadata.trash.get(5)
             assert trashed is not None
             left = encode_trashed(trashed)
-            assert await metadata.trash.made_ms(5, trashed) == first_ms
+            assert await metadata.trash.first_created_ms(5, trashed) == first_ms
             await metadata.trash.undelete(5)
             found = await metadata.ledgers.get(5)
             assert found.created_ms > first_ms
-            assert await metadata.trash.made_ms(5, found) == first_ms
+            assert await metadata.trash.first_created_ms(5, found) == first_ms
         # As an undelete that was cut off before its end leaves it.
         await metadata.tree.create(f"{metadata.own_root}/trash/{5:019d}", left)
         await asyncio.sleep(PERIOD_S + 1)
         assert await metadata.trash.expire() == 1
-        assert await metadata.trash.made_ms(5, found) == first_ms
+        assert await metadata.trash.first_created_ms(5, found) == first_ms
         await metadata.trash.delete(5, PERIOD_S)
         await asyncio.sleep(PERIOD_S + 1)
         assert len(await notes(metadata)) == 1
@@ -485,10 +485,10 @@ def test_a_ledger_whose_making_nobody_knows_may_be_as_old_as_can_be() -> None:
         await metadata.tree.set(f"{metadata.own_root}/trash/{5:019d}", data)
         await metadata.trash.undelete(5)
         found = await metadata.ledgers.get(5)
-        assert await metadata.trash.made_ms(5, found) == 0
+        assert await metadata.trash.first_created_ms(5, found) == 0
         for unreadable in (b"", b'{"created_ms":9000,"v":2}'):
             await metadata.tree.set(f"{metadata.own_root}/returned/{5:019d}", unreadable)
-            assert await metadata.trash.made_ms(5, found) == 0
+            assert await metadata.trash.first_created_ms(5, found) == 0
         await metadata.aclose()
 
     run_rig(body)

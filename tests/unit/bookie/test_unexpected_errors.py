@@ -21,7 +21,7 @@ def test_a_task_that_met_an_unexpected_error_begins_again_after_a_growing_pause(
         client = await rig.connect()
         assert await client.add(ledger, 0) is Status.OK
         await rig.bookie.storage.flush()
-        on, name = (rig.bookie._garbage, "_missing") if task == "garbage collection" else (rig.bookie._compactor, "_below")
+        on, name = (rig.bookie.parts.garbage, "_missing") if task == "garbage collection" else (rig.bookie.parts.compactor, "_below")
         right: Any = getattr(on, name)
         seen: list[float] = []
 
@@ -37,7 +37,7 @@ def test_a_task_that_met_an_unexpected_error_begins_again_after_a_growing_pause(
         told = [dict(fact.facts) for fact in rig.facts("bookie.task_failed")]
         assert [fact["task"] for fact in told] == [task] * 3
         assert "KeyError" in str(told[0]["error"])
-        assert rig.bookie._metrics.task_failures.labels(task)._value.get() == 3
+        assert rig.bookie.parts.metrics.task_failures.labels(task)._value.get() == 3
         assert seen[1] - seen[0] >= FIRST_PAUSE_S / 2
         assert seen[3] - seen[2] > seen[1] - seen[0]
         assert rig.facts("bookie.failed") == []
@@ -72,7 +72,7 @@ def test_an_unexpected_error_of_the_storage_ends_the_bookie(where: str) -> None:
 def test_metadata_that_nobody_foresaw_leave_their_ledger_unverified_and_the_bookie_alone() -> None:
     async def body(rig: Rig) -> None:
         ledger, other = await rig.create_ledger(5), await rig.create_ledger(6)
-        ledgers = rig.bookie._metadata.ledgers
+        ledgers = rig.bookie.parts.metadata.ledgers
         right = ledgers.get
 
         async def broken(ledger_id: int) -> Any:

@@ -88,8 +88,7 @@ class SetUp:
     async def _store(self) -> None:
         host = real_host("set-up")
         cluster = await open_cluster(self.uri, host, create=True)
-        bookie = Bookie(host, self.settings, cluster)
-        await bookie.start()
+        bookie = await Bookie.start(host, self.settings, cluster)
         async with Client(host, cluster) as client:
             for _ in range(2):
                 async with await client.create(ensemble_size=1, write_quorum=1, ack_quorum=1) as writer:
@@ -118,9 +117,8 @@ class SetUp:
             host = real_host("start")
             configuration = load_configuration((BookieSettings, MetadataSettings, ProcessSettings), str(self.config), {})
             cluster = await open_cluster(self.uri, host)
-            bookie = Bookie(host, configuration.get(BookieSettings), cluster)
             try:
-                await bookie.start()
+                bookie = await Bookie.start(host, configuration.get(BookieSettings), cluster)
                 await bookie.stop()
             finally:
                 await cluster.aclose()
@@ -378,8 +376,7 @@ def test_all_is_well_behind_compaction_and_deletions(setup: SetUp) -> None:
         host = real_host("compacts")
         cluster = await open_cluster(setup.uri, host)
         settings = dataclasses.replace(setup.settings, trash_period_s=0.0, entry_log_bytes=64 * 1024)
-        bookie = Bookie(host, settings, cluster)
-        await bookie.start()
+        bookie = await Bookie.start(host, settings, cluster)
         async with Client(host, cluster) as client:
             ledgers = []
             for _ in range(8):
@@ -421,8 +418,7 @@ def test_a_running_bookie_is_left_alone(setup: SetUp) -> None:
     async def body() -> list[DoctorFinding]:
         host = real_host("runs")
         cluster = await open_cluster(setup.uri, host)
-        bookie = Bookie(host, setup.settings, cluster)
-        await bookie.start()
+        bookie = await Bookie.start(host, setup.settings, cluster)
         try:
             return await asyncio.to_thread(setup.said)
         finally:
@@ -465,8 +461,7 @@ def test_status_asks_a_running_bookie(setup: SetUp) -> None:
     async def body() -> str:
         host = real_host("runs")
         cluster = await open_cluster(setup.uri, host)
-        bookie = Bookie(host, setup.settings, cluster)
-        await bookie.start()
+        bookie = await Bookie.start(host, setup.settings, cluster)
         try:
             shown = await asyncio.to_thread(
                 CliRunner().invoke, cli, ["bookie", "status", "--bookie-id", "bookie-1", "--metadata", setup.uri, "--json"]

@@ -34,6 +34,30 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
     assert out.startswith(f"Usage: triplicate {name}")
 
 
+@pytest.mark.parametrize("name", list(command.COMMANDS))
+def test_the_summary_in_the_table_is_the_first_paragraph_of_the_commands_own_help(name: str) -> None:
+    module, _, attribute = command.COMMANDS[name].place.partition(":")
+    own: click.Command = getattr(importlib.import_module(module), attribute)
+    assert " ".join((own.help or "").split("\n\n")[0].split()) == command.COMMANDS[name].summary
+    assert own.hidden == (name in command.HIDDEN)
+
+
+def test_the_help_of_all_commands_imports_none_of_them() -> None:
+    program = (
+        "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); from triplicate.cli.main import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program, "--help"], capture_output=True, text=True, check=True)
+    for name, entry in command.COMMANDS.items():
+        assert (f"\n  {name} " in done.stdout) == (name not in command.HIDDEN)
+        assert name in command.HIDDEN or entry.summary.split()[-1] in done.stdout
+    imported = done.stderr.split()
+    ours = {name for name in imported if name.startswith("triplicate")}
+    expected = {"triplicate", "triplicate.errors", "triplicate.cli", "triplicate.cli.main", "triplicate.cli.terminal"}
+    assert ours == {*expected, "triplicate.cli.terminal.extras", "triplicate.cli.terminal.pipes"}
+    assert not {"asyncio", "rich", "apsw", "google", "prometheus_client", "psycopg", "zstandard"} & set(imported)
+    assert len(imported) < 250
+
+
 def test_every_subcommand_and_option_has_help() -> None:
     def visit(group: click.Command, path: str) -> None:
         assert group.help, f"{path} has no help"

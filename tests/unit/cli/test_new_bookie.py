@@ -47,8 +47,7 @@ class NewBookie:
 
     def start_and_stop(self) -> None:
         async def body(host: Host, cluster: ClusterMetadata) -> None:
-            bookie = Bookie(host, self.settings, cluster)
-            await bookie.start()
+            bookie = await Bookie.start(host, self.settings, cluster)
             await bookie.stop()
 
         self.with_cluster(body)

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.unit.sim.tiny import TinyPlay, tiny_plan
-from triplicate_simulator import WORKLOADS, Hunt, Mutant, Plan, Shrunk, Summary, Verdict, plan_of
+from triplicate_simulator import WORKLOADS, Mutant, MutantResult, Plan, Shrunk, Summary, Verdict, plan_of
 from triplicate_simulator import Result as Outcome
 from triplicate_simulator.runner.shrink import ViolationKind
 from triplicate_simulator.sim_command import check_writable, keep_plan, show_totals, sim
@@ -140,8 +140,11 @@ def test_without_a_checkout_mutants_say_so_in_one_line(monkeypatch: pytest.Monke
 
 
 def test_a_mutant_that_no_longer_fits_is_told_from_a_survivor(monkeypatch: pytest.MonkeyPatch) -> None:
-    lost, moved = Hunt(Mutant("lost", "", "x"), False, 9, note="no seed"), Hunt(Mutant("moved", "", "y"), False, note="gone", judged=False)
-    monkeypatch.setattr("triplicate_simulator.sim_command.unclean", lambda kinds: [])
+    lost, moved = (
+        MutantResult(Mutant("lost", "", "x"), False, 9, note="no seed"),
+        MutantResult(Mutant("moved", "", "y"), False, note="gone", judged=False),
+    )
+    monkeypatch.setattr("triplicate_simulator.sim_command.violations_without_mutants", lambda kinds: [])
     monkeypatch.setattr("triplicate_simulator.sim_command.hunt_all", lambda mutants, **_: [lost, moved])
     answer = call("mutants")
     assert answer.return_value == 1

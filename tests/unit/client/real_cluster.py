@@ -48,7 +48,6 @@ async def real_cluster(names: str = "abc") -> AsyncIterator[RealCluster]:
                 journal_preallocate_bytes=256 * KIB,
                 entry_log_bytes=1024 * KIB,
             )
-            bookie = cluster.bookies[name] = Bookie(host, settings, metadata)
-            await bookie.start()
+            bookie = cluster.bookies[name] = await Bookie.start(host, settings, metadata)
             stack.push_async_callback(bookie.stop)
         yield cluster

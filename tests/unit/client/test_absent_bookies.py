@@ -224,7 +224,7 @@ def test_a_writer_whose_connections_were_all_dropped_ends_instead_of_asking_for_
             await do_without(cluster, writer, "b")
             client._context.pool.close()
             async with asyncio.timeout(3.0):
-                await eventually(lambda: isinstance(writer._adds.failure, HandleClosed))
+                await eventually(lambda: isinstance(writer._pipeline.failure, HandleClosed))
 
     run(main())
 

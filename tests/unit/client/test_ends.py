@@ -50,7 +50,7 @@ def test_what_a_writer_notes_of_its_sendings_does_not_grow_behind_an_early_great
             await asyncio.sleep(0.02)  # It is sent by itself.
             for entry_id in range(200):
                 await writer.append(entry_id, b"x")
-            assert len(writer._adds._sent_at) < 50
+            assert len(writer._pipeline._latency._sent) < 50
             await writer.close(wait=False)
             far.cancel()
 

@@ -149,7 +149,7 @@ def test_a_bookie_that_is_neither_registered_nor_there_is_unavailable_and_not_as
             channel = client._context.pool.channel("b")
             answers: list[object] = []
             for number in range(3):
-                await eventually(lambda: channel._retry_at <= channel.now())
+                await eventually(lambda: channel._connector._retry_at <= channel.now())
                 channel.read(1, 0, lambda token, response, error: answers.append(error), None)
                 await eventually(lambda number=number: len(answers) == number + 1)  # type: ignore[misc]
             assert all(isinstance(error, BookieUnavailable) for error in answers)

@@ -120,8 +120,7 @@ def test_three_bookies_survive_the_restart_of_one_under_a_writer(settings: Clien
             while not writer.missing_bookies:
                 await writer.append(b"without")
             hole = writer.last_add_confirmed
-            again = Bookie(cluster.host, gone.settings, cluster.metadata)
-            await again.start()
+            again = await Bookie.start(cluster.host, gone.settings, cluster.metadata)
             try:
                 while writer.missing_bookies:
                     await writer.append(b"without")

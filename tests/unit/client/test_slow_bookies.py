@@ -126,14 +126,14 @@ def test_a_slow_bookie_is_bounded_by_bytes_too() -> None:
 def test_a_writer_that_stood_still_does_not_blame_the_bookies(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was stopped between the look at the clock and the sending."""
     pauses: list[float] = []
-    hand_over = FlushScheduler.hand_over
+    deliver = FlushScheduler.deliver
 
-    def after_a_pause(turn: FlushScheduler) -> None:
+    def after_a_pause(scheduler: FlushScheduler) -> None:
         while pauses:
             time.sleep(pauses.pop())
-        hand_over(turn)
+        deliver(scheduler)
 
-    monkeypatch.setattr(FlushScheduler, "hand_over", after_a_pause)
+    monkeypatch.setattr(FlushScheduler, "deliver", after_a_pause)
 
     async def main() -> None:
         async with fake_cluster("abcd") as cluster, cluster.client() as client:

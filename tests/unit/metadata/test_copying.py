@@ -46,7 +46,7 @@ async def filled(tree: Tree, manager: str | None = None, ids: list[int] = IDS) -
     await cluster.tree.create(own.log_path(cluster.own_root, "orders"), b"head", parents=True)
     await cluster.tree.create(own.page_path(cluster.own_root, "orders", 1), b"x" * 300_000, parents=True)
     await cluster.tree.create(own.page_path(cluster.own_root, "orders", 2), b"y" * 300_000)
-    await cluster.tree.create(own.subscription_path(cluster.own_root, "orders", "mine"), b"7", parents=True)
+    await cluster.tree.create(f"{cluster.own_root}/subscriptions/orders/mine", b"7", parents=True)
     await cluster.tree.create("/ledgers/underreplication/ledgers/0000", parents=True)
     return cluster
 

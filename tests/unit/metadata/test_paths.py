@@ -48,7 +48,6 @@ def test_our_own_nodes_lie_under_the_instance() -> None:
     assert own.page_path(root, "flights", 7) == "/triplicate/id/logs/flights/pages/0000000007"
     assert own.publisher_path(root, "flights", "a/b c") == "/triplicate/id/logs/flights/publishers/a%2Fb%20c"
     assert own.database_path(root, "main") == "/triplicate/id/databases/main"
-    assert own.subscription_path(root, "flights", "s1") == "/triplicate/id/subscriptions/flights/s1"
     assert own.trash_path(root, 5) == "/triplicate/id/trash/0000000000000000005"
 
 

@@ -135,19 +135,18 @@ def test_a_bookie_registers_again_when_its_session_was_lost() -> None:
         store = MemoryStore(host.clock)
         bookie = await ClusterMetadata.open(renewing(store), host, create=True)
         reader = await ClusterMetadata.open(MemoryTree(store), host)
-        readonly = False
-        scope = TaskScope("bookie")
-        scope.spawn(bookie.bookies.keep_registered("b1", INFO, lambda: readonly), name="register")
+        await bookie.bookies.register("b1", INFO)
         watch = reader.bookies.watch()
-        while not await reader.bookies.writable():
-            await watch.changed()
-        readonly = True
         store.expire(bookie.tree.session_id)
+        await watch.changed()
+        assert await reader.bookies.writable() == {}
+        assert not await bookie.bookies.is_registered("b1")
+        await bookie.bookies.register("b1", INFO, readonly=True)
         async with asyncio.timeout(3):
             while not await reader.bookies.readonly():
                 await watch.changed()
+        assert await bookie.bookies.is_registered("b1")
         assert await reader.bookies.writable() == {}
-        await scope.aclose()
         await bookie.aclose()
 
     run(body())

@@ -27,7 +27,7 @@ class Stage:
         def call_later(delay_s: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
             return loop.call_later(delay_s, callback, context=context_of(None))
 
-        self.store = ReplicatedMemoryStore(self.clock, call_later, world.chance("metadata"))
+        self.store = ReplicatedMemoryStore(self.clock, call_later, world.rng("metadata"))
         self.store._delay_s = lambda server: server.lag_high_s  # type: ignore[method-assign]
         self.prompt, self.slow = self.session(0), self.session(1)
         self.store.lag(1, LAG_S)
@@ -192,7 +192,7 @@ def test_silent_servers_answer_nobody_and_end_no_session_until_they_speak() -> N
         stage.store.lag(1, 0.0)
         await stage.prompt.create("/alive", ephemeral=True)
         began_s = stage.time()
-        stage.store.fall_silent()
+        stage.store.begin_silence()
         with pytest.raises(ConnectionLost):
             await stage.slow.exists("/alive")
         assert stage.time() == pytest.approx(began_s + 10.0)
@@ -200,7 +200,7 @@ def test_silent_servers_answer_nobody_and_end_no_session_until_they_speak() -> N
         assert stage.store.sessions == [1, 2]
         asking = asyncio.get_running_loop().create_task(stage.slow.exists("/alive"))
         await stage.pass_(1.0)
-        stage.store.speak()
+        stage.store.end_silence()
         assert await asking is None
         with pytest.raises(SessionExpired):
             await stage.prompt.exists("/alive")
@@ -211,12 +211,12 @@ def test_silent_servers_answer_nobody_and_end_no_session_until_they_speak() -> N
 def test_a_change_that_was_given_up_may_be_made_when_the_servers_speak_again() -> None:
     async def scene(stage: Stage) -> None:
         stage.store.lag(1, 0.0)
-        stage.store.fall_silent()
+        stage.store.begin_silence()
         for number in range(20):
             with pytest.raises(ConnectionLost):
                 await stage.prompt.create(f"/n{number}")
         assert stage.store.dump().keys() == {"/"}
-        stage.store.speak()
+        stage.store.end_silence()
         made = len(stage.store.dump()) - 1
         assert 0 < made < 20
 

@@ -146,7 +146,7 @@ def test_a_session_whose_process_is_stopped_is_over_after_the_limit_and_learns_o
 
 def test_a_looker_that_has_slept_itself_does_not_judge_the_heartbeats_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = str(tmp_path)
-    lock = sqlite_sessions.SessionLock.take(directory)
+    lock = sqlite_sessions.SessionLock.acquire(directory)
     now = sqlite_sessions.boot_seconds()
     monkeypatch.setattr(sqlite_sessions, "boot_seconds", lambda: now + 60)
     assert sqlite_sessions.is_dead(directory, lock.name, judge_heartbeat=True)
@@ -163,7 +163,7 @@ def test_lock_files_without_a_session_are_cleaned_away_and_held_ones_stay(tmp_pa
     directory = str(tmp_path)
     (tmp_path / "1-orphan.lock").write_bytes(b"")
     (tmp_path / "unrelated").write_bytes(b"")
-    held = sqlite_sessions.SessionLock.take(directory)
+    held = sqlite_sessions.SessionLock.acquire(directory)
     sqlite_sessions.remove_orphans(directory, [])
     assert sorted(os.listdir(directory)) == sorted([held.name, "unrelated"])
     held.release()

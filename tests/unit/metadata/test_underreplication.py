@@ -135,17 +135,17 @@ def test_a_ledger_is_taken_by_one_worker(contract: Contract) -> None:
     async def body(one: Cluster) -> None:
         _, marks, _ = await one.member()
         _, others, _ = await one.member()
-        assert await marks.take("w1") is None
+        assert await marks.lock_any("w1") is None
         for ledger_id in (7, 8):
             await marks.mark(ledger_id, ["b1"])
-        locks = [taken(await marks.take("w1")), taken(await others.take("w2"))]
+        locks = [taken(await marks.lock_any("w1")), taken(await others.lock_any("w2"))]
         assert sorted(lock.mark.ledger_id for lock in locks) == [7, 8]
-        assert await marks.take("w1") is None
-        assert await others.take("w2") is None
+        assert await marks.lock_any("w1") is None
+        assert await others.lock_any("w2") is None
         assert await others.worker_of(locks[0].mark.ledger_id) == "w1"
         await marks.release(locks[0])
         assert await marks.worker_of(locks[0].mark.ledger_id) is None
-        assert taken(await others.take("w2")).mark.ledger_id == locks[0].mark.ledger_id
+        assert taken(await others.lock_any("w2")).mark.ledger_id == locks[0].mark.ledger_id
 
     contract(body)
 
@@ -165,9 +165,9 @@ def test_a_mended_ledger_leaves_no_nodes_behind(contract: Contract) -> None:
         tree, marks, _ = await one.member()
         await marks.mark(7, ["b1"])
         await marks.mark(8, ["b1"])
-        assert await marks.done(taken(await marks.lock(7, "w")))
+        assert await marks.complete(taken(await marks.lock(7, "w")))
         assert (await tree.children(f"{BASE}/ledgers/0000/0000/0000"))[0] == ["0008"]
-        assert await marks.done(taken(await marks.lock(8, "w")))
+        assert await marks.complete(taken(await marks.lock(8, "w")))
         assert (await tree.children(f"{BASE}/ledgers"))[0] == []
         assert (await tree.children(f"{BASE}/locks"))[0] == []
 
@@ -178,9 +178,9 @@ def test_a_ledger_marked_again_while_it_was_mended_stays_marked(contract: Contra
     async def body(one: Cluster) -> None:
         _, marks, _ = await one.member()
         await marks.mark(7, ["b1"])
-        lock = taken(await marks.take("w"))
+        lock = taken(await marks.lock_any("w"))
         await marks.mark(7, ["b2"])
-        assert not await marks.done(lock)
+        assert not await marks.complete(lock)
         mark = await marks.get(7)
         assert mark is not None
         assert mark.missing == ("b1", "b2")
@@ -194,12 +194,12 @@ def test_who_lost_its_lock_does_not_delete_the_mark(contract: Contract) -> None:
         tree, marks, _ = await one.member()
         _, others, _ = await one.member()
         await marks.mark(7, ["b1"])
-        lock = taken(await marks.take("w1"))
+        lock = taken(await marks.lock_any("w1"))
         await tree.delete(f"{BASE}/locks/urL0000000007")  # As the end of the session does.
-        second = taken(await others.take("w2"))
-        assert not await marks.done(lock)
+        second = taken(await others.lock_any("w2"))
+        assert not await marks.complete(lock)
         assert await others.worker_of(7) == "w2"
-        assert await others.done(second)
+        assert await others.complete(second)
         assert await marks.get(7) is None
 
     contract(body)
@@ -210,8 +210,8 @@ def test_a_dead_workers_ledger_is_taken_by_who_waits(contract: Contract) -> None
         tree, marks, _ = await one.member()
         _, others, _ = await one.member()
         await marks.mark(7, ["b1"])
-        taken(await marks.take("w1"))
-        waiting = asyncio.create_task(others.take_next("w2"))
+        taken(await marks.lock_any("w1"))
+        waiting = asyncio.create_task(others.lock_next("w2"))
         await asyncio.sleep(0.1)
         assert not waiting.done()
         await tree.close()
@@ -228,13 +228,13 @@ def test_a_waiting_worker_hears_of_a_new_mark_and_respects_the_stop(contract: Co
         assert await marks.disable()
         assert not await others.disable()
         await marks.mark(7, ["b1"])
-        waiting = asyncio.create_task(others.take_next("w2"))
+        waiting = asyncio.create_task(others.lock_next("w2"))
         await asyncio.sleep(0.1)
         assert not waiting.done()
         assert await marks.enable()
         assert not await marks.enable()
         assert (await waiting).mark.ledger_id == 7
-        waiting = asyncio.create_task(others.take_next("w2"))
+        waiting = asyncio.create_task(others.lock_next("w2"))
         await asyncio.sleep(0.1)
         await marks.mark(8, ["b1"])  # Its directory is beside one that is there.
         assert (await waiting).mark.ledger_id == 8
@@ -374,7 +374,7 @@ def test_a_lock_whose_answer_was_lost_is_held() -> None:
         member = await faulty.member()
         await member.under_replication.mark(7, ["b1"])
         faulty.lose("create", at=f"{BASE}/locks/urL")
-        assert (taken(await member.under_replication.take("w"))).mark.ledger_id == 7
+        assert (taken(await member.under_replication.lock_any("w"))).mark.ledger_id == 7
 
     run_limited(body())
 
@@ -384,7 +384,7 @@ def test_an_end_whose_answer_was_lost_does_not_delete_the_next_mark() -> None:
         faulty = Faulty()
         member, other = await faulty.member(), await faulty.member()
         await member.under_replication.mark(7, ["b1"])
-        lock = taken(await member.under_replication.take("w"))
+        lock = taken(await member.under_replication.lock_any("w"))
 
         def fault(session_id: int, name: str, path: str) -> InjectedFault | None:
             if name != "multi" or session_id != member.tree.session_id:
@@ -396,7 +396,7 @@ def test_an_end_whose_answer_was_lost_does_not_delete_the_next_mark() -> None:
         marking: list[asyncio.Task[None]] = []
         faulty.store.fault = fault
         # The new mark has the version that the old one had.
-        assert not await member.under_replication.done(lock)
+        assert not await member.under_replication.complete(lock)
         await marking[0]
         mark = await member.under_replication.get(7)
         assert mark is not None

@@ -231,7 +231,7 @@ def test_a_bookie_whose_session_is_lost_registers_again() -> None:
         servers = await fresh_servers()
         tree = await renewing(servers)
         cluster = await ClusterMetadata.open(tree, real_host(HOST_NAME), create=True)
-        keeping = asyncio.ensure_future(cluster.bookies.keep_registered("b1", INFO, lambda: False))
+        await cluster.bookies.register("b1", INFO)
         reader = await ClusterMetadata.open(await session(servers), real_host(HOST_NAME))
         watch = reader.bookies.watch()
         while "b1" not in await reader.bookies.writable():
@@ -239,13 +239,15 @@ def test_a_bookie_whose_session_is_lost_registers_again() -> None:
         first = tree.session_id
         assert isinstance(tree._tree, ZooKeeperTree)
         await end_session(tree._tree, servers)
+        while await cluster.bookies.is_registered("b1"):
+            await asyncio.sleep(0.01)
+        await cluster.bookies.register("b1", INFO)
         while True:
             stat = await reader.tree.exists("/ledgers/available/b1")
             if stat is not None and stat.ephemeral_owner != first:
                 break
             await watch.changed()
         assert tree.session_id == stat.ephemeral_owner != first
-        keeping.cancel()
         await cluster.aclose()
         await reader.aclose()
 

@@ -14,8 +14,8 @@ import apsw.ext
 
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
+from triplicate.sql.core.interface import Column, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
 from triplicate.sql.executor.scalars import register_scalars
-from triplicate.sql.interface import Column, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
 from triplicate.sql.storage.sqlite_schema import check_references, key_of
 
 _CONTROL = {
@@ -88,6 +88,13 @@ class LocalSession:
         text = str(error)
         state = "42P01" if "no such table" in text else "23505" if "UNIQUE" in text else "42601" if "syntax" in text else "XX000"
         return SqlError(state, text)
+
+    @property
+    def sees_shared_schema(self) -> bool:
+        return self.status is TransactionStatus.IDLE
+
+    def check_prepared(self, prepared: Prepared) -> None:
+        return None
 
     @property
     def schema_version(self) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Queries of the catalogue as client libraries write them: rewritten for SQLite, run, and their types told."""
+"""Queries of the catalogue as client libraries write them: rewritten for SQLite, run, and described with their types."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import pytest
 from psycopg.types import TypeInfo
 from psycopg.types.enum import EnumInfo
 
-from tests.unit.pg.test_server import Served, run
+from tests.unit.pg.server_rig import Served, run
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
+from triplicate.sql.core.lexer import statement_of
 from triplicate.sql.executor.scalars import register_scalars
 from triplicate.sql.pg.rewrite.catalogue_queries import _PIECES, _TRIGGERS, catalogue_query
 from triplicate.sql.pg.rewrite.catalogue_types import CHAR1, INT2VECTOR, NAME, TEXT_ARRAY
@@ -74,7 +75,7 @@ QUERIES: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize(("sql", "rows"), QUERIES)
 def test_a_query_of_the_catalogue_finds_what_there_is(connection: apsw.Connection, sql: str, rows: list[Any]) -> None:
-    query = catalogue_query(sql)
+    query = catalogue_query(statement_of(sql))
     assert query is not None
     assert connection.execute(query.text).fetchall() == rows
 
@@ -83,7 +84,7 @@ def test_a_query_of_the_catalogue_finds_what_there_is(connection: apsw.Connectio
     "sql", ["SELECT 1", "SELECT pg_class_name FROM t", "INSERT INTO t SELECT relname FROM pg_class", "SELECT 'pg_class'"]
 )
 def test_other_statements_are_left_alone(sql: str) -> None:
-    assert catalogue_query(sql) is None
+    assert catalogue_query(statement_of(sql)) is None
 
 
 REFUSED = [
@@ -96,7 +97,7 @@ REFUSED = [
 @pytest.mark.parametrize("sql", REFUSED)
 def test_what_no_rule_knows_is_refused_by_its_name(sql: str) -> None:
     with pytest.raises(SqlError) as refused:
-        catalogue_query(sql)
+        catalogue_query(statement_of(sql))
     assert refused.value.sqlstate == "0A000"
 
 
@@ -121,7 +122,7 @@ RESULTS: list[tuple[str, tuple[int | None, ...]]] = [
 
 @pytest.mark.parametrize(("sql", "oids"), RESULTS)
 def test_the_types_of_results(sql: str, oids: tuple[int | None, ...]) -> None:
-    query = catalogue_query(sql)
+    query = catalogue_query(statement_of(sql))
     assert query is not None
     assert query.columns == oids
 
@@ -138,12 +139,12 @@ PARAMETERS: list[tuple[str, dict[int, int]]] = [
 
 @pytest.mark.parametrize(("sql", "oids"), PARAMETERS)
 def test_the_types_of_parameters(sql: str, oids: dict[int, int]) -> None:
-    query = catalogue_query(sql)
+    query = catalogue_query(statement_of(sql))
     assert query is not None
     assert query.parameters == oids
 
 
-def test_psycopg_is_told_of_no_type_that_there_is_not() -> None:
+def test_psycopg_finds_none_of_the_types_that_are_not_here() -> None:
     async def body(served: Served) -> None:
         connection = await served.psycopg()
         assert await TypeInfo.fetch(connection, "hstore") is None

@@ -1,10 +1,11 @@
-"""Statements of the session and of transactions, told apart before the engine sees them."""
+"""Classification of statements of the session and of transactions."""
 
 from __future__ import annotations
 
 import pytest
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.lexer import statement_of
 from triplicate.sql.pg.protocol.commands import (
     ClientCommand,
     Deallocate,
@@ -21,14 +22,14 @@ from triplicate.sql.pg.protocol.commands import (
 @pytest.mark.parametrize(
     ("sql", "command"),
     [
-        ("begin", EngineStatement("BEGIN")),
-        ("begin immediate transaction", EngineStatement("BEGIN IMMEDIATE")),
-        ("start transaction isolation level read committed, read only deferrable", EngineStatement("BEGIN", read_only=True)),
-        ("commit work", EngineStatement("COMMIT")),
-        ("end and no chain", EngineStatement("COMMIT")),
-        ("abort transaction", EngineStatement("ROLLBACK")),
-        ('rollback work to savepoint "A b"', EngineStatement('ROLLBACK TO "A b"')),
-        ("rollback to savepoint", EngineStatement("ROLLBACK TO savepoint")),
+        ("begin", EngineStatement(statement_of("BEGIN"))),
+        ("begin immediate transaction", EngineStatement(statement_of("BEGIN IMMEDIATE"))),
+        ("start transaction isolation level read committed, read only deferrable", EngineStatement(statement_of("BEGIN"), read_only=True)),
+        ("commit work", EngineStatement(statement_of("COMMIT"))),
+        ("end and no chain", EngineStatement(statement_of("COMMIT"))),
+        ("abort transaction", EngineStatement(statement_of("ROLLBACK"))),
+        ('rollback work to savepoint "A b"', EngineStatement(statement_of('ROLLBACK TO "A b"'))),
+        ("rollback to savepoint", EngineStatement(statement_of("ROLLBACK TO savepoint"))),
         ("set transaction read only, not deferrable", SetAccess(True, for_session=False)),
         ("set session characteristics as transaction read write", SetAccess(False, for_session=True)),
         ("discard all", Discard()),
@@ -45,7 +46,7 @@ from triplicate.sql.pg.protocol.commands import (
     ],
 )
 def test_what_a_statement_is(sql: str, command: ClientCommand) -> None:
-    assert classify(sql) == command
+    assert classify(statement_of(sql)) == command
 
 
 @pytest.mark.parametrize(
@@ -71,5 +72,5 @@ def test_what_a_statement_is(sql: str, command: ClientCommand) -> None:
 )
 def test_a_malformed_statement_is_refused(sql: str, sqlstate: str) -> None:
     with pytest.raises(SqlError) as refused:
-        classify(sql)
+        classify(statement_of(sql))
     assert refused.value.sqlstate == sqlstate

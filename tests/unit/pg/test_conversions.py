@@ -8,10 +8,11 @@ import struct
 import pytest
 
 from triplicate.errors import SqlError
-from triplicate.sql.interface import Value
-from triplicate.sql.pg.translate import decode_array, round_moment, text_of_micros
+from triplicate.sql.core.interface import Value
 from triplicate.sql.pg.values import types
+from triplicate.sql.pg.values.array_parameters import decode_array
 from triplicate.sql.pg.values.conversions import convert, text_of_float
+from triplicate.sql.pg.values.datetimes import round_moment, text_of_micros
 from triplicate.sql.pg.values.patterns import glob_of_like, regular_expression
 
 

@@ -29,7 +29,7 @@ from triplicate.sql.core.lexer import Pieces, adjacent, nested_comments, quote_s
         ("'a'\n 'b' 'c' 'd'", ["'a'\n 'b'", "'c'", "'d'"]),
     ],
 )
-def test_tokens_are_told_apart(sql: str, expected: list[str]) -> None:
+def test_tokens_are_separated(sql: str, expected: list[str]) -> None:
     assert [token.text for token in tokenize(sql)] == expected
 
 
@@ -75,9 +75,13 @@ def test_a_string_for_sqlite_has_its_quotes_doubled_and_no_nul() -> None:
         quote_string("a\0b")
 
 
+def nested(sql: str) -> list[tuple[int, int]]:
+    return nested_comments(sql, tokenize(sql))
+
+
 def test_comments_that_hold_comments_are_found() -> None:
-    assert nested_comments("select /* a /* b */ c */ 1 /* d */") == [(6, 25)]
-    assert nested_comments("select /* a */ 1 /* b */") == []
+    assert nested("select /* a /* b */ c */ 1 /* d */") == [(6, 25)]
+    assert nested("select /* a */ 1 /* b */") == []
 
 
 def test_strings_side_by_side_are_noticed() -> None:
@@ -86,7 +90,9 @@ def test_strings_side_by_side_are_noticed() -> None:
 
 
 def test_statements_are_cut_outside_of_strings_only() -> None:
-    assert split_statements("select $$;$$; select E'\\';' /* ; /* ; */ ; */; ;") == ["select $$;$$", "select E'\\';' /* ; /* ; */ ; */"]
+    statements = split_statements("select $$;$$; select E'\\';' /* ; /* ; */ ; */; ;")
+    assert [statement.sql for statement in statements] == ["select $$;$$", "select E'\\';'"]
+    assert [[token.start for token in statement.tokens] for statement in statements] == [[0, 7], [0, 7]]
 
 
 def test_pieces_tell_where_their_characters_come_from() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from triplicate_simulator.checkers import CHECKERS, Acknowledged, Copy, Deleted, Ended, Event, History, Read, Sent, Tailed, judge
+from triplicate_simulator.checkers.history import History, judge
+from triplicate_simulator.checkers.ledger_checkers import LEDGER_CHECKERS
+from triplicate_simulator.checkers.ledger_promises import Acknowledged, Copy, Deleted, Ended, Event, Read, Sent, Tailed
 
 PROMISES = ("acknowledged_is_readable", "read_stays_readable", "acknowledged_in_order", "same_order_for_all")
 """Those of which this file has histories; the others are in `test_formal`."""
@@ -34,7 +36,7 @@ def ended(last_entry_id: int, time_s: float, observer: str = "recoverer") -> End
 
 def blamed(events: list[Event], final_reader: str | None = None) -> list[str]:
     history = History(events, final_reader, {1: 2})
-    return [verdict.checker for verdict in judge(history, {name: CHECKERS[name] for name in PROMISES}) if verdict.violations]
+    return [verdict.checker for verdict in judge(history, {name: LEDGER_CHECKERS[name] for name in PROMISES}) if verdict.violations]
 
 
 GOOD: dict[str, list[Event]] = {
@@ -177,9 +179,9 @@ def test_a_deleted_ledger_is_not_missing_from_the_final_read() -> None:
 
 
 def test_every_promise_has_something_to_decide_and_a_bad_history_of_its_own() -> None:
-    decided = dict.fromkeys(CHECKERS, 0)
+    decided = dict.fromkeys(LEDGER_CHECKERS, 0)
     for events in [*GOOD.values(), *(events for _, events in BAD.values())]:
-        for verdict in judge(History(events, None, {1: 2}), CHECKERS):
+        for verdict in judge(History(events, None, {1: 2}), LEDGER_CHECKERS):
             decided[verdict.checker] += verdict.decided
     assert all(decided[name] for name in PROMISES)
     assert {checker for checker, _ in BAD.values()} == set(PROMISES)

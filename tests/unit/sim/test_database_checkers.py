@@ -7,23 +7,23 @@ from typing import Any
 
 import pytest
 
-from triplicate_simulator.checkers import History, judge
+from triplicate_simulator.checkers.history import History, judge
 from triplicate_simulator.checkers.linearizability import Invoked, Returned
 from triplicate_simulator.checkers.sql_rules import (
-    DATABASE_CHECKERS,
-    Answered,
-    Audit,
-    CommitAsked,
+    SQL_CHECKERS,
+    BalancesRead,
+    CommitRequested,
     Committed,
-    CopyHeld,
-    Diverged,
-    Glance,
+    CopyDiverged,
+    FinalCopy,
+    MonotonicRead,
+    OutcomeReported,
+    OwnWriteRead,
+    RequestTooOld,
     RolledBack,
     Row,
-    SessionRead,
-    Told,
-    TooOld,
-    Undone,
+    SavepointUndone,
+    TicketIssued,
 )
 
 
@@ -32,11 +32,11 @@ def journal(*tokens: str, registers: Mapping[str, str] | None = None) -> Sequenc
 
 
 def copies(**tables: Sequence[Row]) -> list[Any]:
-    return [CopyHeld(node, 9, tables) for node in ("n1", "n2")]
+    return [FinalCopy(node, 9, tables) for node in ("n1", "n2")]
 
 
 def asked(*tokens: str) -> list[Any]:
-    return [CommitAsked(1.0, "client", token) for token in tokens]
+    return [CommitRequested(1.0, "client", token) for token in tokens]
 
 
 def acked(*tokens: str) -> list[Any]:
@@ -44,7 +44,7 @@ def acked(*tokens: str) -> list[Any]:
 
 
 def blamed(events: list[Any]) -> list[str]:
-    return [verdict.checker for verdict in judge(History(events), DATABASE_CHECKERS) if verdict.violations]
+    return [verdict.checker for verdict in judge(History(events), SQL_CHECKERS) if verdict.violations]
 
 
 ACCOUNTS = [("ann", 70, 100), ("bob", 130, 100)]
@@ -57,36 +57,36 @@ GOOD: dict[str, list[Any]] = {
     "an unknown one is there": [*asked("a"), *copies(journal=journal("a"))],
     "an unknown one is not there": [*asked("a"), *copies(journal=[])],
     "a refused one is not there": [*asked("a"), RolledBack(2.0, "a", "40001"), *copies(journal=[])],
-    "a request that was refused as one that has run is there": [*asked("a"), TooOld(2.0, "a"), *copies(journal=journal("a"))],
+    "a request that was refused as one that has run is there": [*asked("a"), RequestTooOld(2.0, "a"), *copies(journal=journal("a"))],
     "what was told later is so": [
         *asked("a", "b"),
-        Told(5.0, "a", "committed"),
-        Told(5.0, "b", "aborted"),
+        OutcomeReported(5.0, "a", "committed"),
+        OutcomeReported(5.0, "b", "aborted"),
         *copies(journal=journal("a")),
     ],
-    "what was undone is not there": [Undone(1.0, "u"), *acked("a"), *copies(journal=journal("a"))],
-    "transfers make the balances": [*acked("transfer:1"), *copies(**BOOKS), Audit(3.0, "r", 200, 200)],
+    "what was undone is not there": [SavepointUndone(1.0, "u"), *acked("a"), *copies(journal=journal("a"))],
+    "transfers make the balances": [*acked("transfer:1"), *copies(**BOOKS), BalancesRead(3.0, "r", 200, 200)],
     "tickets grow": [
         *acked("t", "u"),
-        Answered(0.0, 1.0, "t", 1),
-        Answered(2.0, 3.0, "u", 4),
-        Answered(5.0, 6.0, "t", 1),
+        TicketIssued(0.0, 1.0, "t", 1),
+        TicketIssued(2.0, 3.0, "u", 4),
+        TicketIssued(5.0, 6.0, "t", 1),
         *copies(tickets=[(1, 1, "t", None), (4, 4, "u", None)], journal=journal("t", "u")),
     ],
     "a ticket that nobody heard of is told to who asks again": [
-        CommitAsked(0.0, "client", "t"),
-        Answered(1.0, 2.0, "u", 2),
-        CommitAsked(3.0, "client", "t"),
-        Answered(3.0, 4.0, "t", 1),
+        CommitRequested(0.0, "client", "t"),
+        TicketIssued(1.0, 2.0, "u", 2),
+        CommitRequested(3.0, "client", "t"),
+        TicketIssued(3.0, 4.0, "t", 1),
     ],
-    "tickets asked for at once come in any order": [Answered(0.0, 5.0, "t", 2), Answered(0.5, 4.0, "u", 1)],
+    "tickets asked for at once come in any order": [TicketIssued(0.0, 5.0, "t", 2), TicketIssued(0.5, 4.0, "u", 1)],
     "a table and its token": [*acked("table:1"), *copies(schema=[("table", "made_table:1", "", "")], journal=journal("table:1"))],
     "a counter after two steps": [
         *acked("a", "b"),
         *copies(registers=[(1, "count0", 2, "b")], journal=journal("a", "b", registers={"a": "count0", "b": "count0"})),
     ],
-    "a copy that is built anew begins anew": [Glance(1.0, "n1", 1, "journal", 9), Glance(2.0, "n1", 2, "journal", 3)],
-    "a write is found by its client": [SessionRead(3.0, "n2", "a", 5, 1)],
+    "a copy that is built anew begins anew": [MonotonicRead(1.0, "n1", 1, "journal", 9), MonotonicRead(2.0, "n1", 2, "journal", 3)],
+    "a write is found by its client": [OwnWriteRead(3.0, "n2", "a", 5, 1)],
 }
 
 BAD: dict[str, tuple[str, list[Any]]] = {
@@ -100,23 +100,23 @@ BAD: dict[str, tuple[str, list[Any]]] = {
     "a transaction is there that nobody asked to commit": ("transactions_happen_once", copies(journal=journal("a"))),
     "committed was told and it is not there": (
         "transactions_happen_once",
-        [*asked("a"), Told(5.0, "a", "committed"), *copies(journal=[])],
+        [*asked("a"), OutcomeReported(5.0, "a", "committed"), *copies(journal=[])],
     ),
     "aborted was told and it is there": (
         "transactions_happen_once",
-        [*asked("a"), Told(5.0, "a", "aborted"), *copies(journal=journal("a"))],
+        [*asked("a"), OutcomeReported(5.0, "a", "aborted"), *copies(journal=journal("a"))],
     ),
-    "what was undone is there": ("transactions_happen_once", [Undone(1.0, "u"), *copies(journal=journal("u"))]),
+    "what was undone is there": ("transactions_happen_once", [SavepointUndone(1.0, "u"), *copies(journal=journal("u"))]),
     "a request that was refused as one that has run is not there": (
         "transactions_happen_once",
-        [*asked("a"), TooOld(2.0, "a"), *copies(journal=[])],
+        [*asked("a"), RequestTooOld(2.0, "a"), *copies(journal=[])],
     ),
-    "a row differs": ("copies_are_equal", [CopyHeld("n1", 9, {"t": [(1, "x")]}), CopyHeld("n2", 9, {"t": [(1, "y")]})]),
-    "a rowid differs": ("copies_are_equal", [CopyHeld("n1", 9, {"t": [(1, "x")]}), CopyHeld("n2", 9, {"t": [(2, "x")]})]),
-    "a table is missing": ("copies_are_equal", [CopyHeld("n1", 9, {"t": []}), CopyHeld("n2", 9, {})]),
-    "a row is there twice": ("copies_are_equal", [CopyHeld("n1", 9, {"t": [(1,)]}), CopyHeld("n2", 9, {"t": [(1,), (1,)]})]),
-    "a copy ends elsewhere": ("copies_are_equal", [CopyHeld("n1", 9, {}), CopyHeld("n2", 8, {})]),
-    "a copy was found wrong": ("copies_are_equal", [Diverged(4.0, "n1", "delete of 1 rows changed 0")]),
+    "a row differs": ("copies_are_equal", [FinalCopy("n1", 9, {"t": [(1, "x")]}), FinalCopy("n2", 9, {"t": [(1, "y")]})]),
+    "a rowid differs": ("copies_are_equal", [FinalCopy("n1", 9, {"t": [(1, "x")]}), FinalCopy("n2", 9, {"t": [(2, "x")]})]),
+    "a table is missing": ("copies_are_equal", [FinalCopy("n1", 9, {"t": []}), FinalCopy("n2", 9, {})]),
+    "a row is there twice": ("copies_are_equal", [FinalCopy("n1", 9, {"t": [(1,)]}), FinalCopy("n2", 9, {"t": [(1,), (1,)]})]),
+    "a copy ends elsewhere": ("copies_are_equal", [FinalCopy("n1", 9, {}), FinalCopy("n2", 8, {})]),
+    "a copy was found wrong": ("copies_are_equal", [CopyDiverged(4.0, "n1", "delete of 1 rows changed 0")]),
     "a stale read of a register": (
         "registers_are_linearizable",
         [
@@ -126,8 +126,8 @@ BAD: dict[str, tuple[str, list[Any]]] = {
             Returned(3.0, 2, 0),
         ],
     ),
-    "a client does not find its write": ("sessions_read_their_writes", [SessionRead(3.0, "n2", "a", 5, 0)]),
-    "money is made": ("accounts_keep_their_sum", [Audit(3.0, "r", 230, 200)]),
+    "a client does not find its write": ("sessions_read_their_writes", [OwnWriteRead(3.0, "n2", "a", 5, 0)]),
+    "money is made": ("accounts_keep_their_sum", [BalancesRead(3.0, "r", 230, 200)]),
     "a transfer is forgotten": (
         "accounts_keep_their_sum",
         [*acked("transfer:1"), *copies(**{**BOOKS, "accounts": [("ann", 100, 100), ("bob", 100, 100)]})],
@@ -146,14 +146,14 @@ BAD: dict[str, tuple[str, list[Any]]] = {
             *copies(registers=[(1, "count0", 1, "b")], journal=journal("a", "b", registers={"a": "count0", "b": "count0"})),
         ],
     ),
-    "a ticket is given twice": ("tickets_are_numbered_once", [Answered(0.0, 1.0, "t", 1), Answered(2.0, 3.0, "u", 1)]),
-    "a ticket's number goes back": ("tickets_are_numbered_once", [Answered(0.0, 1.0, "t", 7), Answered(2.0, 3.0, "u", 3)]),
-    "a request is answered in two ways": ("tickets_are_numbered_once", [Answered(0.0, 1.0, "t", 1), Answered(2.0, 3.0, "t", 2)]),
+    "a ticket is given twice": ("tickets_are_numbered_once", [TicketIssued(0.0, 1.0, "t", 1), TicketIssued(2.0, 3.0, "u", 1)]),
+    "a ticket's number goes back": ("tickets_are_numbered_once", [TicketIssued(0.0, 1.0, "t", 7), TicketIssued(2.0, 3.0, "u", 3)]),
+    "a request is answered in two ways": ("tickets_are_numbered_once", [TicketIssued(0.0, 1.0, "t", 1), TicketIssued(2.0, 3.0, "t", 2)]),
     "a copy has another ticket": (
         "tickets_are_numbered_once",
-        [*acked("t"), Answered(0.0, 1.0, "t", 1), *copies(tickets=[(2, 2, "t", None)], journal=journal("t"))],
+        [*acked("t"), TicketIssued(0.0, 1.0, "t", 1), *copies(tickets=[(2, 2, "t", None)], journal=journal("t"))],
     ),
-    "a copy goes back": ("copies_go_forward", [Glance(1.0, "n1", 1, "journal", 9), Glance(2.0, "n1", 1, "journal", 8)]),
+    "a copy goes back": ("copies_go_forward", [MonotonicRead(1.0, "n1", 1, "journal", 9), MonotonicRead(2.0, "n1", 1, "journal", 8)]),
 }
 
 
@@ -169,12 +169,12 @@ def test_a_bad_history_is_caught_by_its_checker(name: str) -> None:
 
 
 def test_every_checker_is_held_to_a_bad_history() -> None:
-    assert {checker for checker, _ in BAD.values()} == set(DATABASE_CHECKERS)
+    assert {checker for checker, _ in BAD.values()} == set(SQL_CHECKERS)
 
 
 def test_checkers_count_what_they_decide() -> None:
-    everything = [event for events in GOOD.values() for event in events if not isinstance(event, CopyHeld)]
+    everything = [event for events in GOOD.values() for event in events if not isinstance(event, FinalCopy)]
     registers = [Invoked(0.0, 1, "a", "x", "read"), Returned(1.0, 1, 0)]
-    glances = [Glance(1.0, "n1", 1, "journal", 9), Glance(2.0, "n1", 1, "journal", 9)]
-    verdicts = judge(History([*everything, *registers, *glances, *copies(**BOOKS)]), DATABASE_CHECKERS)
+    glances = [MonotonicRead(1.0, "n1", 1, "journal", 9), MonotonicRead(2.0, "n1", 1, "journal", 9)]
+    verdicts = judge(History([*everything, *registers, *glances, *copies(**BOOKS)]), SQL_CHECKERS)
     assert all(verdict.decided for verdict in verdicts), [(verdict.checker, verdict.decided) for verdict in verdicts]

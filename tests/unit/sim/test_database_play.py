@@ -17,14 +17,13 @@ from triplicate.sim import World
 from triplicate.sim.host import SimulatedClock
 from triplicate.sql import database_file
 from triplicate_simulator import WORKLOADS, Plan, RunContext, SimulatedCluster, plan_from_json, plan_of, run_seed
-from triplicate_simulator.checkers import History
+from triplicate_simulator.checkers.history import History
 from triplicate_simulator.checkers.linearizability import Invoked, Refused, Returned, operations_of
-from triplicate_simulator.checkers.sql_rules import CopyHeld, journal_of
-from triplicate_simulator.workloads import SqlWorkload
+from triplicate_simulator.checkers.sql_rules import FinalCopy, journal_of
 from triplicate_simulator.workloads.sql.sql_load import DatabaseLoad, draw_load, smaller_loads
 from triplicate_simulator.workloads.sql.sql_model import SqlModel
 from triplicate_simulator.workloads.sql.sql_nodes import DATABASE, CopyFolders, DatabaseServer, IsolatedTree
-from triplicate_simulator.workloads.sql.sql_workload import read_copy
+from triplicate_simulator.workloads.sql.sql_workload import SqlWorkload, read_copy
 
 SEED = 7
 
@@ -71,7 +70,7 @@ def test_a_session_that_is_cut_off_hears_nothing_until_it_is_reachable_again() -
     world = World(SEED)
 
     async def body() -> None:
-        store = ReplicatedMemoryStore(SimulatedClock(world.loop, 0.0), world.loop.call_later, world.chance("metadata"))
+        store = ReplicatedMemoryStore(SimulatedClock(world.loop, 0.0), world.loop.call_later, world.rng("metadata"))
         reachable = asyncio.Event()
         reachable.set()
         tree = IsolatedTree(store, reachable)
@@ -117,7 +116,7 @@ def rows_at(server: DatabaseServer) -> int:
 
 def test_a_kill_leaves_the_copy_and_a_power_failure_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene(of: SqlWorkload) -> None:
-        server = of.desk.leaders()[0].server
+        server = of.model.leaders()[0].server
         before = server.folder
         server.crash(keep_unsynced=True)
         await asyncio.sleep(0)
@@ -138,7 +137,7 @@ def test_a_kill_leaves_the_copy_and_a_power_failure_takes_it(monkeypatch: pytest
 
 def test_a_process_that_ended_in_order_keeps_its_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene(of: SqlWorkload) -> None:
-        server = of.desk.leaders()[0].server
+        server = of.model.leaders()[0].server
         folder, starts = server.folder, server.starts
         await server.stop()
         assert server.database is None
@@ -157,12 +156,12 @@ def test_a_node_that_ends_by_itself_is_a_violation_and_one_that_cannot_reach_the
     found: list[list[str]] = []
 
     async def scene(of: SqlWorkload) -> None:
-        (first, second, _), ends = of.servers.values(), of.stage.cluster.ends
-        of.stage.cluster.cut_off[first.name] = 1
+        (first, second, _), ends = of.servers.values(), of.context.cluster.ends
+        of.context.cluster.cut_off[first.name] = 1
         first.crash(keep_unsynced=True)
         await first.restart()
         await asyncio.sleep(2.0)
-        del of.stage.cluster.cut_off[first.name]
+        del of.context.cluster.cut_off[first.name]
         found.append(list(ends))
         while first.database is None:
             await asyncio.sleep(0.1)
@@ -183,7 +182,7 @@ def test_each_of_several_databases_is_judged_by_itself() -> None:
     result = run_seed(SEED, Plan("databases", load, duration_s=5.0))
     assert result.ok, str(result)
     assert result.counts["databases"] == 3
-    copies = [event for event in result.events if isinstance(event, CopyHeld)]
+    copies = [event for event in result.events if isinstance(event, FinalCopy)]
     assert len(copies) == 3 * load.nodes
     assert len({tuple(copy.tables["triplicate_state"]) for copy in copies}) > 1, "they are different databases"
 
@@ -191,13 +190,13 @@ def test_each_of_several_databases_is_judged_by_itself() -> None:
 def test_what_nobody_was_told_is_settled_by_the_copies() -> None:
     world = World(SEED)
     load = draw_load(random.Random(SEED))
-    stage = RunContext(world, SimulatedCluster(world), Plan("databases", load))
-    desk = SqlModel(stage, load, {})
-    done, lost = desk.invoke("a", "x", "swap", (0, 1)), desk.invoke("a", "x", "write", (2,))
-    desk.fates = {done: ("there", "swap"), lost: ("not there", "write")}
-    desk.settle({"there": 1})
-    assert [type(event) for event in stage.history.events] == [Invoked, Invoked, Returned, Refused]
-    (operation,) = operations_of(History(stage.history.events))["x"]
+    context = RunContext(world, SimulatedCluster(world), Plan("databases", load))
+    model = SqlModel(context, load, {})
+    done, lost = model.invoke("a", "x", "swap", (0, 1)), model.invoke("a", "x", "write", (2,))
+    model.open_operations = {done: ("there", "swap"), lost: ("not there", "write")}
+    model.resolve_operations({"there": 1})
+    assert [type(event) for event in context.history.events] == [Invoked, Invoked, Returned, Refused]
+    (operation,) = operations_of(History(context.history.events))["x"]
     assert operation.result is True
     world.close()
 
@@ -210,7 +209,7 @@ def test_a_copy_is_read_with_its_rowids_counters_and_schema(tmp_path: Path) -> N
     connection.execute("insert into journal(token) values ('a'), ('b')")
     copy = read_copy("n1", connection)
     connection.close()
-    assert isinstance(copy, CopyHeld)
+    assert isinstance(copy, FinalCopy)
     assert copy.position == 5
     assert journal_of(copy) == {"a": 1, "b": 1}
     assert list(copy.tables["sqlite_sequence"]) == [("journal", 2)]

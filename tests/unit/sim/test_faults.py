@@ -10,10 +10,11 @@ import pytest
 
 from tests.unit.sim.tiny import tiny_plan
 from triplicate.sim import points_known
-from triplicate_simulator import KINDS, WORKLOADS, Fault, Plan, Result, Scenario, run_seed
+from triplicate_simulator import FAULT_KINDS, WORKLOADS, Fault, Plan, Result, Scenario, run_seed
 from triplicate_simulator.cluster.plan import Value
-from triplicate_simulator.faults import FaultTargets, draw_faults
 from triplicate_simulator.faults.disk_faults import rot_journal
+from triplicate_simulator.faults.fault_kind import FaultTargets
+from triplicate_simulator.faults.fault_table import draw_faults
 
 pytestmark = pytest.mark.usefixtures("tiny")
 
@@ -88,7 +89,7 @@ def play(*strikes: Fault, seed: int = 1) -> Result:
     return result
 
 
-@pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.parametrize("kind", list(FAULT_KINDS))
 def test_the_fault_strikes_and_everybody_goes_on(kind: str) -> None:
     result = play(*STRIKES[kind])
     assert result.struck.get(kind, 0) > 0, result.struck
@@ -146,15 +147,15 @@ def test_a_bookie_that_fails_although_nothing_struck_it_is_a_violation() -> None
 
 def test_a_bookie_whose_journal_is_rotten_may_stay_down_for_good() -> None:
     scenario = Scenario(2, tiny_plan(entries=80))
-    chance = random.Random(1)
+    rng = random.Random(1)
     rotten: list[str] = []
 
     def rot() -> None:
         for name, bookie in scenario.cluster.bookies.items():
-            places = [rot_journal(scenario.world.disk(name), chance) for _ in range(30)]
+            places = [rot_journal(scenario.world.disk(name), rng) for _ in range(30)]
             if any(places):
                 bookie.rotten = "bit rot"
-                bookie.let_fail()
+                bookie.excuse_failures()
                 bookie.crash()
                 rotten.append(name)
                 return
@@ -162,8 +163,8 @@ def test_a_bookie_whose_journal_is_rotten_may_stay_down_for_good() -> None:
     scenario.world.loop.call_later(2.0, rot)
     result = scenario.run()
     assert result.ok, str(result)
-    assert list(scenario.stage.rotten_bookies) == rotten
-    assert list(scenario.stage.lost_bookies) == rotten, "damage in the midst of a journal is found, and the bookie does not start"
+    assert list(scenario.context.rotten_bookies) == rotten
+    assert list(scenario.context.lost_bookies) == rotten, "damage in the midst of a journal is found, and the bookie does not start"
     assert result.counts["bookies_lost"] == len(rotten) == 1
 
 
@@ -179,7 +180,7 @@ def test_a_bookie_that_does_not_start_although_nothing_struck_it_is_a_violation(
     scenario.world.loop.call_later(2.5, wipe)
     result = scenario.run()
     assert any("bookie-1 does not start" in violation for violation in result.violations), str(result)
-    assert list(scenario.stage.lost_bookies) == ["bookie-1"]
+    assert list(scenario.context.lost_bookies) == ["bookie-1"]
 
 
 def test_a_full_disk_makes_its_bookie_refuse_and_come_back() -> None:
@@ -190,7 +191,7 @@ def test_a_full_disk_makes_its_bookie_refuse_and_come_back() -> None:
 
 def test_the_page_of_the_simulator_names_every_fault_checker_and_play() -> None:
     text = (Path(__file__).parents[3] / "docs" / "simulation.md").read_text(encoding="utf-8")
-    names = [*KINDS, *WORKLOADS, *(checker for play in WORKLOADS.values() for checker in play.checkers)]
+    names = [*FAULT_KINDS, *WORKLOADS, *(checker for play in WORKLOADS.values() for checker in play.checkers)]
     assert [name for name in names if name not in ("tiny", "nothing_is_found") and f"`{name}`" not in text] == []
 
 

@@ -6,21 +6,20 @@ from math import inf
 
 import pytest
 
-from triplicate_simulator.checkers import (
-    CHECKERS,
+from triplicate_simulator.checkers.history import History, judge
+from triplicate_simulator.checkers.ledger_checkers import LEDGER_CHECKERS
+from triplicate_simulator.checkers.ledger_promises import (
     Acknowledged,
     Confirmed,
     Copy,
     Deleted,
     Ended,
     Event,
-    History,
-    LengthStoodIn,
+    LengthSubstituted,
     MetadataWritten,
     Read,
     Sent,
     Tailed,
-    judge,
 )
 
 A, B = b"a", b"b"
@@ -83,7 +82,7 @@ def both(time_s: float = 0.0) -> list[Event]:
 def blamed(events: list[Event], destroyed: tuple[str, ...] = (), died_s: float | None = None) -> list[str]:
     deaths = {} if died_s is None else {"writer": [died_s]}
     history = History(events, None, {1: 2}, dict.fromkeys(destroyed, inf), deaths)
-    return [verdict.checker for verdict in judge(history, {name: CHECKERS[name] for name in INVARIANTS}) if verdict.violations]
+    return [verdict.checker for verdict in judge(history, {name: LEDGER_CHECKERS[name] for name in INVARIANTS}) if verdict.violations]
 
 
 OPEN, CHANGED = version(0), version(1, segments=((0, FIRST), (1, SECOND)))
@@ -213,8 +212,8 @@ BAD: dict[str, tuple[str, list[Event]]] = {
 def test_lengths_may_differ_where_the_last_entry_was_out_of_reach() -> None:
     different: list[Event] = [ended(1, 2, "recoverer"), ended(1, 3, "writer")]
     assert blamed(different) == ["clients_and_metadata_agree"]
-    assert blamed([*different, LengthStoodIn(1.0, 1)]) == []
-    assert blamed([*different, LengthStoodIn(1.0, 2)]) == ["clients_and_metadata_agree"]
+    assert blamed([*different, LengthSubstituted(1.0, 1)]) == []
+    assert blamed([*different, LengthSubstituted(1.0, 2)]) == ["clients_and_metadata_agree"]
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -253,9 +252,9 @@ def test_copies_on_a_destroyed_disk_are_not_asked_for() -> None:
 
 
 def test_every_invariant_has_something_to_decide_and_a_bad_history_of_its_own() -> None:
-    decided = dict.fromkeys(CHECKERS, 0)
+    decided = dict.fromkeys(LEDGER_CHECKERS, 0)
     for events in [*GOOD.values(), *(events for _, events in BAD.values())]:
-        for verdict in judge(History(events, None, {1: 2}), CHECKERS):
+        for verdict in judge(History(events, None, {1: 2}), LEDGER_CHECKERS):
             decided[verdict.checker] += verdict.decided
     assert all(decided[name] for name in INVARIANTS), decided
     assert {checker for checker, _ in BAD.values()} == set(INVARIANTS)

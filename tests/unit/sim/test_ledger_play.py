@@ -12,7 +12,8 @@ from triplicate.sim.disk_image import Inode
 from triplicate.sim.loop import Life, VirtualLoop
 from triplicate.sim.recorder import Recorder
 from triplicate_simulator import WORKLOADS, Fault, Plan, Result, run_seed
-from triplicate_simulator.checkers import History, Undeleted
+from triplicate_simulator.checkers.history import History
+from triplicate_simulator.checkers.ledger_promises import Undeleted
 from triplicate_simulator.cluster.plan import Value
 from triplicate_simulator.faults.disk_faults import STRETCH_BYTES, STRETCH_STEP_BYTES, rot_stretch
 from triplicate_simulator.workloads.ledger.ledger_model import LedgerModel
@@ -101,11 +102,11 @@ def test_a_return_in_time_does_not_bring_back_what_a_late_one_lost() -> None:
     """A ledger deleted twice: the first return came too late, the bookies had dropped its entries (seed 80120)."""
     now_s = [0.0]
     history = History()
-    stage = Mock(history=history, plan=Mock(faults=(), storage=Mock(trash_period_s=100.0)), time=lambda: now_s[0])
-    shelf = LedgerModel(stage, DEFERRED)
-    shelf.books.append(Mock(ledger_id=32, wanted_back=True))
+    context = Mock(history=history, plan=Mock(faults=(), storage=Mock(trash_period_s=100.0)), time=lambda: now_s[0])
+    model = LedgerModel(context, DEFERRED)
+    model.ledgers.append(Mock(ledger_id=32, undelete_requested=True))
     for gone_for_s in (200.0, 1.0):
-        shelf.gone_s[32] = now_s[0]
+        model.deleted_s[32] = now_s[0]
         now_s[0] += gone_for_s
-        shelf._note_return(32)
+        model._note_undelete(32)
     assert [event.in_time for event in history.of(Undeleted)] == [False, False]

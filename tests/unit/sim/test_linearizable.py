@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplicate_simulator.checkers import History, Verdict
+from triplicate_simulator.checkers.history import History, Verdict
 from triplicate_simulator.checkers.linearizability import (
     Decision,
     Invoked,
     Refused,
     RegisterOperation,
     Returned,
+    apply_operation,
     decide,
     judge_registers,
     registers_are_linearizable,
-    take_effect,
 )
 
 
@@ -90,7 +90,7 @@ def test_the_order_found_is_one() -> None:
         value: Any = 0
         order = decide(operations, 0).order
         for operation in order:
-            fits, value = take_effect(value, operation)
+            fits, value = apply_operation(value, operation)
             assert fits
         assert {id(operation) for operation in operations if operation.returned_s is not None} <= {id(operation) for operation in order}
 
@@ -115,8 +115,8 @@ def explained(operations: list[RegisterOperation], initial: Hashable) -> bool:
     known = [operation for operation in operations if operation.returned_s is not None]
     unknown = [operation for operation in operations if operation.returned_s is None]
     for count in range(len(unknown) + 1):
-        for chosen in combinations(unknown, count):
-            for order in permutations([*known, *chosen]):
+        for choose_recoverers in combinations(unknown, count):
+            for order in permutations([*known, *choose_recoverers]):
                 if follows_time(order) and runs(order, initial):
                     return True
     return False
@@ -129,7 +129,7 @@ def follows_time(order: tuple[RegisterOperation, ...]) -> bool:
 
 def runs(order: tuple[RegisterOperation, ...], value: Any) -> bool:
     for operation in order:
-        fits, value = take_effect(value, operation)
+        fits, value = apply_operation(value, operation)
         if not fits:
             return False
     return True

@@ -8,30 +8,31 @@ from dataclasses import replace
 
 import pytest
 
-from triplicate_simulator.checkers import LOG_CHECKERS, History, judge
+from triplicate_simulator.checkers.history import History, judge
 from triplicate_simulator.checkers.log_rules import (
-    BatchOffered,
+    LOG_CHECKERS,
     BatchPublished,
     BatchRefused,
-    CutAllowed,
-    EndSeen,
+    BatchStaged,
+    EndRead,
+    FinalLogRead,
     ListedSegment,
     LogAcknowledged,
-    LogFinished,
-    LogOffered,
+    LogAcquired,
     LogRead,
     LogReadable,
-    LogTaken,
+    LogSubmitted,
     ReadingBegan,
     ReadingEnded,
     ReadingRefused,
-    RetentionApplies,
+    RetentionSet,
     SegmentsListed,
+    TruncationRequested,
 )
 
 
-def offered(time_s: float, writer: str, epoch: int, *records: bytes) -> LogOffered:
-    return LogOffered(time_s, "l", writer, epoch, records)
+def offered(time_s: float, writer: str, epoch: int, *records: bytes) -> LogSubmitted:
+    return LogSubmitted(time_s, "l", writer, epoch, records)
 
 
 def acknowledged(time_s: float, writer: str, epoch: int, offset: int, *records: bytes) -> LogAcknowledged:
@@ -42,8 +43,8 @@ def read(reader: str, offset: int, *records: bytes, epoch: int = 1, ledger: int 
     return LogRead(time_s, "l", reader, offset, records, ledger, epoch, wall)
 
 
-def taken(time_s: float, writer: str, epoch: int, offset: int) -> LogTaken:
-    return LogTaken(time_s, "l", writer, epoch, offset)
+def taken(time_s: float, writer: str, epoch: int, offset: int) -> LogAcquired:
+    return LogAcquired(time_s, "l", writer, epoch, offset)
 
 
 def began(reader: str, offset: int) -> ReadingBegan:
@@ -58,17 +59,17 @@ GOOD: list[object] = [
     # b and c never had an answer: b is there all the same, and c is not.
     offered(1.4, "w1", 1, b"x"),
     taken(2.0, "w2", 2, 2),
-    EndSeen(2.0, 2.1, "l", "p", 1),
+    EndRead(2.0, 2.1, "l", "p", 1),
     offered(2.1, "w2", 2, b"d"),
     acknowledged(2.2, "w2", 2, 2, b"d"),
     LogReadable(2.3, "l", 3),
     offered(2.4, "w1", 1, b"y"),
-    EndSeen(2.4, 2.5, "l", "p", 3),
-    BatchOffered(3.0, "l", "app", 0, "one", ((b"e", b"f"), (b"g",))),
-    BatchOffered(3.1, "l", "app", 0, "two", ((b"E",), ())),
+    EndRead(2.4, 2.5, "l", "p", 3),
+    BatchStaged(3.0, "l", "app", 0, "one", ((b"e", b"f"), (b"g",))),
+    BatchStaged(3.1, "l", "app", 0, "two", ((b"E",), ())),
     BatchPublished(3.2, "l", "app", 0, "one", 3, 6, False),
     BatchPublished(3.3, "l", "app", 0, "two", 3, 6, True),
-    BatchOffered(4.0, "l", "app", 1, "three", ((b"h",),)),
+    BatchStaged(4.0, "l", "app", 1, "three", ((b"h",),)),
     BatchPublished(4.1, "l", "app", 0, "two", -1, -1, True),
     began("t", 0),
     read("t", 0, b"a", wall=5),
@@ -83,7 +84,7 @@ GOOD: list[object] = [
     read("final", 5, b"g", epoch=0, ledger=13, wall=1),
     read("final", 6, b"h", epoch=0, ledger=14, wall=3),
     ReadingEnded(9.0, "l", "final", 7),
-    LogFinished(9.0, "l", "final", 0, 7),
+    FinalLogRead(9.0, "l", "final", 0, 7),
 ]
 
 
@@ -178,11 +179,11 @@ def test_one_offset_acknowledged_twice() -> None:
 def test_what_nobody_wanted_truncated_is_there() -> None:
     cut = [event for event in GOOD if not (isinstance(event, LogRead) and event.reader == "final" and event.first_offset < 2)]
     place = cut.index(GOOD[-1])
-    cut[place] = LogFinished(9.0, "l", "final", 2, 7)
+    cut[place] = FinalLogRead(9.0, "l", "final", 2, 7)
     expect(cut, "acknowledged_records_stay", "l begins at 2, though nothing from 0 on was to be truncated")
-    expect([CutAllowed(1.0, "l", 1), *cut], "acknowledged_records_stay", "nothing from 1 on")
+    expect([TruncationRequested(1.0, "l", 1), *cut], "acknowledged_records_stay", "nothing from 1 on")
     cut[cut.index(began("final", 0))] = began("final", 2)
-    assert judged([CutAllowed(1.0, "l", 2), *cut]) == {}
+    assert judged([TruncationRequested(1.0, "l", 2), *cut]) == {}
 
 
 def retained(*segments: tuple[int, int, int], first: int, time_s: float = 5.0) -> SegmentsListed:
@@ -191,7 +192,7 @@ def retained(*segments: tuple[int, int, int], first: int, time_s: float = 5.0) -
     return SegmentsListed(time_s, "l", "k", first, listed)
 
 
-KEEP = RetentionApplies(0.5, "l", 250, 150)
+KEEP = RetentionSet(0.5, "l", 250, 150)
 FOUR = [(1, 0, 100), (2, 10, 100), (3, 20, 100), (4, 30, 100)]
 
 
@@ -202,7 +203,7 @@ FOUR = [(1, 0, 100), (2, 10, 100), (3, 20, 100), (4, 30, 100)]
         # 400 bytes, then 300: twice there was more than was to be kept.
         [retained(*FOUR, first=0), retained(*FOUR[1:], first=10), retained(*FOUR[2:], first=20)],
         # Asked for, in the midst of a segment; 220 bytes are left, so retention takes no more.
-        [CutAllowed(4.0, "l", 25), retained(*FOUR[2:], first=25)],
+        [TruncationRequested(4.0, "l", 25), retained(*FOUR[2:], first=25)],
         # The segment that went was never seen while it was there; it may have been as large as segments get.
         [retained(*FOUR[2:], first=20)],
         # What is marked is still listed.
@@ -211,7 +212,7 @@ FOUR = [(1, 0, 100), (2, 10, 100), (3, 20, 100), (4, 30, 100)]
 )
 def test_what_retention_may_take_may_be_gone(events: list[object]) -> None:
     first = events[-1].first_offset if isinstance(events[-1], SegmentsListed) else 0
-    assert judged([KEEP, *events, LogFinished(9.0, "l", "final", first, 40)]) == {}
+    assert judged([KEEP, *events, FinalLogRead(9.0, "l", "final", first, 40)]) == {}
 
 
 @pytest.mark.parametrize(
@@ -221,21 +222,21 @@ def test_what_retention_may_take_may_be_gone(events: list[object]) -> None:
         ([retained(*FOUR[2:], first=20), retained(first=40)], "began at 40 .* it has had 100 bytes"),
         ([retained(first=40)], "began at 40 .* it has had 150 bytes"),
         ([retained(*FOUR, first=0), retained(*FOUR[1:], first=12)], "in the midst of the segment from 10 to 20"),
-        ([CutAllowed(4.0, "l", 20), retained(*FOUR, first=0), retained(FOUR[3], first=30)], "began at 30"),
+        ([TruncationRequested(4.0, "l", 20), retained(*FOUR, first=0), retained(FOUR[3], first=30)], "began at 30"),
     ],
 )
 def test_retention_that_takes_too_much(events: list[object], message: str) -> None:
     first = events[-1].first_offset if isinstance(events[-1], SegmentsListed) else 0
-    expect([KEEP, *events, LogFinished(9.0, "l", "final", first, 40)], "acknowledged_records_stay", message)
+    expect([KEEP, *events, FinalLogRead(9.0, "l", "final", first, 40)], "acknowledged_records_stay", message)
 
 
 def test_a_log_that_begins_later_than_when_it_was_last_looked_at() -> None:
-    events = [KEEP, retained(*FOUR[1:], first=10), LogFinished(9.0, "l", "final", 20, 40)]
+    events = [KEEP, retained(*FOUR[1:], first=10), FinalLogRead(9.0, "l", "final", 20, 40)]
     expect(events, "acknowledged_records_stay", "l begins at 20, though nothing from 10 on was to be truncated")
 
 
 def test_what_is_let_go_of_a_log_without_retention() -> None:
-    events = [retained(*FOUR[1:], first=10), LogFinished(9.0, "l", "final", 10, 40)]
+    events = [retained(*FOUR[1:], first=10), FinalLogRead(9.0, "l", "final", 10, 40)]
     expect(events, "acknowledged_records_stay", "l begins at 10, though nothing from 0 on was to be truncated")
 
 
@@ -252,12 +253,12 @@ def test_a_record_that_is_missing_before_one_that_is_there() -> None:
 
 def test_what_was_truncated_before_anybody_read_it_is_not_missing() -> None:
     events = [
-        CutAllowed(1.0, "l", 1),
+        TruncationRequested(1.0, "l", 1),
         taken(1.0, "w1", 1, 0),
         offered(1.0, "w1", 1, b"a", b"b"),
         began("final", 1),
         read("final", 1, b"b"),
-        LogFinished(9.0, "l", "final", 1, 2),
+        FinalLogRead(9.0, "l", "final", 1, 2),
     ]
     assert judged(events) == {}
 
@@ -269,7 +270,7 @@ def final_with(*batches: LogRead) -> list[object]:
     """The good history with other entries from offset 3 on."""
     end = batches[-1].first_offset + len(batches[-1].records)
     kept = [event for event in GOOD[:-2] if not (isinstance(event, LogRead) and event.epoch == 0)]
-    return [*kept, *batches, ReadingEnded(9.0, "l", "final", end), LogFinished(9.0, "l", "final", 0, end)]
+    return [*kept, *batches, ReadingEnded(9.0, "l", "final", end), FinalLogRead(9.0, "l", "final", 0, end)]
 
 
 def published(offset: int, *records: bytes, ledger: int) -> LogRead:
@@ -319,12 +320,12 @@ def test_a_batch_of_which_its_publisher_was_told_that_it_is_not_there() -> None:
 
 def test_a_batch_without_records_may_be_in_the_log() -> None:
     events = [
-        BatchOffered(3.0, "l", "app", 0, "one", ((b"e",),)),
-        BatchOffered(3.0, "l", "app", 0, "none", ((), ())),
+        BatchStaged(3.0, "l", "app", 0, "one", ((b"e",),)),
+        BatchStaged(3.0, "l", "app", 0, "none", ((), ())),
         BatchPublished(3.1, "l", "app", 0, "none", 0, 0, False),
         BatchPublished(3.2, "l", "app", 0, "one", 0, 0, True),
         began("final", 0),
-        LogFinished(9.0, "l", "final", 0, 0),
+        FinalLogRead(9.0, "l", "final", 0, 0),
     ]
     assert judged(events) == {}
 
@@ -375,12 +376,12 @@ def test_wall_time_that_goes_back_within_a_published_ledger() -> None:
 
 
 def test_an_end_beyond_what_is_there() -> None:
-    expect([*GOOD, EndSeen(5.0, 5.1, "l", "p", 8)], "ends_are_readable", "can be read up to 8; it ends at 7")
+    expect([*GOOD, EndRead(5.0, 5.1, "l", "p", 8)], "ends_are_readable", "can be read up to 8; it ends at 7")
 
 
 def test_an_end_before_what_was_readable() -> None:
-    expect([*GOOD, EndSeen(2.4, 2.6, "l", "p", 2)], "ends_are_readable", "ends at 2; it was readable up to 3 at 2.300000")
+    expect([*GOOD, EndRead(2.4, 2.6, "l", "p", 2)], "ends_are_readable", "ends at 2; it was readable up to 3 at 2.300000")
 
 
 def test_an_end_asked_for_before_it_was_readable_may_lie_before() -> None:
-    assert judged([*GOOD, EndSeen(2.2, 2.6, "l", "p", 2)]) == {}
+    assert judged([*GOOD, EndRead(2.2, 2.6, "l", "p", 2)]) == {}

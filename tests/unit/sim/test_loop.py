@@ -58,7 +58,7 @@ def test_a_program_without_end_is_stopped_and_its_busiest_task_named() -> None:
             await asyncio.sleep(0)
 
     async def main() -> None:
-        task = loop.begin(spins(), name="spinner")
+        task = loop.start_task(spins(), name="spinner")
         await task
 
     with pytest.raises(SimulationStuck, match="spinner"):
@@ -74,7 +74,7 @@ def test_a_program_that_goes_round_in_circles_in_one_instant_is_stopped_long_bef
             await asyncio.sleep(0)
 
     async def main() -> None:
-        await loop.begin(spins(), name="spinner")
+        await loop.start_task(spins(), name="spinner")
 
     with pytest.raises(SimulationStuck, match=r"at 1\.000000 s and no end in this instant; busiest: task spinner"):
         loop.run_until_complete(main())
@@ -129,7 +129,7 @@ def test_a_killed_life_runs_nothing_more_not_even_its_finally_blocks() -> None:
             done.append("finally")
 
     async def node() -> None:
-        loop.begin(child(), name="child")
+        loop.start_task(child(), name="child")
         loop.call_later(2.0, done.append, "timer")
         try:
             await asyncio.sleep(2.0)
@@ -137,7 +137,7 @@ def test_a_killed_life_runs_nothing_more_not_even_its_finally_blocks() -> None:
             done.append("finally of the parent")
 
     async def main() -> None:
-        loop.begin(node(), context=context_of(life))
+        loop.start_task(node(), context=context_of(life))
         await asyncio.sleep(1.0)
         loop.kill(life)
         gate.set()
@@ -157,10 +157,10 @@ def test_what_a_life_started_is_counted_until_it_ends() -> None:
     life = Life("node")
 
     async def leaky() -> None:
-        loop.begin(asyncio.sleep(100.0), name="left over")
+        loop.start_task(asyncio.sleep(100.0), name="left over")
 
     async def main() -> list[str]:
-        loop.begin(leaky(), context=context_of(life))
+        loop.start_task(leaky(), context=context_of(life))
         await asyncio.sleep(1.0)
         timers = loop.pending_timers()
         assert [timer.when() for timer in timers] == [100.0]
@@ -189,7 +189,7 @@ def test_a_task_that_fails_unseen_is_a_failure_but_not_when_its_node_is_dead() -
         life = Life("node")
 
         async def main(loop: VirtualLoop = loop, life: Life = life, dead: bool = dead) -> None:
-            task = loop.begin(fails(), context=context_of(life))
+            task = loop.start_task(fails(), context=context_of(life))
             await asyncio.sleep(1.0)
             if dead:
                 loop.kill(life)

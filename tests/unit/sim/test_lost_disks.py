@@ -46,6 +46,6 @@ def test_a_file_that_is_lost_does_not_come_back(synced: bool) -> None:
         port.open("/data/file", create=True).pwrite([b"gone"], 0)
         if synced:
             port.sync_directory("/data")
-        disk.lose_file("/data/file")
+        disk.delete_durably("/data/file")
         disk.crash()
         assert not reopened(disk, loop).exists("/data/file")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from triplicate.errors import ArgumentError
-from triplicate_simulator import Mutant, MutantMisfit, Result, hunt_all, mutants_folder, read_mutants, unclean
+from triplicate_simulator import InvalidMutant, Mutant, Result, hunt_all, mutants_folder, read_mutants, violations_without_mutants
 from triplicate_simulator.runner.mutants import caught_by, read_mutant, seeds_of
 
 CAUGHT = '''"""An acknowledgement is written down before the entry was sent."""
@@ -78,7 +78,7 @@ def test_a_mutant_says_what_it_is(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_is_no_mutant_is_refused(tmp_path: Path, text: str, why: str) -> None:
-    with pytest.raises(MutantMisfit, match=why):
+    with pytest.raises(InvalidMutant, match=why):
         write(tmp_path, "bad", text)
 
 
@@ -110,4 +110,4 @@ def test_the_mutants_of_this_checkout_are_well_formed() -> None:
 
 
 def test_the_code_as_it_is_is_clean() -> None:
-    assert unclean(["ledgers"], 1) == []
+    assert violations_without_mutants(["ledgers"], 1) == []

@@ -360,7 +360,7 @@ def test_a_partition_holds_both_ways_between_groups_and_not_within_them_until_it
         await asyncio.sleep(1.0)
         assert (pair.server.data, pair.client.data) == (b"there", b"back")
         assert pair.client.events == ["made"]
-        assert world.network.strikes["partition"] == 2
+        assert world.network.fault_counts["partition"] == 2
 
     in_world(body)
 
@@ -386,7 +386,7 @@ def test_a_reset_at_the_next_write_tears_exactly_that_write() -> None:
             lengths.append(len(pair.server.data))
             assert isinstance(pair.client.error, ConnectionResetError)
             assert isinstance(pair.server.error, ConnectionResetError)
-            assert (world.network.torn, world.network.strikes["reset_at_write"]) == (1, 1)
+            assert (world.network.torn, world.network.fault_counts["reset_at_write"]) == (1, 1)
             pair = await pair.again()
             pair.transport.write(b"y" * 100)
             await asyncio.sleep(1.0)
@@ -405,7 +405,7 @@ def test_a_reset_between_writes_counts_no_torn_one() -> None:
         world.network.reset("a", "b")
         await asyncio.sleep(1.0)
         assert pair.server.data == b"x" * 100
-        assert (world.network.torn, world.network.strikes["reset"]) == (0, 1)
+        assert (world.network.torn, world.network.fault_counts["reset"]) == (0, 1)
 
     in_world(body)
 

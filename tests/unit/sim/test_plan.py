@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from triplicate_simulator import KINDS, WORKLOADS, Fault, Plan, plan_from_json, plan_of, workload_of
+from triplicate_simulator import FAULT_KINDS, WORKLOADS, Fault, Plan, plan_from_json, plan_of, workload_of
 
 SEEDS = range(1, 121)
 
@@ -39,7 +39,7 @@ def test_every_seed_has_three_faults_and_all_together_every_kind() -> None:
         assert all(0.0 < strike.at_s < plan.duration_s for strike in plan.faults)
         for strike in plan.faults:
             kinds[strike.kind] = kinds.get(strike.kind, 0) + 1
-    assert set(kinds) == set(KINDS)
+    assert set(kinds) == set(FAULT_KINDS)
 
 
 def test_seeds_differ_in_the_kinds_that_are_on() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from triplicate.errors import ArgumentError
 from triplicate.runtime import fault_point
-from triplicate.sim.fault_points import FaultPoints, points_known
+from triplicate.sim.armed_points import FaultPoints, points_known
 from triplicate.sim.host import NodeDied, SimulatedHost, World
 
 DONE: list[str] = []
@@ -164,7 +164,7 @@ def test_a_barrier_holds_whoever_comes_before_the_body_runs() -> None:
         barrier = world.points.hold("test_sim.write")
         first = host.start(Product("a").write(1))
         second = host.start(Product("a").write(2))
-        assert not barrier.reached.is_now()
+        assert not barrier.reached.is_set()
         await barrier.reached
         await asyncio.sleep(5.0)
         assert DONE == []
@@ -233,7 +233,7 @@ def test_a_trap_is_sprung_once_before_the_body_runs() -> None:
 
     async def main() -> None:
         host = world.start_host("a")
-        trap = world.points.strike("test_sim.count", lambda node: seen.append((node, list(DONE))), skip=1)
+        trap = world.points.trap("test_sim.count", lambda node: seen.append((node, list(DONE))), skip=1)
         product = Product("a")
 
         async def node() -> None:
@@ -241,7 +241,7 @@ def test_a_trap_is_sprung_once_before_the_body_runs() -> None:
                 product.count()
 
         await host.call(node())
-        assert trap.struck
+        assert trap.fired
         product.count()
 
     world.run(main())
@@ -260,7 +260,7 @@ def test_a_trap_may_crash_the_node_and_nothing_of_the_body_runs(name: str) -> No
 
     async def main() -> None:
         host, other = world.start_host("a"), world.start_host("b")
-        world.points.strike(name, lambda _: host.crash(), node="a")
+        world.points.trap(name, lambda _: host.crash(), node="a")
         with pytest.raises(NodeDied):
             await host.call(both(host))
         assert not host.alive
@@ -283,7 +283,7 @@ def test_what_a_trap_starts_outlives_the_node() -> None:
             host.crash()
             world.loop.call_later(1.0, lambda: again.append(world.start_host("a")))
 
-        world.points.strike("test_sim.write", strike)
+        world.points.trap("test_sim.write", strike)
         with pytest.raises(NodeDied):
             await host.call(Product("a").write())
         await asyncio.sleep(2.0)
@@ -295,7 +295,7 @@ def test_what_a_trap_starts_outlives_the_node() -> None:
 
 def test_a_trap_taken_away_does_not_strike() -> None:
     world = World(1)
-    world.points.strike("test_sim.count", lambda node: DONE.append("struck")).cancel()
+    world.points.trap("test_sim.count", lambda node: DONE.append("struck")).cancel()
     Product("a").count()
     assert DONE == ["a counts"]
     world.close()
@@ -304,7 +304,7 @@ def test_a_trap_taken_away_does_not_strike() -> None:
 def test_what_runs_outside_every_node_is_the_world() -> None:
     world = World(1)
     seen: list[str] = []
-    world.points.strike("test_sim.count", seen.append, node="world")
+    world.points.trap("test_sim.count", seen.append, node="world")
     Product("a").count()
     assert seen == ["world"]
     world.close()
@@ -315,7 +315,7 @@ def test_unknown_points_and_barriers_on_plain_functions_are_refused_by_name() ->
     with pytest.raises(ArgumentError, match=r"no fault point 'test_sim.wriet'; known are: .*test_sim.write"):
         world.points.hold("test_sim.wriet")
     with pytest.raises(ArgumentError, match="no fault point"):
-        world.points.strike("nowhere", print)
+        world.points.trap("nowhere", print)
     with pytest.raises(ArgumentError, match=r"test_sim.count is a plain function"):
         world.points.hold("test_sim.count")
     world.close()
@@ -326,7 +326,7 @@ def test_a_node_paused_at_a_point_goes_no_further_until_it_is_resumed() -> None:
 
     async def main() -> None:
         host = world.start_host("a")
-        world.points.strike("test_sim.write", lambda _: world.loop.pause(host.life))
+        world.points.trap("test_sim.write", lambda _: world.loop.pause(host.life))
         task = host.start(Product("a").write())
         await asyncio.sleep(10.0)
         assert DONE == []

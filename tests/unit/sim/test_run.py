@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.sim.tiny import TinyPlay
-from triplicate_simulator import KINDS, WORKLOADS, Result, Summary, Verdict, run
+from triplicate_simulator import FAULT_KINDS, WORKLOADS, Result, Summary, Verdict, run
 
 
 def result(seed: int, play: str = "ledgers", **changes: Any) -> Result:
@@ -64,7 +64,7 @@ def test_a_search_with_a_bound_is_among_the_totals_although_it_never_gave_up() -
 @pytest.mark.usefixtures("tiny")
 def test_what_never_happened_is_a_gap() -> None:
     summary = Summary()
-    summary.add(result(1, "tiny", struck=dict.fromkeys(KINDS, 1), verdicts=[Verdict("nothing_is_found", decided=1)]))
+    summary.add(result(1, "tiny", struck=dict.fromkeys(FAULT_KINDS, 1), verdicts=[Verdict("nothing_is_found", decided=1)]))
     assert summary.gaps() == ["no seed of tiny has any never"]
     summary.results[0].struck.pop("partition")
     summary.results[0].verdicts = []

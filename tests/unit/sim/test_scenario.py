@@ -11,7 +11,7 @@ from tests.unit.sim.tiny import TinyPlay, tiny_plan
 from triplicate.client import Client
 from triplicate.runtime import Host
 from triplicate.sim import World
-from triplicate_simulator import OTHER_FINDINGS, Fault, Plan, Scenario, SimulatedCluster, found_by, run_seed
+from triplicate_simulator import OTHER_FINDINGS, Fault, Plan, Scenario, SimulatedCluster, reporter_of, run_seed
 from triplicate_simulator.cluster.simulated_cluster import AFTERMATH_S
 
 pytestmark = pytest.mark.usefixtures("tiny")
@@ -37,9 +37,9 @@ def test_every_other_finding_has_its_name() -> None:
         "failed": "failed: AssertionError in f",
     }
     assert set(said) == set(OTHER_FINDINGS)
-    assert {found_by(text): name for name, text in said.items()} == {name: name for name in said}
-    assert found_by("stuck: nothing can happen") == "progress"
-    assert found_by("acknowledged_in_order: entry 8") == "acknowledged_in_order"
+    assert {reporter_of(text): name for name, text in said.items()} == {name: name for name in said}
+    assert reporter_of("stuck: nothing can happen") == "progress"
+    assert reporter_of("acknowledged_in_order: entry 8") == "acknowledged_in_order"
 
 
 def test_who_never_ends_makes_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +48,7 @@ def test_who_never_ends_makes_no_progress(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(TinyPlay, "_write", forever)
     result = run_seed(1, tiny_plan())
-    assert any(found_by(violation) == "progress" for violation in result.violations)
+    assert any(reporter_of(violation) == "progress" for violation in result.violations)
 
 
 def test_an_assertion_of_an_actor_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def test_an_assertion_of_an_actor_is_a_violation(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(TinyPlay, "_write", wrong)
     result = run_seed(1, tiny_plan())
-    assert [found_by(violation) for violation in result.violations if "what cannot be" in violation]
+    assert [reporter_of(violation) for violation in result.violations if "what cannot be" in violation]
 
 
 def test_whatever_comes_out_of_an_actor_is_a_finding_and_ends_no_range(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def test_whatever_comes_out_of_an_actor_is_a_finding_and_ends_no_range(monkeypat
     monkeypatch.setattr(TinyPlay, "_write", wrong)
     monkeypatch.setattr(TinyPlay, "checkers", {"nothing_is_found": confused})
     violations = run_seed(1, tiny_plan()).violations
-    assert {found_by(violation) for violation in violations} == {"failed"}
+    assert {reporter_of(violation) for violation in violations} == {"failed"}
     assert any("a mutant's" in violation for violation in violations)
     assert any("not thought of" in violation for violation in violations)
 
@@ -81,25 +81,25 @@ def test_what_is_left_behind_is_a_leak(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(TinyPlay, "_write", litter)
     result = run_seed(1, tiny_plan())
-    assert "leaks" in [found_by(violation) for violation in result.violations]
+    assert "leaks" in [reporter_of(violation) for violation in result.violations]
 
 
 def test_a_run_whose_facts_were_not_all_kept_is_a_finding() -> None:
     scenario = Scenario(1, tiny_plan())
     scenario.world.recorder._facts_max = 1
-    assert [found_by(violation) for violation in scenario.run().violations] == ["failed"]
+    assert [reporter_of(violation) for violation in scenario.run().violations] == ["failed"]
 
 
 def test_the_checkers_findings_are_violations_under_their_name() -> None:
     result = run_seed(1, tiny_plan(complains=True))
     assert result.violations == ["nothing_is_found: 60 entries were acknowledged"]
-    assert found_by(result.violations[0]) == "nothing_is_found"
+    assert reporter_of(result.violations[0]) == "nothing_is_found"
 
 
 def test_the_history_says_when_nodes_died() -> None:
     scenario = Scenario(1, tiny_plan(Fault("kill", 1.0, "writer", lasts_s=0.5), Fault("kill", 2.0, "bookie-1", lasts_s=0.5)))
     assert scenario.run().ok
-    deaths = scenario.stage.history.deaths
+    deaths = scenario.context.history.deaths
     assert list(deaths) == ["writer", "bookie-1"]
     assert all(len(times) == 1 for times in deaths.values())
     assert deaths["writer"] < deaths["bookie-1"]
@@ -131,7 +131,7 @@ def fails_later(plan: Plan, at_s: float) -> list[str]:
     """Who reports what, where a sync of bookie-1 fails once more, at a time of its own and by no fault of the plan."""
     scenario = Scenario(1, plan)
     scenario.world.loop.call_later(at_s, scenario.world.disk("bookie-1").fail_next_sync, "/data")
-    return [violation for violation in scenario.run().violations if found_by(violation) == "bookies"]
+    return [violation for violation in scenario.run().violations if reporter_of(violation) == "bookies"]
 
 
 FULL_OF_ROOM = Fault("disk_full", 1.0, "bookie-1", lasts_s=1.0, options={"free_bytes": 50_000_000})
@@ -169,15 +169,15 @@ def test_a_bookie_that_is_struck_down_on_a_full_disk_is_excused_until_it_has_com
 
     def strike() -> None:
         told.append(bookie.may_fail)
-        bookie.let_fail()
+        bookie.excuse_failures()
         disk.fill(0)
         bookie.crash(keep_unsynced=True)
 
     def relieve() -> None:
         disk.relieve()
-        bookie.fault_is_over()
+        bookie.end_excuses()
         told.append(bookie.may_fail)
-        loop.begin(bookie.restart(), name="restart")
+        loop.start_task(bookie.restart(), name="restart")
 
     loop.call_later(1.0, strike)
     loop.call_later(2.0, relieve)
@@ -191,9 +191,9 @@ def test_a_bookie_that_bore_a_full_disk_is_excused_for_a_little_while() -> None:
     world = World(1)
     node, disk = SimulatedCluster(world).bookies["bookie-1"], world.disk("bookie-1")
     node._serves = True
-    node.let_fail()
+    node.excuse_failures()
     disk.refused_writes += 1
-    node.fault_is_over()
+    node.end_excuses()
     assert node.may_fail_at(AFTERMATH_S)
     assert not node.may_fail_at(AFTERMATH_S + 0.1)
     world.close()
@@ -209,7 +209,7 @@ def test_a_bookie_whose_sync_fails_while_it_starts_may_give_up_after_its_start()
 
     async def boot_and_lose_a_sync(host: Host) -> None:
         await boot(host)
-        node.let_fail()
+        node.excuse_failures()
         disk.failed_syncs += 1
 
     async def play() -> None:

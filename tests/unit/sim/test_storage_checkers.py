@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from math import inf
 
-from triplicate_simulator.checkers import (
-    CHECKERS,
+from triplicate_simulator.checkers.history import History, judge
+from triplicate_simulator.checkers.ledger_checkers import LEDGER_CHECKERS
+from triplicate_simulator.checkers.ledger_promises import (
     Acknowledged,
     Copy,
     Deleted,
     Denied,
     Event,
-    History,
     MetadataWritten,
     Read,
     Sent,
     Undeleted,
     Wiped,
-    judge,
 )
 
 FIRST, SECOND = ("b1", "b2", "b3"), ("b2", "b3", "b4")
@@ -31,7 +30,7 @@ def written(time_s: float, *segments: tuple[int, tuple[str, ...]], version: int 
 
 def blamed(events: list[Event], destroyed: dict[str, float] | None = None) -> list[str]:
     history = History(events, "final", {1: 2}, destroyed or {})
-    return [verdict.checker for verdict in judge(history, CHECKERS) if verdict.violations]
+    return [verdict.checker for verdict in judge(history, LEDGER_CHECKERS) if verdict.violations]
 
 
 def test_a_replaced_bookie_denies_nothing_that_it_was_named_for() -> None:

@@ -35,16 +35,16 @@ class TinyPlay(Workload):
     checkers: ClassVar[Mapping[str, object]] = {"nothing_is_found": nothing_is_found}  # type: ignore[assignment]
     counted: ClassVar[tuple[str, ...]] = ("acknowledged", "never")
 
-    def __init__(self, stage: RunContext, load: TinyLoad) -> None:
-        super().__init__(stage, load)
+    def __init__(self, context: RunContext, load: TinyLoad) -> None:
+        super().__init__(context, load)
         self._task: asyncio.Task[None] | None = None
         self._appended = 0
         if load.complains:
-            stage.history.final_reader = "complains"
+            context.history.final_reader = "complains"
 
     @classmethod
-    def draw(cls, chance: random.Random) -> TinyLoad:
-        return TinyLoad(chance.randrange(20, 60))
+    def draw(cls, rng: random.Random) -> TinyLoad:
+        return TinyLoad(rng.randrange(20, 60))
 
     @classmethod
     def clients(cls, load: TinyLoad) -> tuple[str, ...]:
@@ -57,14 +57,14 @@ class TinyPlay(Workload):
                 yield replace(load, entries=entries)
 
     async def begin(self) -> None:
-        self._task = self.stage.keep("writer", self._write)
+        self._task = self.context.keep_running("writer", self._write)
 
     async def finish(self) -> None:
         assert self._task is not None
-        await self.stage.by_deadline([self._task])
+        await self.context.finish_by_deadline([self._task])
 
     def counts(self) -> dict[str, int]:
-        return {"acknowledged": sum(1 for _ in self.stage.history.of(Acknowledged))}
+        return {"acknowledged": sum(1 for _ in self.context.history.of(Acknowledged))}
 
     async def _write(self, client: Client) -> None:
         """Ledger after ledger: each ends when something of it fails."""
@@ -74,10 +74,10 @@ class TinyPlay(Workload):
                     while self._appended < self.load.entries:
                         entry_id = await writer.append(b"x" * 200)
                         self._appended += 1
-                        self.stage.history.add(Acknowledged(self.stage.time(), "writer", writer.ledger_id, entry_id))
+                        self.context.history.add(Acknowledged(self.context.time(), "writer", writer.ledger_id, entry_id))
                         await asyncio.sleep(0.05)
             except (BookieError, LedgerError, MetadataError, EnvironmentFault) as error:
-                self.stage.note_unknown(error)
+                self.context.count_unknown(error)
                 await asyncio.sleep(0.2)
 
 

@@ -172,7 +172,7 @@ class Shop:
     def bounds(self, _log: str) -> tuple[int, int]:
         return self.first, self.end if self.seen is None else self.seen
 
-    def settled_state(self, _log: str, _reached: int) -> LogState:
+    def synced_state(self, _log: str, _reached: int) -> LogState:
         return LogState("id", self.first, self.end)
 
     @contextmanager
@@ -333,9 +333,7 @@ def shop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
 
     @contextmanager
     def logs(metadata_uri: str, ledger_password: str = "") -> Iterator[Any]:
-        yield SimpleNamespace(
-            bounds=made.bounds, plan=made.plan, entries=made.entries_of, settled_state=made.settled_state, parts=made.parts
-        )
+        yield SimpleNamespace(bounds=made.bounds, plan=made.plan, entries=made.entries_of, synced_state=made.synced_state, parts=made.parts)
 
     monkeypatch.setattr(access, "logs", logs)
 

@@ -8,9 +8,9 @@ import apsw
 import pytest
 
 from triplicate.errors import SqlError
-from triplicate.sql.core import scan
+from triplicate.sql.core.interface import StatementKind
+from triplicate.sql.core.lexer import SqlDialect, parameter_markers, split_statements, sqlite_tokens
 from triplicate.sql.executor.authorizer import Authorizer, change_images, savepoint_name
-from triplicate.sql.interface import StatementKind
 from triplicate.sql.storage.sqlstates import from_sqlite
 
 SCHEMA = """
@@ -172,16 +172,20 @@ def test_what_runs_is_held_to_its_kind(connection: apsw.Connection) -> None:
     connection.execute("update triplicate_state set a = 1")
 
 
+def texts(sql: str) -> list[str]:
+    return [statement.sql for statement in split_statements(sql, SqlDialect.SQLITE)]
+
+
 def test_texts_are_split_at_semicolons_that_end_statements() -> None:
     trigger = "create trigger x after insert on t begin update t set a = ';'; select case when 1 then 2 end; end"
-    assert scan.split(f"select ';' -- ; no\n; {trigger}; /* ; */ select \"a;b\", $1;") == [
+    assert texts(f"select ';' -- ; no\n; {trigger}; /* ; */ select \"a;b\", $1;") == [
         "select ';'",
         trigger,
         'select "a;b", $1',
     ]
-    assert scan.split(trigger) == [trigger]
-    assert scan.split("  ;; -- nothing") == []
-    assert scan.parameter_markers("select $1, :two, @three, '$4' -- $5") == {"1": "$1", "two": ":two", "three": "@three"}
+    assert texts(trigger) == [trigger]
+    assert texts("  ;; -- nothing") == []
+    assert parameter_markers(sqlite_tokens("select $1, :two, @three, '$4' -- $5")) == {"1": "$1", "two": ":two", "three": "@three"}
     assert savepoint_name('release savepoint "Mixed ""Case"""') == 'Mixed "Case"'
     assert savepoint_name("savepoint Abc") == "abc"
     assert change_images("alter table \"T t\" set (change_images = 'full')") == ("T t", "full")

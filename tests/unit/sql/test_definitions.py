@@ -9,10 +9,11 @@ import pytest
 
 from tests.property.rowlog_workload import Pair, contents
 from triplicate.errors import SqlError
+from triplicate.sql.core.interface import StatementKind, Value
+from triplicate.sql.core.lexer import statement_of
 from triplicate.sql.executor.interrupts import TransactionLost
 from triplicate.sql.executor.writer_connection import AutocommitRequest
-from triplicate.sql.interface import StatementKind, Value
-from triplicate.sql.pg.ddl import rewrite_definition
+from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def send(pair: Pair, *statements: str) -> list[tuple[Value, ...]]:
     """Run each as a client's statement, apply it on the follower; the rows of the last."""
     found: list[tuple[Value, ...]] = []
     for sql in statements:
-        text = rewrite_definition(sql).text if sql.split()[0].upper() in ("CREATE", "ALTER", "DROP") else sql
+        text = rewrite_definition(statement_of(sql)).text if sql.split()[0].upper() in ("CREATE", "ALTER", "DROP") else sql
         pending = pair.writer.run_batch([AutocommitRequest(pair.gate.examine(text), ())])
         answer = pending.answers[0]
         if answer.error is not None:
@@ -116,7 +117,7 @@ def test_columns_that_may_be_there_or_not(pair: Pair) -> None:
                                  "ALTER TABLE t ADD CONSTRAINT k CHECK (d <> '')", "ALTER TABLE t RENAME d TO e"])  # fmt: skip
 def test_alter_table_answers_its_tag_and_no_columns(pair: Pair, sql: str) -> None:
     send(pair, "create table t(a int, d text)")
-    prepared = pair.gate.examine(rewrite_definition(sql).text)
+    prepared = pair.gate.examine(rewrite_definition(statement_of(sql)).text)
     assert (prepared.kind, prepared.columns, prepared.tag) == (StatementKind.SCHEMA, (), "ALTER TABLE")
     send(pair, sql)
     same(pair)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.sql.cluster import Cluster, play, run
-from triplicate.cli.data_commands.log_upkeep import ask_for_end
+from triplicate.cli.data_commands.log_upkeep import explain_end
 from triplicate.errors import LogReserved
 from triplicate.log import Purpose, PurposeKind
 from triplicate.sql import database_info
@@ -30,7 +30,7 @@ def test_a_database_whose_open_ledger_is_gone_goes_on_where_its_copy_stands(tmp_
         await cluster.nodes.pop("n1").stop()
         found = await logs.examine(info.log)
         assert found.open_is_lost
-        message = await ask_for_end(client, info.log, found)
+        message = await explain_end(client, info.log, found)
         assert "belongs to database 'db'" in message
         assert "give its position as --end, at least 0 (no node reports a position)" in message
         with pytest.raises(LogReserved):

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.sql.cluster import SETTINGS, Cluster, affected, play, run, state_of
+from triplicate.errors import SqlError
 from triplicate.sql import SqlSession
-from triplicate.sql.interface import SchemaMoved, StatementKind, TransactionStatus
+from triplicate.sql.core.interface import SchemaMoved, StatementKind, TransactionStatus
 
 
 def test_single_statements_commit_and_are_read_back(tmp_path: Path) -> None:
@@ -28,6 +29,43 @@ def test_single_statements_commit_and_are_read_back(tmp_path: Path) -> None:
         assert await session.table_columns("none") is None
         assert await run(session, "explain delete from t") != []
         assert await run(session, "select count(*) from t") == [(3,)]
+
+    play(tmp_path, scene)
+
+
+def test_a_statement_that_was_prepared_before_is_refused_as_a_new_one_would_be(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        leader = await cluster.leader()
+        session = await leader.session()
+        await run(session, "create table t(a)")
+        insert, select = await session.prepare("insert into t values(1)"), await session.prepare("select a from t")
+        session.check_prepared(insert)
+        name = next(one for one in ("n1", "n2") if one != cluster.leader_name())
+        follower = await (await cluster.serving(name, leader.position)).session()
+        follower.check_prepared(select)
+        await run(follower, "begin")
+        with pytest.raises(SqlError) as refused:
+            follower.check_prepared(insert)
+        assert (refused.value.sqlstate, follower.status) == ("25006", TransactionStatus.FAILED)
+        assert not follower.sees_shared_schema
+        session.end(SqlError("57P01", "over"))
+        with pytest.raises(SqlError, match="over"):
+            session.check_prepared(select)
+
+    play(tmp_path, scene, nodes=2)
+
+
+def test_a_transaction_sees_the_shared_schema_until_it_reads_or_writes(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        session = await (await cluster.leader()).session()
+        await run(session, "create table t(a)")
+        for statement in ("select a from t", "insert into t values(1)"):
+            await run(session, "begin")
+            assert session.sees_shared_schema
+            await run(session, statement)
+            assert not session.sees_shared_schema
+            await run(session, "rollback")
+            assert session.sees_shared_schema
 
     play(tmp_path, scene)
 

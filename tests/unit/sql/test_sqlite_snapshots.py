@@ -252,7 +252,7 @@ def test_a_crash_before_the_listing_leaves_an_orphan_that_the_sweep_finds(tmp_pa
             raise ConnectionLost("the node dies here")
 
         keeper = keeper_of(cluster, "n1")
-        keeper._door.publish = never  # type: ignore[method-assign]
+        keeper._log_snapshots.publish = never  # type: ignore[method-assign]
         await door.want(leader.position)
         while not made:
             await asyncio.sleep(0.005)
@@ -290,7 +290,7 @@ def test_a_claim_keeps_a_second_node_from_wasted_work(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         for node in ("n1", "n2"):
             await cluster.start(node, ON_REQUEST)
-        doors = [keeper_of(cluster, node)._door for node in ("n1", "n2")]
+        doors = [keeper_of(cluster, node)._log_snapshots for node in ("n1", "n2")]
         assert await doors[0].claim()
         assert await doors[0].claim()
         assert not await doors[1].claim()

@@ -1,4 +1,4 @@
-"""How much the play of ledgers writes, by whom, and how."""
+"""The load of the ledger workload: how much is written, by which writers, and how."""
 
 from __future__ import annotations
 
@@ -18,52 +18,52 @@ class LedgerLoad:
     """One run's load."""
 
     writers: tuple[str, ...] = ("plain", "plain")
-    """The kind of each writer: words of `plain`, `adv` (ids of its own, out of order) and `deferred` (force makes durable)."""
+    """The kind of each writer: words of `plain`, `adv` (own ids, out of order) and `deferred` (force makes durable)."""
     ensemble_size: int = 3
     write_quorum: int = 3
     ack_quorum: int = 2
     digest: str = "CRC32C"
     wire: str = "v2"
-    """Of everybody; `mixed`: writers and recoverers version 2, readers version 3."""
+    """Protocol of all clients; `mixed`: writers and recoverers version 2, readers version 3."""
     ledgers: int = 100
-    """A writer makes at most so many before the quiet."""
+    """Largest number of ledgers of a writer while faults last."""
     entries: int = 60
-    """A ledger gets twice as many at most, so many on average."""
+    """Average number of entries of a ledger; twice as many at most."""
     pause_mean_s: float = 0.5
-    """A writer pauses this long between bursts, on average."""
+    """Average pause of a writer between bursts."""
     burst: int = 5
-    """A burst has so many appends at most."""
+    """Largest number of appends in a burst."""
     payload_high_bytes: int = 1000
     window_entries: int = 1000
     window_bytes: int = 1024 * KIB
     explicit_lac_s: float = 0.0
-    """How often an idle writer tells its last-add-confirmed; 0: never."""
+    """Interval of explicit last-add-confirmed of an idle writer; 0: never."""
     delay_ensemble_change: bool = False
     break_share: float = 0.0
-    """After this share of its bursts a writer's connections to some bookies of its ensemble break."""
+    """Share of bursts after which a writer's connections to some bookies of its ensemble break."""
     close_share: float = 0.5
-    """Of its ledgers a writer closes this share in order; it leaves the others open."""
+    """Share of its ledgers that a writer closes in order; it abandons the others."""
     dormant_share: float = 0.2
-    """Of the ledgers it leaves open, a writer comes back to this share after a while and appends: it knows of no recovery."""
+    """Share of the abandoned ledgers to which a writer returns after a while and appends, unaware of any recovery."""
     tailers: int = 1
     """For each writer."""
     long_poll: bool = True
     probe_pause_s: float = 0.3
     recoverers: int = 1
     recovery_delay_s: float = 1.0
-    """A ledger without writer is recovered after this time, on average."""
+    """Average delay of the recovery of a ledger without writer."""
     zombie_share: float = 0.2
-    """This share of the ledgers is recovered although somebody writes them."""
+    """Share of the ledgers that are recovered although a writer still writes them."""
     zombie_delay_s: float = 4.0
-    """When, after the ledger was made; twice as late at most."""
+    """Average delay of such a recovery after the ledger's creation; twice as late at most."""
     skew_share: float = 0.0
-    """This share of the recoveries of what somebody still writes meets writer and recoverer far from different bookies."""
+    """Share of such recoveries in which writer and recoverer have slow links to different bookies."""
     delete_share: float = 0.0
-    """Of the ledgers it has recovered, a recoverer deletes this share a while later."""
+    """Share of its recovered ledgers that a recoverer deletes a while later."""
     undelete_share: float = 0.0
-    """Of the ledgers it has deleted, a recoverer wants this share back, where there is a trash."""
+    """Share of its deleted ledgers that a recoverer restores, where there is a trash."""
     clears: bool = False
-    """When all is read everything is deleted, and bookies must give back the space."""
+    """Whether everything is deleted at the end, after which bookies must free the space."""
 
     def __post_init__(self) -> None:
         # JSON knows lists only.
@@ -83,47 +83,47 @@ class LedgerLoad:
         )
 
 
-def draw_load(chance: random.Random) -> LedgerLoad:
+def draw_load(rng: random.Random) -> LedgerLoad:
     """Draw a load."""
-    # Mostly the default; sometimes striped over all five bookies (which leaves none to replace one that fails), or with other quorums.
-    sizes = chance.choice([(3, 3, 2)] * 6 + [(5, 3, 2), (4, 3, 2), (3, 2, 2), (5, 5, 3), (2, 2, 2)])
+    # Mostly the default; sometimes striped over all five bookies (which leaves no replacement for a failed one), or with other quorums.
+    sizes = rng.choice([(3, 3, 2)] * 6 + [(5, 3, 2), (4, 3, 2), (3, 2, 2), (5, 5, 3), (2, 2, 2)])
     kinds = ["plain"] * 6 + ["adv"] * 2 + ["deferred", "adv deferred"]
-    pace = chance.choice([(0.55, 4), (1.1, 8), (2.2, 16)])
-    window = chance.choice([(1000, 1024 * KIB)] * 3 + [(10, 64 * KIB), (50, 8 * KIB)])
+    pace = rng.choice([(0.55, 4), (1.1, 8), (2.2, 16)])
+    window = rng.choice([(1000, 1024 * KIB)] * 3 + [(10, 64 * KIB), (50, 8 * KIB)])
     return LedgerLoad(
-        # One plain writer at least: what the others write has weaker promises.
-        writers=("plain", *(chance.choice(kinds) for _ in range(chance.choice([1, 1, 2])))),
+        # At least one plain writer: the others' entries have weaker promises.
+        writers=("plain", *(rng.choice(kinds) for _ in range(rng.choice([1, 1, 2])))),
         ensemble_size=sizes[0],
         write_quorum=sizes[1],
         ack_quorum=sizes[2],
-        digest=chance.choice(["CRC32C"] * 3 + ["CRC32", "HMAC", "DUMMY"]),
-        wire=chance.choice(["v2", "v2", "v3", "mixed"]),
-        entries=chance.choice([20, 40, 80]),
+        digest=rng.choice(["CRC32C"] * 3 + ["CRC32", "HMAC", "DUMMY"]),
+        wire=rng.choice(["v2", "v2", "v3", "mixed"]),
+        entries=rng.choice([20, 40, 80]),
         pause_mean_s=pace[0],
         burst=pace[1],
-        payload_high_bytes=chance.choice([100, 1000, 3000]),
+        payload_high_bytes=rng.choice([100, 1000, 3000]),
         window_entries=window[0],
         window_bytes=window[1],
-        explicit_lac_s=chance.choice([0.0, 0.0, 0.2]),
-        delay_ensemble_change=chance.random() < 0.3,
-        break_share=chance.choice([0.0, 0.05, 0.2]),
-        close_share=chance.choice([0.2, 0.5, 0.8]),
-        dormant_share=chance.choice([0.0, 0.3, 0.6]),
-        long_poll=chance.random() < 0.6,
-        probe_pause_s=chance.choice([0.5, 1.0]),
-        recoverers=chance.choice([1, 2, 2]),
-        recovery_delay_s=chance.choice([0.1, 1.0, 4.0]),
-        zombie_share=chance.choice([0.0, 0.3, 0.6]),
-        zombie_delay_s=chance.choice([0.5, 3.0]),
-        skew_share=chance.choice([0.0, 0.9]),
-        delete_share=chance.choice([0.0, 0.3, 0.6]),
-        undelete_share=chance.choice([0.0, 0.5, 0.5]),
-        clears=chance.random() < 0.3,
+        explicit_lac_s=rng.choice([0.0, 0.0, 0.2]),
+        delay_ensemble_change=rng.random() < 0.3,
+        break_share=rng.choice([0.0, 0.05, 0.2]),
+        close_share=rng.choice([0.2, 0.5, 0.8]),
+        dormant_share=rng.choice([0.0, 0.3, 0.6]),
+        long_poll=rng.random() < 0.6,
+        probe_pause_s=rng.choice([0.5, 1.0]),
+        recoverers=rng.choice([1, 2, 2]),
+        recovery_delay_s=rng.choice([0.1, 1.0, 4.0]),
+        zombie_share=rng.choice([0.0, 0.3, 0.6]),
+        zombie_delay_s=rng.choice([0.5, 3.0]),
+        skew_share=rng.choice([0.0, 0.9]),
+        delete_share=rng.choice([0.0, 0.3, 0.6]),
+        undelete_share=rng.choice([0.0, 0.5, 0.5]),
+        clears=rng.random() < 0.3,
     )
 
 
 def smaller_loads(load: LedgerLoad) -> Iterator[LedgerLoad]:
-    """Loads that ask for less, the boldest first."""
+    """Smaller loads, the boldest first."""
     for count in range(1, len(load.writers)):
         yield replace(load, writers=load.writers[:count])
     for index in range(len(load.writers) if len(load.writers) > 1 else 0):

@@ -1,4 +1,4 @@
-"""The play of ledgers: writers write ledger after ledger and die, tailers follow, others recover, and all of it is read in the end."""
+"""The ledger workload: writers write ledger after ledger and die, tailers follow, others recover, and everything is read at the end."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import random
 from collections.abc import Iterator
 from typing import ClassVar
 
-from triplicate_simulator.checkers import CHECKERS, History
-from triplicate_simulator.checkers.ledger_promises import LengthStoodIn
+from triplicate_simulator.checkers.history import History
+from triplicate_simulator.checkers.ledger_checkers import LEDGER_CHECKERS
+from triplicate_simulator.checkers.ledger_promises import LengthSubstituted
 from triplicate_simulator.cluster.run_context import PROGRESS_S, RunContext
 from triplicate_simulator.workloads.ledger.ledger_load import LedgerLoad, draw_load, smaller_loads
 from triplicate_simulator.workloads.ledger.ledger_model import LedgerModel
@@ -20,11 +21,11 @@ from triplicate_simulator.workloads.workload import Workload
 
 
 class LedgerWorkload(Workload):
-    """See `LedgerLoad` for who takes part."""
+    """The actors are described in `LedgerLoad`."""
 
     name = "ledgers"
     load_type = LedgerLoad
-    checkers = CHECKERS
+    checkers = LEDGER_CHECKERS
     ambushed = True
     counted: ClassVar[tuple[str, ...]] = (
         "acknowledged",
@@ -59,22 +60,22 @@ class LedgerWorkload(Workload):
         "directories_passed_over",
     )
 
-    def __init__(self, stage: RunContext, load: LedgerLoad) -> None:
-        super().__init__(stage, load)
-        options = stage.cluster.options
+    def __init__(self, context: RunContext, load: LedgerLoad) -> None:
+        super().__init__(context, load)
+        options = context.cluster.options
         options.client_settings = load.settings(options.client_settings)
-        self.shelf = LedgerModel(stage, load)
+        self.model = LedgerModel(context, load)
         self._tasks: list[asyncio.Task[None]] = []
 
     @classmethod
-    def draw(cls, chance: random.Random) -> LedgerLoad:
-        return draw_load(chance)
+    def draw(cls, rng: random.Random) -> LedgerLoad:
+        return draw_load(rng)
 
     @classmethod
     def clients(cls, load: LedgerLoad) -> tuple[str, ...]:
         writers = [f"writer-{number}" for number in range(1, len(load.writers) + 1)]
         tailers = [f"tailer-{number}" for number in range(1, load.tailers * len(load.writers) + 1)]
-        # Writers twice, so that they are struck more often: all else begins with a writer's end.
+        # Writers are listed twice, so that they are struck more often: recoveries begin with a writer's end.
         return (*writers, *writers, *tailers, *(f"recoverer-{number}" for number in range(1, load.recoverers + 1)))
 
     @classmethod
@@ -82,38 +83,38 @@ class LedgerWorkload(Workload):
         return smaller_loads(load)
 
     async def begin(self) -> None:
-        shelf, keep = self.shelf, self.stage.keep
+        model, keep = self.model, self.context.keep_running
         for number, kind in enumerate(self.load.writers, 1):
-            self._tasks.append(keep(f"writer-{number}", LedgerWriterActor(shelf, f"writer-{number}", kind)))
+            self._tasks.append(keep(f"writer-{number}", LedgerWriterActor(model, f"writer-{number}", kind)))
         for number in range(1, self.load.recoverers + 1):
-            self._tasks.append(keep(f"recoverer-{number}", LedgerRecoverer(shelf, f"recoverer-{number}")))
+            self._tasks.append(keep(f"recoverer-{number}", LedgerRecoverer(model, f"recoverer-{number}")))
         for number in range(self.load.tailers * len(self.load.writers)):
             name, writer = f"tailer-{number + 1}", f"writer-{number % len(self.load.writers) + 1}"
-            self._tasks.append(keep(name, LedgerTailer(shelf, name, writer)))
-        self._tasks.append(keep("prober", LedgerProber(shelf, "prober")))
+            self._tasks.append(keep(name, LedgerTailer(model, name, writer)))
+        self._tasks.append(keep("prober", LedgerProber(model, "prober")))
 
     async def finish(self) -> None:
-        await self.stage.by_deadline(self._tasks)
-        self.shelf.bury_all()
-        for fact in self.stage.world.recorder.facts:
+        await self.context.finish_by_deadline(self._tasks)
+        self.model.retire_all()
+        for fact in self.context.world.recorder.facts:
             if fact.kind == "client.length_not_known":
-                self.stage.history.add(LengthStoodIn(fact.time_s, int(str(dict(fact.facts)["ledger"]))))
-        self.stage.history.destroyed = self.stage.destroyed_bookies
-        # Somebody who waits in vain for a lost entry has used up the time: what is lost must still be seen.
-        self.stage.deadline_s = max(self.stage.deadline_s, self.stage.time() + PROGRESS_S)
-        await self.stage.by_deadline([self.stage.keep(FinalLedgerReader.NAME, FinalLedgerReader(self.shelf))])
-        await SpaceCheck(self.shelf).carry_out()
+                self.context.history.add(LengthSubstituted(fact.time_s, int(str(dict(fact.facts)["ledger"]))))
+        self.context.history.destroyed = self.context.destroyed_bookies
+        # An actor that waits for a lost entry may have used up the time. The loss must still be found.
+        self.context.deadline_s = max(self.context.deadline_s, self.context.time() + PROGRESS_S)
+        await self.context.finish_by_deadline([self.context.keep_running(FinalLedgerReader.NAME, FinalLedgerReader(self.model))])
+        await SpaceCheck(self.model).carry_out()
 
     def counts(self) -> dict[str, int]:
         counts = dict.fromkeys(self.counted, 0)
-        for name, count in [*event_counts(self.stage.history).items(), *self.shelf.counts.items()]:
+        for name, count in [*event_counts(self.context.history).items(), *self.model.counts.items()]:
             counts[name] = counts.get(name, 0) + count
-        counts["refused_starts"] = self.stage.refused_starts
+        counts["refused_starts"] = self.context.refused_starts
         return counts
 
 
 def event_counts(history: History) -> dict[str, int]:
-    """How many events of each type there are, by the type's name in lower case."""
+    """Number of events by type, under the type's name in lower case."""
     counts: dict[str, int] = {}
     for event in history.events:
         name = type(event).__name__.lower()

@@ -1,4 +1,4 @@
-"""The end of a play of ledgers: what was deleted is gone from the bookies, and its space is given back."""
+"""The end of the ledger workload: deleted ledgers are gone from the bookies, and their space is freed."""
 
 from __future__ import annotations
 
@@ -15,48 +15,49 @@ from triplicate_simulator.workloads.ledger.ledger_model import LedgerModel
 
 LOOK_S = 1.0
 ROUNDS = 3
-"""A bookie must have dropped what is deleted after the trash period and so many of its rounds, each with the answers it waits for,"""
+"""Rounds of garbage collection after the trash period within which a bookie must have dropped deleted ledgers, each with the answers it
+waits for."""
 SPARE_S = 12.0
-"""and this time beside, in which a round that could not be finished is made again, and what has no room waits."""
+"""Additional time, in which an unfinished round is repeated, and a bookie without space waits."""
 QUESTIONS = 4
-"""A round asks the metadata so often about a ledger that is due and not in the trash: whether it is there, whether it is in the trash, and
-both again. About any other it asks less."""
+"""Metadata queries of a round about a ledger that is due and not in the trash: whether it exists, whether it is in the trash, and both
+again. Other ledgers need fewer."""
 LOGS_LEFT = 4
-"""Entry logs that may stay although nothing lives: those that are being filled, by flushes and by compaction, the one with which the newest
-flush ends, and one that holds fences of what was deleted."""
+"""Entry logs that may stay without live entries: those being filled, by flushes and by compaction, the last log of the newest flush, and
+one that holds fences of deleted ledgers."""
 ENTRY_LOG_SUFFIX = ".entries"
 
 
 class SpaceCheck:
-    """Waits until every sound bookie has dropped what is deleted."""
+    """Waits until every intact bookie has dropped the deleted ledgers."""
 
-    def __init__(self, shelf: LedgerModel) -> None:
-        self._shelf = shelf
-        self._stage = shelf.stage
+    def __init__(self, model: LedgerModel) -> None:
+        self._model = model
+        self._context = model.context
 
     async def carry_out(self) -> None:
-        """See the class."""
-        shelf, stage = self._shelf, self._stage
-        if shelf.load.clears:
-            # What is deleted from here on is no loss.
-            stage.cluster.store.observer = None
-            await stage.by_deadline([stage.keep("clearance", self._delete_all)])
-        elif not shelf.gone_s:
+        """Run the check. Bookies that still hold deleted ledgers become problems of the run."""
+        model, context = self._model, self._context
+        if model.load.clears:
+            # Later deletions are no loss.
+            context.cluster.store.observer = None
+            await context.finish_by_deadline([context.keep_running("clearance", self._delete_all)])
+        elif not model.deleted_s:
             return
-        bound_s = allowed_s(stage.plan, len(shelf.gone_s))
-        left = [node for node in stage.cluster.bookies.values() if not node.lost and not node.rotten]
-        # What a worker began while its disk was slow takes as long as was reckoned then, and answers nothing before it has ended.
-        why = {node.name: await self._what_is_left(node) for node in left}
-        began_s = stage.time()
-        while left and stage.time() <= began_s + bound_s:
-            why = {node.name: await self._what_is_left(node) for node in left}
+        bound_s = allowed_s(context.plan, len(model.deleted_s))
+        left = [node for node in context.cluster.bookies.values() if not node.lost and not node.rotten]
+        # A worker's task that began while its disk was slow keeps its original duration, and answers only at its end.
+        why = {node.name: await self._remaining_data(node) for node in left}
+        began_s = context.time()
+        while left and context.time() <= began_s + bound_s:
+            why = {node.name: await self._remaining_data(node) for node in left}
             left = [node for node in left if why[node.name]]
             if left:
                 await asyncio.sleep(LOOK_S)
         for node in left:
-            stage.problems.append(f"space: {bound_s:.0f} s after faults have stopped {node.name} {why[node.name]}")
-        if shelf.load.clears:
-            shelf.count("clearances")
+            context.problems.append(f"space: {bound_s:.0f} s after faults have stopped {node.name} {why[node.name]}")
+        if model.load.clears:
+            model.count("clearances")
 
     async def _delete_all(self, client: Client) -> None:
         ledger_ids = [ledger_id async for ledger_id in client.ledger_ids()]
@@ -66,11 +67,11 @@ class SpaceCheck:
                     await client.metadata.ledgers.delete(ledger_id)
                     break
                 except MetadataError as error:
-                    self._stage.note_unknown(error)
-            self._shelf.gone_s[ledger_id] = self._stage.time()
+                    self._context.count_unknown(error)
+            self._model.deleted_s[ledger_id] = self._context.time()
 
-    async def _what_is_left(self, node: BookieNode) -> str:
-        """What a bookie still holds of deleted ledgers; empty when there is nothing."""
+    async def _remaining_data(self, node: BookieNode) -> str:
+        """Deleted data that a bookie still holds; empty when there is none."""
         bookie, host = node.bookie, node.host
         if bookie is None or host is None or not host.alive:
             return "does not run"
@@ -78,21 +79,21 @@ class SpaceCheck:
             held = await host.call(bookie.storage.ledger_ids(), name="look at ledgers")
         except (NodeDied, TriplicateError, OSError) as error:
             return f"cannot say what it holds: {error}"
-        left = [ledger_id for ledger_id in held if ledger_id in self._shelf.gone_s]
+        left = [ledger_id for ledger_id in held if ledger_id in self._model.deleted_s]
         if left:
             return f"still holds {len(left)} ledgers that are deleted, {left[0]} among them"
-        if not self._shelf.load.clears:
+        if not self._model.load.clears:
             return ""
-        logs = [entry for path, entry in self._stage.world.disk(node.name).names.live.items() if is_entry_log(path)]
+        logs = [entry for path, entry in self._context.world.disk(node.name).names.live.items() if is_entry_log(path)]
         size = sum(entry.live.size for entry in logs if isinstance(entry, Inode))
         return f"still has {len(logs)} entry logs with {size} bytes, and no ledger" if len(logs) > LOGS_LEFT else ""
 
 
 def allowed_s(plan: Plan, ledgers: int) -> float:
-    """How long bookies may still hold some of so many ledgers after these were deleted.
+    """Longest time for which bookies may hold deleted ledgers.
 
-    A session's questions are answered one after another here, each after a delay there and a delay back, of which either lasts half of the
-    longest on average. Where the metadata is slow, a round takes longer for its answers than it waits for its time.
+    Queries of a session are answered one after another, each after a delay there and a delay back, each half of the longest on average.
+    With slow metadata a round waits longer for its answers than for its interval.
     """
     storage = plan.storage
     answers_s = QUESTIONS * ledgers * plan.metadata_high_s
@@ -100,5 +101,5 @@ def allowed_s(plan: Plan, ledgers: int) -> float:
 
 
 def is_entry_log(path: str) -> bool:
-    """By its name."""
+    """Whether a path is that of an entry log."""
     return path.startswith(LEDGER_DIRECTORY) and path.endswith(ENTRY_LOG_SUFFIX)

@@ -1,4 +1,4 @@
-"""What strikes the owners of logs in particular: death, standstill, or the loss of their bookies, at any time or at a named moment."""
+"""Faults of the owners of logs: death, pause, or loss of their bookies, at any time or at a named point."""
 
 from __future__ import annotations
 
@@ -9,236 +9,237 @@ from triplicate.client import Client
 from triplicate.errors import ConnectionLost
 from triplicate.metadata import InjectedFault
 from triplicate.sim.host import NodeDied, SimulatedHost
-from triplicate_simulator.workloads.log.log_model import LOGS, TROUBLE, WRITTEN, LogModel, wait_for
+from triplicate_simulator.workloads.log.log_model import LOGS, UNKNOWN_OUTCOMES, WRITTEN, LogModel, wait_for
 
 WRITING = ("log.recover_segment", "log.create_ledger", "log.head_change", "log.roll", "log.roll", "log.segment_header")
-"""Fault points at which an owner, or who is about to become one, is struck."""
+"""Fault points at which an owner, or a node about to become one, is struck."""
 PUBLISHING = ("log.describe_ledger", "log.head_change", "log.discard")
 """Fault points at which a publisher is struck."""
 ASKING = ("log.request", "log.request", "log.describe_ledger")
-"""Fault points at which a publisher is struck that asks a living writer."""
+"""Fault points at which a publisher is struck that sends requests to a living writer."""
 MOMENT_WAIT_S = 6.0
-"""So long is a node watched for a moment; one that does not come by is struck then and there."""
+"""Time for which a node is watched for a fault point. If it does not reach the point it is struck then and there."""
 SUCCESSION_S = 8.0
-"""So long is waited for another owner, at most."""
+"""Longest wait for another owner."""
 
 
-class LostAnswers:
-    """Loses answers of the metadata store to changes of logs' heads, and of what publishers remember: applied, but who knows."""
+class LostReplies:
+    """Loses answers of the metadata store to changes of logs' heads and of publishers' state: applied, with unknown outcome."""
 
     PATH = re.compile(rf"/logs/({'|'.join(LOGS)})(/publishers/[^/]+)?$")
 
-    def __init__(self, scene: LogModel) -> None:
-        self._scene = scene
-        self._chance = scene.chance("lost answers")
+    def __init__(self, model: LogModel) -> None:
+        self._model = model
+        self._rng = model.rng("lost answers")
         self._left = 0
-        store = scene.stage.cluster.store
+        store = model.context.cluster.store
         self._before = store.fault
         store.fault = self._fault
 
     async def lose(self, times: int) -> None:
-        """Lose answers so often, spread over the time under faults, now and then several in a row."""
-        scene = self._scene
+        """Lose answers `times` times, spread over the time of the faults, now and then several in a row."""
+        model = self._model
         for _ in range(times):
-            await scene.until_quiet(self._chance.uniform(0.3, 1.5) * scene.stage.plan.duration_s / (times + 1))
-            self._left = self._chance.choice([1, 1, 2, 4])
+            await model.pause(self._rng.uniform(0.3, 1.5) * model.context.plan.duration_s / (times + 1))
+            self._left = self._rng.choice([1, 1, 2, 4])
         self._left = 0
 
     def _fault(self, session_id: int, operation: str, path: str) -> InjectedFault | None:
         made = None if self._before is None else self._before(session_id, operation, path)
         if self._left and made is not None and operation == "multi" and self.PATH.search(path):
             self._left -= 1
-            self._scene.count("answers_lost")
+            self._model.count("answers_lost")
             made.raise_after = ConnectionLost(f"{operation} {path}: the answer was lost (simulated)")
         return made
 
 
 class OwnerFaults:
-    """Strikes nodes in turn and tells the others to hurry.
+    """Strikes nodes in turn and lets the other writers take over.
 
     Args:
-        log: whose owner is struck, or who is about to become its owner.
+        log: the log whose owner, or next owner, is struck.
         victims: nodes that use the log.
         moments: names of fault points.
     """
 
-    def __init__(self, scene: LogModel, name: str, log: str, victims: tuple[str, ...], moments: tuple[str, ...]) -> None:
-        self._scene = scene
+    def __init__(self, model: LogModel, name: str, log: str, victims: tuple[str, ...], moments: tuple[str, ...]) -> None:
+        self._model = model
         self._log = log
         self._moments = moments
         self._victims = victims
-        self._chance = scene.chance(name)
+        self._rng = model.rng(name)
 
-    async def strike(self, times: int) -> None:
-        """Strike so often, spread over the time under faults."""
-        scene, chance = self._scene, self._chance
+    async def run(self, times: int) -> None:
+        """Strike `times` times, spread over the time of the faults."""
+        model, rng = self._model, self._rng
         for _ in range(times):
-            await scene.until_quiet(chance.uniform(0.3, 1.5) * scene.stage.plan.duration_s / (times + 1))
-            victim = scene.owner.get(self._log) or chance.choice(self._victims)
-            way = chance.choice(["kill", "kill", "pause", "pause", "pause", "cut", "alone"])
-            if way in ("kill", "pause") and chance.random() < 0.7:
+            await model.pause(rng.uniform(0.3, 1.5) * model.context.plan.duration_s / (times + 1))
+            victim = model.owner.get(self._log) or rng.choice(self._victims)
+            way = rng.choice(["kill", "kill", "pause", "pause", "pause", "cut", "alone"])
+            if way in ("kill", "pause") and rng.random() < 0.7:
                 victim = await self._at_moment(victim, way)
-            if victim and not scene.is_quiet:
-                await self._strike(victim, way)
+            if victim and not model.faults_are_over:
+                await self._run_fault(victim, way)
 
     async def _at_moment(self, owner: str, way: str) -> str:
-        """Wait until a node comes to a drawn moment and strike it there; empty if that was done, else the node to be struck."""
-        scene, chance = self._scene, self._chance
-        moment = chance.choice(self._moments)
+        """Wait until a node reaches a drawn fault point and strike it there. Empty if that was done, otherwise the node to be struck."""
+        model, rng = self._model, self._rng
+        moment = rng.choice(self._moments)
         struck: list[str] = []
         done = asyncio.Event()
 
         def spring(node: str) -> None:
             struck.append(node)
-            self._down(node, way)
+            self._kill_or_pause(node, way)
             done.set()
 
-        target = owner if moment == "log.roll" else chance.choice(self._victims)
-        trap = scene.stage.world.points.strike(moment, spring, node=target, skip=chance.randrange(2))
+        target = owner if moment == "log.roll" else rng.choice(self._victims)
+        trap = model.context.world.points.trap(moment, spring, node=target, skip=rng.randrange(2))
         await wait_for(done, MOMENT_WAIT_S)
         trap.cancel()
         if not struck:
             return target
-        scene.count("struck_at_moment")
-        await self._recover(target, way)
+        model.count("struck_at_moment")
+        await self._revive(target, way)
         return ""
 
-    async def _strike(self, victim: str, way: str) -> None:
+    async def _run_fault(self, victim: str, way: str) -> None:
         if way in ("cut", "alone"):
             await self._cut(victim, way)
-        elif self._down(victim, way):
-            await self._recover(victim, way)
+        elif self._kill_or_pause(victim, way):
+            await self._revive(victim, way)
 
-    def _down(self, name: str, way: str) -> bool:
-        """Kill or pause a node; false if it is down already."""
-        scene, host = self._scene, self._scene.stage.cluster.client(name).host
+    def _kill_or_pause(self, name: str, way: str) -> bool:
+        """Kill or pause a node. False if it is down already."""
+        model, host = self._model, self._model.context.cluster.client(name).host
         if host is None or not host.alive or host.paused:
             return False
         if way == "kill":
-            scene.count("owners_killed")
-            scene.stage.cluster.client(name).crash(silent=True)
+            model.count("owners_killed")
+            model.context.cluster.client(name).crash(silent=True)
         else:
-            scene.count("owners_paused")
+            model.count("owners_paused")
             host.pause()
         if self._log == WRITTEN:
-            scene.hurry.set()
+            model.takeover_wanted.set()
         return True
 
-    async def _recover(self, name: str, way: str) -> None:
-        scene, node = self._scene, self._scene.stage.cluster.client(name)
+    async def _revive(self, name: str, way: str) -> None:
+        model, node = self._model, self._model.context.cluster.client(name)
         host = node.host
-        if self._chance.random() < 0.5:
-            await scene.until_quiet(self._chance.choice([0.2, 1.0, 3.0, 6.0]))
+        if self._rng.random() < 0.5:
+            await model.pause(self._rng.choice([0.2, 1.0, 3.0, 6.0]))
         else:
-            await self._until_succeeded(name)
+            await self._wait_for_successor(name)
         if way == "kill":
             await node.restart()
         elif host is not None:
             host.resume()
 
-    async def _until_succeeded(self, name: str) -> None:
-        """Wait until somebody else has had the log for a moment, though not for ever."""
-        scene, until_s = self._scene, self._scene.time() + SUCCESSION_S
-        while scene.owner.get(self._log) in (None, name) and scene.time() < until_s and not scene.is_quiet:
-            await scene.until_quiet(0.1)
-        await scene.until_quiet(self._chance.uniform(0.0, 1.5))
+    async def _wait_for_successor(self, name: str) -> None:
+        """Wait, within a limit, until another node has had the log for a moment."""
+        model, until_s = self._model, self._model.time() + SUCCESSION_S
+        while model.owner.get(self._log) in (None, name) and model.time() < until_s and not model.faults_are_over:
+            await model.pause(0.1)
+        await model.pause(self._rng.uniform(0.0, 1.5))
 
     async def _cut(self, victim: str, way: str) -> None:
-        """Cut a node off from most bookies: its segment breaks. Alone with one of them it dies, and nobody asks that one for a while."""
-        scene, chance = self._scene, self._chance
-        network, bookies = scene.stage.world.network, list(scene.stage.cluster.bookies)
-        chance.shuffle(bookies)
-        reached = bookies[: 1 if way == "alone" else chance.choice([1, 2])]
+        """Cut a node off from most bookies: its segment breaks. Alone with one of them it is killed, and that bookie is unreachable for a
+        while."""
+        model, rng = self._model, self._rng
+        network, bookies = model.context.world.network, list(model.context.cluster.bookies)
+        rng.shuffle(bookies)
+        reached = bookies[: 1 if way == "alone" else rng.choice([1, 2])]
         lost = [bookie for bookie in bookies if bookie not in reached]
         for bookie in lost:
             network.block(victim, bookie)
-        scene.count("owners_cut_off")
-        await scene.until_quiet(chance.uniform(1.0, 5.0))
+        model.count("owners_cut_off")
+        await model.pause(rng.uniform(1.0, 5.0))
         if way == "alone":
-            self._down(victim, "kill")
+            self._kill_or_pause(victim, "kill")
             for node in self._victims:
                 network.block(node, reached[0])
-            await scene.until_quiet(chance.uniform(2.0, 5.0))
+            await model.pause(rng.uniform(2.0, 5.0))
             for node in self._victims:
                 network.unblock(node, reached[0])
         for bookie in lost:
             network.unblock(victim, bookie)
-        await scene.stage.cluster.client(victim).restart()
+        await model.context.cluster.client(victim).restart()
 
 
-async def kill_bookies(scene: LogModel, times: int) -> None:
-    """So often, kill so many bookies that no segment can go on and none can be made: writers must get past that when they are back."""
-    chance, cluster = scene.chance("bookies"), scene.stage.cluster
+async def kill_bookies(model: LogModel, times: int) -> None:
+    """Kill so many bookies, `times` times, that no segment can continue or be created. Writers must recover when they are back."""
+    rng, cluster = model.rng("bookies"), model.context.cluster
     for _ in range(times):
-        await scene.until_quiet(chance.uniform(0.2, 1.5) * scene.stage.plan.duration_s / (times + 1))
+        await model.pause(rng.uniform(0.2, 1.5) * model.context.plan.duration_s / (times + 1))
         bookies = list(cluster.bookies.values())
-        chance.shuffle(bookies)
-        struck = [bookie for bookie in bookies if bookie.alive][: max(2, len(bookies) - scene.load.ensemble_size + 1)]
-        if scene.is_quiet:
+        rng.shuffle(bookies)
+        struck = [bookie for bookie in bookies if bookie.alive][: max(2, len(bookies) - model.load.ensemble_size + 1)]
+        if model.faults_are_over:
             return
         for bookie in struck:
-            bookie.crash(silent=False, keep_unsynced=chance.random() < 0.5)
-        scene.count("bookies_taken", len(struck))
-        # Writers bear with what is gone for a moment; then their segment is broken.
-        await scene.until_quiet(chance.choice([2.0, 4.0, 7.0]))
+            bookie.crash(silent=False, keep_unsynced=rng.random() < 0.5)
+        model.count("bookies_taken", len(struck))
+        # Writers tolerate the loss for a moment; then their segment is broken.
+        await model.pause(rng.choice([2.0, 4.0, 7.0]))
         for bookie in struck:
             await bookie.restart()
 
 
 class RacingSweeper:
-    """Sweeps a log at the very moment in which a node is about to list ledgers in it, while that node stands still, on a node whose clock
-    is ahead by more than the grace that young ledgers have."""
+    """Sweeps a log while a node that is about to list ledgers in it is paused at that very point. The sweeper's clock is ahead by more than
+    the grace of young ledgers."""
 
     NAME = "janitor"
     MOMENTS = ("log.describe_ledger", "log.head_change", "log.head_change")
     WAIT_S = 8.0
     AHEAD_S = 30.0
 
-    def __init__(self, scene: LogModel) -> None:
-        self._scene = scene
-        self._chance = scene.chance(self.NAME)
+    def __init__(self, model: LogModel) -> None:
+        self._model = model
+        self._rng = model.rng(self.NAME)
 
     async def sweep(self, times: int) -> None:
-        """Sweep so often, spread over the time under faults."""
-        scene, chance = self._scene, self._chance
+        """Sweep `times` times, spread over the time of the faults."""
+        model, rng = self._model, self._rng
         if times:
-            scene.stage.world.clock(self.NAME).jump(scene.load.orphan_grace_s + self.AHEAD_S)
+            model.context.world.clock(self.NAME).jump(model.load.orphan_grace_s + self.AHEAD_S)
         for _ in range(times):
-            await scene.until_quiet(chance.uniform(0.3, 1.5) * scene.stage.plan.duration_s / (times + 1))
-            await self._sweep_at(chance.choice(self.MOMENTS))
+            await model.pause(rng.uniform(0.3, 1.5) * model.context.plan.duration_s / (times + 1))
+            await self._sweep_at(rng.choice(self.MOMENTS))
 
     async def _sweep_at(self, moment: str) -> None:
-        scene, chance = self._scene, self._chance
+        model, rng = self._model, self._rng
         held: list[SimulatedHost] = []
         came = asyncio.Event()
 
         def come(node: str) -> None:
-            host = scene.stage.cluster.client(node).host
+            host = model.context.cluster.client(node).host
             if host is not None and host.alive and not host.paused:
                 host.pause()
                 held.append(host)
             came.set()
 
-        trap = scene.stage.world.points.strike(moment, come, skip=chance.randrange(8))
+        trap = model.context.world.points.trap(moment, come, skip=rng.randrange(8))
         await wait_for(came, self.WAIT_S)
         trap.cancel()
         if not held:
             return
-        scene.count("swept_at_moment")
-        # By whichever clock ages are told, what is to be listed is old by then, or it is not.
-        await scene.until_quiet(chance.choice([0.0, 1.5]) * min(scene.load.orphan_grace_s, self.WAIT_S))
+        model.count("swept_at_moment")
+        # By either clock, the ledger to be listed is older than the grace by then, or it is not.
+        await model.pause(rng.choice([0.0, 1.5]) * min(model.load.orphan_grace_s, self.WAIT_S))
         try:
-            await scene.stage.cluster.client(self.NAME).run(self._sweep_all)
+            await model.context.cluster.client(self.NAME).run(self._sweep_all)
         except NodeDied:
-            scene.count("janitors_killed")
+            model.count("janitors_killed")
         finally:
             held[0].resume()
 
     async def _sweep_all(self, client: Client) -> None:
-        logs = self._scene.logs(client)
+        logs = self._model.logs(client)
         for log in LOGS:
             try:
                 async with asyncio.timeout(self.WAIT_S):
-                    self._scene.count("ledgers_swept", (await logs.sweep(log))["ledgers"])
-            except (TimeoutError, *TROUBLE) as error:
-                self._scene.trouble(error)
+                    self._model.count("ledgers_swept", (await logs.sweep(log))["ledgers"])
+            except (TimeoutError, *UNKNOWN_OUTCOMES) as error:
+                self._model.count_error(error)

@@ -1,4 +1,4 @@
-"""What the actors of the play of logs share: the stage, the names of the logs, and how processes of the play use logs."""
+"""The model of the log workload: the names of the logs, their owners and ends, and the settings with which its processes use logs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triplicate.errors import (
     SessionExpired,
 )
 from triplicate.log import LogClientSettings, LogEntry, Logs, LogSettings, PageLimits, SegmentState
-from triplicate_simulator.checkers.log_rules import EndSeen, ListedSegment, LogRead, ReadingBegan, ReadingRefused, SegmentsListed
+from triplicate_simulator.checkers.log_rules import EndRead, ListedSegment, LogRead, ReadingBegan, ReadingRefused, SegmentsListed
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.workloads.log.log_load import LogLoad
 
@@ -25,64 +25,64 @@ WRITTEN = "written"
 PUBLISHED = "published"
 """The log that publishers feed."""
 MIXED = "mixed"
-"""The log that changes between a writer and a publisher."""
+"""The log that alternates between a writer and a publisher."""
 LOGS = (WRITTEN, PUBLISHED, MIXED)
 
 SMALL_PAGES = PageLimits(recent=5, recent_kept=2, page_segments=3, references=4, references_folded=3)
 
-TROUBLE = (BookieError, LedgerError, LogError, MetadataError, EnvironmentFault)
-"""What happens to a client under faults and says nothing definite. `OffsetGap` and `NoSuchLedger` are among them and looked at first."""
+UNKNOWN_OUTCOMES = (BookieError, LedgerError, LogError, MetadataError, EnvironmentFault)
+"""Errors of a client under faults that leave the outcome unknown. `OffsetGap` and `NoSuchLedger` are among them and are checked first."""
 
 
 class LogModel:
-    """One run's logs."""
+    """The logs of one run."""
 
-    def __init__(self, stage: RunContext, load: LogLoad) -> None:
-        self.stage = stage
+    def __init__(self, context: RunContext, load: LogLoad) -> None:
+        self.context = context
         self.load = load
         self.owner: dict[str, str] = {}
-        """By log, the node of the last writer that took it over."""
-        self.hurry = asyncio.Event()
-        """Set when a writer may have died: somebody should take over."""
+        """By log, the node of the last writer that acquired it."""
+        self.takeover_wanted = asyncio.Event()
+        """Set when a writer may have died, so that another acquires the log."""
         self.staged: list[str] = []
-        """Logs for which ledgers were staged that are not published yet, unless they are by now: those are worth a sweep."""
+        """Logs with staged ledgers, which may be published by now. They are worth a sweep."""
         self.has_staged = asyncio.Event()
         self.ends: dict[str, int] = {}
-        """By log, the end that the final reader found: whoever has read so far is done."""
+        """By log, the end that the final reader found: readers that have reached it are done."""
         self.ends_known = asyncio.Event()
         self.counted: dict[str, int] = {}
         self._readings = 0
 
     @property
-    def is_quiet(self) -> bool:
-        return self.stage.quiet.is_set()
+    def faults_are_over(self) -> bool:
+        return self.context.faults_over.is_set()
 
     def time(self) -> float:
-        return self.stage.time()
+        return self.context.time()
 
     def add(self, event: object) -> None:
-        """Write down what a client saw."""
-        self.stage.history.add(event)
+        """Record an event of a client."""
+        self.context.history.add(event)
 
-    def chance(self, *purpose: object) -> random.Random:
-        return self.stage.chance(*purpose)
+    def rng(self, *purpose: object) -> random.Random:
+        return self.context.rng(*purpose)
 
     def count(self, name: str, number: int = 1) -> None:
         self.counted[name] = self.counted.get(name, 0) + number
 
-    def trouble(self, error: BaseException) -> None:
-        """Count an error that says nothing about what was asked.
+    def count_error(self, error: BaseException) -> None:
+        """Count an error that leaves the outcome unknown.
 
         Raises:
-            SessionExpired: it is one; the client is of no use any more.
+            SessionExpired: the client is unusable.
         """
-        self.stage.note_unknown(error)
+        self.context.count_unknown(error)
         if isinstance(error, SessionExpired):
             raise error
 
     @property
     def client_settings(self) -> LogClientSettings:
-        """How processes of this play use logs: small entries and windows, and waits that fit into a minute."""
+        """Settings of the workload's processes: small entries and windows, and waits that fit into a minute."""
         return LogClientSettings(
             entry_target_bytes=1024,
             window_entries=self.load.window_entries,
@@ -101,12 +101,12 @@ class LogModel:
         )
 
     def logs(self, client: Client) -> Logs:
-        """Logs as a process of this play uses them."""
+        """Return the logs with the settings of this workload."""
         settings = self.client_settings
         return Logs(client, settings, SMALL_PAGES) if self.load.small_pages else Logs(client, settings)
 
     def log_settings(self, name: str) -> LogSettings:
-        """How a log of the play is stored."""
+        """Settings of a log of the workload."""
         return LogSettings(
             ensemble_size=self.load.ensemble_size,
             write_quorum=self.load.write_quorum,
@@ -117,44 +117,44 @@ class LogModel:
             compression=self.load.compression,
         )
 
-    async def until_quiet(self, seconds: float) -> None:
+    async def pause(self, seconds: float) -> None:
         """Sleep, but not beyond the end of the faults."""
-        await wait_for(self.stage.quiet, seconds)
+        await wait_for(self.context.faults_over, seconds)
 
-    async def keep(self, name: str, program: Callable[[Client], Awaitable[None]]) -> None:
-        """Run a program on its own node to its end, in as many lives and sessions as that takes."""
+    async def keep_running(self, name: str, program: Callable[[Client], Awaitable[None]]) -> None:
+        """Run a program on its own node to its end, in as many lives and sessions as needed."""
         while True:
             try:
-                await self.stage.keep(name, program)
+                await self.context.keep_running(name, program)
             except SessionExpired as error:
-                self.stage.cluster.report_end(name, error)
+                self.context.cluster.report_end(name, error)
                 await asyncio.sleep(0.2)
             else:
                 return
 
     def begin_reading(self, log: str, name: str, offset: int) -> str:
-        """Write down that a reader begins, and give its reading a name of its own."""
+        """Record the start of a reader, and return a unique name for it."""
         self._readings += 1
         reading = f"{name}/{self._readings}"
         self.add(ReadingBegan(self.time(), log, reading, offset))
         return reading
 
     def note_read(self, log: str, reading: str, entry: LogEntry) -> None:
-        """Write down an entry that a reader was given."""
+        """Record an entry that a reader received."""
         if entry.is_control:
             self.count("controls_read")
             return
         keys = entry.keys or [None] * entry.count
-        records = tuple(joined(key, value) for key, value in zip(keys, entry.values, strict=True))
+        records = tuple(record_bytes(key, value) for key, value in zip(keys, entry.values, strict=True))
         time_us = entry.wall_time_us
         self.add(LogRead(self.time(), log, reading, entry.first_offset, records, entry.ledger_id, entry.epoch, time_us))
 
-    def refused(self, log: str, reading: str, error: Exception) -> None:
-        """Write down that a reader was told that records are missing."""
+    def note_refused(self, log: str, reading: str, error: Exception) -> None:
+        """Record a reader's error that reports missing records."""
         self.add(ReadingRefused(self.time(), log, reading, f"{type(error).__name__}: {error}"))
 
     async def list_segments(self, logs: Logs, log: str, name: str) -> bool:
-        """Write down where a log begins and which closed segments it has; false where it was cut meanwhile, so that the two do not fit."""
+        """Record a log's first offset and its closed segments. False where it was cut meanwhile, so that the two do not match."""
         first = (await logs.head(log)).first_offset
         segments = await logs.segments(log)
         if (await logs.head(log)).first_offset != first:
@@ -170,45 +170,45 @@ class LogModel:
         self.count("segments_listed")
         return True
 
-    async def ask_end(self, logs: Logs, log: str, name: str) -> int:
-        """Ask for the readable end, and write down what it is."""
+    async def read_end(self, logs: Logs, log: str, name: str) -> int:
+        """Read the readable end, and record it."""
         started_s = self.time()
         end = await logs.end_offset(log)
-        self.add(EndSeen(started_s, self.time(), log, name, end))
+        self.add(EndRead(started_s, self.time(), log, name, end))
         return end
 
 
-def joined(key: bytes | None, value: bytes | None) -> bytes:
-    """A record as one piece of bytes, as checkers know it."""
+def record_bytes(key: bytes | None, value: bytes | None) -> bytes:
+    """A record as one byte string, as the checkers use it."""
     return b"%b|%b" % (key if key is not None else b"", value if value is not None else b"(null)")
 
 
 class RecordGenerator:
-    """Makes records that nobody else in the run makes."""
+    """Generates records that are unique in the run."""
 
-    def __init__(self, name: str, chance: random.Random, value_high_bytes: int) -> None:
+    def __init__(self, name: str, rng: random.Random, value_high_bytes: int) -> None:
         self.name = name
-        self._chance = chance
+        self._rng = rng
         self._high = value_high_bytes
         self._number = 0
 
     def values(self, count: int) -> tuple[list[bytes], list[bytes] | None]:
-        """Values, and keys if these records have some."""
+        """Values, and keys for some calls."""
         values: list[bytes] = []
         for _ in range(count):
             self._number += 1
-            values.append(f"{self.name} {self._number} ".encode() + b"." * self._chance.randrange(self._high))
-        keys = [f"k{self._chance.randrange(9)}".encode() for _ in values] if self._chance.random() < 0.3 else None
+            values.append(f"{self.name} {self._number} ".encode() + b"." * self._rng.randrange(self._high))
+        keys = [f"k{self._rng.randrange(9)}".encode() for _ in values] if self._rng.random() < 0.3 else None
         return values, keys
 
 
 def records_of(values: Sequence[bytes], keys: Sequence[bytes] | None) -> tuple[bytes, ...]:
-    """Records as checkers know them."""
-    return tuple(joined(keys[place] if keys is not None else None, value) for place, value in enumerate(values))
+    """Records as the checkers use them."""
+    return tuple(record_bytes(keys[place] if keys is not None else None, value) for place, value in enumerate(values))
 
 
 async def wait_for(event: asyncio.Event, seconds: float) -> bool:
-    """Wait for an event, a while at most; true if it came."""
+    """Wait for an event for a limited time. True if it was set."""
     try:
         async with asyncio.timeout(seconds):
             await event.wait()

@@ -1,5 +1,5 @@
-"""The play of logs: writers compete for one and list what guests publish, publishers feed another, a third has one writer and a publisher;
-readers follow."""
+"""The log workload: writers compete for one log and list batches of guests, publishers feed a second, a third has one writer and a
+publisher; readers follow."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import ClassVar
 
 from triplicate.client import Client
-from triplicate_simulator.checkers.log_rules import LOG_CHECKERS, RetentionApplies
-from triplicate_simulator.cluster.leftovers import find_unlisted
+from triplicate_simulator.checkers.log_rules import LOG_CHECKERS, EndRead, LogAcquired, LogRead, RetentionSet
+from triplicate_simulator.cluster.leftovers import find_unreferenced
 from triplicate_simulator.cluster.run_context import RunContext
-from triplicate_simulator.workloads.log.log_faults import ASKING, PUBLISHING, WRITING, LostAnswers, OwnerFaults, RacingSweeper, kill_bookies
+from triplicate_simulator.workloads.log.log_faults import ASKING, PUBLISHING, WRITING, LostReplies, OwnerFaults, RacingSweeper, kill_bookies
 from triplicate_simulator.workloads.log.log_load import LogLoad, draw_load
 from triplicate_simulator.workloads.log.log_model import LOGS, MIXED, PUBLISHED, WRITTEN, LogModel
 from triplicate_simulator.workloads.log.log_publishers import Application, PublisherActor
@@ -26,13 +26,17 @@ CLERK = "clerk"
 GUEST = "guest"
 """The application that publishes into the third log."""
 AUDITOR = "auditor"
-"""The node of whoever looks what is left in the end."""
+"""The node that checks for leftovers at the end."""
 SEGMENT_SLACK_BYTES = 32 * 1024
-"""A segment may be so much larger than the size at which it is to end: what was on its way then is in it."""
+"""A segment may exceed its roll size by this: entries in flight at the roll belong to it."""
+
+
+COUNTED_EVENTS: dict[type[object], str] = {LogAcquired: "take_overs", LogRead: "entries_read", EndRead: "ends_seen"}
+"""Names of events in `LogWorkload.counts`."""
 
 
 class LogWorkload(Workload):
-    """Three logs and those who use them."""
+    """Three logs and their clients."""
 
     name = "logs"
     load_type = LogLoad
@@ -59,20 +63,20 @@ class LogWorkload(Workload):
         "published_and_forgotten",
     )
 
-    def __init__(self, stage: RunContext, load: LogLoad) -> None:
-        super().__init__(stage, load)
-        self._scene = LogModel(stage, load)
+    def __init__(self, context: RunContext, load: LogLoad) -> None:
+        super().__init__(context, load)
+        self._model = LogModel(context, load)
         self._working: list[asyncio.Task[None]] = []
-        """Who ends by itself when faults are over."""
+        """Actors that end by themselves when faults are over."""
         self._tailing: list[asyncio.Task[None]] = []
-        """Who ends when the end of its log is known."""
+        """Actors that end when the end of their log is known."""
         self._endless: list[asyncio.Task[None]] = []
         self._striking: list[asyncio.Task[None]] = []
-        """Who strikes down, and ends with the faults."""
+        """Tasks that inject faults, and end with the faults."""
 
     @classmethod
-    def draw(cls, chance: random.Random) -> LogLoad:
-        return draw_load(chance)
+    def draw(cls, rng: random.Random) -> LogLoad:
+        return draw_load(rng)
 
     @classmethod
     def clients(cls, load: LogLoad) -> tuple[str, ...]:
@@ -108,45 +112,45 @@ class LogWorkload(Workload):
             yield replace(load, tasks=1)
 
     async def begin(self) -> None:
-        stage, scene, load = self.stage, self._scene, self.load
-        administrator = stage.cluster.client("log-administrator")
+        context, model, load = self.context, self._model, self.load
+        administrator = context.cluster.client("log-administrator")
         await administrator.run(self._create)
         if load.retain_size_bytes:
             segment_high_bytes = load.roll_size_bytes + SEGMENT_SLACK_BYTES
-            scene.add(RetentionApplies(stage.time(), WRITTEN, load.retain_size_bytes, segment_high_bytes))
+            model.add(RetentionSet(context.time(), WRITTEN, load.retain_size_bytes, segment_high_bytes))
         for number in range(1, load.writers + 1):
-            first_s = 0.0 if number == 1 else scene.chance("first", number).uniform(2.0, 20.0)
+            first_s = 0.0 if number == 1 else model.rng("first", number).uniform(2.0, 20.0)
             writer = LogWriterActor(
-                scene, f"writer-{number}", WRITTEN, idle_mean_s=2.0 * load.writers, tenure_mean_s=load.tenure_mean_s, first_s=first_s
+                model, f"writer-{number}", WRITTEN, idle_mean_s=2.0 * load.writers, tenure_mean_s=load.tenure_mean_s, first_s=first_s
             )
             self._begin(self._working, writer.name, writer)
-        clerk = LogWriterActor(scene, CLERK, MIXED, idle_mean_s=4.0, tenure_mean_s=4.0, first_s=0.0)
+        clerk = LogWriterActor(model, CLERK, MIXED, idle_mean_s=4.0, tenure_mean_s=4.0, first_s=0.0)
         self._begin(self._working, CLERK, clerk)
         for name in driver_names(load)[1::2]:
-            stage.world.clock(name).jump(load.clocks_apart_s)
+            context.world.clock(name).jump(load.clocks_apart_s)
         for name, application in self._drivers():
-            self._begin(self._working, name, PublisherActor(scene, name, application, pause_mean_s=40.0 / (load.batches + 1)))
+            self._begin(self._working, name, PublisherActor(model, name, application, pause_mean_s=40.0 / (load.batches + 1)))
         for name in guest_names(load):
             guest = Application(name, WRITTEN, load.guest_batches)
-            self._begin(self._working, name, PublisherActor(scene, name, guest, pause_mean_s=60.0 / (load.guest_batches + 1)))
+            self._begin(self._working, name, PublisherActor(model, name, guest, pause_mean_s=60.0 / (load.guest_batches + 1)))
         for number, log in enumerate((WRITTEN, MIXED), 1):
-            self._begin(self._tailing, f"tailer-{number}", LogTailer(scene, f"tailer-{number}", log, restarts=1))
-        self._begin(self._endless, "ranger", LogRangeReader(scene, "ranger"))
-        self._begin(self._endless, "keeper", LogTruncator(scene, "keeper"))
+            self._begin(self._tailing, f"tailer-{number}", LogTailer(model, f"tailer-{number}", log, restarts=1))
+        self._begin(self._endless, "ranger", LogRangeReader(model, "ranger"))
+        self._begin(self._endless, "keeper", LogTruncator(model, "keeper"))
         writers = tuple(f"writer-{number}" for number in range(1, load.writers + 1))
-        self._striking.append(stage.world.loop.begin(kill_bookies(scene, load.outages), name="outages"))
-        self._striking.append(stage.world.loop.begin(LostAnswers(scene).lose(load.lost_answers), name="lost answers"))
-        self._striking.append(stage.world.loop.begin(RacingSweeper(scene).sweep(load.sweeps), name="janitor"))
+        self._striking.append(context.world.loop.start_task(kill_bookies(model, load.outages), name="outages"))
+        self._striking.append(context.world.loop.start_task(LostReplies(model).lose(load.lost_answers), name="lost answers"))
+        self._striking.append(context.world.loop.start_task(RacingSweeper(model).sweep(load.sweeps), name="janitor"))
         for log, victims, moments, times in (
             (WRITTEN, writers, WRITING, load.evictions),
             (PUBLISHED, driver_names(load)[:-1], PUBLISHING, load.interruptions),
             (MIXED, (CLERK,), WRITING, load.deaths),
         ):
-            evictor = OwnerFaults(scene, f"evictions of {log}", log, victims, moments)
-            self._striking.append(stage.world.loop.begin(evictor.strike(times), name=f"evictions of {log}"))
+            evictor = OwnerFaults(model, f"evictions of {log}", log, victims, moments)
+            self._striking.append(context.world.loop.start_task(evictor.run(times), name=f"evictions of {log}"))
         if load.guests:
-            evictor = OwnerFaults(scene, "evictions of guests", PUBLISHED, guest_names(load), ASKING)
-            self._striking.append(stage.world.loop.begin(evictor.strike(load.guests), name="evictions of guests"))
+            evictor = OwnerFaults(model, "evictions of guests", PUBLISHED, guest_names(load), ASKING)
+            self._striking.append(context.world.loop.start_task(evictor.run(load.guests), name="evictions of guests"))
 
     def _drivers(self) -> Iterator[tuple[str, Application]]:
         names = iter(driver_names(self.load))
@@ -157,45 +161,45 @@ class LogWorkload(Workload):
         yield next(names), Application(GUEST, MIXED, self.load.batches)
 
     def _begin(self, tasks: list[asyncio.Task[None]], name: str, program: Callable[[Client], Awaitable[None]]) -> None:
-        tasks.append(self.stage.world.loop.begin(self._scene.keep(name, program), name=f"keep {name}"))
+        tasks.append(self.context.world.loop.start_task(self._model.keep_running(name, program), name=f"keep {name}"))
 
     async def _create(self, client: Client) -> None:
-        logs = self._scene.logs(client)
+        logs = self._model.logs(client)
         for log in LOGS:
-            await logs.create(log, self._scene.log_settings(log))
+            await logs.create(log, self._model.log_settings(log))
 
     async def finish(self) -> None:
-        stage, scene = self.stage, self._scene
-        await stage.by_deadline(self._striking)
+        context, model = self.context, self._model
+        await context.finish_by_deadline(self._striking)
         for task in self._endless:
             task.cancel()
-        await stage.by_deadline(self._working)
-        await stage.by_deadline([stage.keep(FinalLogReader.NAME, FinalLogReader(scene))])
-        await stage.by_deadline(self._tailing)
-        await stage.by_deadline([stage.keep(AUDITOR, self._audit)])
+        await context.finish_by_deadline(self._working)
+        await context.finish_by_deadline([context.keep_running(FinalLogReader.NAME, FinalLogReader(model))])
+        await context.finish_by_deadline(self._tailing)
+        await context.finish_by_deadline([context.keep_running(AUDITOR, self._audit)])
 
     async def _audit(self, client: Client) -> None:
-        """Nothing is left of what was staged, written and replaced on the way, but what the logs list."""
+        """Check that all staged, written and replaced ledgers are gone, except those that the logs list."""
         applications = [f"application-{number}" for number in range(1, self.load.applications + 1)]
         applications += [GUEST, *guest_names(self.load)]
-        found = await find_unlisted(client, self._scene.client_settings, applications)
-        self.stage.problems += [f"left over: {what}" for what in found]
+        found = await find_unreferenced(client, self._model.client_settings, applications)
+        self.context.problems += [f"left over: {what}" for what in found]
 
     def counts(self) -> dict[str, int]:
-        counts = dict(self._scene.counted)
-        for event in self.stage.history.events:
-            name = {"LogTaken": "take_overs", "LogRead": "entries_read", "EndSeen": "ends_seen"}.get(type(event).__name__)
+        counts = dict(self._model.counted)
+        for event in self.context.history.events:
+            name = COUNTED_EVENTS.get(type(event))
             if name is not None:
                 counts[name] = counts.get(name, 0) + 1
         return {name: counts[name] for name in sorted(counts)}
 
 
 def driver_names(load: LogLoad) -> tuple[str, ...]:
-    """Nodes of drivers: one or two for each application of the second log, one for the third."""
+    """Nodes of publishers: one or two for each application of the second log, one for the third."""
     count = load.applications * (1 + load.rivals) + 1
     return tuple(f"driver-{number}" for number in range(1, count + 1))
 
 
 def guest_names(load: LogLoad) -> tuple[str, ...]:
-    """Nodes and applications of those who publish into the first log."""
+    """Nodes and applications of the publishers of the first log."""
     return tuple(f"guest-{number}" for number in range(1, load.guests + 1))

@@ -1,4 +1,4 @@
-"""What befalls the leader of a database: the faults that are drawn for nodes by name rarely meet the one that leads."""
+"""Faults of the leader of a database: faults that are drawn for nodes by name rarely strike it."""
 
 from __future__ import annotations
 
@@ -12,50 +12,51 @@ from triplicate_simulator.workloads.sql.sql_model import SqlModel
 from triplicate_simulator.workloads.sql.sql_nodes import DatabaseServer
 
 MOMENT_S = (0.0002, 0.004)
-"""How long after a point a strike "after" it comes."""
+"""Delay of a fault "after" a point."""
 LULL_SHARE, LULL_S = 0.6, 2.5
 LULL_BEFORE_S = 0.4
-"""What was being written when the lull began is done after this time."""
+"""Writes in flight at the start of the lull are done after this time."""
 WAIT_POINT_S = 6.0
-"""Nobody is struck at a fault point to which nobody comes within this time."""
+"""Without a visit of the fault point within this time there is no fault."""
 SUCCESSION_S = 5.0
-"""For so long is waited for another leader, at most."""
+"""Longest wait for another leader."""
 WRITTEN_S = (0.05, 0.3, 1.0)
-"""Another leads for one of these times before somebody comes back who does not know it."""
+"""Times for which another node leads before one comes back that does not know it."""
 SESSION_SHARE = 0.4
-"""The metadata takes a node for dead after this share of the time in which it is not heard of."""
+"""The metadata considers a node dead after this share of the time for which it is silent."""
 THEFT_S, LOOK_S = (8.0, 20.0), 1.0
-"""When the newest snapshot goes, counted from the beginning or from the loss before; how often is looked whether there are two."""
-THIEF = "thief"
+"""Time until the newest snapshot is deleted, from the beginning or from the deletion before; interval of checks for two snapshots."""
+SNAPSHOT_DELETER = "thief"
 
 
-async def strike_leader(desk: SqlModel, kind: str, at_s: float, lasts_s: float) -> None:
-    """Wait for the time, strike whoever leads then, and undo it when its time is over.
+async def run_leader_fault(model: SqlModel, kind: str, at_s: float, lasts_s: float) -> None:
+    """Wait for the time, strike the node that leads then, and undo the fault when its time is over.
 
     Args:
-        kind: one of `STRIKES`, or one of `STRIKES_AT` and a fault point, at or after which to strike whoever comes there first.
+        kind: one of `LEADER_FAULTS`, or one of `LEADER_FAULTS_AT` and a fault point, at or after which to strike the first node that
+            reaches it.
     """
-    await asyncio.sleep(max(0.0, at_s - desk.stage.time()))
+    await asyncio.sleep(max(0.0, at_s - model.context.time()))
     name, *place = kind.split()
     if place:
         when, point = place
-        delay_s = desk.stage.chance("moment", kind, at_s).uniform(*MOMENT_S) if when == "after" else 0.0
-        await _strike_at(desk, name, point, delay_s, lasts_s)
+        delay_s = model.context.rng("moment", kind, at_s).uniform(*MOMENT_S) if when == "after" else 0.0
+        await _run_fault_at(model, name, point, delay_s, lasts_s)
         return
-    leaders = desk.leaders()
+    leaders = model.leaders()
     if leaders:
-        await strike(desk, leaders[0].server, name, lasts_s)
+        await run_server_fault(model, leaders[0].server, name, lasts_s)
 
 
-async def _strike_at(desk: SqlModel, kind: str, point: str, delay_s: float, lasts_s: float) -> None:
-    """Strike the node that comes to a point first, right there or a moment later; nobody where nobody comes in time."""
+async def _run_fault_at(model: SqlModel, kind: str, point: str, delay_s: float, lasts_s: float) -> None:
+    """Strike the first node that reaches a point, right there or a moment later. No effect if none does in time."""
     met: list[DatabaseServer] = []
     came = asyncio.Event()
 
     def act() -> None:
         (server,) = met
         if server.host is not None and server.host.alive:
-            desk.stage.strike(kind, node=server.name, point=point)
+            model.context.record_fault(kind, node=server.name, point=point)
             if kind == "pause":
                 server.host.pause()
             else:
@@ -63,13 +64,13 @@ async def _strike_at(desk: SqlModel, kind: str, point: str, delay_s: float, last
         came.set()
 
     def come(node: str) -> None:
-        met.append(desk.servers[node].server)
+        met.append(model.servers[node].server)
         if delay_s:
-            desk.stage.world.loop.call_later(delay_s, act)
+            model.context.world.loop.call_later(delay_s, act)
         else:
             act()
 
-    trap = desk.stage.world.points.strike(point, come)
+    trap = model.context.world.points.trap(point, come)
     try:
         async with asyncio.timeout(WAIT_POINT_S):
             await came.wait()
@@ -79,28 +80,28 @@ async def _strike_at(desk: SqlModel, kind: str, point: str, delay_s: float, last
             return
         await came.wait()
     if kind == "pause":
-        await _hold(desk, met[0], lasts_s)
+        await _pause_past_session(model, met[0], lasts_s)
     else:
         await asyncio.sleep(lasts_s)
         await met[0].restart()
 
 
-async def strike(desk: SqlModel, server: DatabaseServer, kind: str, lasts_s: float) -> None:
+async def run_server_fault(model: SqlModel, server: DatabaseServer, kind: str, lasts_s: float) -> None:
     """Strike one node.
 
     Raises:
-        ValueError: nobody knows this kind.
+        ValueError: the kind is unknown.
     """
-    desk.stage.strike(kind, node=server.name, leads=server.leads)
+    model.context.record_fault(kind, node=server.name, leads=server.leads)
     match kind:
         case "pause":
             assert server.host is not None, "it leads"
             server.host.pause()
-            await _hold(desk, server, lasts_s)
+            await _pause_past_session(model, server, lasts_s)
         case "hang":
             await _hang(server, lasts_s)
         case "cut_off":
-            await _cut_off(desk, server, lasts_s)
+            await _cut_off(model, server, lasts_s)
         case "kill" | "crash":
             server.crash(silent=lasts_s > 1.0, keep_unsynced=kind == "kill")
             await asyncio.sleep(lasts_s)
@@ -111,26 +112,26 @@ async def strike(desk: SqlModel, server: DatabaseServer, kind: str, lasts_s: flo
             await asyncio.sleep(lasts_s)
             await server.restart()
         case "hand_over":
-            await _hand_over(desk, server, lasts_s)
+            await _hand_over(model, server, lasts_s)
         case "session_expired":
             server.expire_session()
         case _:
             raise ValueError(f"no strike {kind!r} is known")
 
 
-async def _hold(desk: SqlModel, server: DatabaseServer, lasts_s: float) -> None:
-    """Let a paused process stand still, mostly for longer than its session lasts: others go on without it, and it does not know."""
+async def _pause_past_session(model: SqlModel, server: DatabaseServer, lasts_s: float) -> None:
+    """Keep a paused process paused, mostly for longer than its session lasts: others continue without it, and it does not know."""
     host = server.host
     assert host is not None, "it was paused"
     await asyncio.sleep(lasts_s * SESSION_SHARE)
     if lasts_s > 1.0 and server.host is host:
-        await _replace(desk, server)
+        await _expire_session(model, server)
     await asyncio.sleep(lasts_s * (1 - SESSION_SHARE))
     host.resume()
 
 
 async def _hang(server: DatabaseServer, lasts_s: float) -> None:
-    """Let a process stand still whose session goes on: only its silence tells."""
+    """Pause a process whose session continues: only its silence shows."""
     host = server.host
     assert host is not None, "it leads"
     host.pause()
@@ -138,84 +139,84 @@ async def _hang(server: DatabaseServer, lasts_s: float) -> None:
     host.resume()
 
 
-async def _cut_off(desk: SqlModel, server: DatabaseServer, lasts_s: float) -> None:
+async def _cut_off(model: SqlModel, server: DatabaseServer, lasts_s: float) -> None:
     """Cut the process off from the metadata, but neither from the bookies nor from its clients."""
     host, reachable = server.host, server.reachable
     reachable.clear()
     await asyncio.sleep(lasts_s * SESSION_SHARE)
     if server.host is host:
-        await _replace(desk, server)
+        await _expire_session(model, server)
     await asyncio.sleep(lasts_s * (1 - SESSION_SHARE))
     reachable.set()
 
 
-async def _hand_over(desk: SqlModel, server: DatabaseServer, lasts_s: float) -> None:
-    """End the leader in order, and once another leads and has written, start the third again: its session is a new one."""
+async def _hand_over(model: SqlModel, server: DatabaseServer, lasts_s: float) -> None:
+    """Stop the leader in order. Once another leads and has written, restart the third with a new session."""
     server.allowed.clear()
     await server.stop()
-    until_s = desk.stage.time() + SUCCESSION_S
-    while desk.stage.time() < until_s:
-        leaders = desk.leaders()
+    until_s = model.context.time() + SUCCESSION_S
+    while model.context.time() < until_s:
+        leaders = model.leaders()
         if leaders and leaders[0].server is not server:
-            await asyncio.sleep(desk.stage.chance("hand over", until_s).choice(WRITTEN_S))
-            for seat in desk.servers.values():
-                if seat.server is not server and not seat.leads and seat.server.alive:
-                    desk.stage.strike("kill", node=seat.server.name, leads=False)
-                    seat.server.crash(keep_unsynced=True)
-                    await seat.server.restart()
+            await asyncio.sleep(model.context.rng("hand over", until_s).choice(WRITTEN_S))
+            for replica in model.servers.values():
+                if replica.server is not server and not replica.leads and replica.server.alive:
+                    model.context.record_fault("kill", node=replica.server.name, leads=False)
+                    replica.server.crash(keep_unsynced=True)
+                    await replica.server.restart()
             break
         await asyncio.sleep(0.05)
     await asyncio.sleep(lasts_s)
     await server.restart()
 
 
-async def _replace(desk: SqlModel, server: DatabaseServer) -> None:
-    """Have the metadata declare a node dead that is not; often while nobody writes, so that it does not hear of it soon."""
+async def _expire_session(model: SqlModel, server: DatabaseServer) -> None:
+    """Have the metadata declare a living node dead; often during a lull in writes, so that it learns of it late."""
     host = server.host
-    if desk.stage.chance("lull", desk.stage.time()).random() < LULL_SHARE:
-        desk.lull_until_s = desk.stage.time() + LULL_S
+    if model.context.rng("lull", model.context.time()).random() < LULL_SHARE:
+        model.lull_until_s = model.context.time() + LULL_S
         await asyncio.sleep(LULL_BEFORE_S)
     if server.host is host:
         server.expire_session()
 
 
 class SnapshotLosses:
-    """Deletes the ledger of a database's newest snapshot behind the nodes' backs, and takes a copy away right then.
+    """Deletes the ledger of a database's newest snapshot without the nodes' knowledge, and removes a copy at the same time.
 
-    That copy has to be built from the older snapshot, so it is for this that the log is kept from the older of two on.
+    That copy must be rebuilt from the older snapshot, which is why the log is kept from the older of two on.
     """
 
-    def __init__(self, desk: SqlModel) -> None:
-        self._desk = desk
+    def __init__(self, model: SqlModel) -> None:
+        self._model = model
         self.lost: set[str] = set()
         """Ids of the snapshots that may be gone."""
 
-    async def strike(self, times: int) -> None:
+    async def run(self, times: int) -> None:
         """Delete `times` snapshots, each as soon as two good ones are listed, until the faults are over."""
-        desk, chance = self._desk, self._desk.stage.chance(THIEF)
+        model, rng = self._model, self._model.context.rng(SNAPSHOT_DELETER)
         for _ in range(times):
-            await asyncio.sleep(chance.uniform(*THEFT_S))
-            stolen = False
-            while not stolen and not desk.stage.quiet.is_set():
+            await asyncio.sleep(rng.uniform(*THEFT_S))
+            is_deleted = False
+            while not is_deleted and not model.context.faults_over.is_set():
                 try:
-                    stolen = await desk.stage.cluster.client(THIEF).run(self._steal)
+                    is_deleted = await model.context.cluster.client(SNAPSHOT_DELETER).run(self._delete_newest)
                 except (TriplicateError, NodeDied) as error:
-                    desk.stage.note_unknown(error)
-                await asyncio.sleep(0.0 if stolen else LOOK_S)
-            followers = [seat.server for seat in desk.servers.values() if not seat.leads and seat.server.alive]
-            if stolen and followers:
-                server = chance.choice(followers)
-                desk.stage.strike("crash", node=server.name, leads=False)
+                    model.context.count_unknown(error)
+                await asyncio.sleep(0.0 if is_deleted else LOOK_S)
+            followers = [replica.server for replica in model.servers.values() if not replica.leads and replica.server.alive]
+            if is_deleted and followers:
+                server = rng.choice(followers)
+                model.context.record_fault("crash", node=server.name, leads=False)
                 server.crash()
                 await server.restart()
 
-    async def _steal(self, client: Client) -> bool:
+    async def _delete_newest(self, client: Client) -> bool:
         logs = Logs(client, LogClientSettings())
-        (name,) = [name for name in await logs.names() if name.startswith(f"database.{self._desk.database}.")]
+        (name,) = [name for name in await logs.names() if name.startswith(f"database.{self._model.database}.")]
         good = (await logs.snapshots(name).read(fresh=True)).good
         if len(good) < 2 or self.lost.intersection(snapshot.snapshot_id for snapshot in good):
-            return False  # Of two snapshots that are listed one may be lost, and not both.
+            return False  # Of two listed snapshots one may be lost, but not both.
         self.lost.add(good[-1].snapshot_id)
-        self._desk.stage.announce("snapshot_lost", log=name, snapshot=good[-1].snapshot_id)
+        self._model.context.announce_fault("snapshot_lost", log=name, snapshot=good[-1].snapshot_id)
         await client.delete(good[-1].ledger_id)
         return True

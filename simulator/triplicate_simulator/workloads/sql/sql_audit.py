@@ -1,4 +1,4 @@
-"""What is looked at when a play of databases is over: the snapshots that are listed, and what nodes said about their copies on the way."""
+"""Checks at the end of the database workload: the listed snapshots, and the nodes' reports about their copies during the run."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from triplicate.log import LogClientSettings, Logs, truncation_offset
 from triplicate.sim.recorder import Fact
 
 COPY_ENDS = ("node.copy_failed", "node.copy_given_up", "node.copy_not_set_aside")
-"""No disk fault strikes the folder of copies, so nothing excuses these."""
+"""No disk fault strikes the folder of copies, so nothing excuses these facts."""
 DAMAGE = ("SnapshotDamaged", "CorruptionError", "FormatError")
-"""What an attempt to make or load a snapshot fails with where content is wrong."""
+"""Errors of an attempt to make or load a snapshot that indicate wrong content."""
 CALM_S = 5.0
 RETRIES_MAX = 20
-"""So many retries of one kind on one node, later than `CALM_S` after the last fault, are one for ever."""
+"""More retries of one kind on one node, later than `CALM_S` after the last fault, count as endless."""
 
 
-def find_unsound_copies(facts: Iterable[Fact], quiet_s: float, lost: Collection[str]) -> list[str]:
-    """What nodes said about their copies and snapshots that no fault of a run explains.
+def find_unsound_copies(facts: Iterable[Fact], faults_over_s: float, lost: Collection[str]) -> list[str]:
+    """Reports of nodes about their copies and snapshots that no fault of a run explains.
 
     Args:
-        quiet_s: when faults were over.
-        lost: ids of snapshots whose ledgers were deleted behind the nodes' backs.
+        quiet_s: time at which faults were over.
+        lost: ids of snapshots whose ledgers were deleted without the nodes' knowledge.
     """
     found: list[str] = []
     retries: dict[tuple[str, str, str], int] = {}
@@ -36,7 +36,7 @@ def find_unsound_copies(facts: Iterable[Fact], quiet_s: float, lost: Collection[
         elif fact.kind in ("replica.snapshot_failed", "replica.snapshot_not_loaded"):
             if str(said.get("error")).startswith(DAMAGE):
                 found.append(f"snapshot: {fact}")
-        elif fact.kind in ("replica.retry", "node.retry") and fact.time_s > quiet_s + CALM_S:
+        elif fact.kind in ("replica.retry", "node.retry") and fact.time_s > faults_over_s + CALM_S:
             place = fact.node, str(said.get("log", said.get("database"))), str(said.get("during"))
             retries[place] = retries.get(place, 0) + 1
     found += [
@@ -48,10 +48,10 @@ def find_unsound_copies(facts: Iterable[Fact], quiet_s: float, lost: Collection[
 
 
 async def find_unsound_snapshots(client: Client, settings: LogClientSettings, lost: Collection[str]) -> list[str]:
-    """What is wrong with the listed snapshots of all logs: each can be read and has its digest, and the log goes back far enough.
+    """Faults of the listed snapshots of all logs: each must be readable and match its digest, and the log must go back far enough.
 
     Args:
-        lost: ids of snapshots whose ledgers were deleted behind the nodes' backs.
+        lost: ids of snapshots whose ledgers were deleted without the nodes' knowledge.
     """
     logs = Logs(client, settings)
     found: list[str] = []

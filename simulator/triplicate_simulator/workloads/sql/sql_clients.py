@@ -1,4 +1,4 @@
-"""The clients of a database play: those who change things, those who look at copies, and one who trusts no leader."""
+"""Clients of the database workload: some change data, some read copies, and one looks for a second leader."""
 
 from __future__ import annotations
 
@@ -14,216 +14,220 @@ from triplicate.sql import SqlDatabase
 from triplicate_simulator.workloads.sql.sql_model import ClientSession, IdempotentRequest, SqlModel, open_client_session
 from triplicate_simulator.workloads.sql.sql_nodes import DATABASE, DatabaseReplica
 from triplicate_simulator.workloads.sql.sql_operations import (
-    SCHEMA_WORK,
-    WORK,
+    OPERATIONS,
+    SCHEMA_OPERATIONS,
     ClientOperation,
-    doubt,
-    linger,
-    look,
-    look_for,
+    hold_snapshot,
     new_request,
-    put,
+    observe_copy,
+    read_own_write,
     send_request,
+    write_at_old_leader,
+    write_register,
 )
 
 CATCH_UP_S = 3.0
-"""A reader of a copy waits so long for it to reach a position."""
+"""Time that a reader of a copy waits for it to reach a position."""
 LOOK_PAUSES_S = (0.0003, 0.02)
-"""It looks often at first, then more and more rarely."""
+"""First and longest pause between its checks."""
 NEWS_S = 2.0
 FURTHER_SHARE = 4.0
-"""Clients of further databases pause for so much longer: each costs as much as a client of the first, beside which they are to be."""
+"""Factor on the pauses of clients of further databases: each costs as much as a client of the first, which is to be busier."""
 DOUBT_S = 0.1
 REPEAT_MAX_S, LINGER_MAX_S = 60.0, 10.0
-"""Where results are kept for longer, and reading transactions may last longer, nobody waits for the limit."""
+"""Clients wait for the limits of kept results and of reading transactions only if these are shorter."""
 
 
-async def visit(
-    desk: SqlModel, name: str, server: DatabaseReplica, chance: random.Random, work: ClientOperation, patience_s: float
+async def run_session(
+    model: SqlModel, name: str, server: DatabaseReplica, rng: random.Random, work: ClientOperation, patience_s: float
 ) -> bool:
-    """Do some work in a session with one node; whether it was done."""
+    """Do some work in a session with one node. Returns whether it was done."""
 
     async def converse(database: SqlDatabase) -> None:
-        async with open_client_session(desk, name, server, database, chance) as talk:
-            await work(talk)
+        async with open_client_session(model, name, server, database, rng) as session:
+            await work(session)
 
     try:
         async with asyncio.timeout(patience_s):
             await server.call(converse)
     except (SqlError, NodeDied, TimeoutError) as error:
-        desk.stage.note_unknown(error)
+        model.context.count_unknown(error)
         return False
     return True
 
 
 class DatabaseClient(ABC):
-    """One client: not a node of its own, but the application in front of whichever node it talks to."""
+    """One client: not a node of its own, but an application that connects to any node."""
 
-    def __init__(self, desk: SqlModel, name: str) -> None:
+    def __init__(self, model: SqlModel, name: str) -> None:
         self.name = name
-        self._desk = desk
-        self._chance = desk.stage.chance(name)
+        self._model = model
+        self._rng = model.context.rng(name)
 
     async def run(self) -> None:
-        """Go on until the faults are over."""
-        while not self._desk.stage.quiet.is_set():
+        """Continue until the faults are over."""
+        while not self._model.context.faults_over.is_set():
             await self._step()
 
     @abstractmethod
     async def _step(self) -> None: ...
 
     async def _visit(self, server: DatabaseReplica, work: ClientOperation) -> bool:
-        return await visit(self._desk, self.name, server, self._chance, work, self._desk.load.patience_s)
+        return await run_session(self._model, self.name, server, self._rng, work, self._model.load.patience_s)
 
     async def _pause(self, share: float = 1.0) -> None:
-        if self._desk.database != DATABASE:
+        if self._model.database != DATABASE:
             share *= FURTHER_SHARE
-        await asyncio.sleep(self._chance.expovariate(1.0 / (share * self._desk.load.pause_mean_s)))
+        await asyncio.sleep(self._rng.expovariate(1.0 / (share * self._model.load.pause_mean_s)))
 
 
 class MutatingClient(DatabaseClient):
-    """Changes things, mostly where a node believes to lead."""
+    """Changes data, mostly at a node that considers itself leader."""
 
-    def __init__(self, desk: SqlModel, name: str) -> None:
-        super().__init__(desk, name)
-        # Each client has a taste of its own, so that runs differ in kind.
+    def __init__(self, model: SqlModel, name: str) -> None:
+        super().__init__(model, name)
+        # Each client has weights of its own, so that runs differ in kind.
         self._works = [
-            (work, weight * self._chance.choice([0, 1, 1, 3]))
-            for kind, (work, weight) in WORK.items()
-            if desk.load.tables or kind not in SCHEMA_WORK
+            (work, weight * self._rng.choice([0, 1, 1, 3]))
+            for kind, (work, weight) in OPERATIONS.items()
+            if model.load.tables or kind not in SCHEMA_OPERATIONS
         ]
-        self._works.append((put, 1))
+        self._works.append((write_register, 1))
 
     async def _step(self) -> None:
         await self._pause()
-        await asyncio.sleep(max(0.0, self._desk.lull_until_s - self._desk.stage.time()))
+        await asyncio.sleep(max(0.0, self._model.lull_until_s - self._model.context.time()))
         server = self._choose()
         if server is not None:
             await self._converse(server)
 
     def _choose(self) -> DatabaseReplica | None:
-        candidates = self._desk.leaders()
-        if self._chance.random() < 0.8:
+        candidates = self._model.leaders()
+        if self._rng.random() < 0.8:
             del candidates[1:]
-        if not candidates or self._chance.random() < 0.1:
-            candidates = [server for server in self._desk.servers.values() if server.database is not None]
-        return self._chance.choice(candidates) if candidates else None
+        if not candidates or self._rng.random() < 0.1:
+            candidates = [server for server in self._model.servers.values() if server.database is not None]
+        return self._rng.choice(candidates) if candidates else None
 
     async def _converse(self, server: DatabaseReplica) -> None:
         request: IdempotentRequest | None = None
-        if self._desk.requests and self._chance.random() < 0.6:
-            request = self._desk.requests.popleft()
+        if self._model.requests and self._rng.random() < 0.6:
+            request = self._model.requests.popleft()
 
-        async def work(talk: ClientSession) -> None:
+        async def work(session: ClientSession) -> None:
             nonlocal request
-            if request is None and self._chance.random() < 0.2:
-                request = new_request(talk)
-            if request is not None and (talk.leads or request.kind != "transfer"):
-                await send_request(talk, request)
-            if not talk.leads:
-                await look(talk)
+            if request is None and self._rng.random() < 0.2:
+                request = new_request(session)
+            if request is not None and (session.leads or request.kind != "transfer"):
+                await send_request(session, request)
+            if not session.leads:
+                await observe_copy(session)
                 return
-            if self._desk.answered and self._chance.random() < 0.1:
-                await _send_again(talk, self._chance.choice(list(self._desk.answered)))
-            await self._resolve(talk)
-            for _ in range(self._chance.randrange(1, 4)):
-                (chosen,) = self._chance.choices([work for work, _ in self._works], [weight for _, weight in self._works])
-                await chosen(talk)
-                await talk.think()
+            if self._model.answered and self._rng.random() < 0.1:
+                await _send_again(session, self._rng.choice(list(self._model.answered)))
+            await self._resolve(session)
+            for _ in range(self._rng.randrange(1, 4)):
+                (chosen,) = self._rng.choices([work for work, _ in self._works], [weight for _, weight in self._works])
+                await chosen(session)
+                await session.think()
 
         await self._visit(server, work)
         if request is not None and not request.over:
-            (self._desk.answered if request.done else self._desk.requests).append(request)
+            (self._model.answered if request.done else self._model.requests).append(request)
 
-    async def _resolve(self, talk: ClientSession) -> None:
-        for token in list(self._desk.unresolved)[:2]:
-            await talk.resolve(token)
+    async def _resolve(self, session: ClientSession) -> None:
+        for token in list(self._model.unresolved)[:2]:
+            await session.resolve(token)
 
 
-async def _send_again(talk: ClientSession, request: IdempotentRequest) -> None:
-    await send_request(talk, request)
-    if request.over and request in talk.desk.answered:
-        talk.desk.answered.remove(request)
+async def _send_again(session: ClientSession, request: IdempotentRequest) -> None:
+    await send_request(session, request)
+    if request.over and request in session.model.answered:
+        session.model.answered.remove(request)
 
 
 class CopyReader(DatabaseClient):
-    """Looks at copies, mostly for what has just been acknowledged elsewhere."""
+    """Reads copies, mostly to find a write that was just acknowledged elsewhere."""
 
-    def __init__(self, desk: SqlModel, name: str) -> None:
-        super().__init__(desk, name)
-        self._news = desk.listen()
+    def __init__(self, model: SqlModel, name: str) -> None:
+        super().__init__(model, name)
+        self._news = model.subscribe()
 
     async def _step(self) -> None:
         await self._pause(2.0)
-        work: ClientOperation = look
-        if self._chance.random() < 0.6:
+        work: ClientOperation = observe_copy
+        if self._rng.random() < 0.6:
             self._news.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(NEWS_S):
                     await self._news.wait()
-            if self._desk.recent:
-                token, position = self._chance.choice([self._desk.recent[-1], self._chance.choice(list(self._desk.recent))])
-                work = partial(_look_when_there, token=token, position=position)
-        servers = [server for server in self._desk.servers.values() if server.database is not None]
+            if self._model.recent:
+                token, position = self._rng.choice([self._model.recent[-1], self._rng.choice(list(self._model.recent))])
+                work = partial(_read_when_applied, token=token, position=position)
+        servers = [server for server in self._model.servers.values() if server.database is not None]
         if servers:
-            await self._visit(self._chance.choice(servers), work)
+            await self._visit(self._rng.choice(servers), work)
 
 
-async def _look_when_there(talk: ClientSession, token: str, position: int) -> None:
-    give_up_s = talk.time() + CATCH_UP_S
+async def _read_when_applied(session: ClientSession, token: str, position: int) -> None:
+    give_up_s = session.time() + CATCH_UP_S
     pause_s, longest_s = LOOK_PAUSES_S
-    while talk.database.position < position:
-        if talk.time() > give_up_s:
+    while session.database.position < position:
+        if session.time() > give_up_s:
             return
         await asyncio.sleep(pause_s)
         pause_s = min(pause_s * 1.1, longest_s)
-    await look_for(talk, token, position)
+    await read_own_write(session, token, position)
 
 
 class StaleLeaderClient(DatabaseClient):
-    """Wherever more than one node believes to lead, writes at the latest of them and asks the others for it."""
+    """If more than one node considers itself leader, writes at the latest of them and reads at the others."""
 
     async def _step(self) -> None:
         await asyncio.sleep(DOUBT_S)
-        leaders = self._desk.leaders()
-        register = self._chance.choice(self._desk.registers)
-        if len(leaders) > 1 and await self._visit(leaders[0], partial(put, register=register)):
-            patience_s = self._chance.choice([0.5, self._desk.load.patience_s])
-            work = partial(doubt, register=register)
-            await visit(self._desk, self.name, self._chance.choice(leaders[1:]), self._chance, work, patience_s)
+        leaders = self._model.leaders()
+        register = self._rng.choice(self._model.registers)
+        if len(leaders) > 1 and await self._visit(leaders[0], partial(write_register, register=register)):
+            patience_s = self._rng.choice([0.5, self._model.load.patience_s])
+            work = partial(write_at_old_leader, register=register)
+            await run_session(self._model, self.name, self._rng.choice(leaders[1:]), self._rng, work, patience_s)
 
 
 class RequestRepeater(DatabaseClient):
-    """Sends requests again that were answered a while ago, under the same ids, when they may be too old to be known."""
+    """Repeats requests that were answered a while ago, under the same ids, when they may be too old to be known."""
 
     async def _step(self) -> None:
         await self._pause(2.0)
-        leaders, answered = self._desk.leaders(), list(self._desk.answered)
+        leaders, answered = self._model.leaders(), list(self._model.answered)
         if leaders and answered:
             await self._visit(leaders[0], partial(_send_again, request=answered[0]))
 
 
 class SnapshotHolder(DatabaseClient):
-    """Holds snapshots for as long as a node lets it, and for longer."""
+    """Holds snapshots for as long as a node allows, and longer."""
 
     async def _step(self) -> None:
         await self._pause(2.0)
-        servers = [server for server in self._desk.servers.values() if server.database is not None]
+        servers = [server for server in self._model.servers.values() if server.database is not None]
         if servers:
-            await self._visit(self._chance.choice(servers), linger)
+            await self._visit(self._rng.choice(servers), hold_snapshot)
 
 
-def clients_of(desk: SqlModel) -> list[DatabaseClient]:
+def clients_of(model: SqlModel) -> list[DatabaseClient]:
     """All clients of a database."""
-    load = desk.load
-    if desk.database != DATABASE:
-        return [MutatingClient(desk, f"talker of {desk.database}"), CopyReader(desk, f"watcher of {desk.database}")] if load.talkers else []
-    clients: list[DatabaseClient] = [MutatingClient(desk, f"talker-{number + 1}") for number in range(load.talkers)]
-    clients += [CopyReader(desk, f"watcher-{number + 1}") for number in range(load.watchers)]
+    load = model.load
+    if model.database != DATABASE:
+        return (
+            [MutatingClient(model, f"talker of {model.database}"), CopyReader(model, f"watcher of {model.database}")]
+            if load.talkers
+            else []
+        )
+    clients: list[DatabaseClient] = [MutatingClient(model, f"talker-{number + 1}") for number in range(load.talkers)]
+    clients += [CopyReader(model, f"watcher-{number + 1}") for number in range(load.watchers)]
     if clients:
-        clients.append(StaleLeaderClient(desk, "doubter"))
+        clients.append(StaleLeaderClient(model, "doubter"))
     if clients and load.request_keep_s < REPEAT_MAX_S:
-        clients.append(RequestRepeater(desk, "repeater"))
+        clients.append(RequestRepeater(model, "repeater"))
     if clients and min(load.read_idle_s, load.snapshot_limit_s) < LINGER_MAX_S:
-        clients.append(SnapshotHolder(desk, "lingerer"))
+        clients.append(SnapshotHolder(model, "lingerer"))
     return clients

@@ -1,4 +1,4 @@
-"""How much the play of databases does, and what befalls whoever leads."""
+"""The load of the database workload, and the faults of leaders."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-STRIKES = ("pause", "cut_off", "kill", "crash", "stop", "session_expired")
+LEADER_FAULTS = ("pause", "cut_off", "kill", "crash", "stop", "session_expired")
 HAND_OVER = "hand_over"
 HANG = "hang"
-"""What may befall the node that leads when its time has come."""
+"""Faults of the node that leads at their time."""
 HANG_SHARE, HANG_S = 0.5, (1.0, 2.5, 5.0)
-STRIKES_AT = ("pause at", "kill at", "crash at")
-"""What may befall the node that comes first to a fault point from that time on: right there, or, with "after", a moment later."""
+LEADER_FAULTS_AT = ("pause at", "kill at", "crash at")
+"""Faults of the first node that reaches a fault point from that time on: right there or, with "after", a moment later."""
 POINTS = ("sql.append", "sql.local_commit", "sql.apply", "replica.take_over", "replica.replay")
-MOMENT = ("pause after sql.append", "kill after sql.append", "crash after sql.append")
-"""A moment after a batch was sent, some bookies have it, and others do not."""
+LEADER_FAULTS_AFTER = ("pause after sql.append", "kill after sql.append", "crash after sql.append")
+"""A moment after a batch was sent, when some bookies have it and others do not."""
 
 
-def limit(default: Any) -> Any:
-    """A field that was added later. It is left out of the load's text, from which further draws are seeded: they stay what they were."""
+def later_field(default: Any) -> Any:
+    """A field that was added later. It is not part of the load's repr, which seeds further draws, so that these stay the same."""
     return field(default=default, repr=False)
 
 
@@ -30,118 +30,118 @@ class DatabaseLoad:
 
     nodes: int
     talkers: int
-    """Clients that change things."""
+    """Clients that change data."""
     watchers: int
-    """Clients that look at copies."""
+    """Clients that read copies."""
     pause_mean_s: float
-    """A client pauses this long between conversations, on average."""
+    """Average pause of a client between sessions."""
     patience_s: float
-    """A client gives up a conversation after this time."""
+    """Time after which a client gives up a session."""
     registers: int
     roll_size_bytes: int
-    """The log's segments have this size."""
+    """Size of the log's segments."""
     roll_age_s: float
     tables: bool
-    """Whether tables are made, changed and dropped."""
+    """Whether tables are created, changed and dropped."""
     leader_strikes: tuple[tuple[str, float, float], ...]
-    """What befalls the leader: kind (and fault point), when (seconds since the play began), and for how long."""
+    """Faults of the leader: kind (and fault point), time (seconds since the workload began), and duration."""
     databases: int = 1
     """Databases on the same nodes; the first is the busiest."""
-    snapshot_log_bytes: int = limit(0)
-    """Of log between two snapshots; 0 makes none and keeps the whole log."""
-    snapshot_interval_s: float = limit(2.0)
-    snapshot_keep_log_s: float = limit(0.0)
-    snapshot_turn_s: float = limit(60.0)
-    snapshot_losses: int = limit(0)
-    """How often the newest snapshot's ledger is deleted behind the nodes' backs, right before a copy is lost."""
-    request_keep_s: float = limit(86_400.0)
-    request_limit: int = limit(10_000_000)
-    dated_requests: bool = limit(False)
-    """Whether request ids say when they were issued."""
-    read_idle_s: float = limit(60.0)
-    snapshot_limit_s: float = limit(3600.0)
-    lease_s: float = limit(-1.0)
-    """Of every database; below 0: none or the usual one, by another draw."""
-    retry_longest_s: float = limit(1.0)
-    janitor_interval_s: float = limit(600.0)
-    """How often one of the nodes sweeps the logs and merges small segments, which are merged when they are `MERGE_AFTER_S` old."""
+    snapshot_log_bytes: int = later_field(0)
+    """Log between two snapshots; 0 makes none and keeps the whole log."""
+    snapshot_interval_s: float = later_field(2.0)
+    snapshot_keep_log_s: float = later_field(0.0)
+    snapshot_turn_s: float = later_field(60.0)
+    snapshot_losses: int = later_field(0)
+    """Number of times that the newest snapshot's ledger is deleted without the nodes' knowledge, right before a copy is lost."""
+    request_keep_s: float = later_field(86_400.0)
+    request_limit: int = later_field(10_000_000)
+    dated_requests: bool = later_field(False)
+    """Whether request ids contain the time of issue."""
+    read_idle_s: float = later_field(60.0)
+    snapshot_limit_s: float = later_field(3600.0)
+    lease_s: float = later_field(-1.0)
+    """Lease of every database; below 0: none or the usual one, by another draw."""
+    retry_longest_s: float = later_field(1.0)
+    janitor_interval_s: float = later_field(600.0)
+    """Interval at which one of the nodes sweeps the logs and merges small segments, which are merged at the age of `MERGE_AFTER_S`."""
 
     def __post_init__(self) -> None:
-        # As JSON has no tuples.
+        # JSON has no tuples.
         object.__setattr__(self, "leader_strikes", tuple((str(kind), float(at), float(lasts)) for kind, at, lasts in self.leader_strikes))
 
 
-def draw_load(chance: random.Random) -> DatabaseLoad:
+def draw_load(rng: random.Random) -> DatabaseLoad:
     """Draw a load."""
-    # A leader that lives on after it was replaced is the rarest and the most dangerous, so it is drawn more often.
-    all_kinds = [*STRIKES, "cut_off", "cut_off", *STRIKES_AT, *MOMENT]
-    kinds = [kind for kind in all_kinds if chance.random() < 0.4] or [chance.choice(all_kinds)]
-    at_s = chance.uniform(2.0, 9.0)
+    # A leader that survives its replacement is the rarest and most dangerous case, so it is drawn more often.
+    all_kinds = [*LEADER_FAULTS, "cut_off", "cut_off", *LEADER_FAULTS_AT, *LEADER_FAULTS_AFTER]
+    kinds = [kind for kind in all_kinds if rng.random() < 0.4] or [rng.choice(all_kinds)]
+    at_s = rng.uniform(2.0, 9.0)
     strikes = []
     while at_s < 36.0:
-        kind = chance.choice(kinds)
-        lasts_s = chance.choice([2.0, 4.0] if kind == "cut_off" else [0.3, 2.0, 4.0])
-        strikes.append((f"{kind} {chance.choice(POINTS)}" if kind in STRIKES_AT else kind, round(at_s, 3), lasts_s))
-        at_s += lasts_s + chance.uniform(3.0, 14.0)
+        kind = rng.choice(kinds)
+        lasts_s = rng.choice([2.0, 4.0] if kind == "cut_off" else [0.3, 2.0, 4.0])
+        strikes.append((f"{kind} {rng.choice(POINTS)}" if kind in LEADER_FAULTS_AT else kind, round(at_s, 3), lasts_s))
+        at_s += lasts_s + rng.uniform(3.0, 14.0)
     load = DatabaseLoad(
         nodes=3,
-        talkers=chance.choice([2, 3]),
+        talkers=rng.choice([2, 3]),
         watchers=2,
-        pause_mean_s=chance.choice([0.4, 0.7, 1.2]),
-        patience_s=chance.choice([2.0, 5.0, 30.0]),
-        registers=chance.choice([1, 2, 4]),
-        roll_size_bytes=chance.choice([2048, 16 * 1024, 1024 * 1024]),
-        roll_age_s=chance.choice([3.0, 20.0, 7200.0]),
-        tables=chance.random() < 0.6,
+        pause_mean_s=rng.choice([0.4, 0.7, 1.2]),
+        patience_s=rng.choice([2.0, 5.0, 30.0]),
+        registers=rng.choice([1, 2, 4]),
+        roll_size_bytes=rng.choice([2048, 16 * 1024, 1024 * 1024]),
+        roll_age_s=rng.choice([3.0, 20.0, 7200.0]),
+        tables=rng.random() < 0.6,
         leader_strikes=tuple(strikes),
     )
-    # A stream of chance of its own, so that everything above is what it was before there was more than one.
-    load = draw_more(random.Random(repr(load)), load)
+    # A random stream of its own, so that the draws above are unchanged by the addition of further databases.
+    load = draw_databases(random.Random(repr(load)), load)
     load = draw_limits(random.Random(f"limits of {load!r}"), load)
     return draw_hangs(random.Random(f"hangs of {load!r}"), load)
 
 
-def draw_more(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
-    """Draw how many databases there are, and whether leaders hand over in order while others come back."""
-    databases = chance.choice([1, 1, 1, 2, 3, 4])
+def draw_databases(rng: random.Random, load: DatabaseLoad) -> DatabaseLoad:
+    """Draw the number of databases, and whether leaders hand over in order while others come back."""
+    databases = rng.choice([1, 1, 1, 2, 3, 4])
     strikes = list(load.leader_strikes)
-    if chance.random() < 0.4:
-        strikes += [(HAND_OVER, round(chance.uniform(3.0, 36.0), 3), chance.choice([0.3, 2.0])) for _ in range(chance.choice([1, 2, 3]))]
+    if rng.random() < 0.4:
+        strikes += [(HAND_OVER, round(rng.uniform(3.0, 36.0), 3), rng.choice([0.3, 2.0])) for _ in range(rng.choice([1, 2, 3]))]
     return replace(load, databases=databases, leader_strikes=tuple(sorted(strikes, key=lambda strike: strike[1])))
 
 
-def draw_limits(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
-    """Draw limits so small that a short run reaches them, each in some seeds; the usual ones in the others."""
-    snapshot_log_bytes = chance.choice([0, 2048, 6 * 1024, 16 * 1024])
+def draw_limits(rng: random.Random, load: DatabaseLoad) -> DatabaseLoad:
+    """Draw limits that a short run reaches, each in some seeds; the usual ones in the others."""
+    snapshot_log_bytes = rng.choice([0, 2048, 6 * 1024, 16 * 1024])
     return replace(
         load,
         snapshot_log_bytes=snapshot_log_bytes,
-        snapshot_interval_s=chance.choice([1.0, 2.0, 5.0]),
-        snapshot_keep_log_s=chance.choice([0.0, 0.0, 4.0]),
-        snapshot_losses=chance.choice([0, 1, 1, 2]) if snapshot_log_bytes else 0,
-        request_keep_s=chance.choice([86_400.0, 2.0, 6.0]),
-        request_limit=chance.choice([10_000_000, 10_000_000, 2, 8]),
-        dated_requests=chance.random() < 0.5,
-        read_idle_s=chance.choice([60.0, 0.3, 1.0]),
-        snapshot_limit_s=chance.choice([3600.0, 0.5, 2.0]),
-        lease_s=chance.choice([-1.0, -1.0, 0.3, 1.0, 3.0]),
-        retry_longest_s=chance.choice([1.0, 1.0, 0.2, 2.0]),
-        janitor_interval_s=chance.choice([600.0, 3.0, 6.0]),
-        # 0 lets all nodes, the leader as well, begin one at a time.
-        snapshot_turn_s=chance.choice([60.0, 0.0, 1.0]),
+        snapshot_interval_s=rng.choice([1.0, 2.0, 5.0]),
+        snapshot_keep_log_s=rng.choice([0.0, 0.0, 4.0]),
+        snapshot_losses=rng.choice([0, 1, 1, 2]) if snapshot_log_bytes else 0,
+        request_keep_s=rng.choice([86_400.0, 2.0, 6.0]),
+        request_limit=rng.choice([10_000_000, 10_000_000, 2, 8]),
+        dated_requests=rng.random() < 0.5,
+        read_idle_s=rng.choice([60.0, 0.3, 1.0]),
+        snapshot_limit_s=rng.choice([3600.0, 0.5, 2.0]),
+        lease_s=rng.choice([-1.0, -1.0, 0.3, 1.0, 3.0]),
+        retry_longest_s=rng.choice([1.0, 1.0, 0.2, 2.0]),
+        janitor_interval_s=rng.choice([600.0, 3.0, 6.0]),
+        # With 0 all nodes, including the leader, may start one at a time.
+        snapshot_turn_s=rng.choice([60.0, 0.0, 1.0]),
     )
 
 
-def draw_hangs(chance: random.Random, load: DatabaseLoad) -> DatabaseLoad:
-    """Draw whether the leader hangs though its session lives, for less or for more than its limit."""
-    if chance.random() >= HANG_SHARE:
+def draw_hangs(rng: random.Random, load: DatabaseLoad) -> DatabaseLoad:
+    """Draw whether the leader hangs while its session lives, for less or for more than its limit."""
+    if rng.random() >= HANG_SHARE:
         return load
-    hangs = [(HANG, round(chance.uniform(3.0, 30.0), 3), chance.choice(HANG_S)) for _ in range(chance.choice([1, 2]))]
+    hangs = [(HANG, round(rng.uniform(3.0, 30.0), 3), rng.choice(HANG_S)) for _ in range(rng.choice([1, 2]))]
     return replace(load, leader_strikes=tuple(sorted((*load.leader_strikes, *hangs), key=lambda strike: strike[1])))
 
 
 def smaller_loads(load: DatabaseLoad) -> Iterator[DatabaseLoad]:
-    """Loads that ask for less, the boldest first."""
+    """Smaller loads, the boldest first."""
     if load.leader_strikes:
         yield replace(load, leader_strikes=())
         for index in range(len(load.leader_strikes)):

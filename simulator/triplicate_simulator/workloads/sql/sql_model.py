@@ -1,4 +1,4 @@
-"""What the clients of a database play share: the history, the nodes, what they have been told; and one client's talk with one node."""
+"""The model of one database, which its clients share: the history, the nodes, open outcomes; and one client's session with one node."""
 
 from __future__ import annotations
 
@@ -14,16 +14,28 @@ from typing import Any
 
 from triplicate.errors import SqlError
 from triplicate.sql import SqlDatabase, SqlSession
-from triplicate_simulator.checkers import History
+from triplicate_simulator.checkers.history import History
 from triplicate_simulator.checkers.linearizability import Invoked, Refused, Returned
-from triplicate_simulator.checkers.sql_rules import CommitAsked, Committed, RolledBack, Told
+from triplicate_simulator.checkers.sql_rules import (
+    BalancesRead,
+    CommitRequested,
+    Committed,
+    CopyDiverged,
+    MonotonicRead,
+    OutcomeReported,
+    OwnWriteRead,
+    RequestTooOld,
+    RolledBack,
+    SavepointUndone,
+    TicketIssued,
+)
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.workloads.sql.sql_load import DatabaseLoad
 from triplicate_simulator.workloads.sql.sql_nodes import DATABASE, DatabaseReplica
 
 UNKNOWN = "08007"
 RECENT = 20
-"""Acknowledged writes that readers of copies ask for."""
+"""Acknowledged writes that readers of copies look for."""
 FETCH_ROWS = 50
 
 COUNTED = (
@@ -39,6 +51,18 @@ COUNTED = (
     "reads_ended",
     "ids_forgotten",
 )
+RECORDED_AS: dict[type[object], str] = {
+    CommitRequested: "commitasked",
+    RequestTooOld: "tooold",
+    OutcomeReported: "told",
+    SavepointUndone: "undone",
+    TicketIssued: "answered",
+    BalancesRead: "audit",
+    OwnWriteRead: "sessionread",
+    MonotonicRead: "glance",
+    CopyDiverged: "diverged",
+}
+"""Names of events in the record of a run, where these differ from the name of the class. They are part of the run's digest."""
 ACCOUNTS = ("ann", "bob", "cat", "dan")
 OPENING = 100
 
@@ -46,83 +70,82 @@ Row = tuple[Any, ...]
 
 
 class SqlModel:
-    """What all clients of one database share. It is the world's memory: no node's crash takes it away.
+    """State that all clients of one database share. It belongs to the world: no node's crash removes it.
 
     Args:
-        servers: the database's seats, by the names of the nodes.
-        database: its name. The first one's history is the play's, each other has one of its own.
+        servers: the database's replicas, by the names of the nodes.
+        database: its name. The first one's history is the run's, each other has one of its own.
     """
 
-    def __init__(self, stage: RunContext, load: DatabaseLoad, servers: Mapping[str, DatabaseReplica], database: str = DATABASE) -> None:
-        self.stage = stage
+    def __init__(self, context: RunContext, load: DatabaseLoad, servers: Mapping[str, DatabaseReplica], database: str = DATABASE) -> None:
+        self.context = context
         self.load = load
         self.servers = servers
         self.database = database
-        self.history = stage.history if database == DATABASE else stage.further_histories.setdefault(database, History())
+        self.history = context.history if database == DATABASE else context.further_histories.setdefault(database, History())
         self.registers = [f"register{number}" for number in range(load.registers)]
         self.counters = ["count0", "count1"]
         self.unresolved: dict[str, int] = {}
-        """The transaction ids of tokens of unknown outcome, where they are known."""
+        """Transaction ids of tokens of unknown outcome, where they are known."""
         self.recent: deque[tuple[str, int]] = deque(maxlen=RECENT)
-        """Tokens acknowledged, and the position at which each can be seen."""
-        self.fates: dict[int, tuple[str, str]] = {}
-        """Token and kind of each register operation that is part of a transaction whose outcome is not known (yet)."""
+        """Acknowledged tokens, and the position at which each is visible."""
+        self.open_operations: dict[int, tuple[str, str]] = {}
+        """Token and kind of each register operation in a transaction whose outcome is not known (yet)."""
         self.lull_until_s = 0.0
-        """Talkers begin nothing before this time, so that a leader that was replaced does not hear of it by a write that fails."""
+        """Clients start no changes before this time, so that a replaced leader does not learn of it by a failed write."""
         self.listeners: list[asyncio.Event] = []
-        """Each set when one more is acknowledged."""
+        """Events that are set at every acknowledgement."""
         self.last_values: dict[str, int] = {}
         self.requests: deque[IdempotentRequest] = deque()
-        """Requests without an answer, to be sent again under the same id."""
+        """Unanswered requests, to be sent again under the same id."""
         self.answered: deque[IdempotentRequest] = deque(maxlen=RECENT)
-        """Requests that were answered, which may be sent again all the same."""
+        """Answered requests, which may be sent again all the same."""
         self.counts = dict.fromkeys(COUNTED, 0)
         self._operations = 0
         self._tokens = 0
 
     def note(self, event: Any, node: str = "clients") -> None:
-        """Enter an event into the history, and a line into the timeline."""
+        """Add an event to the history, and a line to the timeline."""
         self.history.add(event)
         facts = {name: value for name, value in _fields(event).items() if name != "time_s"}
         if self.database != DATABASE:
             facts["database"] = self.database
-        self.stage.world.recorder.fact(node, f"database.{type(event).__name__.lower()}", facts)
+        self.context.world.recorder.fact(node, f"database.{RECORDED_AS.get(type(event), type(event).__name__.lower())}", facts)
 
     def token(self, kind: str) -> str:
-        """A token that no other transaction has."""
+        """Return a token that no other transaction has."""
         self._tokens += 1
         return f"{kind}:{self._tokens}"
 
-    def settle(self, journal: Collection[str]) -> None:
-        """Note what became of the register operations whose outcome nobody was told: those whose token is in the journal were done, at
-        some time, the others were not.
-        """
-        for operation, (token, kind) in self.fates.items():
+    def resolve_operations(self, journal: Collection[str]) -> None:
+        """Record the outcome of register operations whose outcome is unknown: those whose token is in the journal were done, at some time;
+        the others were not."""
+        for operation, (token, kind) in self.open_operations.items():
             if token in journal:
-                self.note(Returned(self.stage.time(), operation, True if kind == "swap" else None))
+                self.note(Returned(self.context.time(), operation, True if kind == "swap" else None))
             else:
-                self.note(Refused(self.stage.time(), operation))
-        self.fates.clear()
+                self.note(Refused(self.context.time(), operation))
+        self.open_operations.clear()
 
     def value(self) -> int:
-        """A value that no other operation writes into a register."""
+        """Return a value that no other operation writes into a register."""
         self._tokens += 1
         return self._tokens * 1000
 
     def invoke(self, client: str, register: str, kind: str, arguments: tuple[int, ...] = (), since_s: float | None = None) -> int:
-        """Note that an operation on a register begins, or has begun."""
+        """Record that an operation on a register begins, or has begun."""
         self._operations += 1
         self.counts["register_operations"] += 1
-        self.note(Invoked(self.stage.time() if since_s is None else since_s, self._operations, client, register, kind, arguments))
+        self.note(Invoked(self.context.time() if since_s is None else since_s, self._operations, client, register, kind, arguments))
         return self._operations
 
-    def listen(self) -> asyncio.Event:
-        """An event of one's own that is set whenever a write is acknowledged."""
+    def subscribe(self) -> asyncio.Event:
+        """Return an event that is set whenever a write is acknowledged."""
         self.listeners.append(asyncio.Event())
         return self.listeners[-1]
 
     def leaders(self) -> list[DatabaseReplica]:
-        """The nodes that believe to lead, the latest first: in bad times more than one."""
+        """The nodes that consider themselves leader, the latest first. There may be more than one."""
         leading = [server for server in self.servers.values() if server.leads]
         return sorted(leading, key=lambda server: server.leading_epoch, reverse=True)
 
@@ -135,16 +158,16 @@ class IdempotentRequest:
     token: str
     register: str = ""
     operation: int = 0
-    """Of the register, once the first try has begun."""
+    """Number of its register operation, once the first attempt has begun."""
     accounts: tuple[str, str] = ("", "")
     first_asked_s: float | None = None
     """When it was first sent: from then on it may be done."""
     done: bool = False
     issued_ms: int | None = None
-    """The time in its id, where its id says one."""
+    """The time in its id, if it has one."""
     sent: int = 0
     over: bool = False
-    """It was told that it is too old or that no more are kept: its client sends it no more."""
+    """It was refused as too old, or no more results are kept: its client does not send it again."""
 
     @property
     def request_id(self) -> str:
@@ -156,60 +179,60 @@ def _fields(event: Any) -> dict[str, Any]:
 
 
 class TransactionAttempt:
-    """One try of one transaction with a token, and the register operations that it consists of."""
+    """One attempt at one transaction with a token, and its register operations."""
 
-    def __init__(self, talk: ClientSession, token: str) -> None:
-        self._talk = talk
+    def __init__(self, session: ClientSession, token: str) -> None:
+        self._talk = session
         self.token = token
         self.number: int | None = None
-        """The transaction's id, once it was asked for."""
+        """The transaction's id, once it was read."""
         self.operations: dict[int, Any] = {}
-        """Register operations whose fate is the transaction's, with their results."""
+        """Register operations that share the transaction's outcome, with their results."""
         self.values: dict[str, int] = {}
-        """What registers hold once it is acknowledged."""
-        self.asked = False
+        """Values of registers after its acknowledgement."""
+        self.commit_requested = False
         self.changed = True
-        """Cleared where it was done and had nothing to do, so that its token is nowhere."""
+        """Cleared if it was done without effect, so that its token is nowhere."""
 
-    def ask(self) -> None:
-        """The next thing to be sent may make it come true."""
-        self.asked = True
-        self._talk.desk.note(CommitAsked(self._talk.time(), self._talk.name, self.token), self._talk.node)
+    def note_commit_requested(self) -> None:
+        """Record that the next statement may commit it."""
+        self.commit_requested = True
+        self._talk.model.note(CommitRequested(self._talk.time(), self._talk.name, self.token), self._talk.node)
         if self.number is not None:
-            self._talk.desk.unresolved[self.token] = self.number
+            self._talk.model.unresolved[self.token] = self.number
 
     def invoke(self, register: str, kind: str, arguments: tuple[int, ...] = ()) -> int:
         """Begin a register operation that is part of it."""
-        operation = self._talk.desk.invoke(self._talk.name, register, kind, arguments)
+        operation = self._talk.model.invoke(self._talk.name, register, kind, arguments)
         self.operations[operation] = None
-        self._talk.desk.fates[operation] = (self.token, kind)
+        self._talk.model.open_operations[operation] = (self.token, kind)
         return operation
 
 
 class ClientSession:
     """One client's session with one node. Runs as part of the node's process and ends with it."""
 
-    def __init__(self, desk: SqlModel, name: str, node: str, database: SqlDatabase, session: SqlSession, chance: random.Random) -> None:
-        self.desk = desk
+    def __init__(self, model: SqlModel, name: str, node: str, database: SqlDatabase, sql_session: SqlSession, rng: random.Random) -> None:
+        self.model = model
         self.name = name
         self.node = node
         self.database = database
-        self.session = session
-        self.chance = chance
+        self.sql_session = sql_session
+        self.rng = rng
         self.leads = database.is_leader
-        """Whether the node leads: when it ceases to, it ends the session. Elsewhere reads may be of the past."""
+        """Whether the node leads. If it ceases to, it ends the session. On other nodes reads may be stale."""
 
     def time(self) -> float:
-        return self.desk.stage.time()
+        return self.model.context.time()
 
     async def think(self) -> None:
         """Pause as an application does between its statements."""
-        if self.chance.random() < 0.5:
-            await asyncio.sleep(self.chance.expovariate(20.0))
+        if self.rng.random() < 0.5:
+            await asyncio.sleep(self.rng.expovariate(20.0))
 
     async def rows(self, sql: str, *parameters: Any) -> list[Row]:
         """Run one statement and fetch all its rows."""
-        cursor = await self.session.start(await self.session.prepare(sql), parameters)
+        cursor = await self.sql_session.start(await self.sql_session.prepare(sql), parameters)
         rows: list[Row] = []
         while got := await cursor.fetch(FETCH_ROWS):
             rows += got
@@ -217,44 +240,44 @@ class ClientSession:
         return rows
 
     async def affected(self, sql: str, *parameters: Any) -> int:
-        """Run one changing statement; the rows it changed."""
-        cursor = await self.session.start(await self.session.prepare(sql), parameters)
+        """Run one changing statement. Returns the number of changed rows."""
+        cursor = await self.sql_session.start(await self.sql_session.prepare(sql), parameters)
         await cursor.close()
         return cursor.rows_affected
 
     async def read_register(self, register: str, since_s: float | None = None) -> int:
-        """One linearizable read.
+        """Read a register linearizably.
 
         Args:
-            since_s: when the transaction began that it is part of: it shows what was there when that read first.
+            since_s: start of the surrounding transaction, which shows the state of its first read.
         """
-        operation = self.desk.invoke(self.name, register, "read", since_s=since_s)
+        operation = self.model.invoke(self.name, register, "read", since_s=since_s)
         ((value,),) = await self.rows("select value from registers where name = ?", register)
-        self.desk.note(Returned(self.time(), operation, value), self.node)
-        self.desk.last_values[register] = value
+        self.model.note(Returned(self.time(), operation, value), self.node)
+        self.model.last_values[register] = value
         return int(value)
 
     @asynccontextmanager
     async def transaction(self, token: str, begin: str = "begin") -> AsyncIterator[TransactionAttempt]:
-        """BEGIN, the block, COMMIT; what becomes of it is noted."""
+        """BEGIN, the block, COMMIT; the outcome is recorded."""
         async with self.attempt(token) as attempt:
             try:
                 await self.rows(begin)
                 yield attempt
-                attempt.ask()
+                attempt.note_commit_requested()
                 await self.rows("commit")
             except SqlError:
                 await self.roll_back()
                 raise
 
     async def roll_back(self) -> None:
-        """Leave the transaction, if the session still takes anything."""
+        """Leave the transaction, if the session still works."""
         with suppress(SqlError):
             await self.rows("rollback")
 
     @asynccontextmanager
     async def attempt(self, token: str) -> AsyncIterator[TransactionAttempt]:
-        """Note what becomes of the block: it was acknowledged, nothing of it is kept, or nobody knows."""
+        """Record the outcome of the block: acknowledged, without effect, or unknown."""
         attempt = TransactionAttempt(self, token)
         try:
             yield attempt
@@ -264,70 +287,70 @@ class ClientSession:
         self.acknowledged(attempt)
 
     def acknowledged(self, attempt: TransactionAttempt) -> None:
-        """The client was told that it is there."""
-        desk = self.desk
-        desk.unresolved.pop(attempt.token, None)
-        desk.counts["transactions"] += 1
+        """Record that the attempt was acknowledged."""
+        model = self.model
+        model.unresolved.pop(attempt.token, None)
+        model.counts["transactions"] += 1
         if attempt.changed:
-            desk.note(Committed(self.time(), attempt.token, self.database.position), self.node)
-            desk.recent.append((attempt.token, self.database.position))
-            for listener in desk.listeners:
+            model.note(Committed(self.time(), attempt.token, self.database.position), self.node)
+            model.recent.append((attempt.token, self.database.position))
+            for listener in model.listeners:
                 listener.set()
         else:
-            desk.note(RolledBack(self.time(), attempt.token, "00000"), self.node)
+            model.note(RolledBack(self.time(), attempt.token, "00000"), self.node)
         for operation, result in attempt.operations.items():
-            desk.fates.pop(operation, None)
-            desk.note(Returned(self.time(), operation, result), self.node)
-        desk.last_values.update(attempt.values)
+            model.open_operations.pop(operation, None)
+            model.note(Returned(self.time(), operation, result), self.node)
+        model.last_values.update(attempt.values)
 
     def _failed(self, attempt: TransactionAttempt, error: SqlError) -> None:
         if error.sqlstate == UNKNOWN:
             number = re.search(r"id is (\d+)", error.detail or "")
             if number is not None:
-                self.desk.unresolved[attempt.token] = int(number[1])
-            self.desk.stage.note_unknown(error)
+                self.model.unresolved[attempt.token] = int(number[1])
+            self.model.context.count_unknown(error)
             return
         self.refuse(attempt, error.sqlstate)
 
     def refuse(self, attempt: TransactionAttempt, sqlstate: str) -> None:
-        """The client was told that nothing of it is kept."""
-        self.desk.unresolved.pop(attempt.token, None)
-        self.desk.counts["refused"] += 1
-        self.desk.note(RolledBack(self.time(), attempt.token, sqlstate), self.node)
+        """Record that the attempt has no effect."""
+        self.model.unresolved.pop(attempt.token, None)
+        self.model.counts["refused"] += 1
+        self.model.note(RolledBack(self.time(), attempt.token, sqlstate), self.node)
         for operation in attempt.operations:
-            self.desk.fates.pop(operation, None)
-            self.desk.note(Refused(self.time(), operation), self.node)
+            self.model.open_operations.pop(operation, None)
+            self.model.note(Refused(self.time(), operation), self.node)
 
     async def resolve(self, token: str) -> None:
-        """Ask what became of a transaction of unknown outcome."""
-        number = self.desk.unresolved.get(token)
+        """Query the outcome of a transaction of unknown outcome."""
+        number = self.model.unresolved.get(token)
         if number is None:
-            return  # Its answer has come meanwhile.
+            return  # It was answered meanwhile.
         ((status,),) = await self.rows("select pg_xact_status(?)", number)
         if status is None:
-            # It was forgotten, as ids are after a while: nobody will ever say.
-            self.desk.unresolved.pop(token, None)
-            self.desk.counts["ids_forgotten"] += 1
+            # The id was forgotten, as ids are after a while: the outcome stays unknown.
+            self.model.unresolved.pop(token, None)
+            self.model.counts["ids_forgotten"] += 1
         if status in ("committed", "aborted"):
-            self.desk.unresolved.pop(token, None)
-            self.desk.counts["resolved"] += 1
-            self.desk.note(Told(self.time(), token, status), self.node)
+            self.model.unresolved.pop(token, None)
+            self.model.counts["resolved"] += 1
+            self.model.note(OutcomeReported(self.time(), token, status), self.node)
 
 
 @asynccontextmanager
 async def open_client_session(
-    desk: SqlModel, name: str, seat: DatabaseReplica, database: SqlDatabase, chance: random.Random
+    model: SqlModel, name: str, replica: DatabaseReplica, database: SqlDatabase, rng: random.Random
 ) -> AsyncIterator[ClientSession]:
-    """A session with a node's database for the time of the block.
+    """A session with a node's database for the block.
 
     Raises:
-        SqlError: the node takes no sessions.
+        SqlError: the node accepts no sessions.
     """
-    session = await database.session(name)
+    sql_session = await database.session(name)
     try:
-        yield ClientSession(desk, name, seat.server.name, database, session, chance)
+        yield ClientSession(model, name, replica.server.name, database, sql_session, rng)
     finally:
-        await session.close()
+        await sql_session.close()
 
 
 __all__ = ["ACCOUNTS", "OPENING", "UNKNOWN", "ClientSession", "SqlModel", "TransactionAttempt", "open_client_session"]

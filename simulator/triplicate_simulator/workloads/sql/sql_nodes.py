@@ -1,8 +1,8 @@
-"""Database nodes in a simulated cluster: the real code, over copies in throw-away files of the machine that simulates.
+"""Database nodes in a simulated cluster: the real code, over copies in temporary files of the machine that simulates.
 
 SQLite writes its files by itself, so a copy is outside the simulated disk: it lies in a temporary folder, in memory where there is such a
-file system. A power failure takes it away, and the node builds it again from the log. Where only the process was killed it finds what the
-file and its write-ahead log held at that instant. Nothing of the folder's name may enter the record of a run.
+file system. A power failure removes it, and the node rebuilds it from the log. Where only the process was killed it finds the contents of
+the file and its write-ahead log at that instant. The folder's name must not enter the record of a run.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from triplicate_simulator.cluster.simulated_cluster import SimulatedCluster, Sim
 Result = TypeVar("Result")
 
 DATABASE = "books"
-"""The name of the database that is played with; where there are several, of the first."""
+"""Name of the database; where there are several, of the first."""
 MEMORY_FOLDER = "/dev/shm"
 DIRECTORY_IDENTITY = "NODE"
-"""The file that tells a node's directory from others."""
+"""The file that identifies a node's directory."""
 SQL_PORT = 5432
 RESTART_PAUSE_S = 0.3
-"""A process that ended by itself is started again after this time."""
+"""Delay until a process that ended by itself is started again."""
 
 
 class CopyFolders:
-    """The temporary folder of one run: one folder below it for each copy that a node ever had."""
+    """The temporary folder of one run, with one folder for each copy that a node ever had."""
 
     def __init__(self) -> None:
         parent = MEMORY_FOLDER if os.access(MEMORY_FOLDER, os.W_OK) else None
@@ -54,7 +54,7 @@ class CopyFolders:
         self._count = 0
 
     def new(self) -> Path:
-        """A folder without a copy."""
+        """Return a folder without a copy."""
         self._count += 1
         return self.folder / f"{self._count:04}"
 
@@ -68,20 +68,20 @@ class CopyFolders:
         self._end()
 
 
-def setup_for(host: SimulatedHost) -> Callable[[apsw.Connection], None]:
-    """How connections of one process are set up.
+def connection_setup(host: SimulatedHost) -> Callable[[apsw.Connection], None]:
+    """Return the setup of connections of one process.
 
-    There is nobody to wait for, as everything runs in one thread: what is busy now stays busy, and a wait would be one of real time.
-    Losses are simulated by taking the file away, so nothing needs to be synced. Chance and the time of day are the simulated node's:
-    another on each node, so that it shows when a statement is run again where its effects should have been taken over.
+    Everything runs in one thread: a busy database stays busy, and a wait would take real time. Losses are simulated by deleting the file,
+    so nothing needs to be synced. Random values and the time of day are the simulated node's: they differ on each node, which shows when a
+    statement is run again instead of its effects being applied.
     """
-    chance = host.world.chance(host.name, host.life.number, "chance in statements")
+    rng = host.world.rng(host.name, host.life.number, "chance in statements")
 
     def random_number(*_: Any) -> int:
-        return chance.getrandbits(64) - (1 << 63)
+        return rng.getrandbits(64) - (1 << 63)
 
     def random_bytes(*arguments: Any) -> bytes:
-        return chance.randbytes(int(arguments[0]))
+        return rng.randbytes(int(arguments[0]))
 
     def wall_us(*_: Any) -> int:
         return host.port.clock.wall_us()
@@ -97,22 +97,22 @@ def setup_for(host: SimulatedHost) -> Callable[[apsw.Connection], None]:
 
 
 class IsolatedTree(ReplicatedMemoryTree):
-    """A session that can be cut off from the metadata: it then hears nothing, not even that it has expired."""
+    """A session that can be cut off from the metadata: it then gets no notification, not even of its expiry."""
 
     def __init__(self, store: ReplicatedMemoryStore, reachable: asyncio.Event) -> None:
         super().__init__(store)
         self._reachable = reachable
 
     def watch(self, path: str) -> Any:
-        return _CutWatch(super().watch(path), self._reachable)
+        return _IsolatedWatch(super().watch(path), self._reachable)
 
     async def _run(self, name: str, path: str, apply: Callable[[Any], Result]) -> Result:
         await self._reachable.wait()
         return await super()._run(name, path, apply)
 
 
-class _CutWatch:
-    """A watch that tells nothing while there is nobody to tell it."""
+class _IsolatedWatch:
+    """A watch that reports nothing while its session is cut off."""
 
     def __init__(self, watch: Watch, reachable: asyncio.Event) -> None:
         self._watch = watch
@@ -131,7 +131,7 @@ class _CutWatch:
 
 
 class CopyDisk:
-    """The part of the disk port that a database node uses itself, on the real folder; everything else is the simulated disk's."""
+    """The part of the disk port that a database node uses itself, on the real folder; the rest is the simulated disk's."""
 
     def __init__(self, simulated: Disk, life: Life) -> None:
         self._simulated = simulated
@@ -169,14 +169,14 @@ class CopyDisk:
         self._life.check()
 
     def lock(self, path: str) -> Callable[[], None]:
-        """The folder is the process's own: each life that does not find its predecessor's files has a new one."""
+        """Do nothing: the folder belongs to the process. Each life that does not find its predecessor's files has a new one."""
         self._life.check()
         self._real.open(path, create=True).close()
         return lambda: None
 
 
 class DatabaseReplica(ABC):
-    """One database on one node, over all the node's lives: what clients in front of the node see of it."""
+    """One database on one node, over all the node's lives, as clients of the node see it."""
 
     database_name: str
 
@@ -187,19 +187,19 @@ class DatabaseReplica(ABC):
 
     @property
     def database(self) -> SqlDatabase | None:
-        """The database as this node has it, once it is open."""
+        """The database on this node, once it is open."""
         server = self.server
         return None if server.node is None or not server.alive else server.node.get(self.database_name)
 
     @property
     def leads(self) -> bool:
-        """Whether the node believes to lead."""
+        """Whether the node considers itself leader."""
         database = self.database
         return database is not None and database.is_leader
 
     @property
     def leading_epoch(self) -> int:
-        """The epoch in which the node believes to lead; 0 when it does not."""
+        """The epoch in which the node considers itself leader; 0 when it does not."""
         database = self.database
         return 0 if database is None or database.leadership is None else database.leadership.ids.epoch
 
@@ -211,7 +211,7 @@ class DatabaseReplica(ABC):
         return hosted.replica.reason if hosted is not None and hosted.role is Role.DIVERGED else None
 
     async def call(self, work: Callable[[SqlDatabase], Awaitable[Result]]) -> Result:
-        """Do something with the database, as part of the node's process.
+        """Run a function with the database, as part of the node's process.
 
         Raises:
             NodeDied: the process has ended, or ends before this is done.
@@ -227,7 +227,7 @@ class DatabaseReplica(ABC):
 
 
 class FurtherReplica(DatabaseReplica):
-    """Another database than the first, on a node that has several."""
+    """A database other than the first, on a node that has several."""
 
     def __init__(self, server: DatabaseServer, database_name: str) -> None:
         self._server = server
@@ -239,8 +239,10 @@ class FurtherReplica(DatabaseReplica):
 
 
 class DatabaseServer(SimulatedNode, DatabaseReplica):
-    """A process with a database node, over all its lives; also the seat of the first database. `keep` runs it and starts it again whenever
-    it may."""
+    """A process with a database node, over all its lives; also the replica of the first database.
+
+    `keep_running` runs the process and restarts it whenever it may run.
+    """
 
     database_name = DATABASE
 
@@ -260,7 +262,7 @@ class DatabaseServer(SimulatedNode, DatabaseReplica):
         self._log_settings = log_settings
         self._stop: asyncio.Future[None] | None = None
         self._serves = False
-        """Whether the present life has come as far as to serve."""
+        """Whether the present life has begun to serve."""
         self._is_stopping = False
         """Whether the present life was asked to end."""
         self._ended = asyncio.Event()
@@ -272,8 +274,8 @@ class DatabaseServer(SimulatedNode, DatabaseReplica):
 
     # Its lives.
 
-    async def keep(self) -> None:
-        """Run the process until `retire`, anew after each of its ends."""
+    async def keep_running(self) -> None:
+        """Run the process until `retire`; start it again after each of its ends."""
         while not self.retired:
             await self.allowed.wait()
             host = self.host if self.host is not None and self.host.alive else self.power_on()
@@ -288,7 +290,7 @@ class DatabaseServer(SimulatedNode, DatabaseReplica):
                 await asyncio.sleep(RESTART_PAUSE_S)
 
     def _judge_end(self, error: BaseException) -> None:
-        """The process has ended with an error. Where it was asked to end, that is no end by itself."""
+        """Judge an error that ended the process. If it was asked to end, that is no end by itself."""
         if self._is_stopping:
             self.cluster.world.recorder.fact(self.name, "process.stop_failed", {"error": repr(error)})
             return
@@ -307,9 +309,9 @@ class DatabaseServer(SimulatedNode, DatabaseReplica):
             async with Client(host.port, metadata, self.cluster.options.client_settings) as client:
                 port = replace(host.port, disk=cast("Disk", CopyDisk(host.port.disk, host.life)), trace=self._trace(host.port))
                 settings = replace(self._settings, node_id=self.name, directory=str(self.folder))
-                node = DatabaseNode(port, client, Logs(client, self._log_settings), settings, setup=setup_for(host))
+                node = DatabaseNode(port, client, Logs(client, self._log_settings), settings, setup=connection_setup(host))
                 self.node = node
-                # Peers ask there whether the process answers; statements come through `DatabaseReplica.call`.
+                # Peers check there whether the process answers; statements come through `DatabaseReplica.call`.
                 server = PostgresServer(port, node, (self.name, SQL_PORT))
                 await server.start()
                 try:
@@ -336,7 +338,7 @@ class DatabaseServer(SimulatedNode, DatabaseReplica):
     async def _open_session(self) -> Tree:
         reachable = self.reachable
         await reachable.wait()
-        await self.cluster.store.answering()
+        await self.cluster.store.wait_until_answering()
         return self.cluster.open_session(self.name, lambda store: IsolatedTree(store, reachable))
 
     async def stop(self) -> None:
@@ -352,7 +354,7 @@ class DatabaseServer(SimulatedNode, DatabaseReplica):
         await self.stop()
 
     def crash(self, *, silent: bool = False, keep_unsynced: bool = False) -> None:
-        """Kill the process, or take the power away: then the copy is lost."""
+        """Kill the process, or cut the power: then the copy is lost."""
         if not self.alive:
             return
         before, self.folder, self.node = self.folder, self.copies.new(), None
@@ -363,14 +365,14 @@ class DatabaseServer(SimulatedNode, DatabaseReplica):
         if keep_unsynced and before.exists():
             shutil.copytree(before, self.folder, ignore=shutil.ignore_patterns("*-shm"))
         elif (before / DIRECTORY_IDENTITY).exists():
-            # It was synced when it was made, so it outlives a loss of power.
+            # It was synced when it was made, so it survives a power failure.
             self.folder.mkdir(parents=True)
             shutil.copy(before / DIRECTORY_IDENTITY, self.folder)
-        # Not now: the crash may have been struck from within a function that uses one of them.
+        # Deferred: the crash may come from a function that uses one of them.
         self.cluster.world.loop.call_soon(self._forget, before, context=context_of(None))
 
     def _forget(self, folder: Path) -> None:
-        """Close what the dead process had open: an operating system would have."""
+        """Close the dead process's connections, as an operating system does."""
         for connection in self.copies.connections(folder):
             connection.close(True)
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What clients ask of the database: statements and transactions of many kinds, each noted so that it can be judged."""
+"""Operations of database clients: statements and transactions of many kinds, each recorded so that it can be judged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ from collections.abc import Awaitable, Callable
 from triplicate.errors import SqlError
 from triplicate.sim.host import EPOCH_US
 from triplicate_simulator.checkers.linearizability import Refused, Returned
-from triplicate_simulator.checkers.sql_rules import Answered, Audit, CommitAsked, Committed, Glance, RolledBack, SessionRead, TooOld, Undone
+from triplicate_simulator.checkers.sql_rules import (
+    BalancesRead,
+    CommitRequested,
+    Committed,
+    MonotonicRead,
+    OwnWriteRead,
+    RequestTooOld,
+    RolledBack,
+    SavepointUndone,
+    TicketIssued,
+)
 from triplicate_simulator.workloads.sql.sql_model import ACCOUNTS, OPENING, ClientSession, IdempotentRequest, TransactionAttempt
 
 TOTAL = OPENING * len(ACCOUNTS)
@@ -31,98 +41,101 @@ SCHEMA = (
 _UPDATE = "update registers set value = {value}, token = ? where name = ?"
 _JOURNAL = "insert into journal(token) values (?)"
 TOO_OLD, NOT_KEPT = "55000", "53400"
-"""A request's id is older than what is kept; no more requests are kept."""
+"""SQLSTATEs of refused requests: its id is older than the kept results; no more results are kept."""
 ENDED = ("25P03", "25P04")
-"""A reading transaction was silent for too long, or lasted too long."""
+"""SQLSTATEs of ended reading transactions: idle for too long, or open for too long."""
 _DUPLICATE = "insert into tickets(token, holder) values (?, 'nobody')"
-"""There is a ticket of nobody's from the beginning."""
+"""A statement that violates uniqueness: the ticket of this holder exists from the beginning."""
 
 _ALL_REGISTERS = "select name, value, token from registers order by name"
 EARLIEST_SHARE, ENDED_SHARE = 0.5, 2.0
-"""Nobody is ended before the one share of a limit, and everybody at the other: limits are looked at now and then, by inexact clocks."""
+"""No transaction is ended before the first share of a limit, and all are at the second: limits are checked at intervals, by inexact clocks.
+"""
 
 ClientOperation = Callable[[ClientSession], Awaitable[None]]
 
 
-async def prepare_books(talk: ClientSession) -> None:
-    """Make the tables and fill them."""
+async def create_tables(session: ClientSession) -> None:
+    """Create the tables and fill them."""
     for statement in SCHEMA:
-        await talk.rows(statement)
-    for name in [*talk.desk.registers, *talk.desk.counters]:
-        await talk.rows("insert into registers values (?, 0, '')", name)
-    # At once, so that no copy ever has some of them.
-    await talk.rows(f"insert into accounts values {', '.join(f'({name!r}, {OPENING}, {OPENING})' for name in ACCOUNTS)}")
-    async with talk.attempt(talk.desk.token("nobody")) as attempt:
-        attempt.ask()
-        await talk.rows(_DUPLICATE, attempt.token)
+        await session.rows(statement)
+    for name in [*session.model.registers, *session.model.counters]:
+        await session.rows("insert into registers values (?, 0, '')", name)
+    # In one statement, so that no copy ever has only some of them.
+    await session.rows(f"insert into accounts values {', '.join(f'({name!r}, {OPENING}, {OPENING})' for name in ACCOUNTS)}")
+    async with session.attempt(session.model.token("nobody")) as attempt:
+        attempt.note_commit_requested()
+        await session.rows(_DUPLICATE, attempt.token)
 
 
 # Registers.
 
 
-async def put(talk: ClientSession, register: str = "") -> None:
-    """Write one register, blindly; any when none is named."""
-    register, value = register or talk.chance.choice(talk.desk.registers), talk.desk.value()
-    async with talk.attempt(talk.desk.token("put")) as attempt:
+async def write_register(session: ClientSession, register: str = "") -> None:
+    """Write one register, unconditionally; any when none is named."""
+    register, value = register or session.rng.choice(session.model.registers), session.model.value()
+    async with session.attempt(session.model.token("put")) as attempt:
         attempt.invoke(register, "write", (value,))
         attempt.values[register] = value
-        attempt.ask()
-        await talk.rows(_UPDATE.format(value="?"), value, attempt.token, register)
+        attempt.note_commit_requested()
+        await session.rows(_UPDATE.format(value="?"), value, attempt.token, register)
 
 
-async def add(talk: ClientSession) -> None:
-    """Add one to a register or a counter, and be told the sum."""
-    register = talk.chance.choice([*talk.desk.registers, *talk.desk.counters])
-    async with talk.attempt(talk.desk.token("add")) as attempt:
+async def add_to_register(session: ClientSession) -> None:
+    """Add one to a register or a counter, and return the sum."""
+    register = session.rng.choice([*session.model.registers, *session.model.counters])
+    async with session.attempt(session.model.token("add")) as attempt:
         operation = attempt.invoke(register, "add", (1,))
-        attempt.ask()
-        ((value,),) = await talk.rows(_UPDATE.format(value="value + 1") + " returning value", attempt.token, register)
+        attempt.note_commit_requested()
+        ((value,),) = await session.rows(_UPDATE.format(value="value + 1") + " returning value", attempt.token, register)
         attempt.operations[operation] = attempt.values[register] = value
 
 
-async def swap(talk: ClientSession, register: str = "") -> None:
-    """Set a register if it holds what it is believed to hold; often it does not."""
-    register = register or talk.chance.choice(talk.desk.registers)
-    expected, value = talk.desk.last_values.get(register, 0), talk.desk.value()
-    async with talk.attempt(talk.desk.token("swap")) as attempt:
+async def compare_and_set(session: ClientSession, register: str = "") -> None:
+    """Set a register if it holds the expected value; often it does not."""
+    register = register or session.rng.choice(session.model.registers)
+    expected, value = session.model.last_values.get(register, 0), session.model.value()
+    async with session.attempt(session.model.token("swap")) as attempt:
         operation = attempt.invoke(register, "swap", (expected, value))
-        attempt.ask()
-        changed = await talk.affected(_UPDATE.format(value="?") + " and value = ?", value, attempt.token, register, expected)
+        attempt.note_commit_requested()
+        changed = await session.affected(_UPDATE.format(value="?") + " and value = ?", value, attempt.token, register, expected)
         attempt.operations[operation] = changed == 1
         attempt.changed = changed == 1
         if changed:
             attempt.values[register] = value
 
 
-async def get(talk: ClientSession) -> None:
+async def read_registers(session: ClientSession) -> None:
     """Read registers, one after another."""
-    for _ in range(talk.chance.randrange(1, 4)):
-        await talk.read_register(talk.chance.choice([*talk.desk.registers, *talk.desk.counters]))
-        await talk.think()
+    for _ in range(session.rng.randrange(1, 4)):
+        await session.read_register(session.rng.choice([*session.model.registers, *session.model.counters]))
+        await session.think()
 
 
-async def doubt(talk: ClientSession, register: str) -> None:
-    """Ask a node that may lead no more for a register that was just written elsewhere: by a change that should be made, or by reading."""
-    if not talk.leads:
-        return  # It has learned meanwhile that it does not, and says so to whoever asks it.
-    if talk.chance.random() < 0.7:
-        await swap(talk, register)
-    for name in [register, *talk.desk.counters]:
-        await talk.read_register(name)
+async def write_at_old_leader(session: ClientSession, register: str) -> None:
+    """Access a register at a node that may no longer lead, after it was written elsewhere: by a conditional change, or by reading."""
+    if not session.leads:
+        return  # It has learned meanwhile that it does not lead, and reports that to its clients.
+    if session.rng.random() < 0.7:
+        await compare_and_set(session, register)
+    for name in [register, *session.model.counters]:
+        await session.read_register(name)
 
 
-async def change(talk: ClientSession) -> None:
-    """Read a register, think, and write what follows from it, in one transaction; again if somebody was faster."""
+async def read_modify_write(session: ClientSession) -> None:
+    """Read a register and write a new value in one transaction; again if another client was faster."""
     for _ in range(3):
-        register, since_s = talk.chance.choice(talk.desk.registers), talk.time()
+        register, since_s = session.rng.choice(session.model.registers), session.time()
         try:
-            async with talk.transaction(talk.desk.token("change"), talk.chance.choice(["begin", "begin", "begin immediate"])) as attempt:
-                await _number(talk, attempt)
-                before = await talk.read_register(register, since_s)
-                await talk.think()
-                value = talk.desk.value()
-                await talk.rows(_UPDATE.format(value="?"), value, attempt.token, register)
-                await talk.think()
+            async with session.transaction(
+                session.model.token("change"), session.rng.choice(["begin", "begin", "begin immediate"])
+            ) as attempt:
+                await _read_transaction_id(session, attempt)
+                before = await session.read_register(register, since_s)
+                await session.think()
+                value = session.model.value()
+                await session.rows(_UPDATE.format(value="?"), value, attempt.token, register)
+                await session.think()
                 attempt.invoke(register, "swap", (before, value))
         except SqlError as error:
             if error.sqlstate != "40001":
@@ -131,171 +144,171 @@ async def change(talk: ClientSession) -> None:
             return
 
 
-async def exchange(talk: ClientSession) -> None:
-    """Let two registers exchange their values in one transaction."""
-    if len(talk.desk.registers) < 2:
+async def exchange_registers(session: ClientSession) -> None:
+    """Exchange the values of two registers in one transaction."""
+    if len(session.model.registers) < 2:
         return
-    one, other = talk.chance.sample(talk.desk.registers, 2)
-    since_s = talk.time()
-    async with talk.transaction(talk.desk.token("exchange")) as attempt:
-        first = await talk.read_register(one, since_s)
-        second = await talk.read_register(other, since_s)
-        await _number(talk, attempt)
-        await talk.rows(_UPDATE.format(value="?"), second, attempt.token, one)
-        await talk.rows("update registers set value = ? where name = ?", first, other)
+    one, other = session.rng.sample(session.model.registers, 2)
+    since_s = session.time()
+    async with session.transaction(session.model.token("exchange")) as attempt:
+        first = await session.read_register(one, since_s)
+        second = await session.read_register(other, since_s)
+        await _read_transaction_id(session, attempt)
+        await session.rows(_UPDATE.format(value="?"), second, attempt.token, one)
+        await session.rows("update registers set value = ? where name = ?", first, other)
         attempt.invoke(one, "swap", (first, second))
         attempt.invoke(other, "swap", (second, first))
 
 
-async def _number(talk: ClientSession, attempt: TransactionAttempt) -> None:
-    """Ask for the transaction's id, as a client does that wants to know later what became of it."""
-    if talk.chance.random() < 0.6:
-        ((attempt.number,),) = await talk.rows("select pg_current_xact_id()")
+async def _read_transaction_id(session: ClientSession, attempt: TransactionAttempt) -> None:
+    """Read the transaction's id, as a client does that may later query its outcome."""
+    if session.rng.random() < 0.6:
+        ((attempt.number,),) = await session.rows("select pg_current_xact_id()")
 
 
 # Accounts.
 
 
-async def transfer(talk: ClientSession) -> None:
+async def transfer(session: ClientSession) -> None:
     """Move money from one account to another."""
-    source, target = talk.chance.sample(ACCOUNTS, 2)
-    async with talk.transaction(talk.desk.token("transfer"), talk.chance.choice(["begin", "begin immediate"])) as attempt:
-        await _number(talk, attempt)
-        await _move(talk, attempt.token, source, target)
+    source, target = session.rng.sample(ACCOUNTS, 2)
+    async with session.transaction(session.model.token("transfer"), session.rng.choice(["begin", "begin immediate"])) as attempt:
+        await _read_transaction_id(session, attempt)
+        await _move_money(session, attempt.token, source, target)
 
 
-async def _move(talk: ClientSession, token: str, source: str, target: str) -> None:
-    ((balance,),) = await talk.rows("select balance from accounts where name = ?", source)
+async def _move_money(session: ClientSession, token: str, source: str, target: str) -> None:
+    ((balance,),) = await session.rows("select balance from accounts where name = ?", source)
     amount = max(1, int(balance) // 3)
-    await talk.think()
-    await talk.rows("update accounts set balance = balance - ? where name = ?", amount, source)
-    await talk.rows("update accounts set balance = balance + ? where name = ?", amount, target)
-    await talk.rows("insert into transfers values (?, ?, ?, ?)", token, source, target, amount)
-    await talk.rows(_JOURNAL, token)
+    await session.think()
+    await session.rows("update accounts set balance = balance - ? where name = ?", amount, source)
+    await session.rows("update accounts set balance = balance + ? where name = ?", amount, target)
+    await session.rows("insert into transfers values (?, ?, ?, ?)", token, source, target, amount)
+    await session.rows(_JOURNAL, token)
 
 
-async def audit(talk: ClientSession) -> None:
+async def read_balances(session: ClientSession) -> None:
     """Read all accounts: in one statement, or in two of one snapshot."""
-    if talk.chance.random() < 0.5:
-        ((total,),) = await talk.rows("select sum(balance) from accounts")
+    if session.rng.random() < 0.5:
+        ((total,),) = await session.rows("select sum(balance) from accounts")
     else:
-        await talk.rows("begin")
-        ((low,),) = await talk.rows("select sum(balance) from accounts where name < 'c'")
-        await talk.think()
-        ((high,),) = await talk.rows("select sum(balance) from accounts where name >= 'c'")
-        await talk.rows("commit")
+        await session.rows("begin")
+        ((low,),) = await session.rows("select sum(balance) from accounts where name < 'c'")
+        await session.think()
+        ((high,),) = await session.rows("select sum(balance) from accounts where name >= 'c'")
+        await session.rows("commit")
         total = None if low is None else low + high
     if total is None:
-        return  # An early past, in which there are no accounts yet.
-    talk.desk.counts["audits"] += 1
-    talk.desk.note(Audit(talk.time(), f"{talk.name} on {talk.node}", int(total), TOTAL), talk.node)
+        return  # An early state without accounts.
+    session.model.counts["audits"] += 1
+    session.model.note(BalancesRead(session.time(), f"{session.name} on {session.node}", int(total), TOTAL), session.node)
 
 
 # Tickets, and what else rows may bring with them.
 
 
-async def ticket(talk: ClientSession) -> None:
-    """Take a ticket; its number is nobody else's, ever."""
-    token, started_s = talk.desk.token("ticket"), talk.time()
-    async with talk.attempt(token) as attempt:
-        attempt.ask()
-        ((number,),) = await talk.rows("insert into tickets(token, holder) values (?, ?) returning id", token, token)
-    talk.desk.note(Answered(started_s, talk.time(), token, int(number)), talk.node)
+async def insert_ticket(session: ClientSession) -> None:
+    """Insert a ticket; its number must be unique for ever."""
+    token, started_s = session.model.token("ticket"), session.time()
+    async with session.attempt(token) as attempt:
+        attempt.note_commit_requested()
+        ((number,),) = await session.rows("insert into tickets(token, holder) values (?, ?) returning id", token, token)
+    session.model.note(TicketIssued(started_s, session.time(), token, int(number)), session.node)
 
 
-async def waste_tickets(talk: ClientSession) -> None:
-    """Use up ticket numbers without leaving a ticket: one given back, one ignored, one whose newest is thrown away."""
-    kind = talk.chance.randrange(3)
-    async with talk.transaction(talk.desk.token("waste")) as attempt:
+async def waste_tickets(session: ClientSession) -> None:
+    """Use up ticket numbers without leaving a ticket: one deleted, one ignored, one whose newest is deleted."""
+    kind = session.rng.randrange(3)
+    async with session.transaction(session.model.token("waste")) as attempt:
         if kind == 0:
-            await talk.rows("insert into tickets(token, holder) values (?, ?)", attempt.token, attempt.token)
-            await talk.rows("delete from tickets where token = ?", attempt.token)
+            await session.rows("insert into tickets(token, holder) values (?, ?)", attempt.token, attempt.token)
+            await session.rows("delete from tickets where token = ?", attempt.token)
             return
         if kind == 1:
-            await talk.rows("insert or ignore into tickets(token, holder) values (?, 'nobody')", attempt.token)
+            await session.rows("insert or ignore into tickets(token, holder) values (?, 'nobody')", attempt.token)
         else:
-            await talk.rows("delete from tickets where id = (select max(id) from tickets where holder <> 'nobody')")
-        await talk.rows(_JOURNAL, attempt.token)
+            await session.rows("delete from tickets where id = (select max(id) from tickets where holder <> 'nobody')")
+        await session.rows(_JOURNAL, attempt.token)
 
 
-async def family(talk: ClientSession) -> None:
-    """Insert a parent with children, and let the oldest parent take theirs along."""
-    async with talk.transaction(talk.desk.token("family"), "begin immediate") as attempt:
-        await talk.rows("insert into parents(name) values (?)", attempt.token)
-        await talk.rows("insert into children(parent, age) values (?, 1), (?, 2)", attempt.token, attempt.token)
-        if talk.chance.random() < 0.5:
-            await talk.rows("delete from parents where name = (select name from parents order by rowid limit 1)")
-        await talk.rows("insert into notes(body) values (?)", f"a note on {attempt.token}")
-        await talk.rows(_JOURNAL, attempt.token)
+async def insert_family(session: ClientSession) -> None:
+    """Insert a parent with children, and delete the oldest parent with its children."""
+    async with session.transaction(session.model.token("family"), "begin immediate") as attempt:
+        await session.rows("insert into parents(name) values (?)", attempt.token)
+        await session.rows("insert into children(parent, age) values (?, 1), (?, 2)", attempt.token, attempt.token)
+        if session.rng.random() < 0.5:
+            await session.rows("delete from parents where name = (select name from parents order by rowid limit 1)")
+        await session.rows("insert into notes(body) values (?)", f"a note on {attempt.token}")
+        await session.rows(_JOURNAL, attempt.token)
 
 
-async def noise(talk: ClientSession) -> None:
-    """Ask for chance and the time of day: what came of it must be the same in every copy."""
-    async with talk.transaction(talk.desk.token("noise")) as attempt:
-        await talk.rows("insert into noise values (?, random(), hex(randomblob(8)), wall_us())", attempt.token)
-        await talk.rows(_JOURNAL, attempt.token)
+async def insert_random_values(session: ClientSession) -> None:
+    """Insert random values and the time of day: they must be equal in every copy."""
+    async with session.transaction(session.model.token("noise")) as attempt:
+        await session.rows("insert into noise values (?, random(), hex(randomblob(8)), wall_us())", attempt.token)
+        await session.rows(_JOURNAL, attempt.token)
 
 
 # What comes to nothing, wholly or in part.
 
 
-async def step_back(talk: ClientSession) -> None:
-    """Undo a part of a transaction, by savepoint, with or without a statement that failed in it."""
-    undone = talk.desk.token("undone")
-    talk.desk.note(Undone(talk.time(), undone), talk.node)
-    async with talk.transaction(talk.desk.token("savepoint")) as attempt:
-        if talk.chance.random() < 0.5:
-            await talk.rows(_JOURNAL, attempt.token)
-        await talk.rows("savepoint one")
-        await talk.rows(_JOURNAL, undone)
-        if talk.chance.random() < 0.5:
-            await _fail(talk, undone)
-        await talk.rows("rollback to one")
-        if talk.chance.random() < 0.5:
-            await talk.rows("release one")
-        await talk.rows("delete from journal where token = ?", attempt.token)
-        await talk.rows(_JOURNAL, attempt.token)
+async def roll_back_to_savepoint(session: ClientSession) -> None:
+    """Undo a part of a transaction by a savepoint, with or without a failed statement in it."""
+    undone = session.model.token("undone")
+    session.model.note(SavepointUndone(session.time(), undone), session.node)
+    async with session.transaction(session.model.token("savepoint")) as attempt:
+        if session.rng.random() < 0.5:
+            await session.rows(_JOURNAL, attempt.token)
+        await session.rows("savepoint one")
+        await session.rows(_JOURNAL, undone)
+        if session.rng.random() < 0.5:
+            await _fail(session, undone)
+        await session.rows("rollback to one")
+        if session.rng.random() < 0.5:
+            await session.rows("release one")
+        await session.rows("delete from journal where token = ?", attempt.token)
+        await session.rows(_JOURNAL, attempt.token)
 
 
-async def _fail(talk: ClientSession, token: str) -> None:
-    """Run a statement that must fail, and does so within what it changes."""
+async def _fail(session: ClientSession, token: str) -> None:
+    """Run a statement that must fail after some of its changes."""
     try:
-        await talk.rows("insert into tickets(token, holder) values (?, ?), (?, 'nobody')", token, token, token)
+        await session.rows("insert into tickets(token, holder) values (?, ?), (?, 'nobody')", token, token, token)
     except SqlError as error:
         if error.sqlstate != "23505":
             raise
     else:
-        talk.desk.stage.problems.append(f"{talk.name} inserted a second ticket of nobody's")
+        session.model.context.problems.append(f"{session.name} inserted a second ticket of nobody's")
 
 
-async def give_up(talk: ClientSession) -> None:
-    """Begin a transaction that comes to nothing: rolled back, or failed and then committed in vain."""
-    token = talk.desk.token("nothing")
-    await talk.rows("begin")
-    await talk.rows(_JOURNAL, token)
-    await talk.think()
-    if talk.chance.random() < 0.5:
-        await talk.rows("rollback")
+async def abandon_transaction(session: ClientSession) -> None:
+    """Begin a transaction without effect: rolled back, or failed and then committed in vain."""
+    token = session.model.token("nothing")
+    await session.rows("begin")
+    await session.rows(_JOURNAL, token)
+    await session.think()
+    if session.rng.random() < 0.5:
+        await session.rows("rollback")
     else:
-        await _fail(talk, token)
-        await talk.rows("commit")
+        await _fail(session, token)
+        await session.rows("commit")
 
 
 # The schema.
 
 
-async def make_table(talk: ClientSession) -> None:
-    """Make a table with a row, together with other rows."""
-    async with talk.transaction(talk.desk.token("table"), "begin immediate") as attempt:
-        await talk.rows(f"create table \"made_{attempt.token}\"(number integer primary key autoincrement, text text default 'none')")
-        await talk.rows(f'insert into "made_{attempt.token}"(number) values (7)')
-        await talk.rows(_JOURNAL, attempt.token)
+async def make_table(session: ClientSession) -> None:
+    """Create a table with a row, together with other rows."""
+    async with session.transaction(session.model.token("table"), "begin immediate") as attempt:
+        await session.rows(f"create table \"made_{attempt.token}\"(number integer primary key autoincrement, text text default 'none')")
+        await session.rows(f'insert into "made_{attempt.token}"(number) values (7)')
+        await session.rows(_JOURNAL, attempt.token)
 
 
-async def change_schema(talk: ClientSession) -> None:
-    """Change what there is: columns, indexes, a table that comes and goes."""
-    number = talk.desk.value()
-    for statement in talk.chance.choice(
+async def change_schema(session: ClientSession) -> None:
+    """Change columns, indexes, or a table that comes and goes."""
+    number = session.model.value()
+    for statement in session.rng.choice(
         [
             (f"alter table parents add column added{number} integer default {number}",),
             ("create index if not exists journal_tokens on journal(token)",),
@@ -304,144 +317,146 @@ async def change_schema(talk: ClientSession) -> None:
             ("create table if not exists copied as select name, balance from accounts", "drop table if exists copied"),
         ]
     ):
-        await talk.rows(statement)
-        await talk.think()
+        await session.rows(statement)
+        await session.think()
 
 
 # Requests.
 
 
-def new_request(talk: ClientSession) -> IdempotentRequest:
+def new_request(session: ClientSession) -> IdempotentRequest:
     """Draw a request."""
-    chance, desk = talk.chance, talk.desk
-    kind = chance.choice(["ticket", "add", "transfer"])
-    source, target = chance.sample(ACCOUNTS, 2)
-    request = IdempotentRequest(kind, desk.token(kind), register=chance.choice(desk.counters), accounts=(source, target))
-    if desk.load.dated_requests:
-        request.issued_ms = EPOCH_US // 1000 + int(talk.time() * 1000)
+    rng, model = session.rng, session.model
+    kind = rng.choice(["ticket", "add", "transfer"])
+    source, target = rng.sample(ACCOUNTS, 2)
+    request = IdempotentRequest(kind, model.token(kind), register=rng.choice(model.counters), accounts=(source, target))
+    if model.load.dated_requests:
+        request.issued_ms = EPOCH_US // 1000 + int(session.time() * 1000)
     return request
 
 
-async def send_request(talk: ClientSession, request: IdempotentRequest) -> None:
-    """Send a request, perhaps again: it is done once, and every answer to it is the same."""
-    desk, token = talk.desk, request.token
-    started_s = request.first_asked_s = talk.time() if request.first_asked_s is None else request.first_asked_s
+async def send_request(session: ClientSession, request: IdempotentRequest) -> None:
+    """Send a request, perhaps again: it is done once, and all its answers are equal."""
+    model, token = session.model, request.token
+    started_s = request.first_asked_s = session.time() if request.first_asked_s is None else request.first_asked_s
     request.sent += 1
-    await talk.session.set_request_id(request.request_id)
+    await session.sql_session.set_request_id(request.request_id)
     if request.kind == "add" and not request.operation:
-        request.operation = desk.invoke(talk.name, request.register, "add", (1,))
-    desk.note(CommitAsked(talk.time(), talk.name, token), talk.node)
+        request.operation = model.invoke(session.name, request.register, "add", (1,))
+    model.note(CommitRequested(session.time(), session.name, token), session.node)
     try:
         if request.kind == "ticket":
-            ((number,),) = await talk.rows("insert into tickets(token, holder) values (?, ?) returning id", token, token)
-            desk.note(Answered(started_s, talk.time(), token, int(number)), talk.node)
+            ((number,),) = await session.rows("insert into tickets(token, holder) values (?, ?) returning id", token, token)
+            model.note(TicketIssued(started_s, session.time(), token, int(number)), session.node)
         elif request.kind == "add":
-            ((value,),) = await talk.rows(_UPDATE.format(value="value + 1") + " returning value", token, request.register)
-            desk.note(Returned(talk.time(), request.operation, value), talk.node)
+            ((value,),) = await session.rows(_UPDATE.format(value="value + 1") + " returning value", token, request.register)
+            model.note(Returned(session.time(), request.operation, value), session.node)
         else:
-            await talk.rows("begin")
-            await _move(talk, token, *request.accounts)
-            await talk.rows("commit")
+            await session.rows("begin")
+            await _move_money(session, token, *request.accounts)
+            await session.rows("commit")
     except SqlError as error:
-        await talk.roll_back()
+        await session.roll_back()
         if error.sqlstate not in (TOO_OLD, NOT_KEPT):
             raise
-        _give_request_up(talk, request, error.sqlstate)
+        _end_request(session, request, error.sqlstate)
         return
-    desk.counts["repeated" if request.done else "transactions"] += 1
+    model.counts["repeated" if request.done else "transactions"] += 1
     request.done = True
-    desk.note(Committed(talk.time(), token, talk.database.position), talk.node)
+    model.note(Committed(session.time(), token, session.database.position), session.node)
 
 
-def _give_request_up(talk: ClientSession, request: IdempotentRequest, sqlstate: str) -> None:
-    """A request was refused for its id: note what that says about it, and what its client cannot know from then on."""
-    desk, token = talk.desk, request.token
+def _end_request(session: ClientSession, request: IdempotentRequest, sqlstate: str) -> None:
+    """Record that a request was refused for its id, and what stays unknown about it."""
+    model, token = session.model, request.token
     request.over = True
-    desk.counts["requests_too_old" if sqlstate == TOO_OLD else "requests_not_kept"] += 1
+    model.counts["requests_too_old" if sqlstate == TOO_OLD else "requests_not_kept"] += 1
     if sqlstate == TOO_OLD and request.issued_ms is None:
-        # Without a time in it an id is known to be old by the trace that its run has left.
-        desk.note(TooOld(talk.time(), token), talk.node)
+        # An id without a time is known to be old by the trace of its earlier run.
+        model.note(RequestTooOld(session.time(), token), session.node)
     if request.done:
         return
     if request.sent == 1:
-        desk.counts["refused"] += 1
-        desk.note(RolledBack(talk.time(), token, sqlstate), talk.node)
+        model.counts["refused"] += 1
+        model.note(RolledBack(session.time(), token, sqlstate), session.node)
         if request.operation:
-            desk.note(Refused(talk.time(), request.operation), talk.node)
+            model.note(Refused(session.time(), request.operation), session.node)
     elif request.operation:
-        # An earlier try may have run.
-        desk.fates[request.operation] = (token, request.kind)
+        # An earlier attempt may have run.
+        model.open_operations[request.operation] = (token, request.kind)
 
 
 # Transactions that last.
 
 
-async def linger(talk: ClientSession) -> None:
-    """Read in one snapshot, be silent for about as long as the node allows or for longer, and read again."""
-    load = talk.desk.load
+async def hold_snapshot(session: ClientSession) -> None:
+    """Read in one snapshot, stay idle for about as long as the node allows or longer, and read again."""
+    load = session.model.load
     limit_s = min(load.read_idle_s, load.snapshot_limit_s)
-    began_s = talk.time()
+    began_s = session.time()
     try:
-        await talk.rows("begin")
-        before = await talk.rows(_ALL_REGISTERS)
-        share = talk.chance.choice([0.5, 0.9, ENDED_SHARE])
+        await session.rows("begin")
+        before = await session.rows(_ALL_REGISTERS)
+        share = session.rng.choice([0.5, 0.9, ENDED_SHARE])
         await asyncio.sleep(limit_s * share)
-        if before != await talk.rows(_ALL_REGISTERS):
-            talk.desk.stage.problems.append(f"{talk.name} on {talk.node} saw one snapshot change at {talk.time():.6f}")
+        if before != await session.rows(_ALL_REGISTERS):
+            session.model.context.problems.append(f"{session.name} on {session.node} saw one snapshot change at {session.time():.6f}")
         if share == ENDED_SHARE:
-            talk.desk.stage.problems.append(
-                f"{talk.name} on {talk.node} was silent for {limit_s * share} s and may go on at {talk.time():.6f}"
+            session.model.context.problems.append(
+                f"{session.name} on {session.node} was silent for {limit_s * share} s and may go on at {session.time():.6f}"
             )
-        await talk.rows("commit")
+        await session.rows("commit")
     except SqlError as error:
         if error.sqlstate not in ENDED:
             raise
-        talk.desk.counts["reads_ended"] += 1
-        await talk.roll_back()
-        if talk.time() - began_s < limit_s * EARLIEST_SHARE:
-            talk.desk.stage.problems.append(f"{talk.name} on {talk.node} was ended with {error.sqlstate} before its time: {error}")
+        session.model.counts["reads_ended"] += 1
+        await session.roll_back()
+        if session.time() - began_s < limit_s * EARLIEST_SHARE:
+            session.model.context.problems.append(
+                f"{session.name} on {session.node} was ended with {error.sqlstate} before its time: {error}"
+            )
 
 
 # Copies.
 
 
-async def look(talk: ClientSession) -> None:
-    """Look at this node's copy, whatever it has: it is a past of the whole, and goes forward."""
-    server = talk.desk.servers[talk.node].server
-    await audit(talk)
+async def observe_copy(session: ClientSession) -> None:
+    """Read this node's copy, at whatever position: it is a consistent past state, and moves forward."""
+    server = session.model.servers[session.node].server
+    await read_balances(session)
     assert server.host is not None, "it runs this"
     life = server.host.life.number
-    for name, value in await talk.rows("select name, value from registers where name like 'count%'"):
-        talk.desk.note(Glance(talk.time(), talk.node, life, str(name), int(value)), talk.node)
-    ((count,),) = await talk.rows("select count(*) from journal")
-    talk.desk.counts["copy_reads"] += 1
-    talk.desk.note(Glance(talk.time(), talk.node, life, "journal", int(count)), talk.node)
+    for name, value in await session.rows("select name, value from registers where name like 'count%'"):
+        session.model.note(MonotonicRead(session.time(), session.node, life, str(name), int(value)), session.node)
+    ((count,),) = await session.rows("select count(*) from journal")
+    session.model.counts["copy_reads"] += 1
+    session.model.note(MonotonicRead(session.time(), session.node, life, "journal", int(count)), session.node)
 
 
-async def look_for(talk: ClientSession, token: str, position: int) -> None:
-    """Look for a write that the copy must have, as it has reached its position."""
-    ((count,),) = await talk.rows("select count(*) from journal where token = ?", token)
-    talk.desk.counts["copy_reads"] += 1
-    talk.desk.note(SessionRead(talk.time(), talk.node, token, position, int(count)), talk.node)
+async def read_own_write(session: ClientSession, token: str, position: int) -> None:
+    """Look for a write that the copy must have, since it has reached its position."""
+    ((count,),) = await session.rows("select count(*) from journal where token = ?", token)
+    session.model.counts["copy_reads"] += 1
+    session.model.note(OwnWriteRead(session.time(), session.node, token, position, int(count)), session.node)
 
 
-WORK: dict[str, tuple[ClientOperation, int]] = {
-    "put": (put, 4),
-    "add": (add, 4),
-    "swap": (swap, 3),
-    "get": (get, 8),
-    "change": (change, 4),
-    "exchange": (exchange, 2),
+OPERATIONS: dict[str, tuple[ClientOperation, int]] = {
+    "put": (write_register, 4),
+    "add": (add_to_register, 4),
+    "swap": (compare_and_set, 3),
+    "get": (read_registers, 8),
+    "change": (read_modify_write, 4),
+    "exchange": (exchange_registers, 2),
     "transfer": (transfer, 4),
-    "audit": (audit, 2),
-    "ticket": (ticket, 3),
+    "audit": (read_balances, 2),
+    "ticket": (insert_ticket, 3),
     "waste_tickets": (waste_tickets, 2),
-    "family": (family, 1),
-    "noise": (noise, 1),
-    "step_back": (step_back, 2),
-    "give_up": (give_up, 1),
+    "family": (insert_family, 1),
+    "noise": (insert_random_values, 1),
+    "step_back": (roll_back_to_savepoint, 2),
+    "give_up": (abandon_transaction, 1),
     "make_table": (make_table, 1),
     "change_schema": (change_schema, 1),
 }
-"""Kinds of work with their weights."""
-SCHEMA_WORK = ("make_table", "change_schema")
+"""Operations with their weights."""
+SCHEMA_OPERATIONS = ("make_table", "change_schema")

@@ -1,4 +1,4 @@
-"""The play of databases: three nodes with one replicated database between them, or several, and clients in front of each."""
+"""The database workload: three nodes with one replicated database between them, or several, and clients of each."""
 
 from __future__ import annotations
 
@@ -14,27 +14,34 @@ from triplicate.client import Client
 from triplicate.config import NodeSettings
 from triplicate.log import LogClientSettings, LogSettings
 from triplicate.sql import LEASE_S, create_database, database_file
-from triplicate_simulator.checkers.sql_rules import DATABASE_CHECKERS, CopyHeld, Diverged, Row, journal_of
-from triplicate_simulator.cluster.leftovers import find_unlisted
+from triplicate_simulator.checkers.sql_rules import SQL_CHECKERS, CopyDiverged, FinalCopy, Row, journal_of
+from triplicate_simulator.cluster.leftovers import find_unreferenced
 from triplicate_simulator.cluster.run_context import PROGRESS_S, RunContext
-from triplicate_simulator.workloads.sql.leader_faults import SnapshotLosses, strike_leader
+from triplicate_simulator.workloads.sql.leader_faults import SnapshotLosses, run_leader_fault
 from triplicate_simulator.workloads.sql.sql_audit import find_unsound_copies, find_unsound_snapshots
-from triplicate_simulator.workloads.sql.sql_clients import clients_of, visit
+from triplicate_simulator.workloads.sql.sql_clients import clients_of, run_session
 from triplicate_simulator.workloads.sql.sql_load import DatabaseLoad, draw_load, smaller_loads
 from triplicate_simulator.workloads.sql.sql_model import COUNTED, ClientSession, SqlModel
 from triplicate_simulator.workloads.sql.sql_nodes import DATABASE, CopyFolders, DatabaseReplica, DatabaseServer, FurtherReplica
-from triplicate_simulator.workloads.sql.sql_operations import ClientOperation, look, prepare_books, put, send_request, waste_tickets
+from triplicate_simulator.workloads.sql.sql_operations import (
+    ClientOperation,
+    create_tables,
+    observe_copy,
+    send_request,
+    waste_tickets,
+    write_register,
+)
 from triplicate_simulator.workloads.workload import Workload
 
 CREATOR = "creator"
 AUDITOR = "auditor"
 FINAL_PATIENCE_S = 10.0
 MERGE_AFTER_S = 2.0
-"""Closed segments this old are merged with their neighbours, where a janitor comes by."""
+"""Age at which closed segments are merged with their neighbours by a janitor."""
 
 
 def node_settings(load: DatabaseLoad) -> NodeSettings:
-    """Settings under which nothing takes longer than a short run, with the load's limits."""
+    """Settings with which nothing takes longer than a short run, with the load's limits."""
     return NodeSettings(
         writer_wait_s=3.0,
         transaction_idle_s=1.5,
@@ -53,7 +60,7 @@ def node_settings(load: DatabaseLoad) -> NodeSettings:
 
 
 def log_settings(load: DatabaseLoad) -> LogClientSettings:
-    """How a node uses logs."""
+    """Settings with which a node uses logs."""
     return LogClientSettings(owner_grace_s=0.5, janitor_interval_s=load.janitor_interval_s, merge_after_s=MERGE_AFTER_S)
 
 
@@ -66,39 +73,39 @@ BACKGROUND_WORK = {
     "segments_merged": "log.rewritten",
     "peers_found_silent": "replica.peer_silent",
 }
-"""What nodes did with snapshots, logs and one another, and the fact that tells it."""
+"""Background work of nodes, and the fact that records it."""
 RARE_WORK = ("segments_merged", "ids_forgotten")
-"""A merge takes many small segments that no snapshot lets go, and a janitor; an id of a transaction is kept longer than most runs last: a
-hundred seeds may have none."""
+"""Work that a hundred seeds may not have: a merge needs many small segments that no snapshot removes, and a janitor; the id of a
+transaction is kept longer than most runs last."""
 
 
 class SqlWorkload(Workload):
-    """Clients change and read one database while its nodes come and go."""
+    """Clients change and read databases while the nodes come and go."""
 
     name = "databases"
     load_type = DatabaseLoad
-    checkers = DATABASE_CHECKERS
+    checkers = SQL_CHECKERS
     rooms = ("client", "log", "replica", "sql")
     counted: ClassVar[tuple[str, ...]] = tuple(name for name in (*COUNTED, "leaderships", *BACKGROUND_WORK) if name not in RARE_WORK)
 
-    def __init__(self, stage: RunContext, load: DatabaseLoad) -> None:
-        super().__init__(stage, load)
+    def __init__(self, context: RunContext, load: DatabaseLoad) -> None:
+        super().__init__(context, load)
         self.copies = CopyFolders()
         names = [f"node-{number + 1}" for number in range(load.nodes)]
         settings = node_settings(load), log_settings(load)
-        self.servers = {name: DatabaseServer(stage.cluster, name, self.copies, *settings) for name in names}
-        stage.cluster.others.update(self.servers)
-        self.desk = SqlModel(stage, load, self.servers)
-        """The first database's."""
-        self.desks = [self.desk, *(self._further(f"{DATABASE}{number}") for number in range(2, load.databases + 1))]
+        self.servers = {name: DatabaseServer(context.cluster, name, self.copies, *settings) for name in names}
+        context.cluster.others.update(self.servers)
+        self.model = SqlModel(context, load, self.servers)
+        """The model of the first database."""
+        self.models = [self.model, *(self._further_model(f"{DATABASE}{number}") for number in range(2, load.databases + 1))]
         self._keepers: list[asyncio.Task[None]] = []
         self._strikes: list[asyncio.Task[None]] = []
         self._clients: list[asyncio.Task[None]] = []
-        self._thief = SnapshotLosses(self.desk)
+        self._snapshot_losses = SnapshotLosses(self.model)
 
     @classmethod
-    def draw(cls, chance: random.Random) -> DatabaseLoad:
-        return draw_load(chance)
+    def draw(cls, rng: random.Random) -> DatabaseLoad:
+        return draw_load(rng)
 
     @classmethod
     def clients(cls, load: DatabaseLoad) -> tuple[str, ...]:
@@ -109,121 +116,125 @@ class SqlWorkload(Workload):
         return smaller_loads(load)
 
     async def begin(self) -> None:
-        loop = self.stage.world.loop
-        for desk in self.desks:
-            await self.stage.cluster.client(CREATOR).run(partial(self._create, desk.database))
-        self._keepers = [loop.begin(server.keep(), name=f"keeper of {server.name}") for server in self.servers.values()]
-        chance = self.stage.chance("preparation")
-        for desk in self.desks:
-            await self._insist(desk, "preparation", chance, prepare_books)
-        began_s = self.stage.time()
-        for desk in self.desks:
-            for client in clients_of(desk):
-                self._clients.append(loop.begin(client.run(), name=client.name))
+        loop = self.context.world.loop
+        for model in self.models:
+            await self.context.cluster.client(CREATOR).run(partial(self._create, model.database))
+        self._keepers = [loop.start_task(server.keep_running(), name=f"keeper of {server.name}") for server in self.servers.values()]
+        rng = self.context.rng("preparation")
+        for model in self.models:
+            await self._retry_until_done(model, "preparation", rng, create_tables)
+        began_s = self.context.time()
+        for model in self.models:
+            for client in clients_of(model):
+                self._clients.append(loop.start_task(client.run(), name=client.name))
         for kind, at_s, lasts_s in self.load.leader_strikes:
-            self._strikes.append(loop.begin(strike_leader(self.desk, kind, began_s + at_s, lasts_s), name=f"{kind} of the leader"))
-        self._strikes.append(loop.begin(self._thief.strike(self.load.snapshot_losses), name="losses of snapshots"))
+            self._strikes.append(loop.start_task(run_leader_fault(self.model, kind, began_s + at_s, lasts_s), name=f"{kind} of the leader"))
+        self._strikes.append(loop.start_task(self._snapshot_losses.run(self.load.snapshot_losses), name="losses of snapshots"))
 
-    def _further(self, database: str) -> SqlModel:
-        return SqlModel(self.stage, self.load, {name: FurtherReplica(server, database) for name, server in self.servers.items()}, database)
+    def _further_model(self, database: str) -> SqlModel:
+        return SqlModel(
+            self.context, self.load, {name: FurtherReplica(server, database) for name, server in self.servers.items()}, database
+        )
 
     async def _create(self, database: str, client: Client) -> None:
         settings = LogSettings(roll_size_bytes=self.load.roll_size_bytes, roll_age_s=self.load.roll_age_s)
-        lease_s = self.load.lease_s if self.load.lease_s >= 0.0 else self.stage.chance("lease").choice((0.0, LEASE_S))
+        lease_s = self.load.lease_s if self.load.lease_s >= 0.0 else self.context.rng("lease").choice((0.0, LEASE_S))
         await create_database(client, database, settings, lease_s=lease_s)
 
-    async def _insist(
-        self, desk: SqlModel, name: str, chance: random.Random, work: ClientOperation, seat: DatabaseReplica | None = None
+    async def _retry_until_done(
+        self, model: SqlModel, name: str, rng: random.Random, work: ClientOperation, replica: DatabaseReplica | None = None
     ) -> None:
-        """Do some work, at a leader unless a node is named, as often as it takes."""
+        """Do some work, at a leader unless a node is given, with as many attempts as needed."""
         while True:
-            places = desk.leaders() if seat is None else [seat]
-            if places and await visit(desk, name, chance.choice(places), chance, work, FINAL_PATIENCE_S):
+            places = model.leaders() if replica is None else [replica]
+            if places and await run_session(model, name, rng.choice(places), rng, work, FINAL_PATIENCE_S):
                 return
             await asyncio.sleep(0.1)
 
     # The end.
 
     async def finish(self) -> None:
-        stage, loop = self.stage, self.stage.world.loop
+        context, loop = self.context, self.context.world.loop
         for strike in self._strikes:
             await strike
-        await stage.by_deadline(self._clients)
+        await context.finish_by_deadline(self._clients)
         if self.load.snapshot_log_bytes:
-            # Whoever comes last has to make do with what snapshots and truncations have left.
-            last = self.servers[stage.chance("last copy").choice(list(self.servers))]
+            # The last copy must be built from the remaining snapshots and log.
+            last = self.servers[context.rng("last copy").choice(list(self.servers))]
             last.crash()
             await last.restart()
         what = "the last write, the open questions, the last copy"
-        await stage.by_deadline([loop.begin(self._settle(desk), name=f"{what} of {desk.database}") for desk in self.desks])
-        for fact in stage.world.recorder.facts:
+        await context.finish_by_deadline(
+            [loop.start_task(self._finish_database(model), name=f"{what} of {model.database}") for model in self.models]
+        )
+        for fact in context.world.recorder.facts:
             if fact.kind == "replica.diverged":
                 facts = dict(fact.facts)
-                desk = next(desk for desk in self.desks if str(facts["log"]).startswith(f"database.{desk.database}."))
-                desk.note(Diverged(fact.time_s, fact.node, str(facts["reason"])), fact.node)
-        stage.problems += find_unsound_copies(stage.world.recorder.facts, stage.deadline_s - PROGRESS_S, self._thief.lost)
+                model = next(model for model in self.models if str(facts["log"]).startswith(f"database.{model.database}."))
+                model.note(CopyDiverged(fact.time_s, fact.node, str(facts["reason"])), fact.node)
+        context.problems += find_unsound_copies(context.world.recorder.facts, context.deadline_s - PROGRESS_S, self._snapshot_losses.lost)
         for server in self.servers.values():
             await server.retire()
-        await stage.by_deadline(self._keepers)
-        await stage.by_deadline([stage.keep(AUDITOR, self._audit)])
+        await context.finish_by_deadline(self._keepers)
+        await context.finish_by_deadline([context.keep_running(AUDITOR, self._audit)])
         left = len(self.copies.connections())
         if left:
-            stage.problems.append(f"leak: {left} connections to copies are open")
-        for desk in self.desks:
-            for seat in desk.servers.values():
-                self._read_copy(desk, seat.server)
-            held = list(desk.history.of(CopyHeld))
+            context.problems.append(f"leak: {left} connections to copies are open")
+        for model in self.models:
+            for replica in model.servers.values():
+                self._read_copy(model, replica.server)
+            held = list(model.history.of(FinalCopy))
             if held:
-                desk.settle(journal_of(held[0]))
+                model.resolve_operations(journal_of(held[0]))
         self.copies.remove()
 
     async def _audit(self, client: Client) -> None:
-        """Nothing is left of the databases' logs but what they list, and every listed snapshot can be loaded."""
-        self.stage.problems += [f"left over: {what}" for what in await find_unlisted(client, LogClientSettings())]
-        self.stage.problems += await find_unsound_snapshots(client, LogClientSettings(), self._thief.lost)
+        """Check that the databases' logs have no leftovers, and that every listed snapshot can be loaded."""
+        self.context.problems += [f"left over: {what}" for what in await find_unreferenced(client, LogClientSettings())]
+        self.context.problems += await find_unsound_snapshots(client, LogClientSettings(), self._snapshot_losses.lost)
 
-    async def _settle(self, desk: SqlModel) -> None:
-        chance = self.stage.chance("settlement") if desk is self.desk else self.stage.chance("settlement", desk.database)
-        await self._insist(desk, "settlement", chance, put)
-        while desk.requests:
-            await self._insist(desk, "settlement", chance, partial(send_request, request=desk.requests[0]))
-            desk.requests.popleft()
-        while desk.unresolved:
-            for token in list(desk.unresolved):
-                await self._insist(desk, "settlement", chance, partial(ClientSession.resolve, token=token))
+    async def _finish_database(self, model: SqlModel) -> None:
+        rng = self.context.rng("settlement") if model is self.model else self.context.rng("settlement", model.database)
+        await self._retry_until_done(model, "settlement", rng, write_register)
+        while model.requests:
+            await self._retry_until_done(model, "settlement", rng, partial(send_request, request=model.requests[0]))
+            model.requests.popleft()
+        while model.unresolved:
+            for token in list(model.unresolved):
+                await self._retry_until_done(model, "settlement", rng, partial(ClientSession.resolve, token=token))
             await asyncio.sleep(0.1)
-        # The last ticket shows whether counters are the same everywhere: any later one would set them right.
-        await self._insist(desk, "settlement", chance, waste_tickets)
+        # The last ticket shows whether counters are equal on all nodes: any later one would correct them.
+        await self._retry_until_done(model, "settlement", rng, waste_tickets)
         while True:
-            positions = [None if seat.database is None else seat.database.position for seat in desk.servers.values()]
+            positions = [None if replica.database is None else replica.database.position for replica in model.servers.values()]
             if None not in positions and len(dict.fromkeys(positions)) == 1:
                 break
             await asyncio.sleep(0.05)
-        for seat in desk.servers.values():
-            await self._insist(desk, "settlement", chance, look, seat)
+        for replica in model.servers.values():
+            await self._retry_until_done(model, "settlement", rng, observe_copy, replica)
 
-    def _read_copy(self, desk: SqlModel, server: DatabaseServer) -> None:
-        path = database_file(server.folder, desk.database)
+    def _read_copy(self, model: SqlModel, server: DatabaseServer) -> None:
+        path = database_file(server.folder, model.database)
         if not path.exists():
-            self.stage.problems.append(f"{server.name} has no copy of {desk.database}")
+            self.context.problems.append(f"{server.name} has no copy of {model.database}")
             return
         connection = apsw.Connection(str(path))
         try:
             copy = read_copy(server.name, connection)
         finally:
             connection.close(True)
-        desk.history.add(copy)
+        model.history.add(copy)
 
     def counts(self) -> dict[str, int]:
-        facts = self.stage.world.recorder.facts
+        facts = self.context.world.recorder.facts
         leaderships = sum(fact.kind == "replica.role" and ("role", "leader") in fact.facts for fact in facts)
-        counts = {name: sum(desk.counts[name] for desk in self.desks) for name in self.desk.counts}
-        done = {name: self.stage.world.recorder.counts.get(kind, 0) for name, kind in BACKGROUND_WORK.items()}
-        return {**counts, **done, "leaderships": leaderships, "databases": len(self.desks)}
+        counts = {name: sum(model.counts[name] for model in self.models) for name in self.model.counts}
+        done = {name: self.context.world.recorder.counts.get(kind, 0) for name, kind in BACKGROUND_WORK.items()}
+        return {**counts, **done, "leaderships": leaderships, "databases": len(self.models)}
 
 
-def read_copy(node: str, connection: apsw.Connection) -> CopyHeld:
-    """Everything that a copy's file holds."""
+def read_copy(node: str, connection: apsw.Connection) -> FinalCopy:
+    """The contents of a copy's file."""
     tables: dict[str, list[Row]] = {
         "schema": connection.execute("select type, name, tbl_name, sql from sqlite_schema order by type, name").fetchall(),
         "check": connection.execute("pragma quick_check").fetchall(),
@@ -233,11 +244,11 @@ def read_copy(node: str, connection: apsw.Connection) -> CopyHeld:
         if "without rowid" not in str(sql).lower() and not str(sql).lower().startswith("create virtual"):
             columns = "rowid, *"
         if name == "triplicate_state":
-            # The epoch is also moved by entries that begin one and change nothing, which a copy may not have met yet.
+            # The epoch also changes with entries that start one and change nothing, which a copy may not have applied yet.
             columns = "position, batch, schema_version, pruned_through, diverged"
         if name == "sqlite_sequence":
-            columns = "name, seq"  # In which order SQLite met the tables is no matter.
+            columns = "name, seq"  # The order in which SQLite saw the tables does not matter.
         quoted = '"' + str(name).replace('"', '""') + '"'
         tables[str(name)] = connection.execute(f"select {columns} from {quoted} order by 1").fetchall()
     position = int(tables["triplicate_state"][0][0])
-    return CopyHeld(node, position, tables)
+    return FinalCopy(node, position, tables)

@@ -1,4 +1,4 @@
-"""What the loop keeps in memory: the state of ledgers, and the entries not yet flushed. No I/O; only the loop changes it."""
+"""The state of ledgers in memory, and the write cache. No I/O; only the event loop changes them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ LEDGER_OVERHEAD_BYTES = 400
 DROPPED_AT_ONCE = 4096
 TABLES_AT_ONCE = 64
 BUSY_TIMES = 2
-"""Where ledgers are busy, which those are whose state no flush has written, memory takes so many times as many as are kept idle."""
-LOOK_AGAIN = 100
-"""One in so many refusals looks whether some are idle by now."""
+"""Upper bound on ledgers in memory, as a multiple of `ledger_handles`. Ledgers with unflushed state may fill it."""
+RETRY_SHRINK_EVERY = 100
+"""Every 100th refusal searches again for idle handles."""
 
 
 class Verification(Enum):
@@ -39,30 +39,31 @@ class LedgerHandle:
 
     ledger_id: int
     master_key: bytes | None = None
-    """None: this bookie has never heard of the ledger."""
+    """None: the ledger does not exist on this bookie."""
     fenced: bool = False
     fence_durable: bool = False
     """The fence has been synced, in the journal or in an entry log."""
     explicit_lac: bytes | None = None
-    """The greatest explicit record that was accepted: what the journal and the entry logs get."""
+    """The greatest explicit record accepted. The journal and the entry logs store it."""
     durable_explicit_lac: bytes | None = None
-    """The greatest explicit record that has been synced: what readers get. A crash cannot take it back."""
+    """The greatest explicit record synced. Readers get it, since a crash cannot undo it."""
     last_entry_id: int = -1
-    """The greatest id stored here; -1: no entry."""
+    """The greatest entry id stored here; -1: no entry."""
     max_lac: int = -1
     """The greatest last-add-confirmed known here: of the last stored entry, of the durable explicit record, of entries since."""
     lac_unreadable: bool = False
     """The last stored entry is damaged, so more may be confirmed than `max_lac` says."""
     wake: Callable[[bool], None] | None = None
-    """Set while long polls wait for the ledger; called with True when the last-add-confirmed advances, False when they must look again."""
+    """Set while long polls wait for the ledger. Called with True when the last-add-confirmed advances, with False when the ledger's state
+    changed otherwise and the polls must be checked."""
     limbo: bool = False
-    """Entries and a fence may have been lost with a disk: what is missing is unknown, and only recoveries may add."""
+    """Entries and a fence may have been lost with a disk. An entry that is missing is unknown, not absent, and only recoveries may add."""
     dirty: bool = False
-    """The state has changed since the last flush took it."""
+    """The state has changed since the last flush."""
     verification: Verification = Verification.UNKNOWN
     verifier: DigestVerifier | None = None
     tombstone: LedgerData | None = None
-    """The ledger was fenced and then deleted: it does not exist, and nobody may bring it back."""
+    """The ledger was fenced and then deleted: it does not exist, and must not be created again."""
 
     @property
     def exists(self) -> bool:
@@ -74,7 +75,7 @@ class LedgerHandle:
         return LedgerData(self.ledger_id, self.master_key, self.fenced, self.explicit_lac, self.limbo)
 
     def learn_lac(self, last_add_confirmed: int) -> None:
-        """Somebody said that entries up to this one are confirmed."""
+        """Record that entries up to this one are confirmed."""
         if last_add_confirmed > self.max_lac:
             self.max_lac = last_add_confirmed
             if self.wake is not None:
@@ -85,20 +86,20 @@ class LedgerHandle:
         self.explicit_lac = _greater(self.explicit_lac, record)
 
     def publish_explicit_lac(self, record: bytes) -> None:
-        """An explicit record is durable, so readers may rely on it. Has no effect on a ledger that was deleted meanwhile."""
+        """Show a durable explicit record to readers. Has no effect on a ledger that was deleted meanwhile."""
         if self.exists:
             self.durable_explicit_lac = _greater(self.durable_explicit_lac, record)
             self.learn_lac(lac_of_record(record))
 
     def forget(self) -> None:
-        """The ledger was deleted: whoever still has the handle finds it empty."""
+        """The ledger was deleted: remaining users of the handle find it empty."""
         self.master_key = self.explicit_lac = self.durable_explicit_lac = None
         self.last_entry_id = self.max_lac = -1
         if self.wake is not None:
             self.wake(False)
 
-    def take(self, state: LedgerData) -> None:
-        """Add what a stored record says; fences only join, and an explicit last-add-confirmed only grows."""
+    def merge(self, state: LedgerData) -> None:
+        """Merge a stored record: fences are only added, and an explicit last-add-confirmed only grows."""
         self.master_key = state.master_key
         self.fenced = self.fenced or state.fenced
         self.limbo = self.limbo or state.limbo
@@ -109,15 +110,15 @@ class LedgerHandle:
 
 
 def _greater(known: bytes | None, record: bytes) -> bytes:
-    """Of two explicit records the one that says more; the newer one where they say the same."""
+    """The explicit record with the greater last-add-confirmed; of equal ones the newer."""
     return known if known is not None and lac_of_record(known) > lac_of_record(record) else record
 
 
 def lac_of_entry(entry: Buffer) -> int:
-    """What an entry's header says is confirmed, as far as an unverified header is to be believed.
+    """The last-add-confirmed of an entry's unverified header.
 
-    A writer sends an entry before that is confirmed itself. More than that is damage, or a copy that was made of a confirmed entry, of
-    whose ledger there is better news: -1.
+    An entry's LAC is below its own id, since a writer sends an entry before it is confirmed. Any other value is corruption or belongs to a
+    re-replicated copy; then the result is -1 (unknown).
     """
     entry_id = int.from_bytes(entry[8:16], "big", signed=True)
     last_add_confirmed = int.from_bytes(entry[16:24], "big", signed=True)
@@ -125,22 +126,22 @@ def lac_of_entry(entry: Buffer) -> int:
 
 
 def lac_of_record(record: bytes) -> int:
-    """What a signed last-add-confirmed record says: ledger id, then the number."""
+    """The number in a signed last-add-confirmed record. The record begins with the ledger id."""
     return int.from_bytes(record[8:16], "big", signed=True)
 
 
 @dataclass(slots=True)
 class Frozen:
-    """What one flush writes. Nobody changes it any more."""
+    """The half of the write cache that one flush writes. It no longer changes, except for `dropped`."""
 
     tables: dict[int, dict[int, Buffer]]
     size_bytes: int
     states: list[LedgerData] = field(default_factory=list)
     dropped: dict[int, LedgerData | None] = field(default_factory=dict)
-    """Ledgers deleted since, with what is kept of them: the loop adds to it, a try to write the flush goes by what it finds at first."""
+    """Ledgers deleted since the freeze, with their tombstones. The loop adds to it; an attempt to flush uses the state at its beginning."""
 
     def drop(self, step_aside: Callable[[], None]) -> None:
-        """Free the entries, some at a time. On a worker, after the release: all at once, it would hold up the loop for long."""
+        """Free the entries in portions. On a worker, after `release`: freeing them at once would block the loop."""
         for number, table in enumerate(self.tables.values(), 1):
             if not number % TABLES_AT_ONCE:
                 step_aside()
@@ -162,7 +163,7 @@ class WriteCache:
         return self.active_bytes + (self.frozen.size_bytes if self.frozen is not None else 0)
 
     def put(self, ledger_id: int, entry_ids: Iterable[int], entries: Sequence[Buffer], size_bytes: int) -> None:
-        """Add entries; one that is there already is replaced. `size_bytes`: what all of them keep in memory."""
+        """Add entries, replacing those with the same id. `size_bytes`: memory that the entries hold."""
         table = self.active.get(ledger_id)
         if table is None:
             table = self.active[ledger_id] = {}
@@ -195,14 +196,14 @@ class WriteCache:
     def ids(self, ledger_id: int) -> set[int]:
         """Ids of all entries of a ledger in both halves."""
         found = set(self.active.get(ledger_id, ()))
-        # The reader's thread asks too, and the loop may release the frozen half meanwhile.
+        # Also called on the reader's thread; the loop may release the frozen half meanwhile.
         frozen = self.frozen
         if frozen is not None:
             found.update(frozen.tables.get(ledger_id, ()))
         return found
 
     def lacks(self, ledger_id: int, entry_ids: range) -> bool:
-        """Whether none of these entries is here. May be called from the reader's thread, as `get`."""
+        """Whether the cache holds none of these entries. May be called from the reader's thread, as `get`."""
         table = self.active.get(ledger_id)
         if table is not None and not table.keys().isdisjoint(entry_ids):
             return False
@@ -214,7 +215,7 @@ class WriteCache:
         return ledger_id in self.active or (self.frozen is not None and ledger_id in self.frozen.tables)
 
     def freeze(self, states: list[LedgerData]) -> Frozen:
-        """Hand the active half to a flush. Only when nothing is frozen."""
+        """Freeze the active half for a flush. Only while no other half is frozen."""
         assert self.frozen is None, "one flush at a time"
         self.frozen = Frozen(self.active, self.active_bytes, states)
         self.active = {}
@@ -222,14 +223,14 @@ class WriteCache:
         return self.frozen
 
     def release(self) -> None:
-        """The frozen half is durable in logs and index."""
+        """Discard the frozen half, which is durable in logs and index."""
         self.frozen = None
 
     def drop_ledger(self, ledger_id: int, kept: LedgerData | None) -> None:
-        """Forget a deleted ledger's unflushed entries. Their bytes stay accounted until the next flush.
+        """Discard a deleted ledger's unflushed entries. Their bytes stay accounted until the next flush.
 
         Args:
-            kept: what a flush on its way must write instead, since it may move the journal's mark behind the fence.
+            kept: the tombstone that a running flush must write instead, since the flush may move the journal's mark past the fence.
         """
         self.active.pop(ledger_id, None)
         if self.frozen is not None:
@@ -237,26 +238,27 @@ class WriteCache:
 
 
 class LedgerTable:
-    """Handles by ledger id, bounded: idle ones are dropped and loaded from the index again when needed."""
+    """Handles by ledger id, bounded. Idle handles are evicted and loaded from the index again when needed."""
 
     def __init__(self, cache: WriteCache, limit: int) -> None:
         self._cache = cache
         self._limit = limit
         self._shrink_beyond = limit
-        """Above the limit where busy ones fill the table: looking at all of them for every ledger that is loaded would be too much."""
+        """Size at which eviction is tried next. It is above the limit while busy handles fill the table, so that not every load scans
+        them."""
         self._handles: dict[int, LedgerHandle] = {}
         self._dirty: dict[int, LedgerHandle] = {}
         self._refused = 0
         self.limbo_is_over = False
-        """No ledger is in limbo any more, whatever was found out about it before."""
+        """No ledger is in limbo any more; answers from before do not count."""
         self.get = self._handles.get
-        """``get(ledger_id)``: the handle, or None when it is not in memory (which says nothing about the ledger)."""
+        """``get(ledger_id)``: the handle, or None when it is not in memory. The ledger may exist all the same."""
 
     def __len__(self) -> int:
         return len(self._handles)
 
     def add(self, handle: LedgerHandle) -> LedgerHandle:
-        """Keep a handle just loaded; when another was there first, that one is returned and counts."""
+        """Keep a handle just loaded. Returns the handle that counts: one that was added meanwhile wins."""
         known = self._handles.setdefault(handle.ledger_id, handle)
         if known is handle and handle.dirty:
             self._dirty[handle.ledger_id] = handle
@@ -265,16 +267,16 @@ class LedgerTable:
         return known
 
     def has_room(self) -> bool:
-        """Whether another ledger may be loaded. None may where no flush succeeds and all are busy, or memory would have no bound."""
+        """Whether another ledger may be loaded. False when all handles are busy and no flush frees them, which bounds the memory."""
         if len(self._handles) >= BUSY_TIMES * self._limit:
-            if self._refused % LOOK_AGAIN == 0:
+            if self._refused % RETRY_SHRINK_EVERY == 0:
                 self._shrink(-1)
             self._refused += 1
         return len(self._handles) < BUSY_TIMES * self._limit
 
     @property
     def crowded(self) -> bool:
-        """So many are busy that a flush should not wait for its time."""
+        """Whether so many handles are busy that a flush should start at once."""
         return max(len(self._dirty), len(self._cache.active)) >= max(1, self._limit // 2)
 
     def touch_state(self, handle: LedgerHandle) -> None:
@@ -286,8 +288,8 @@ class LedgerTable:
     def any_dirty(self) -> bool:
         return bool(self._dirty)
 
-    def take_dirty(self) -> list[LedgerData]:
-        """The states that changed since the last call."""
+    def pop_dirty(self) -> list[LedgerData]:
+        """The states that changed since the last call, for a flush."""
         states = []
         for handle in self._dirty.values():
             handle.dirty = False
@@ -305,10 +307,10 @@ class LedgerTable:
                 handle.fence_durable = True
 
     def forget(self, ledger_id: int) -> LedgerData | None:
-        """A ledger is being deleted. One that was fenced stays so, or its old writer could bring it back.
+        """Forget a ledger that is being deleted. A fenced one stays fenced, or its old writer could create it again.
 
         Returns:
-            what is to be kept of it for good, where memory knows that it was fenced; `deletion_durable` says when it is.
+            the tombstone that is kept for good, if memory knows that the ledger was fenced; `deletion_durable` reports when it is durable.
         """
         handle = self._handles.pop(ledger_id, None)
         self._dirty.pop(ledger_id, None)
@@ -319,7 +321,8 @@ class LedgerTable:
             tombstone = handle.state().tombstone()
         handle.forget()
         if tombstone is not None:
-            # Should the deletion not reach the disk, the next flush must, before it moves the journal's mark behind the fence.
+            # If the deletion does not reach the disk, the next flush writes the tombstone before it moves the journal's mark past the
+            # fence.
             buried = self._handles[ledger_id] = LedgerHandle(ledger_id, fenced=True, tombstone=tombstone)
             self.touch_state(buried)
         return tombstone
@@ -332,7 +335,7 @@ class LedgerTable:
                 handle.fence_durable = True
 
     def end_limbo(self) -> None:
-        """What is missing in any ledger was never here, or has been brought back."""
+        """End limbo for every ledger: an entry that is missing was never here, or has been copied back."""
         self.limbo_is_over = True
         for handle in self._handles.values():
             handle.limbo = False
@@ -347,7 +350,7 @@ class LedgerTable:
         return sorted(ledger_id for ledger_id, handle in self._handles.items() if handle.exists)
 
     def _shrink(self, keep: int) -> None:
-        """Drop idle handles, oldest first, until a tenth of the places is free again, so that this is not done at every load."""
+        """Evict idle handles, oldest first, until a tenth of the places is free, so that not every load evicts."""
         wanted = len(self._handles) - self._limit + self._limit // 10
         frozen = self._cache.frozen
         frozen_states = {state.ledger_id for state in frozen.states} if frozen is not None else set()
@@ -356,7 +359,7 @@ class LedgerTable:
             if len(idle) >= wanted:
                 break
             busy = handle.dirty or ledger_id == keep or ledger_id in frozen_states or handle.fenced != handle.fence_durable
-            # Whoever waits for the ledger hears of what happens to this handle only.
+            # Long polls are woken through this handle only.
             if not busy and handle.wake is None and not self._cache.holds(ledger_id):
                 idle.append(ledger_id)
         for ledger_id in idle:

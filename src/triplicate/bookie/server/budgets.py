@@ -1,11 +1,12 @@
-"""Memory that all connections share: bytes of frames that are not complete, and answers that peers have not taken.
+"""Memory that all connections share: bytes of incomplete frames, and answers that peers have not read.
 
-**Frames.** A connection reserves room for the whole frame that it has begun to receive, so who is read can also finish. Without room it
-is not read. While others wait, a connection that is read and sends nothing more of its frame is closed: it holds room for nothing. Once
-as much as the bound has arrived, only those with a reservation are read at all, so twice the bound is never passed by more than a chunk.
+**Frames.** A connection reserves room for the whole frame that it has begun to receive, so every connection that is read can complete its
+frame. A connection without room is not read. While others wait, a connection that is read and stops sending in the middle of a frame is
+closed. Once the bound itself has arrived, only connections with a reservation are read, so memory exceeds twice the bound by at most a
+chunk.
 
-**Answers.** Each connection may have a share of the bound waiting in its socket's buffer, the fewer connections the more; past it the
-connection is not read and its reads wait.
+**Answers.** Each connection may have a share of the bound waiting in its socket's buffer. The share grows when there are fewer
+connections. Beyond it, the connection is not read and its reads wait.
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ from triplicate.config import BookieSettings
 from triplicate.runtime import Clock, Timer
 
 STALE_S = 10.0
-"""After so long without a byte a begun frame no longer keeps others waiting."""
+"""A begun frame without a byte for this time no longer makes others wait."""
 LOOK_S = 1.0
 
 
 class Receiving(Protocol):
-    """A connection, as far as its unfinished frame goes. The budget alone changes these fields."""
+    """A connection with its unfinished frame. Only the budget changes these fields."""
 
     frame_held: int
-    """Bytes that are here."""
+    """Bytes received."""
     frame_reserved: int
     frame_since: float
-    """When the last of them came."""
+    """When the last of them arrived."""
 
     @property
     def is_read(self) -> bool:
-        """Whether its peer could send on."""
+        """Whether data of the peer is being read."""
 
-    def hold_for_frames(self) -> None: ...
+    def pause_frames(self) -> None: ...
 
-    def go_on_with_frames(self) -> None: ...
+    def resume_frames(self) -> None: ...
 
     def drop(self, reason: str) -> None:
         """Close it."""
@@ -48,10 +49,10 @@ class FrameBudget:
     def __init__(self, clock: Clock, limit_bytes: int, everybody: Mapping[int, Receiving]) -> None:
         """
         Args:
-            everybody: all connections, kept by whoever made this.
+            everybody: all connections; the caller keeps it up to date.
         """
         self.held_bytes = 0
-        """Bytes of unfinished frames, and of whole ones whose turn has not come."""
+        """Bytes of unfinished frames, and of whole frames not yet handled."""
         self.reserved_bytes = 0
         self._clock = clock
         self._limit = limit_bytes
@@ -60,15 +61,15 @@ class FrameBudget:
         self._everybody = everybody
         self._waiting: dict[int, tuple[Receiving, int]] = {}
         self._paused: dict[int, Receiving] = {}
-        """Connections without a reservation, while as much as the bound has arrived."""
+        """Connections without a reservation that are not read because the bound is reached."""
         self._all_paused = False
-        """Whether `_paused` has been filled since the bound was passed. From then on each connection sees to itself."""
+        """Whether all connections without a reservation were paused since the bound was passed. Later ones are paused one by one."""
         self._going_on = False
         self._timer: Timer | None = None
 
     @property
     def waiting(self) -> int:
-        """Connections that are not read for want of room."""
+        """Number of connections that are not read for lack of room."""
         return len(self._waiting) + len(self._paused)
 
     def join(self, connection: Receiving) -> None:
@@ -76,8 +77,13 @@ class FrameBudget:
         if self.held_bytes > self._limit:
             self._pause(connection)
 
-    def note(self, connection: Receiving, held: int, wanted: int) -> None:
-        """After every chunk: so much is held of a connection, and so long is what it begins with."""
+    def record(self, connection: Receiving, held: int, wanted: int) -> None:
+        """Record a connection's state after a chunk.
+
+        Args:
+            held: bytes held of the connection.
+            wanted: size of the frame that they begin with.
+        """
         if not held and not connection.frame_held:
             return
         self.held_bytes += held - connection.frame_held
@@ -88,8 +94,8 @@ class FrameBudget:
             self._reserve(connection, 0)
             self._paused.pop(id(connection), None)
             self._waiting[id(connection)] = connection, needed
-            connection.hold_for_frames()
-            self._look_later()
+            connection.pause_frames()
+            self._check_later()
         else:
             self._reserve(connection, needed)
         if self.held_bytes > self._limit:
@@ -99,7 +105,7 @@ class FrameBudget:
                 self._all_paused = True
                 for other in list(self._everybody.values()):
                     self._pause(other)
-        self._go_on()
+        self._resume_waiting()
 
     def forget(self, connection: Receiving) -> None:
         """The connection is gone."""
@@ -108,19 +114,19 @@ class FrameBudget:
         self.held_bytes -= connection.frame_held
         connection.frame_held = 0
         self._reserve(connection, 0)
-        self._go_on()
+        self._resume_waiting()
 
     def _pause(self, connection: Receiving) -> None:
         if not connection.frame_reserved and id(connection) not in self._waiting and id(connection) not in self._paused:
             self._paused[id(connection)] = connection
-            connection.hold_for_frames()
-            self._look_later()
+            connection.pause_frames()
+            self._check_later()
 
-    def _go_on(self) -> None:
-        """Let those go on for whom there is room now.
+    def _resume_waiting(self) -> None:
+        """Resume the connections for which there is room now.
 
-        Who goes on may end a frame and so make room for the next: that call returns at once and the loop goes on, since one call within
-        another for each of them would pass Python's limit where many wait.
+        A resumed connection may complete a frame and call this again. That inner call returns at once and the loop here continues, since
+        nested calls for many connections would exceed Python's recursion limit.
         """
         if self._going_on:
             return
@@ -132,20 +138,20 @@ class FrameBudget:
             self._going_on = False
 
     def _one_goes_on(self) -> bool:
-        """The next one, if there is room for it; those who wait for a place come first."""
+        """Resume the next connection if there is room. Connections that wait for a reservation come first."""
         if self._waiting:
             key, (connection, needed) = next(iter(self._waiting.items()))
             if not self.reserved_bytes or self.reserved_bytes + needed <= self._limit:
                 del self._waiting[key]
                 self._reserve(connection, needed)
                 connection.frame_since = self._clock.monotonic()
-                connection.go_on_with_frames()
+                connection.resume_frames()
                 return True
         if self.held_bytes > self._limit:
             return False
         self._all_paused = False
         if self._paused:
-            self._paused.pop(next(iter(self._paused))).go_on_with_frames()
+            self._paused.pop(next(iter(self._paused))).resume_frames()
             return True
         return False
 
@@ -162,11 +168,11 @@ class FrameBudget:
         else:
             self._of.pop(id(connection), None)
 
-    def _look_later(self) -> None:
+    def _check_later(self) -> None:
         if self._timer is None:
-            self._timer = self._clock.call_at(self._clock.monotonic() + LOOK_S, self._look)
+            self._timer = self._clock.call_at(self._clock.monotonic() + LOOK_S, self._check_stale)
 
-    def _look(self) -> None:
+    def _check_stale(self) -> None:
         self._timer = None
         if not self.waiting:
             return
@@ -174,25 +180,25 @@ class FrameBudget:
         for connection in list(self._of.values()):
             if connection.is_read and now - connection.frame_since >= STALE_S:
                 connection.drop("a frame was begun and not finished while others waited")
-        self._look_later()
+        self._check_later()
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
 
 class AnswerShares:
-    """How many bytes of answers one connection may have waiting."""
+    """The number of bytes of answers that one connection may have waiting."""
 
     def __init__(self, settings: BookieSettings) -> None:
         self._total = settings.answers_waiting_bytes
         self._most = settings.answers_per_connection_bytes
         self._sharers = 1
 
-    def count(self, connections: int) -> bool:
-        """So many connections share now. True when the share has changed: it does so when their number has doubled or halved."""
+    def resize(self, connections: int) -> bool:
+        """Set the number of connections. Returns whether the share changed, which happens when the number has doubled or halved."""
         before = self.share_bytes
         while self._sharers < connections:
             self._sharers *= 2

@@ -1,10 +1,9 @@
-"""How fast entries are read that are not in the write cache, while others are being added.
+"""Limits reads that miss the write cache while adds arrive.
 
-Whoever catches up takes what the processors and the disk give, and whoever appends waits behind it. So the bookie measures the time from
-the beginning of each portion of such reads to its answers. While adds arrive, portions are small and may take only a share of all time
-together: behind each comes a pause that is longer the longer it took, on a machine that is busy therefore longer than on an idle one. No
-pause is longer than `PAUSE_MAX_S`, so reading always goes on; who has not read for that long begins without one; and without adds there
-is none.
+A reader that catches up uses all processors and the whole disk, and writers wait behind it. The bookie therefore measures the time from
+the beginning of each portion of such reads to its answers. While adds arrive, portions are small, and together they may take only a share
+of the time: each portion is followed by a pause in proportion to its duration, which is longer on a busy machine. No pause is longer than
+`PAUSE_MAX_S`, so reading always progresses. There is no pause after a gap of that length in the reads, nor without adds.
 """
 
 from __future__ import annotations
@@ -17,23 +16,23 @@ from triplicate.config import BookieSettings
 from triplicate.runtime import Clock, timeout_at
 
 PAUSE_MAX_S = 0.1
-"""So at least ten portions a second are read, each with one answer at least."""
+"""At least ten portions a second are read, each with at least one answer."""
 ADDS_ARE_RECENT_S = 0.25
-"""Adds arrive as long as the last came so short a time ago."""
+"""Adds count as arriving for this time after the last one."""
 PORTIONS_BESIDE_WRITES = 16
-"""Into so many a portion is divided while adds arrive."""
+"""A portion shrinks to this fraction (1/n) while adds arrive."""
 BATCHES_BESIDE_WRITES = 8
-"""An answer to a batch read may then have this part of a whole portion, and ends its own. Where the reader runs on the same processors,
-decoding a large one holds up others for longer than finding it."""
+"""While adds arrive, an answer to a batch read is at most this fraction (1/n) of a whole portion, and ends its own portion. Where the
+reader runs on the same processors, decoding a large answer delays others for longer than reading it."""
 BATCHES_AT_ONCE = 4
-"""Of so many answers from the write cache to batch reads a turn of the loop consists at least."""
+"""Minimum number of cached batch-read replies per loop iteration."""
 
 
 class ReadThrottle:
-    """See the module's text. All of it runs on the loop.
+    """See the module's text. Everything runs on the loop.
 
     Args:
-        journals: whose newest item says when the last add came.
+        journals: their newest items tell when the last add arrived.
     """
 
     def __init__(self, clock: Clock, journals: Sequence[Journal], settings: BookieSettings) -> None:
@@ -41,7 +40,7 @@ class ReadThrottle:
         self._journals = journals
         self._settings = settings
         self._free_at = 0.0
-        """When what was read is paid for."""
+        """When the pause after the last portion ends, on the clock's monotonic time."""
         self._hurried = asyncio.Event()
 
     @property
@@ -52,23 +51,23 @@ class ReadThrottle:
 
     @property
     def portion_bytes(self) -> int:
-        """After so many bytes of answers a portion ends."""
+        """Bytes of answers after which a portion ends."""
         whole = self._settings.read_turn_bytes
         return whole // PORTIONS_BESIDE_WRITES if self._beside_writes else whole
 
     @property
     def batch_bytes(self) -> int:
-        """The largest answer to a batch read."""
+        """Maximum size of an answer to a batch read."""
         most = self._settings.batch_read_bytes
         return min(most, self._settings.read_turn_bytes // BATCHES_BESIDE_WRITES) if self._beside_writes else most
 
     @property
     def batch_bytes_at_once(self) -> int:
-        """The largest from the write cache, which is answered in the turn of the loop that asks."""
+        """Maximum size of a batch-read answer from the write cache, which is sent in the same loop iteration."""
         return min(self._settings.batch_read_bytes, self._settings.read_turn_bytes // BATCHES_AT_ONCE)
 
     async def wait(self, *, urgent: bool) -> bool:
-        """Return when the next portion may be read; says whether it had to wait. With somebody `urgent` in it it may be at once."""
+        """Return when the next portion may be read. Returns whether it had to wait. An `urgent` portion never waits."""
         self._hurried.clear()
         if urgent or self._free_at <= self._clock.monotonic() or not self._beside_writes:
             return False
@@ -80,11 +79,11 @@ class ReadThrottle:
         return True
 
     def hurry(self) -> None:
-        """Somebody waits whom a pause must not hold up."""
+        """End the pause: a read waits that must not be delayed."""
         self._hurried.set()
 
     def spent(self, began: float) -> None:
-        """A portion was begun then and has just been answered."""
+        """Account for a portion that began at `began` and has just been answered."""
         now = self._clock.monotonic()
         if self._beside_writes:
             earned = max(self._free_at, began - PAUSE_MAX_S)

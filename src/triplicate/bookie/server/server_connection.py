@@ -1,4 +1,4 @@
-"""One connection: whole frames of each chunk in one loop, adds as few pieces to the journal, holding back when something is full."""
+"""One connection: decodes the frames of each chunk, combines adds for the journal, and stops reading when a resource is full."""
 
 from __future__ import annotations
 
@@ -33,17 +33,18 @@ from triplicate.wire import (
 )
 
 SHORT_RUN = 4
-"""Adds of one ledger behind which those of others are looked for one by one."""
-JOURNAL_LOOK_S = 0.02
-"""How often a connection that waits for a journal looks at it."""
+"""After a run of adds shorter than this, the next adds are decoded one by one, since ledgers may alternate."""
+JOURNAL_CHECK_S = 0.02
+"""Interval at which a connection that waits for a journal checks it."""
 
 
 class ServerConnection(asyncio.Protocol):
     """A client.
 
     Args:
-        frames: what it shares with the others; see there for the fields that begin with `frame_`.
-        answers_bytes: a connection whose peer leaves more than this unread is not read and gets no answers to reads until it has caught up.
+        frames: memory shared with the other connections. It changes the fields that begin with `frame_`.
+        answers_bytes: while the peer leaves more than this unread, the connection is not read and gets no answers to reads.
+        opened: called when the connection is made.
         closed: called when the connection is gone.
     """
 
@@ -72,27 +73,27 @@ class ServerConnection(asyncio.Protocol):
         self._adds = AddProcessor(requests, self, host.trace)
         self._older = V2Dialect()
         self._dialect: Dialect = V3Dialect(not settings.clients_before_4_15)
-        """What the peer speaks: version 3 until it sends something else, then what is older, for good."""
+        """The peer's protocol: version 3 until the peer sends something else, then the older one for good."""
         self._frames = FrameBuffer(settings.frame_limit_bytes, settings.frame_excess_bytes)
         self._oversized: OversizedFrame | None = None
-        """The frame at hand is too large to be taken in, and passed over as it arrives."""
+        """The current frame is over the limit; its bytes are dropped as they arrive."""
         self._budget = frames
         self._answers_bytes = answers_bytes
         self.frame_held = 0
         self.frame_reserved = 0
         self.frame_since = 0.0
         self._held: dict[str, None] = {}
-        """Why the connection is not read just now."""
+        """Reasons why the connection is not read now."""
         self._buffer = b""
         self._position = 0
         self._turn_bytes = 0
         self._turn_requests = 0
         self._alternating = False
-        """The last run of adds was a short one with something behind it, so ledgers may alternate."""
+        """The last run of adds was short and not the last of its chunk, so ledgers may alternate."""
         self._unreadable: int | None = None
-        """The ledger whose state could not be read for the frame at hand."""
+        """The ledger whose state could not be read for the current frame."""
 
-    # What asyncio calls.
+    # Called by asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -107,7 +108,7 @@ class ServerConnection(asyncio.Protocol):
             return
         self._transport = None
         self._budget.forget(self)
-        self._storage.waits_no_more(self)
+        self._storage.forget_waiter(self)
         self._metrics.connections.dec()
         self._requests.forget(self)
         self._closed(self)
@@ -122,7 +123,7 @@ class ServerConnection(asyncio.Protocol):
         self._requests.reads.wake()
         self._release("peer does not read")
 
-    # What it shares with others.
+    # Shared memory.
 
     @property
     def is_read(self) -> bool:
@@ -130,31 +131,31 @@ class ServerConnection(asyncio.Protocol):
 
     @property
     def answers_waiting_bytes(self) -> int:
-        """What the peer has not taken yet."""
+        """Bytes that the peer has not read yet."""
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
-    def hold_for_frames(self) -> None:
+    def pause_frames(self) -> None:
         self._hold("frames are full")
 
-    def go_on_with_frames(self) -> None:
+    def resume_frames(self) -> None:
         self._release("frames are full")
 
     def share_answers(self, most_bytes: int) -> None:
-        """From now on so much may wait for the peer."""
+        """Set the number of bytes that may wait for the peer."""
         self._answers_bytes = most_bytes
         if self._transport is not None and not self._transport.is_closing():
             self._transport.set_write_buffer_limits(high=most_bytes)
 
     def drop(self, reason: str) -> None:
-        """Close it because it takes room from others."""
+        """Abort the connection because it holds memory that others need."""
         self._host.trace("bookie.connection_dropped", peer=self.peer, reason=reason)
         if self._transport is not None:
             self._transport.abort()
 
-    # Holding back.
+    # Back-pressure.
 
     @property
-    def takes_answers(self) -> bool:
+    def accepts_answers(self) -> bool:
         return self._transport is not None and "peer does not read" not in self._held
 
     @property
@@ -173,7 +174,7 @@ class ServerConnection(asyncio.Protocol):
         if reason in self._held:
             del self._held[reason]
             if not self._held and self._transport is not None:
-                # What is here already comes first; it may hold the connection back again.
+                # Buffered frames come first; they may pause the connection again.
                 self._run(b"")
                 if not self._held and self._transport is not None:
                     self._transport.resume_reading()
@@ -190,7 +191,7 @@ class ServerConnection(asyncio.Protocol):
                     return
             buffer, more, start = self._frames.feed_apart(data)
             if not buffer:
-                self._budget.note(self, self._frames.held_bytes, self._frames.wanted_bytes)
+                self._budget.record(self, self._frames.held_bytes, self._frames.wanted_bytes)
                 return
             self._buffer, self._position, self._turn_bytes, self._turn_requests = buffer, 0, 0, 0
             if not self._held:
@@ -201,10 +202,10 @@ class ServerConnection(asyncio.Protocol):
                     self._handle_frames()
             self._adds.submit()
             if more:
-                # The frame that was begun before is not done, so what came behind it waits with it.
+                # The frame begun before is not complete, so the bytes after it wait too.
                 self._buffer, self._position = self._buffer[self._position :] + more[start:], 0
             self._frames.keep(self._buffer, self._position)
-            self._budget.note(self, self._frames.held_bytes, self._frames.wanted_bytes)
+            self._budget.record(self, self._frames.held_bytes, self._frames.wanted_bytes)
         except (ProtocolError, FrameTooLarge) as error:
             self._adds.submit()
             self._host.trace("bookie.protocol_error", peer=self.peer, error=str(error))
@@ -220,7 +221,7 @@ class ServerConnection(asyncio.Protocol):
             dialect = self._dialect
             if self._alternating:
                 self._alternating = False
-                reached = self._adds.take_alternating(buffer, self._position, end, limit)
+                reached = self._adds.admit_alternating(buffer, self._position, end, limit)
                 if reached > self._position:
                     self._position = reached
                     self._wait_for_room()
@@ -230,7 +231,7 @@ class ServerConnection(asyncio.Protocol):
                 ledger_id = adds.run.ledger_id
                 handle = handles.get(ledger_id)
                 if handle is not None:
-                    self._adds.take(adds, dialect, handle)
+                    self._adds.admit(adds, dialect, handle)
                 elif not self._load(ledger_id):
                     self._adds.refuse(adds, dialect, Status.IO_ERROR)
                 else:
@@ -265,10 +266,10 @@ class ServerConnection(asyncio.Protocol):
             self._end_turn(None if isinstance(found, bytes) else found[0])
 
     def _pass_over(self, frame: OversizedFrame, buffer: bytes, position: int) -> int:
-        """Drop what the buffer holds of a frame that is too large, and refuse the frame once its ids are known; returns where it ends.
+        """Drop the buffered part of a frame over the limit, and refuse the frame once its ids are known. Returns where the part ends.
 
         Raises:
-            FrameTooLarge: it is no add, so nobody can be answered.
+            FrameTooLarge: the frame is no add, so there is no request to answer.
         """
         position = frame.pass_over(buffer, position)
         if not frame.refused and (frame.has_head or not may_be_add(frame.head)):
@@ -298,13 +299,13 @@ class ServerConnection(asyncio.Protocol):
         self.answer(add.refusal)
 
     def _handle_request(self, asked: RequestContext) -> bool:
-        """One request by itself; False when it must wait for its ledger."""
+        """Handle one request. Returns False when it must wait for its ledger."""
         request = asked.request
         ledger_id = ledger_of(request)
         if ledger_id is not None:
             handle = self._storage.ledgers.get(ledger_id)
             if ledger_id < 0:
-                # There is no such ledger, and none is made.
+                # Negative ids name no ledger, and none is created.
                 if changes_ledger(request):
                     asked.refuse(Status.BAD_REQUEST)
                     return True
@@ -316,32 +317,32 @@ class ServerConnection(asyncio.Protocol):
                 return True
             asked.handle = handle
         if isinstance(request, AddRequest):
-            self._adds.take_one(asked, request)
+            self._adds.admit_one(asked, request)
         else:
             self._requests.handle(asked)
         return True
 
     def _wait_for_room(self) -> None:
-        """After an add: not read while storage is crowded. A bookie that is read-only refuses adds, so there the peer's reads go on."""
+        """After an add: stop reading while storage is crowded. A read-only bookie refuses adds, so the connection stays open for reads."""
         if self._storage.crowded and not self._requests.read_only:
             self._hold("storage is full")
-            self._storage.when_room(self, self._room_again)
+            self._storage.call_when_room(self, self._room_again)
 
     def _room_again(self) -> None:
         self._release("storage is full")
 
     def _wait_for_journal(self) -> None:
-        """A fence or a force adds no entry and goes on while adds wait; only a journal that falls behind twice as far stops it as well."""
+        """Fences and forces add no entry and proceed while adds wait. They stop when the journal is twice as far behind."""
         if self._transport is None:
             return
         if self._requests.journals_behind:
             self._hold("journal is full")
-            self._host.clock.call_at(self._host.clock.monotonic() + JOURNAL_LOOK_S, self._wait_for_journal)
+            self._host.clock.call_at(self._host.clock.monotonic() + JOURNAL_CHECK_S, self._wait_for_journal)
         else:
             self._release("journal is full")
 
     def _end_turn(self, request: Request | None) -> None:
-        """After a request by itself, None where it was answered at once: whether the peer is read on."""
+        """Decide after a request whether the peer is still read. `request`: None if it was answered at once."""
         self._turn_requests += 1
         if isinstance(request, AddRequest | WriteLacRequest):
             self._wait_for_room()
@@ -350,11 +351,11 @@ class ServerConnection(asyncio.Protocol):
         if len(self.reads) >= self._settings.reads_outstanding:
             self._hold("reads wait")
         elif self.reads and self._requests.reads.full:
-            # Who has none outstanding gets one in: so everybody goes on.
+            # A connection without outstanding reads may submit one, so every connection progresses.
             self._hold("reads wait")
-            self._requests.reads.tell_room(self)
+            self._requests.reads.call_when_room(self)
         elif self._turn_bytes >= self._settings.read_turn_bytes or self._turn_requests >= self._settings.turn_requests:
-            # Others have their turn before this peer goes on.
+            # Other connections are served before this one continues.
             self._hold("turn is over")
             self._host.clock.call_at(self._host.clock.monotonic(), self._release, "turn is over")
 
@@ -362,21 +363,22 @@ class ServerConnection(asyncio.Protocol):
         if len(self.reads) >= self._settings.reads_outstanding:
             return
         if self.reads and self._requests.reads.full:
-            self._requests.reads.tell_room(self)
+            self._requests.reads.call_when_room(self)
         else:
             self._release("reads wait")
 
     def _load(self, ledger_id: int) -> bool:
-        """Fetch a ledger's state; the connection goes on with the same frame then, so its requests keep their order.
+        """Load a ledger's state. The connection then continues with the same frame, so its requests keep their order.
 
-        False when that has just failed: nothing is known about the ledger, so the answer is an I/O error, never "no ledger".
+        Returns:
+            False if loading has just failed. Nothing is known about the ledger, so the answer is an I/O error, never "no ledger".
         """
         if self._unreadable == ledger_id:
             self._unreadable = None
             return False
         self._hold("ledger is loaded")
         if self._scope.closing:
-            # The bookie is about to stop, and nobody would go on with this frame.
+            # The bookie is stopping, and no task would continue with this frame.
             self.close()
             return True
         self._scope.spawn(self._load_and_go_on(ledger_id), name="load")
@@ -399,7 +401,7 @@ class ServerConnection(asyncio.Protocol):
             self._transport.write(data)
 
     def respond(self, response: Response, frame: bytes) -> None:
-        """Answer a request that was asked by itself."""
+        """Send the answer to a single request."""
         size = len(frame)
         self._turn_bytes += size
         if isinstance(response, ReadResponse | BatchReadResponse | ReadLacResponse):

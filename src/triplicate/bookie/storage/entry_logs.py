@@ -1,6 +1,6 @@
-"""The entry logs of a bookie: one being written, the others finished; reading of runs. All methods block and belong on a worker.
+"""The entry logs of a bookie: one is being written, the others are finished. All methods block and belong on a worker.
 
-Writing and reading happen on two workers at once: the writer touches only the log that it fills, readers open files of their own.
+Writing and reading happen on two workers at once. The writer touches only the log that it fills; readers open files of their own.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from triplicate.runtime import Disk, File, Trace
 
 SUFFIX = ".entries"
 WRITE_BYTES = 1024 * 1024
-"""Blocks are gathered up to this before they are written and synced. One sync of a whole flush would keep the disk to itself for
-longer than the adds can wait whose journal shares it."""
+"""Blocks are buffered up to this size, then written and synced. A single sync of a whole flush would occupy the disk for longer than
+adds can wait whose journal shares it."""
 BLOCKS_MAX = 50_000
-"""A log is finished with so many blocks, however small: its footer, kept in memory until then, names each of them."""
+"""Maximum number of blocks in a log. The footer lists each of them and is kept in memory until the log is finished."""
 OPEN_FILES_MAX = 64
 READ_AHEAD_BYTES = 64 * 1024
 TABLES_SHARE = 4
-"""One part in so many of the read cache is for tables of runs."""
+"""The fraction (1/n) of the read cache that holds tables of runs."""
 ROW_MEMORY_BYTES = 80
-"""What a table's row takes in memory: two integers and their places in two tuples."""
+"""Memory of a table's row: two integers and their places in two tuples."""
 
 
 @dataclass(slots=True)
@@ -57,19 +57,19 @@ class _OpenLog:
     end: int
     blocks: list[BlockInfo]
     told: int = 0
-    """The length that the last `sync` returned: the index may know of so much, and of no more. 0: of nothing."""
+    """The length that the last `sync` returned. The index knows at most this many bytes of the log; 0: none."""
 
 
 class EntryLogWriter:
-    """Appends blocks. Call `run` and `states` any number of times, then `sync`; only then do the returned places count."""
+    """Appends blocks. Call `run` and `states` any number of times, then `sync`; the returned places are valid only after that."""
 
     def __init__(
         self, disk: Disk, places: LedgerDirs, identity: FileIdentity, log_bytes: int, paths: dict[int, str], numbers: Iterator[int]
     ) -> None:
         """
         Args:
-            paths: of all logs by number; the writer adds those that it makes.
-            numbers: of logs that may be made; every writer of the same bookie draws from it.
+            paths: of all logs by number; the writer adds the logs that it creates.
+            numbers: of logs to create; shared by all writers of the bookie.
         """
         self._disk = disk
         self._places = places
@@ -93,11 +93,11 @@ class EntryLogWriter:
 
     @property
     def busy(self) -> list[int]:
-        """Logs of which the index need not know yet what was written last."""
+        """Logs whose newest blocks the index may not know yet."""
         return [*self.sizes, *([self._open.number] if self._open is not None else [])]
 
     def runs(self, flush_number: int, ledger_id: int, entries: Mapping[int, Buffer]) -> Iterator[tuple[int, BlockInfo]]:
-        """Write a ledger's entries as one run, or several where they span or weigh too much; yields (log, run)."""
+        """Write a ledger's entries as one run, or as several if the span or the size is too large; yields (log, run)."""
         entry_ids = sorted(entries)
         start = 0
         while start < len(entry_ids):
@@ -124,7 +124,7 @@ class EntryLogWriter:
         return log.number
 
     def sync(self) -> dict[int, int]:
-        """Make everything written durable; returns the length of every log that has grown."""
+        """Sync everything written; returns the length of every log that has grown."""
         if self._open is not None:
             self._write(self._open)
             self._open.file.sync()
@@ -137,7 +137,7 @@ class EntryLogWriter:
     def finish(self) -> None:
         """Close the log being filled with a footer and sync it. Idempotent.
 
-        The blocks are synced before the footer is written: a log that has one holds nothing that a loss of power could take.
+        The blocks are synced before the footer is written, so a log with a footer holds nothing that a loss of power could take.
         """
         log = self._open
         if log is None:
@@ -153,13 +153,13 @@ class EntryLogWriter:
         self._open = None
 
     def abandon(self, error: OSError | None = None) -> bool:
-        """Close the file as it is, after a failure. What was not synced stands behind the last length that the index knows.
+        """Close the file unchanged after a failure. Unsynced bytes lie beyond the last length that the index knows.
 
-        After want of space it is cut there, and a log of which the index cannot know goes: otherwise every try would write what is free
-        and leave it.
+        After a lack of space the log is cut to that length, and a log that the index cannot know is deleted. Otherwise each attempt would
+        fill the free space and leave it occupied.
 
         Returns:
-            whether the failure was want of space, and another directory may have some.
+            whether the failure was a lack of space, and another directory may have some.
         """
         log, self._open = self._open, None
         finished, self._finished = self._finished, []
@@ -170,12 +170,12 @@ class EntryLogWriter:
         if error is None or error.errno not in NO_SPACE:
             return False
         for each in [*finished, *([log] if log is not None else [])]:
-            self._give_back(each)
-        # Only now, since the directory counts as without space until more is free than at this time.
+            self._free_space(each)
+        # Only now: the directory counts as full until more is free than at this time.
         return log is not None and self._places.pass_over(log.directory)
 
-    def _give_back(self, log: _OpenLog) -> None:
-        """Free what a closed log holds beyond what the index may know. Nobody reads there: places count only after `sync`."""
+    def _free_space(self, log: _OpenLog) -> None:
+        """Free the bytes of a closed log that the index cannot know. They are not read, since places are valid only after `sync`."""
         path = self._paths[log.number]
         try:
             if not log.told:
@@ -190,7 +190,7 @@ class EntryLogWriter:
             finally:
                 file.close()
         except OSError:
-            # The disk has just refused something else, which is reported; the next start cuts or discards the log.
+            # The disk has just refused another write, and that error is reported. The next start cuts or deletes the log.
             return
 
     def _log(self) -> _OpenLog:
@@ -233,37 +233,37 @@ class EntryLogWriter:
         return file
 
     def need(self, size_bytes: int) -> None:
-        """Go on in a directory that has so much room, if there is one."""
+        """Continue in a directory with this much room, if there is one."""
         self._needed_bytes = size_bytes
         if self._open is not None and self._places.free_bytes(self._open.directory) < size_bytes:
             self.finish()
 
     def copy_of(self, run: BlockInfo, head: bytes) -> tuple[int, BlockInfo]:
-        """Begin a copy of a run; returns where it will stand. Its body follows by `copy`, all of it before anything else.
+        """Begin a copy of a run; returns its place. `copy` appends its body before anything else is written.
 
         Args:
-            head: the run's header and table, as they stand in the log that it is copied from.
+            head: the run's header and table, unchanged from the source log.
         """
         log = self._log()
         place = replace(run, offset=log.end)
-        self._take(log, head)
+        self._enqueue(log, head)
         return log.number, place
 
     def copy(self, data: bytes, place: BlockInfo) -> None:
-        """The next part of the body of a run that `copy_of` began."""
+        """Append the next part of the body of a run that `copy_of` began."""
         log = self._open
         assert log is not None, "a copy was begun"
-        self._take(log, data)
+        self._enqueue(log, data)
         if log.end == place.end:
             log.blocks.append(place)
 
     def _append(self, log: _OpenLog, buffers: Iterable[Buffer], info: BlockInfo) -> None:
         for buffer in buffers:
-            self._take(log, buffer)
+            self._enqueue(log, buffer)
         assert log.end == info.end, "a block is as long as its header says"
         log.blocks.append(info)
 
-    def _take(self, log: _OpenLog, buffer: Buffer) -> None:
+    def _enqueue(self, log: _OpenLog, buffer: Buffer) -> None:
         self._waiting.append(buffer)
         self._waiting_bytes += len(buffer)
         log.end += len(buffer)
@@ -291,7 +291,7 @@ class EntryLogReader:
         self._ahead_limit = max(1, (cache_bytes - self._tables_limit) // READ_AHEAD_BYTES)
 
     def path(self, log: int) -> str:
-        """Where a log is. Raises CorruptionError: the index names one that is not there."""
+        """The path of a log. Raises CorruptionError: the index names a log that does not exist."""
         path = self._paths.get(log)
         if path is None:
             raise CorruptionError(f"entry log {log}, which the index names, is in none of the ledger directories")
@@ -308,9 +308,9 @@ class EntryLogReader:
         return split_entry(self._read(log, SIZE.size + size, offset), size, self.path(log), offset)
 
     def stretch(self, log: int, run: BlockInfo, entry_id: int, count_max: int, size_max: int) -> tuple[bytes, int] | None:
-        """As `LedgerStorage.stretch`, of one run; None where it has gaps, or the first entry alone is too large.
+        """As `LedgerStorage.stretch`, for one run; None if the run has gaps, or if the first entry alone is too large.
 
-        Nothing is done for an entry but to see that its size is the table's, so that nobody looks for its neighbours in the wrong place.
+        Only the sizes are compared with the table, so that no neighbour is read from a wrong place.
         """
         if run.count != run.last - run.first + 1:
             return None
@@ -377,7 +377,7 @@ class EntryLogReader:
         return table
 
     def _read(self, log: int, size: int, offset: int) -> bytes:
-        """`size` bytes at `offset`, small ones out of whole blocks that stay in memory for those who read on."""
+        """`size` bytes at `offset`. Small reads are served from whole blocks, which stay in memory for sequential readers."""
         first, last = offset // READ_AHEAD_BYTES, (offset + size - 1) // READ_AHEAD_BYTES
         if last - first > 1:
             return self._file(log).pread(size, offset)
@@ -390,7 +390,7 @@ class EntryLogReader:
         key = log, number
         block = self._ahead.get(key)
         start = number * READ_AHEAD_BYTES
-        # The log being filled grows: a block read from its end may lack what was flushed since.
+        # The log being filled grows: a block cached from its end may lack newer bytes.
         if block is None or (len(block) < READ_AHEAD_BYTES and start + len(block) < needed_end):
             block = self._file(log).pread(READ_AHEAD_BYTES, start)
             self._ahead[key] = block
@@ -403,25 +403,26 @@ class EntryLogReader:
 
 @dataclass(slots=True)
 class LogContent:
-    """What one entry log holds, as found at start."""
+    """The content of one entry log, as found at start."""
 
     number: int
     path: str
     size: int
     blocks: list[BlockInfo]
     states: list[tuple[int, LedgerData]]
-    """(flush number, state), only where asked for."""
+    """(flush number, state); filled only on request."""
     finished: bool
     damaged_at: int | None = None
-    """Where a block is damaged although a good one stands behind it; blocks from there on are missing here."""
+    """Offset of a damaged block with a good one behind it. Blocks from there on are missing here."""
     broken: BlockInfo | None = None
-    """A block that is broken with nothing whole behind it, as far as its header tells: a write that a crash cut short, or damage."""
+    """A broken block with nothing whole behind it, as its header describes it: a write cut short by a crash, or damage."""
     passed: list[BlockInfo] = field(default_factory=list)
-    """Broken runs with whole blocks behind them, as their headers tell, only where asked for; whether they count others must judge."""
+    """Broken runs with whole blocks behind them, as their headers describe them; filled only on request. The caller judges whether they
+    count."""
 
 
 def existing_logs(disk: Disk, directories: Sequence[str]) -> dict[int, str]:
-    """Paths of all entry logs by number, ascending. Raises CorruptionError: a number stands in two directories."""
+    """Paths of all entry logs by number, ascending. Raises CorruptionError: two directories have the same number."""
     found: dict[int, str] = {}
     for directory in directories:
         for number, path in numbered_files(disk, directory, SUFFIX).items():
@@ -432,13 +433,13 @@ def existing_logs(disk: Disk, directories: Sequence[str]) -> dict[int, str]:
 
 
 def read_log(disk: Disk, number: int, path: str, *, with_states: bool, trace: Trace, pass_torn_runs: bool = False) -> LogContent:
-    """Read a log's blocks from its footer, or by going through it where it was never finished or the footer is damaged.
+    """Read a log's blocks from its footer, or scan the log if it was never finished or the footer is damaged.
 
     Args:
-        pass_torn_runs: go on behind broken runs whose headers lead to a whole block.
+        pass_torn_runs: continue behind broken runs whose headers lead to a whole block.
 
     Raises:
-        CorruptionError: neither the header can be read nor a footer. FormatError: from a newer release.
+        CorruptionError: neither the header nor a footer can be read. FormatError: from a newer release.
     """
     file = disk.open(path, readonly=True)
     try:
@@ -483,11 +484,11 @@ def read_log(disk: Disk, number: int, path: str, *, with_states: bool, trace: Tr
 
 
 def finish_log(disk: Disk, content: LogContent, durable_bytes: int, trace: Trace) -> int | None:
-    """Give a log that a crash left open its footer, after cutting it at the length that the index knows to be durable.
+    """Give a log that a crash left open its footer, after cutting it to the length that the index knows to be durable.
 
-    What stands behind that may only be in the operating system's memory, whole as it looks, and no later sync would save it; nothing
-    points there, and the journal has it. Should the index know of more than there is, the log is damaged, is left as it is, and only
-    its good blocks can be read.
+    Bytes behind that length may exist only in the operating system's memory, although they look whole, and a later sync would not save
+    them. No row points there, and the journal has their entries. If the index knows more bytes than there are, the log is damaged: it stays
+    unchanged, and only its good blocks are readable.
 
     Returns:
         the length of the finished log, None for a damaged one.
@@ -505,7 +506,7 @@ def _finished_size(blocks: list[BlockInfo], end: int) -> int:
 
 
 def _write_footer(disk: Disk, path: str, blocks: list[BlockInfo], end: int, size: int, kept_bytes: int) -> int:
-    """Cut a log and end it with a footer. Where there is no space for that, `kept_bytes` of it are left, and nothing behind them."""
+    """Cut a log and end it with a footer. If there is no space for the footer, keep `kept_bytes` of the log and nothing behind them."""
     file = disk.open(path)
     try:
         header = file.pread(HEADER_BYTES, 0)
@@ -525,11 +526,11 @@ def _write_footer(disk: Disk, path: str, blocks: list[BlockInfo], end: int, size
 
 
 def drop_copies(disk: Disk, contents: Sequence[LogContent], is_known: Callable[[BlockInfo], bool]) -> None:
-    """Of a run that stands in several unfinished logs, or in a finished one too, keep one and take the others out of the contents.
+    """Keep one copy of each run that stands in several logs, and remove the other copies from `contents`.
 
-    A log without a footer may hold what was never synced, and a loss of power may have taken of a run only its body, which no checksum
-    covers. So a finished log is believed first, then a log in which the sizes before the entries are the table's, then the older log:
-    compaction copies from it.
+    A log without a footer may hold bytes that were never synced, and a loss of power may have taken only the body of a run, which has no
+    checksum. A finished log is therefore preferred, then a log in which the sizes before the entries match the table, then the older log,
+    since compaction copies from it.
 
     Args:
         contents: of unfinished logs, by number.
@@ -557,7 +558,7 @@ def same_run(one: BlockInfo, other: BlockInfo) -> bool:
 
 
 def _is_torn(disk: Disk, content: LogContent, run: BlockInfo) -> bool:
-    """Whether a size before an entry of the run is not the one that the table says."""
+    """Whether a size field before an entry of the run differs from the table."""
     file = disk.open(content.path, readonly=True)
     try:
         _, data = EntryLogScanner(file.pread, content.size, content.path).block(run.offset, run)
@@ -574,9 +575,9 @@ def _is_torn(disk: Disk, content: LogContent, run: BlockInfo) -> bool:
 
 
 def secure_log(disk: Disk, content: LogContent) -> int:
-    """Make an unfinished log of which no index says how much is durable safe and finished as it was found. Returns its length.
+    """Write an unfinished log again and finish it as it was found, when no index tells its durable length. Returns its length.
 
-    Everything is written again: a sync alone would not save what a sync that failed in the life before has left in memory.
+    Everything is written again: a sync alone would not save pages that a failed sync of the process before has left in memory.
     """
     end = content.blocks[-1].end if content.blocks else HEADER_BYTES
     file = disk.open(content.path)

@@ -1,6 +1,6 @@
 """The index: one row per run and one per ledger, in SQLite over the disk port. Derived data; see `docs/decisions/0003-index.md`.
 
-All methods block and belong on a worker. A lock of our own makes them take turns, since apsw refuses to share a connection that is busy.
+All methods block and belong on a worker. A lock serializes them, since apsw refuses to share a busy connection.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Row = TypeVar("Row", bound=tuple[Any, ...])
 INDEX_VERSION = 2
 PAGE_OF_IDS = 1000
 ROWS_AT_ONCE = 64
-"""A flush adds so many rows, in 0.2 ms, before other threads have their turn."""
+"""A flush adds this many rows, in 0.2 ms, before it lets other threads run."""
 TOMBSTONES_MAX = 100_000
-"""So many deleted ledgers are remembered as fenced; beyond it those deleted first are forgotten."""
+"""Maximum number of deleted ledgers remembered as fenced. Beyond it, those deleted first are forgotten."""
 TOMBSTONES_SLACK = 1000
 
 _SCHEMA_OF_1 = """
@@ -47,7 +47,7 @@ CREATE TABLE missing (ledger INTEGER PRIMARY KEY, since_ms INTEGER NOT NULL);
 
 
 class Index:
-    """Open it with `open_index`, which says when it must be rebuilt."""
+    """See the module's text."""
 
     def __init__(self, disk: Disk, path: str, cache_bytes: int) -> None:
         """Open or create.
@@ -57,7 +57,7 @@ class Index:
         """
         self.path = path
         self.version = 0
-        """Goes up with every change, before the method that made it returns: what was read under a lower one may be old."""
+        """Increases with every change, before the method that made it returns. Data read under a lower version may be outdated."""
         self._lock = threading.Lock()
         self._vfs = IndexVfs(disk)
         self._database: apsw.Connection | None = None
@@ -71,11 +71,11 @@ class Index:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Raise what the disk port raised, and CorruptionError for whatever else SQLite complains about: it has no other cause."""
+        """Raise the error of the disk port, or CorruptionError for any other complaint of SQLite, which has no other cause."""
         try:
             yield
         except apsw.Error as error:
-            failure = self._vfs.take_failure()
+            failure = self._vfs.pop_failure()
             if failure is not None:
                 raise failure from error
             raise CorruptionError(f"{self.path}: the index is damaged: {error}") from error
@@ -89,7 +89,7 @@ class Index:
                 with self._database:
                     yield self._database
             finally:
-                # Also after a failure, of which nobody knows what it left.
+                # Also after a failure, whose effect is unknown.
                 self.version += 1
 
     def _prepare(self, cache_bytes: int) -> None:
@@ -142,7 +142,7 @@ class Index:
         return int(rows[0][0]) if rows else None
 
     def ledger(self, ledger_id: int) -> tuple[LedgerData, int] | None:
-        """State and greatest entry id (-1: none) of a ledger, or None when it is unknown here."""
+        """State and greatest entry id (-1: none) of a ledger, or None if it is unknown here."""
         rows = self._rows(
             "SELECT state, (SELECT max(last) FROM runs WHERE runs.ledger = ledgers.ledger) FROM ledgers WHERE ledger = ?", (ledger_id,)
         )
@@ -152,7 +152,7 @@ class Index:
         return decode_state(state), -1 if last is None else last
 
     def tombstone(self, ledger_id: int) -> LedgerData | None:
-        """What is kept of a ledger that was fenced and then deleted."""
+        """The tombstone of a ledger that was fenced and then deleted."""
         rows = self._rows("SELECT state FROM deleted WHERE ledger = ?", (ledger_id,))
         return decode_state(rows[0][0]) if rows else None
 
@@ -172,16 +172,16 @@ class Index:
             (ledger_id, entry_id, min(entry_id + MAX_RUN_SPAN, 2**63 - 1)),
         )
         if len(rows) > 1:
-            # Hardly ever: SQLite would set up a sort for every look-up, which costs it several times the look-up itself.
+            # Rare. SQLite would set up a sort for every look-up, which costs several times the look-up itself.
             rows.sort(key=lambda row: (row[2], row[0], row[1]), reverse=True)
         return [(row[0], BlockInfo(BlockType.RUN, *row[1:])) for row in rows]
 
     def runs_from(self, ledger_id: int, entry_id: int, limit: int) -> tuple[list[tuple[int, BlockInfo]], int]:
-        """Runs of a ledger that end at the entry or behind it, and how far they are all that counts.
+        """Runs of a ledger that end at the entry or behind it, and the range for which they are complete.
 
         Returns:
-            (log, run) by last entry, at most `limit`, and the greatest id such that no other run holds one from `entry_id` to it; less
-            than `entry_id` where there are too many.
+            (log, run) by last entry, at most `limit`, and the greatest id such that no other run holds an entry from `entry_id` to it;
+            less than `entry_id` if there are too many runs.
         """
         rows = self._rows(
             "SELECT log, offset, flush, ledger, first, last, count, table_bytes, body_bytes FROM runs "
@@ -211,7 +211,9 @@ class Index:
         return [row[0] for row in self._rows("SELECT ledger FROM ledgers WHERE ledger > ? ORDER BY ledger LIMIT ?", (after, PAGE_OF_IDS))]
 
     def lives_in(self, log: int) -> tuple[bool, bool]:
-        """Whether a log holds a run of a living ledger, and whether the newest state record of a ledger, be it a deleted one."""
+        """Whether a log holds a run of a living ledger, and whether it holds the newest state record of any ledger, also of a deleted
+        one.
+        """
         rows = self._rows(
             "SELECT EXISTS (SELECT 1 FROM runs WHERE log = ?1), "
             "EXISTS (SELECT 1 FROM ledgers WHERE log = ?1) OR EXISTS (SELECT 1 FROM deleted WHERE log = ?1)",
@@ -225,7 +227,7 @@ class Index:
         return int(rows[0][0] or 0)
 
     def runs_in(self, log: int, limit: int, after: BlockInfo | None = None) -> list[BlockInfo]:
-        """Living runs of a log, by ledger and last entry, at most `limit`, those that come behind `after`."""
+        """Living runs of a log, by ledger and last entry, at most `limit`, those behind `after`."""
         behind = (after.ledger_id, after.last, after.flush_number, after.offset) if after is not None else (-1, -1, -1, -1)
         rows = self._rows(
             "SELECT offset, flush, ledger, first, last, count, table_bytes, body_bytes FROM runs "
@@ -235,11 +237,11 @@ class Index:
         return [BlockInfo(BlockType.RUN, *row) for row in rows]
 
     def missing(self) -> dict[int, int]:
-        """Ledgers without metadata, and since when that is known, milliseconds since the epoch."""
+        """Ledgers without metadata, and the time when this was first noted, milliseconds since the epoch."""
         return dict(self._rows("SELECT ledger, since_ms FROM missing ORDER BY ledger"))
 
     def missing_bytes(self) -> int:
-        """Bytes that the runs of such ledgers take."""
+        """Bytes of the runs of such ledgers."""
         rows = self._rows("SELECT sum(? + table_bytes + body_bytes) FROM missing JOIN runs USING (ledger)", (BLOCK_HEADER_BYTES,))
         return int(rows[0][0] or 0)
 
@@ -252,7 +254,7 @@ class Index:
         return sorted([(flush, decode_state(state)) for flush, state in rows], key=_flush_and_ledger)
 
     def log_sizes(self) -> dict[int, int]:
-        """How far each entry log was durable when its rows were written."""
+        """The durable length of each entry log when its rows were written."""
         return dict(self._rows("SELECT log, size FROM logs ORDER BY log"))
 
     # Writing. Each method is one transaction, durable when it returns.
@@ -265,10 +267,10 @@ class Index:
         sizes: Iterable[tuple[int, int]],
         step_aside: Callable[[], None] | None = None,
     ) -> None:
-        """Rows of one flush.
+        """Add the rows of one flush.
 
         Args:
-            states: (log, state); one of a deleted ledger takes the place of everything else about it. runs: (log, run).
+            states: (log, state); a tombstone replaces everything else about its ledger. runs: (log, run).
             sizes: (log, bytes durable).
             step_aside: called between portions of them (`Host.step_aside`).
         """
@@ -289,8 +291,8 @@ class Index:
 
     @staticmethod
     def _cover(database: apsw.Connection, flush_number: int, sizes: list[tuple[int, int]]) -> None:
-        """Within a transaction: a flush is known now, and the logs that it wrote, in the last of which it ends."""
-        # What was written behind the flush before the index heard of it is known already.
+        """Within a transaction: record a flush and the logs that it wrote. It ends in the last of them."""
+        # Blocks written behind the flush before the index knew it are recorded already.
         database.executemany("INSERT INTO logs VALUES (?, ?) ON CONFLICT (log) DO UPDATE SET size = max(size, excluded.size)", sizes)
         if sizes:
             database.execute(
@@ -314,18 +316,18 @@ class Index:
             database.executemany(f"DELETE FROM {table} WHERE ledger = ?", ledgers)
 
     def set_sizes(self, sizes: Iterable[tuple[int, int]]) -> None:
-        """How far logs are durable now: (log, bytes)."""
+        """Record the durable lengths of logs: (log, bytes)."""
         self._change("INSERT OR REPLACE INTO logs VALUES (?, ?)", list(sizes))
 
     def mark_complete(self) -> None:
-        """The index now tells everything that the entry logs hold."""
+        """Mark the index as complete: it knows everything that the entry logs hold."""
         self._change("UPDATE facts SET value = 1 WHERE name = 'complete'", [()])
 
     def delete_runs(self, ledger_ids: Iterable[int], up_to_flush: int) -> bool:
-        """Forget some runs of ledgers that are to be deleted, where there are more than one transaction should hold.
+        """Delete some runs of ledgers that are to be deleted, if there are more than one transaction should hold.
 
         Returns:
-            whether this is to be called again before `delete_ledgers`. Until that the ledgers are known, so a crash is no harm.
+            whether to call this again before `delete_ledgers`. Until then the ledgers are known, so a crash does no harm.
         """
         rows: list[tuple[int, ...]] = []
         for ledger_id in ledger_ids:
@@ -339,10 +341,10 @@ class Index:
         return False
 
     def delete_ledgers(self, ledger_ids: Iterable[int], up_to_flush: int = 2**63 - 1) -> None:
-        """Forget ledgers and their runs; what is kept of fenced ones is added by `add`.
+        """Delete ledgers and their runs. `add` stores the tombstones of fenced ones.
 
         Args:
-            up_to_flush: what later flushes have written stays, and so does the ledger of whom that is.
+            up_to_flush: rows of later flushes stay, and so do their ledgers.
         """
         ledgers = [(ledger_id, up_to_flush) for ledger_id in ledger_ids]
         with self._transaction() as database:
@@ -352,7 +354,7 @@ class Index:
             database.executemany("DELETE FROM missing WHERE ledger = ?", [ledger[:1] for ledger in ledgers])
 
     def move_runs(self, log: int, moved: Iterable[tuple[BlockInfo, int, int]], sizes: Iterable[tuple[int, int]]) -> None:
-        """Runs were copied out of `log` and the copies are durable: (run, new log, new offset). Runs deleted since stay deleted."""
+        """Record runs whose copies are durable: (run, new log, new offset). Runs deleted meanwhile stay deleted."""
         rows = [(new_log, offset, run.ledger_id, run.last, run.flush_number, log, run.offset) for run, new_log, offset in moved]
         with self._transaction() as database:
             database.executemany(
@@ -361,17 +363,19 @@ class Index:
             database.executemany("INSERT OR REPLACE INTO logs VALUES (?, ?)", list(sizes))
 
     def remove_copies(self) -> None:
-        """After a rebuild: a run that stands in two logs, since a crash came before the old one went, counts in the later one only."""
+        """After a rebuild: of a run that stands in two logs, because of a crash before the old one was deleted, only the later copy
+        counts.
+        """
         copy = "copy.ledger = runs.ledger AND copy.last = runs.last AND copy.flush = runs.flush AND copy.log > runs.log"
         same = "copy.first = runs.first AND copy.count = runs.count AND copy.body_bytes = runs.body_bytes"
         self._change(f"DELETE FROM runs WHERE EXISTS (SELECT 1 FROM runs AS copy WHERE {copy} AND {same})", [()])
 
     def set_flush_log(self, log: int) -> None:
-        """Where the newest flush ends, in an index that was made before that was kept."""
+        """Record where the newest flush ends, in an index from before this was stored."""
         self._change("INSERT OR REPLACE INTO facts VALUES ('flush_log', ?)", [(log,)])
 
     def move_states(self, log: int, moved: Iterable[tuple[int, int]], sizes: Iterable[tuple[int, int]]) -> None:
-        """State records were copied out of `log`: (ledger, log where it stands now). What has changed since is left alone."""
+        """Record state records that were copied: (ledger, new log). Records that changed meanwhile stay unchanged."""
         rows = [(new_log, ledger_id, log) for ledger_id, new_log in moved]
         with self._transaction() as database:
             database.executemany("UPDATE ledgers SET log = ? WHERE ledger = ? AND log = ?", rows)
@@ -379,13 +383,13 @@ class Index:
             database.executemany("INSERT OR REPLACE INTO logs VALUES (?, ?)", list(sizes))
 
     def note_missing(self, since_ms: int, ledger_ids: Iterable[int], found_again: Iterable[int] = ()) -> None:
-        """Ledgers have no metadata since then; of others that had none it is there again."""
+        """Note ledgers without metadata since this time, and remove the notes of those found again."""
         with self._transaction() as database:
             database.executemany("INSERT OR REPLACE INTO missing VALUES (?, ?)", [(ledger_id, since_ms) for ledger_id in ledger_ids])
             database.executemany("DELETE FROM missing WHERE ledger = ?", [(ledger_id,) for ledger_id in found_again])
 
     def delete_logs(self, logs: Sequence[int]) -> None:
-        """Forget logs that hold nothing; call before their files are deleted."""
+        """Forget logs that hold nothing. Call this before their files are deleted."""
         self._change("DELETE FROM logs WHERE log = ?", [(log,) for log in logs])
 
     def _change(self, sql: str, rows: Sequence[tuple[int, ...]]) -> None:
@@ -394,7 +398,7 @@ class Index:
 
 
 def _in_portions(rows: Sequence[Row], step_aside: Callable[[], None] | None) -> Iterator[Row]:
-    """All of them, with a step aside before each portion but the first."""
+    """All rows, with a call of `step_aside` before each portion but the first."""
     for number, row in enumerate(rows):
         if step_aside is not None and number and not number % ROWS_AT_ONCE:
             step_aside()
@@ -406,7 +410,7 @@ def _flush_and_ledger(found: tuple[int, LedgerData]) -> tuple[int, int]:
 
 
 def delete_index(disk: Disk, path: str) -> None:
-    """Remove the index's files. What they said stands in the entry logs and the journal."""
+    """Delete the index's files. The entry logs and the journal hold the same information."""
     for suffix in ("", COMMITS_SUFFIX):
         disk.delete(path + suffix)
     disk.sync_directory(path.rpartition("/")[0])

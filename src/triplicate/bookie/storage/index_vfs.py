@@ -29,9 +29,9 @@ from triplicate.runtime import Disk, File
 
 PAGE_BYTES = 4096
 RESERVED_BYTES = 8
-"""SQLite takes multiples of 4, and gives them at the end of every page; the checksum takes the first 4."""
+"""SQLite reserves multiples of 4 bytes at the end of every page; the checksum uses the first 4."""
 COMMITS_BYTES_MAX = 512 * 1024
-"""The file of commits is copied into the database once it has this size; it bounds the memory for pages not yet copied."""
+"""Size at which the file of commits is copied into the database. It bounds the memory for pages not yet copied."""
 COMMITS_SUFFIX = "-commits"
 
 _CRC = struct.Struct(">I4x")
@@ -46,14 +46,14 @@ class IndexVfs(apsw.VFS):
     """One database by the disk port. Unregistered by `unregister` when the index is closed."""
 
     def __init__(self, disk: Disk) -> None:
-        # The name only keeps file systems of one process apart; it never reaches the disk.
+        # The name distinguishes file systems within one process; it never reaches the disk.
         self.vfs_name = f"triplicate-{next(_numbers)}"
         self._disk = disk
         self._failure: BaseException | None = None
         super().__init__(self.vfs_name, base="", maxpathname=4096)
 
-    def take_failure(self) -> BaseException | None:
-        """What the disk port raised since the last call; SQLite itself only says that something failed."""
+    def pop_failure(self) -> BaseException | None:
+        """The error that the disk port raised since the last call. SQLite itself reports only that something failed."""
         failure, self._failure = self._failure, None
         return failure
 
@@ -71,7 +71,7 @@ class IndexVfs(apsw.VFS):
             raise self.fail(error) from error
 
     def xDelete(self, name: str, sync_directory: bool) -> None:
-        """Only ever asked for journals, which do not exist."""
+        """SQLite checks only for journals, which do not exist."""
 
     def xAccess(self, name: str, flags: int) -> bool:
         return self._disk.exists(name)
@@ -96,21 +96,21 @@ class IndexFile:
         self._changed: dict[int, bytes] = {}
         """Pages by number that SQLite has written and not yet synced."""
         self._refused = False
-        """The last commit failed, so SQLite writes what was there before and syncs that, be it to read only."""
+        """The last commit failed, so SQLite writes the former pages back and syncs them, even for a read."""
         self._commit_number = 0
         self._commits_end = 0
         self._commits: File | None = None
-        """None: on a full disk nothing could be done yet about what the lives before have left."""
+        """None: the disk is full, and the commits of earlier processes are not secured yet."""
         self._load_commits()
         self._pages = max([self._file.size() // PAGE_BYTES, *(number + 1 for number in self._committed)])
         try:
-            self._settle()
+            self._secure_commits()
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise
 
-    def _settle(self) -> File:
-        """Make sure of what the lives before have committed; returns the file for further commits. May be tried again."""
+    def _secure_commits(self) -> File:
+        """Secure the commits of earlier processes; returns the file for further commits. May be retried."""
         try:
             self._copy_pages()
             self._commits = self._new_commits()
@@ -121,7 +121,7 @@ class IndexFile:
         return self._commits
 
     def _load_commits(self) -> None:
-        """Take over what the lives before have committed."""
+        """Load the commits of earlier processes."""
         path = self._path + COMMITS_SUFFIX
         if not self._disk.exists(path):
             return
@@ -138,7 +138,7 @@ class IndexFile:
             commits.close()
 
     def _new_commits(self) -> File:
-        """An empty file of commits in place of the one that is there. Its pages have been copied."""
+        """Replace the file of commits by an empty one. Its pages have been copied."""
         target = self._path + COMMITS_SUFFIX
         beside = target + ".new"
         self._disk.delete(beside)
@@ -149,11 +149,11 @@ class IndexFile:
         return self._disk.open(target)
 
     def _old_commits(self) -> File:
-        """The file of commits that is there, on a disk without space for another: what it holds is written again in its place."""
+        """Keep the file of commits on a disk without space for another: its content is written again in place."""
         commits = self._disk.open(self._path + COMMITS_SUFFIX, create=True)
         try:
             if commits.size() < self._commits_end:
-                # The new one took its place, and only the sync of the names found no space; the pages of the old one have been copied.
+                # The new file is in place, and only the sync of the directory found no space. The pages of the old one have been copied.
                 self._commit_number = self._commits_end = 0
             if self._commits_end:
                 commits.pwrite([commits.pread(self._commits_end, 0)], 0)
@@ -198,19 +198,19 @@ class IndexFile:
         self._pages = max(self._pages, number + 1)
 
     def xTruncate(self, size: int) -> None:
-        # Only a transaction that is taken back shrinks the file, before any of its pages became durable.
+        # Only a rolled-back transaction shrinks the file, before any of its pages became durable.
         self._pages = size // PAGE_BYTES
         self._changed = {number: page for number, page in self._changed.items() if number < self._pages}
 
     def xSync(self, flags: int) -> None:
-        """A commit: everything written since the last one becomes durable together."""
+        """Commit: everything written since the last one becomes durable together."""
         try:
             if self._refused:
                 self._changed = {number: page for number, page in self._changed.items() if page != self._kept(number)}
             if not self._changed:
                 return
             self._refused = True
-            commits = self._commits or self._settle()
+            commits = self._commits or self._secure_commits()
             self._commit(commits)
             self._refused = False
             if self._commits_end > COMMITS_BYTES_MAX:
@@ -229,20 +229,20 @@ class IndexFile:
             commits.sync()
         except OSError as error:
             if error.errno in NO_SPACE:
-                self._take_back(commits)
+                self._undo_commit(commits)
             raise
         self._commit_number += 1
         self._commits_end += size
         self._committed.update(self._changed)
         self._changed = {}
 
-    def _take_back(self, commits: File) -> None:
-        """Leave nothing of a commit that found no space: it was reported as not done, and might be found whole after a crash."""
+    def _undo_commit(self, commits: File) -> None:
+        """Remove the bytes of a commit that found no space. It was reported as failed, and must not be found whole after a crash."""
         try:
             commits.truncate(self._commits_end)
             commits.sync()
         except OSError:
-            # The next commit takes its place.
+            # The next commit overwrites it.
             return
 
     def _empty_commits(self, commits: File) -> None:
@@ -251,15 +251,15 @@ class IndexFile:
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise
-            # The commit itself is durable and must not be taken back; the next one tries again.
+            # The commit itself is durable and must not be undone; the next one tries again.
             return
-        # Only now may the commits go. Were they still there after a crash, they would be copied again, which changes nothing.
+        # Only now may the commits be removed. If a crash keeps them, they are copied again, which changes nothing.
         commits.truncate(0)
         commits.sync()
         self._commits_end = 0
 
     def _copy_pages(self) -> None:
-        """Into the database file, durably."""
+        """Copy the pages into the database file, durably."""
         if not self._committed:
             return
         for number in sorted(self._committed):

@@ -1,4 +1,4 @@
-"""Which ledger directory the next entry log goes to. Blocks; only the writer's worker asks."""
+"""Chooses the ledger directory of the next entry log. Blocks; only the writer's worker uses it. Source: BookKeeper `LedgerDirsManager`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from triplicate.runtime import Disk
 
 FREED_BYTES = 1024 * 1024
-"""A directory that had no space is tried before others again once so much more of it is free, or once something could be written."""
+"""A directory that had no space is preferred again once this much more of it is free, or once a write succeeded."""
 
 
 class LedgerDirs:
-    """Ledger directories in turn, those above the threshold after those below it, those without space at the end.
+    """Ledger directories in round-robin order: those below the threshold first, then those above it, then those without space.
 
     Args:
-        usage_threshold: fraction in use from which a directory is only taken when all others are as full.
-        first: which of them is the first one's turn.
+        usage_threshold: fraction in use from which a directory is chosen only if all others are as full.
+        first: index of the directory to start with.
     """
 
     def __init__(self, disk: Disk, directories: Sequence[str], usage_threshold: float, first: int = 0) -> None:
@@ -24,10 +24,10 @@ class LedgerDirs:
         self._threshold = usage_threshold
         self._turn = first % len(self._directories)
         self._without_space: dict[str, int] = {}
-        """Bytes that were free when a write failed for want of space."""
+        """Free bytes, by directory, when a write failed for lack of space."""
 
     def in_turn(self, needed_bytes: int = 0) -> list[str]:
-        """All directories, in the order in which they are to be tried, those with so much room first. Counts as a turn."""
+        """All directories in the order in which to try them; those with this much room come first. Advances the round-robin."""
         start, self._turn = self._turn, (self._turn + 1) % len(self._directories)
         order = self._directories[start:] + self._directories[:start]
         if len(order) == 1:
@@ -43,21 +43,21 @@ class LedgerDirs:
         return [order[index] for _, _, index in sorted(ranks)]
 
     def free_bytes(self, directory: str) -> int:
-        """0 where that cannot be found out."""
+        """Free bytes; 0 if they cannot be measured."""
         return self._space(directory)[0]
 
     def _space(self, directory: str) -> tuple[int, int]:
         try:
             return self._disk.free_space(directory)
         except OSError:
-            # Whoever writes there will hear what is wrong with it.
+            # The write itself will report the error.
             return 0, 0
 
     def pass_over(self, directory: str) -> bool:
-        """A write in this directory found no space. Returns whether there is another of which that is not known."""
+        """Record that a write found no space here. Returns whether another directory is not known to be full."""
         self._without_space[directory] = self.free_bytes(directory)
         return len(self._without_space) < len(self._directories)
 
     def worked(self, directory: str) -> None:
-        """Something was written there."""
+        """Record a successful write."""
         self._without_space.pop(directory, None)

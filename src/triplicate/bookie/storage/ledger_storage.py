@@ -1,7 +1,7 @@
-"""What is on the disks behind the journal: entry logs and index, opened, rebuilt, written by flushes and read. Everything here blocks.
+"""Entry logs and index behind the journal: opened, rebuilt, written by flushes, and read. Everything here blocks.
 
-Two workers use it at once: one writes (flush, deletion), one reads. The index takes turns by its own lock; entry logs are only ever
-added to, and files are deleted by the reader's worker, so no reader loses a file under its hands.
+Two workers use it at once: one writes (flush, deletion), one reads. The index serializes them with a lock of its own. Entry logs are
+only appended to, and the reader's worker deletes files, so no file vanishes during a read.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from triplicate.runtime import Disk, Trace
 
 INDEX_NAME = "index.db"
 LEDGERS_AT_ONCE = 8
-"""A flush writes so many ledgers, small ones in less than 0.3 ms, before other threads have their turn."""
+"""A flush writes this many ledgers, small ones in less than 0.3 ms, before it lets other threads run."""
 
 
 @dataclass(slots=True)
 class WrittenFlush:
-    """What of a flush stands in entry logs, synced, and what the index is to hear of it."""
+    """The part of a flush that is durable in entry logs, and the rows that the index gets."""
 
     flush_number: int
     dropped: dict[int, LedgerData | None]
-    """As `Frozen.dropped` was when it was written."""
+    """Copy of `Frozen.dropped` at the time of the write."""
     states: list[tuple[int, LedgerData]]
     """(log, state)"""
     runs: list[tuple[int, BlockInfo]]
@@ -89,9 +89,9 @@ class LedgerStorage:
         self._copier: RunCopier | None = None
         self._places: LedgerDirs | None = None
         self._unheard: list[int] = []
-        """Logs into which a flush has written of which the index has not heard yet."""
+        """Logs that a flush has written to and that the index does not know yet."""
         self.rebuilt = False
-        """Whether `open` had to make the index anew."""
+        """Whether `open` rebuilt the index."""
 
     @property
     def index(self) -> Index:
@@ -135,7 +135,7 @@ class LedgerStorage:
             self._rebuild(reason, marked_flush)
         self._finish_logs()
         for directory in self._directories:
-            # A log that was deleted, now or in the life before, must not come back beside another that was given its number since.
+            # A deleted log must not reappear beside another log that has been given its number since.
             self._disk.sync_directory(directory)
         if self.index.fact("flush_log") is None and self._paths:
             self.index.set_flush_log(max(self._paths))
@@ -165,7 +165,7 @@ class LedgerStorage:
         return None
 
     def _rebuild(self, reason: str, marked_flush: int) -> None:
-        """Make the rows anew from every entry log; the journal's replay adds the rest."""
+        """Rebuild the rows from every entry log; the journal's replay adds the rest."""
         if self._paths:
             self._trace("bookie.index_rebuild", reason=reason, entry_logs=len(self._paths))
             self.rebuilt = True
@@ -188,29 +188,30 @@ class LedgerStorage:
             content.states.clear()
             holders.update(dict.fromkeys(block.ledger_id for block in content.blocks if block.type is BlockType.RUN))
             if content.passed and not marked_flush:
-                # Without a mark nobody knows what of a flush the journal still holds.
+                # Without a mark it is unknown which part of a flush the journal still holds.
                 raise _damaged(path, content.passed[0].offset)
             broken += [(path, block) for block in (*content.passed, content.broken) if block is not None]
             if content.finished:
-                self._take_log(content, content.size)
+                self._index_log(content, content.size)
             else:
                 unfinished.append(content)
         drop_copies(self._disk, unfinished, self._holds)
         for path, block in broken:
-            # What a crash cut short is of a flush that the mark does not rely on, a copy, or a footer; anything else was whole once.
+            # A block that a crash cut short belongs to a flush that the mark does not rely on, is a copy, or is a footer. Any other was
+            # whole once.
             relied_on = block.type is not BlockType.FOOTER and block.flush_number <= marked_flush
             if relied_on and not self._stands_elsewhere(block, unfinished):
                 raise _damaged(path, block.offset)
-        # Only now: a log with its footer looks whole to the next start, whatever was left out of it.
+        # Only now: a log with a footer looks complete to the next start, whatever was left out of it.
         for content in unfinished:
-            # The index must not say more than a loss of power would leave.
-            self._take_log(content, secure_log(self._disk, content))
+            # The index must not know more than a loss of power would leave.
+            self._index_log(content, secure_log(self._disk, content))
         by_flush: dict[int, list[tuple[int, LedgerData]]] = {}
         for flush_number, number, state in newest.values():
             by_flush.setdefault(flush_number, []).append((number, state))
         for flush_number, states in sorted(by_flush.items()):
             self.index.add(flush_number, states, (), ())
-        # What has no state was deleted long ago, or is of a flush that never ended and stands in the journal.
+        # A ledger without a state was deleted long ago, or belongs to a flush that did not end and stands in the journal.
         self.index.delete_ledgers([ledger_id for ledger_id in holders if ledger_id not in newest])
         self.index.remove_copies()
         found = self.index.fact("flush") or 0
@@ -223,7 +224,7 @@ class LedgerStorage:
         if self._paths:
             self._trace("bookie.index_rebuilt", ledgers=len(newest))
 
-    def _take_log(self, content: LogContent, size: int) -> None:
+    def _index_log(self, content: LogContent, size: int) -> None:
         runs = [(content.number, block) for block in content.blocks if block.type is BlockType.RUN]
         flush_number = max([block.flush_number for block in content.blocks], default=0)
         self.index.add(flush_number, (), runs, [(content.number, size)])
@@ -232,12 +233,12 @@ class LedgerStorage:
         return any(same_run(run, known) for _, known in self.index.runs_holding(run.ledger_id, run.last))
 
     def _stands_elsewhere(self, block: BlockInfo, unfinished: Sequence[LogContent]) -> bool:
-        """Whether a finished log holds the same run, or one of the others does."""
+        """Whether a finished log, or one of `others`, holds the same run."""
         others = [other for content in unfinished for other in content.blocks if other.ledger_id == block.ledger_id]
         return any(_same_run(block, run) for run in [*others, *[run for _, run in self.index.runs_of(block.ledger_id)]])
 
     def _read_log(self, number: int, path: str, *, with_states: bool) -> LogContent | None:
-        """A log's content, or None where even its header cannot be read."""
+        """A log's content, or None if even its header is unreadable."""
         try:
             return read_log(self._disk, number, path, with_states=with_states, trace=self._trace, pass_torn_runs=with_states)
         except CorruptionError as error:
@@ -245,9 +246,11 @@ class LedgerStorage:
             return None
 
     def _read_whole_log(self, number: int, path: str) -> LogContent | None:
-        """For a rebuild: what cannot be read now would later be answered with "no such entry", so damage is refused.
+        """A log's content for a rebuild. Damage is refused, since an entry that is skipped now would later be answered with "no such
+        entry".
 
-        None for a log whose header never became durable: it holds nothing.
+        Returns:
+            None for a log whose header never became durable: it holds nothing.
 
         Raises:
             CorruptionError: part of the log is damaged.
@@ -268,13 +271,13 @@ class LedgerStorage:
             file.close()
 
     def _finish_logs(self) -> None:
-        """Give footers to logs that a crash left open, cut to what the index knows; logs that it does not know go."""
+        """Give footers to logs that a crash left open, cut to the length that the index knows. Delete logs that the index does not know."""
         sizes = self.index.log_sizes()
         finished: list[tuple[int, int]] = []
         for number, path in list(self._paths.items()):
             durable = sizes.get(number)
             if durable is None:
-                # Its flush never reached the index, so the journal has everything, or the old place of what was copied here counts.
+                # The index does not know its flush: the journal has everything, or, for a copy, the old place is valid.
                 del self._paths[number]
                 self._disk.delete(path)
                 self._trace("bookie.entry_log_discarded", path=path)
@@ -292,7 +295,7 @@ class LedgerStorage:
         return found[0] if found else None
 
     def _unless_full(self, act: Callable[[], None]) -> None:
-        """What a start does for later ones is left to the next where there is no space: until then all is as the last life left it."""
+        """Optional start-up work (footers, sizes). Skipped when the disk is full; the next start retries it."""
         try:
             act()
         except OSError as error:
@@ -309,7 +312,7 @@ class LedgerStorage:
             file.close()
 
     def close(self, *, finish: bool) -> None:
-        """Close the files; with `finish` the log being filled gets its footer."""
+        """Close the files. With `finish` the log being filled gets its footer."""
         if self._writer is not None:
             if finish:
                 self._writer.finish()
@@ -324,7 +327,9 @@ class LedgerStorage:
     # The writer's worker.
 
     def write_logs(self, flush_number: int, frozen: Frozen) -> WrittenFlush:
-        """Entries and states of a flush into entry logs, synced; `tell_index` must follow, now or after other work here."""
+        """Write the entries and states of a flush into entry logs and sync them. `write_index` must follow, at once or after other work
+        here.
+        """
         tries = len(self._directories)
         while True:
             try:
@@ -351,23 +356,23 @@ class LedgerStorage:
         left += [state for state in dropped.values() if state is not None]
         states: list[tuple[int, LedgerData]] = []
         if left or not runs:
-            # Even where nothing is left of the flush the logs must tell its number, since the journal's mark relies on it.
+            # The logs must record the flush's number even if nothing of the flush is left, since the journal's mark relies on it.
             log = writer.states(flush_number, left)
             states = [(log, state) for state in left]
         return WrittenFlush(flush_number, dropped, states, runs, writer.sync())
 
-    def tell_index(self, written: WrittenFlush) -> None:
-        """The rows of a flush into the index, durably. May be tried again."""
+    def write_index(self, written: WrittenFlush) -> None:
+        """Write the rows of a flush into the index, durably. May be retried."""
         self.index.add(written.flush_number, written.states, written.runs, written.sizes.items(), self._step_aside)
         written.indexed = True
         self._unheard = []
 
     def delete_ledgers(self, flush_number: int, ledger_ids: Sequence[int], fenced: Sequence[LedgerData], up_to_flush: int) -> bool:
-        """Forget ledgers. What is kept of fenced ones goes into the entry log first, as a flush of that number.
+        """Delete ledgers. Tombstones of fenced ones are first written to the entry log, as a flush of that number.
 
         Args:
             up_to_flush: as for `Index.delete_ledgers`.
-            fenced: what is kept of those of them that memory knows to be fenced; of others the index says whether they were.
+            fenced: tombstones of the ledgers that memory knows to be fenced. For the others the index tells whether they were.
 
         Returns:
             whether the flush's number was used.
@@ -391,10 +396,10 @@ class LedgerStorage:
         return True
 
     def dead_logs(self, logs: Sequence[int] | None = None) -> tuple[list[int], list[int]]:
-        """(logs in which nothing lives any more, logs without runs in which the newest state record of some ledger stands).
+        """(logs in which nothing lives, logs without runs that hold the newest state record of a ledger).
 
         Args:
-            logs: those to look at; None: all.
+            logs: those to check; None: all.
         """
         busy = set(self._busy())
         dead: list[int] = []
@@ -407,16 +412,16 @@ class LedgerStorage:
         return dead, with_states
 
     def _busy(self) -> list[int]:
-        """Logs that are being written, and the one with which the newest flush ends: a rebuild without it would take it for missing."""
+        """Logs being written, and the log that ends the newest flush: a rebuild without it would take the flush for missing."""
         return [*self._unheard, *self.writer.busy, *self.copier.busy, self.index.fact("flush_log") or -1]
 
     def finished_logs(self) -> dict[int, int]:
-        """Sizes of the logs to which nothing is added any more."""
+        """Sizes of the logs that are no longer written."""
         busy = self._busy()
         return {log: size for log, size in self.index.log_sizes().items() if log in self._paths and log not in busy}
 
     def has_room(self, size_bytes: int) -> bool:
-        """Whether a copy of so many bytes leaves a directory the room that recoveries count on."""
+        """Whether a copy of this size leaves a directory the room that recoveries need."""
         assert self._places is not None, "opened"
         needed = size_bytes + self._settings.recovery_adds_free_bytes
         return any(self._places.free_bytes(directory) >= needed for directory in self._directories)
@@ -425,7 +430,7 @@ class LedgerStorage:
         self.copier.begin(log, living_bytes + self._settings.recovery_adds_free_bytes)
 
     def carry_states(self, log: int) -> bool:
-        """Copy a page of state records out of a log that is otherwise dead, each under its own flush; True when more may be there."""
+        """Copy a page of state records out of a log that is otherwise dead, each under its own flush. Returns True if there may be more."""
         found = self.index.states_in(log)
         moved: list[tuple[int, int]] = []
         try:
@@ -452,7 +457,7 @@ class LedgerStorage:
         known = self.index.ledger(ledger_id)
         if known is not None:
             state, handle.last_entry_id = known
-            handle.take(state)
+            handle.merge(state)
             handle.fence_durable = state.fenced
             handle.dirty = False
             self._load_lac(handle)
@@ -462,7 +467,7 @@ class LedgerStorage:
         return handle
 
     def _load_lac(self, handle: LedgerHandle) -> None:
-        """What the last stored entry says is confirmed. Where it cannot be read the ledger is served all the same."""
+        """The last-add-confirmed of the last stored entry. A ledger whose last entry is unreadable is served all the same."""
         if handle.last_entry_id < 0:
             return
         try:
@@ -483,7 +488,8 @@ class LedgerStorage:
         return None
 
     def stretch(self, ledger_id: int, entry_id: int, count_max: int, size_max: int) -> tuple[bytes, int] | None:
-        """Entries from one id on as they stand in a run, each as ``u32 size, entry``, and how many; None where they are not that simple.
+        """Consecutive entries of one run, from `entry_id` on, each as ``u32 size, entry``, and their count. None if they are not in one
+        run.
 
         Raises:
             CorruptionError: sizes are damaged. OSError.
@@ -506,7 +512,7 @@ class LedgerStorage:
         return found
 
     def delete_logs(self, logs: Sequence[int]) -> int:
-        """Delete files of logs that the index has forgotten; returns the bytes freed."""
+        """Delete the files of logs that the index has forgotten; returns the bytes freed."""
         freed = 0
         for log in logs:
             self.reader.forget(log)

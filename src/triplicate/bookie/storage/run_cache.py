@@ -1,8 +1,8 @@
-"""The runs of ledgers that are being read, kept between reads: who reads on needs no look into the index for every entry.
+"""Caches the runs of ledgers that are being read, so that a sequential read does not query the index for every entry.
 
-A window is what the index says about a stretch of a ledger's entry ids: every run that holds one of them. It counts until the index
-changes. Only the reader's worker uses it; the index's version goes up before a flush lets go of what it wrote, so whoever finds nothing
-in the write cache any more sees here that the window is old.
+A window holds the index's answer for a range of a ledger's entry ids: every run that contains one of them. It is valid until the index
+changes. Only the reader's worker uses it. The index's version increases before a flush releases the entries that it wrote, so a read that
+misses the write cache finds an outdated window invalid.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from triplicate.bookie.core.entry_log_format import BlockInfo
 from triplicate.bookie.storage.index import Index
 
 FEW_RUNS = 4
-"""So many are asked for first; who goes on behind them gets more at a time."""
+"""Runs of a ledger's first window. Windows that continue a read have `MANY_RUNS`."""
 MANY_RUNS = 32
 STEP_MAX = 16
-"""A ledger whose entries are spread over more bookies than have a copy is read in such steps."""
+"""Largest distance between entry ids of a sequential read: an ensemble larger than the write quorum leaves gaps."""
 WINDOWS_MAX = 256
 """With `MANY_RUNS` each they take about 3 MiB."""
 
@@ -29,7 +29,7 @@ class _Window:
     version: int
     first: int
     last: int
-    """The stretch of entry ids, both included."""
+    """The range of entry ids, both ends included."""
     runs: list[tuple[int, BlockInfo]]
     """(log, run) by last entry."""
     lasts: list[int]
@@ -44,7 +44,7 @@ class RunCache:
         self._index = index
         self._windows: OrderedDict[int, _Window] = OrderedDict()
         self._asked: OrderedDict[int, int] = OrderedDict()
-        """By ledger the entry that was asked for last."""
+        """The last entry read, by ledger."""
 
     def holding(self, ledger_id: int, entry_id: int) -> list[tuple[int, BlockInfo]]:
         """(log, run) of every run whose range holds the entry, newest first. Raises CorruptionError, OSError."""
@@ -59,7 +59,7 @@ class RunCache:
         return found
 
     def alone(self, ledger_id: int, entry_id: int) -> tuple[int, BlockInfo, int] | None:
-        """(log, run, last) where from the entry up to `last` nothing but this run counts; None where that is not known at once."""
+        """(log, run, last) if this run alone holds the entries up to `last`; None if the window does not show it."""
         window = self._window(ledger_id, entry_id, reads_on=True)
         if window is None or not window.apart:
             return None
@@ -70,7 +70,7 @@ class RunCache:
         return log, run, min(run.last, window.last)
 
     def _reads_on(self, ledger_id: int, entry_id: int) -> bool:
-        """Whether the entry comes soon behind the one asked for before: who reads here and there has nothing of a window."""
+        """Whether the entry follows closely on the last one read. Random reads do not profit from a window."""
         before = self._asked.pop(ledger_id, -STEP_MAX - 1)
         self._asked[ledger_id] = entry_id
         if len(self._asked) > WINDOWS_MAX:

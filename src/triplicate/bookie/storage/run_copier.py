@@ -1,7 +1,7 @@
-"""Copying the living runs out of an entry log, in portions. Blocks; the writer's worker calls it between flushes.
+"""Copies the living runs of an entry log, in portions. Blocks; the writer's worker calls it between flushes.
 
-A batch of runs is copied and synced, then one commit of the index lets their rows tell the new place; only when no row tells the old one
-does the old log go. A crash in between leaves a copy that nobody knows, or an old run that nobody asks for.
+A batch of runs is copied and synced, then one commit of the index points their rows to the new place. The old log is deleted once no row
+points to it. A crash in between leaves a copy that the index does not know, or an old run that is no longer read.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from triplicate.runtime import Disk, File, fault_point
 
 BATCH_RUNS = 500
 BATCH_BYTES = 64 * 1024 * 1024
-"""A batch is committed once it has so many runs or bytes."""
+"""A batch is committed once it has this many runs or bytes."""
 
 
 @dataclass(slots=True)
 class _Copy:
-    """A run on its way."""
+    """A run that is being copied."""
 
     run: BlockInfo
     log: int
     place: BlockInfo
     position: int
-    """Where in the old log the next part of the body stands."""
+    """Offset in the old log of the next part of the body."""
 
 
 class RunCopier:
-    """Copies one log at a time, into logs of its own. `begin`, then `portion` until it says that nothing is left, at last `finish`."""
+    """Copies one log at a time, into logs of its own: `begin`, `portion` until nothing is left, and finally `finish`."""
 
     def __init__(self, disk: Disk, index: Index, writer: EntryLogWriter, paths: dict[int, str]) -> None:
         self._disk = disk
@@ -51,14 +51,14 @@ class RunCopier:
 
     @property
     def busy(self) -> list[int]:
-        """Logs that must not be deleted although the index may not know that something lives in them."""
+        """Logs that must not be deleted although the index may not know that they hold living runs."""
         return [*self._writer.busy, *([self._log] if self._log else [])]
 
     def begin(self, log: int, needed_bytes: int) -> None:
-        """Copy this log from now on; what was not committed of another is forgotten.
+        """Start copying this log. Uncommitted copies of another log are forgotten.
 
         Args:
-            needed_bytes: that the directory should have free into which it is copied.
+            needed_bytes: free space that the target directory should have.
         """
         if self._log:
             self._drop()
@@ -67,10 +67,10 @@ class RunCopier:
         self._writer.need(needed_bytes)
 
     def portion(self, size_bytes: int) -> tuple[int, bool]:
-        """Copy about so many bytes more; returns how many it were, and whether everything that lives in the log has moved.
+        """Copy about this many bytes more. Returns the number copied, and whether everything living in the log has moved.
 
         Raises:
-            CorruptionError: the log is damaged. OSError. In either case what was not committed is forgotten.
+            CorruptionError: the log is damaged. OSError. In both cases uncommitted copies are forgotten.
         """
         file: File | None = None
         copied = 0
@@ -78,7 +78,7 @@ class RunCopier:
             while self._ready():
                 if copied >= size_bytes:
                     return copied, False
-                # Not before: a log in which nothing lives may be deleted already.
+                # Not before: a log in which nothing lives may already be deleted.
                 file = file or self._disk.open(self._paths[self._log], readonly=True)
                 if self._copy is None:
                     copied += self._start(file)
@@ -93,7 +93,7 @@ class RunCopier:
         return copied, True
 
     def finish(self) -> None:
-        """Give the log that was written its footer, unless a copy is on its way: then the next start cuts it. Idempotent."""
+        """Give the target log its footer, unless a copy is unfinished: then the next start cuts it. Idempotent."""
         if self._log:
             self._drop()
             return
@@ -103,7 +103,7 @@ class RunCopier:
             self._index.set_sizes(sizes.items())
 
     def abandon(self) -> None:
-        """Close the log that is written as it is; the next start cuts it at what was committed."""
+        """Close the target log unchanged; the next start cuts it to its committed length."""
         self._drop()
 
     def _drop(self, error: OSError | None = None) -> None:
@@ -113,7 +113,7 @@ class RunCopier:
         self._moved, self._moved_bytes = [], 0
 
     def _ready(self) -> bool:
-        """Whether there is a run to copy; commits where a batch is full or nothing is left."""
+        """Whether there is a run to copy. Commits if a batch is full or nothing is left."""
         if self._copy is not None or self._run is not None:
             return True
         if not self._page:
@@ -125,7 +125,7 @@ class RunCopier:
         return self._run is not None
 
     def _start(self, file: File) -> int:
-        """Copy header and table of the run at hand, checked; returns their size."""
+        """Copy and check header and table of the current run; returns their size."""
         run, self._run = self._run, None
         assert run is not None, "there is one"
         size = BLOCK_HEADER_BYTES + run.table_bytes
@@ -136,7 +136,7 @@ class RunCopier:
         return size
 
     def _go_on(self, file: File, size_bytes: int) -> int:
-        """Copy a part of the body at hand; returns its size."""
+        """Copy a part of the current body; returns its size."""
         copy = self._copy
         assert copy is not None, "a copy was begun"
         size = min(size_bytes, copy.run.end - copy.position)
@@ -154,7 +154,7 @@ class RunCopier:
 
     @fault_point("bookie.compaction.commit")
     def _commit(self) -> None:
-        """The order of these two is what makes a crash harmless."""
+        """The order of these two steps makes a crash harmless."""
         if self._moved:
             sizes = self._writer.sync()
             self._index.move_runs(self._log, self._moved, sizes.items())

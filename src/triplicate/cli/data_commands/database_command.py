@@ -48,7 +48,7 @@ def run_with_client(metadata: str | None, work: Callable[[Client], Awaitable[Non
 
 @click.group()
 def database() -> None:
-    """Create, list, show, rename, drop and bring back databases.
+    """Create, list, show, rename, drop and undelete databases.
 
     A database is a replicated log of row changes and a copy of the resulting SQLite database on every node. `triplicate sql` opens one.
     """

@@ -69,7 +69,7 @@ def _run(metadata: str | None, work: Callable[[Logs], Awaitable[None]]) -> None:
 
 @click.group()
 def log() -> None:
-    """Create, append to, read, follow, truncate, rewrite, sweep, repair and delete logs.
+    """Create, append to, read, follow, maintain and delete logs.
 
     A log is an endless sequence of records with offsets 0, 1, 2 …, stored in ledgers one after another. One writer appends at a
     time; a new writer takes over and fences the one before. Everyone may read.
@@ -163,7 +163,7 @@ def append(
 
     async def work(logs: Logs) -> None:
         async with await logs.writer(name, owner=owner, take_over=take_over) as writer:
-            with Bar("appended", None) as bar, telling_interrupt(name, writer):
+            with Bar("appended", None) as bar, report_on_interrupt(name, writer):
                 async with open_source(values, file) as source:
                     while batch := await source.next_batch():
                         appended = await writer.append_many(batch)
@@ -186,7 +186,7 @@ def append(
 
 
 @contextlib.contextmanager
-def telling_interrupt(name: str, writer: LogWriter) -> Iterator[None]:
+def report_on_interrupt(name: str, writer: LogWriter) -> Iterator[None]:
     """On Ctrl-C say how many records are acknowledged: input from a pipe may end there or not."""
     try:
         yield

@@ -95,7 +95,7 @@ def repair(name: str, metadata: str | None, apply: bool, end: int | None, as_jso
         found = await logs.examine(name)
         if apply and found.lost:
             if found.open_is_lost and end is None and found.head.purpose.kind is PurposeKind.DATABASE and not found.recoverable:
-                raise ArgumentError(await ask_for_end(client, name, found))
+                raise ArgumentError(await explain_end(client, name, found))
             acting = logs.acting_for(found.head.purpose)
             repaired = await acting.repair(name, end=end, by="triplicate log repair")
             _print(name, found, as_json, head_end=repaired.head.closed_end)
@@ -107,7 +107,7 @@ def repair(name: str, metadata: str | None, apply: bool, end: int | None, as_jso
     sys.exit(1 if missing else 0)
 
 
-async def ask_for_end(client: Client, log: str, found: Examination) -> str:
+async def explain_end(client: Client, log: str, found: Examination) -> str:
     """Why --end is needed, and what nodes report.
 
     Copies that have applied lost records go on only where the log does, and only the operator can say where that is.

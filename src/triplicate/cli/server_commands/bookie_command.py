@@ -40,7 +40,9 @@ class Before:
 def bookie(
     context: click.Context, config: str | None, flags: Mapping[str, object], parent_pipe: int | None, ready_pipe: int | None
 ) -> None:
-    """Run one bookie until SIGTERM or Ctrl-C, or do something with one's directories.
+    """Run a bookie, or inspect and repair its directories.
+
+    Without a subcommand the bookie runs until SIGTERM or Ctrl-C.
 
     Every option is also a key of the --config file and a variable TRIPLICATE_BOOKIE_...; docs/reference/settings.md explains each.
     """
@@ -56,9 +58,8 @@ def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe
 
     async def start(host: Host, metrics: Metrics) -> ServedProcess:
         cluster = await open_cluster(existing(uri), host, session_timeout_s=session_timeout_s)
-        server = Bookie(host, settings, cluster, metrics)
         try:
-            await server.start()
+            server = await Bookie.start(host, settings, cluster, metrics)
         except BaseException:
             await cluster.aclose()
             raise

@@ -77,7 +77,7 @@ def gather(configuration: Configuration, *, offline: bool) -> dict[str, Any]:
     if uri and not offline:
 
         async def ask(host: Host, cluster: ClusterMetadata) -> dict[str, Any]:
-            return await ask_cluster(host, cluster, bookie_id)
+            return await query_cluster(host, cluster, bookie_id)
 
         facts["cluster"] = with_cluster("bookie-status", uri, ask)
     found = _directories(settings, bookie_id)
@@ -106,7 +106,7 @@ def _directories(settings: BookieSettings, bookie_id: str) -> InspectionReport:
     return run_loop(look())
 
 
-async def ask_cluster(host: Host, cluster: ClusterMetadata, bookie_id: str) -> dict[str, Any]:
+async def query_cluster(host: Host, cluster: ClusterMetadata, bookie_id: str) -> dict[str, Any]:
     """What metadata and the bookie itself say."""
     incarnation = await cluster.incarnations.get(bookie_id)
     cookie = await cluster.cookies.get(bookie_id)

@@ -22,7 +22,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 @click.group()
 def cluster() -> None:
-    """Make a cluster in a metadata store, or move one to another store.
+    """Create a cluster in a metadata store, or copy its metadata.
 
     A store is sqlite:///absolute/path/metadata.db or zk://host:port;host:port/ledgers, as BookKeeper writes it;
     zk+hierarchical:// and zk+longhierarchical:// insist on a layout.

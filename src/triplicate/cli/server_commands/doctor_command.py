@@ -40,7 +40,9 @@ class DoctorFinding:
 @bookie_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(config: str | None, flags: Mapping[str, object], as_json: bool) -> None:
-    """Look at a bookie's settings, disks, cookies, metadata, port and machine, and say what is wrong and what to do.
+    """Check a bookie's settings, disks, cookies, metadata, port and machine.
+
+    Each problem is reported with its remedy.
 
     Takes the options of `triplicate bookie`. Exit code 0: all is well; 1: something is wrong; 2: the doctor was asked badly.
     """

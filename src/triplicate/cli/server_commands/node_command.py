@@ -42,7 +42,7 @@ async def open_cluster_in_time(uri: str, host: Host, session_timeout_s: float) -
 @click.option("--parent-pipe", type=int, hidden=True)
 @click.option("--ready-pipe", type=int, hidden=True)
 def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | None, ready_pipe: int | None) -> None:
-    """Run one database node until SIGTERM or Ctrl-C.
+    """Run a database node until SIGTERM or Ctrl-C.
 
     PostgreSQL clients connect to its port and name the database; every node holds a copy of each. One node leads a database and takes its
     writes; a connection string that names all nodes with target_session_attrs=read-write finds it.

@@ -16,7 +16,7 @@ from triplicate.cli.supervision.cluster_folder import STORES
 from triplicate.cli.supervision.cluster_pages import ClusterPages, ClusterState, Serves
 from triplicate.cli.supervision.cluster_view import Answers, ClusterView
 from triplicate.cli.supervision.local_processes import LocalCluster, local_cluster
-from triplicate.cli.supervision.prober import Prober, ask_all, targets_of
+from triplicate.cli.supervision.prober import Prober, probe_all, targets_of
 from triplicate.cli.supervision.supervisor import Supervisor
 from triplicate.cli.terminal.options import DEFAULT_FOLDER
 from triplicate.cli.terminal.output import print_json, print_table, remarks
@@ -70,7 +70,7 @@ def up(
             pages = None
             if metrics_port is not None:
                 pages = stack.enter_context(ClusterPages(watching.state, watching.metrics, ProcessSettings(metrics_port=metrics_port)))
-            first = watching.observe(ask_all(targets_of(cluster)))
+            first = watching.observe(probe_all(targets_of(cluster)))
             show(cluster, watching.view, pages.url if pages is not None else None, as_json=as_json)
             for line in first:
                 tell(line)

@@ -104,7 +104,7 @@ class LocalCluster:
         if conflict is not None:
             raise EnvironmentFault(conflict)
         self._launched[name], self._running[name] = self._spawn(member)
-        self._note_processes()
+        self._save_processes()
 
     def newly_ready(self) -> list[RunningProcess]:
         """Processes that were launched and have said since the last call that they serve."""
@@ -136,7 +136,7 @@ class LocalCluster:
             del self._running[one.member.name]
             self._forget_launch(one.member.name)
         if gone:
-            self._note_processes()
+            self._save_processes()
         return gone
 
     def close(self) -> None:
@@ -215,7 +215,7 @@ class LocalCluster:
             reason = lines[-1].removeprefix("triplicate: ") if lines else "it wrote nothing"
         return f"{member.name} did not start: {reason} (its log: {log})"
 
-    def _note_processes(self) -> None:
+    def _save_processes(self) -> None:
         try:
             self._write_processes()
         except OSError as error:

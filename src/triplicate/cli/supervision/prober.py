@@ -41,7 +41,7 @@ class Prober:
 
     def _run(self) -> None:
         while not self._end.wait(INTERVAL_S):
-            self.answers = ask_all(self.targets)
+            self.answers = probe_all(self.targets)
 
 
 def targets_of(cluster: LocalCluster) -> dict[str, str]:
@@ -49,7 +49,7 @@ def targets_of(cluster: LocalCluster) -> dict[str, str]:
     return {name: str(one.facts["metrics"]) for name, one in cluster.running.items() if "metrics" in one.facts}
 
 
-def ask_all(targets: Mapping[str, str]) -> dict[str, Mapping[str, Any] | None]:
+def probe_all(targets: Mapping[str, str]) -> dict[str, Mapping[str, Any] | None]:
     return {name: ask(url) for name, url in targets.items()}
 
 

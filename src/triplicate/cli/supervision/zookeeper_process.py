@@ -149,7 +149,7 @@ class ZooKeeperProcess:
             raise EnvironmentFault(f"another server listens on {self.address}; stop it, or change clientPort")
         self._data.mkdir(parents=True, exist_ok=True)
         with open(self._log, "ab") as output:
-            self.process = subprocess.Popen(
+            self.process = process = subprocess.Popen(
                 self._command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -158,12 +158,11 @@ class ZooKeeperProcess:
                 start_new_session=True,
                 preexec_fn=_die_with_parent(),
             )
-        self._wait_serving()
+        self._wait_serving(process)
 
-    def _wait_serving(self) -> None:
-        assert self.process is not None
+    def _wait_serving(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + START_LIMIT_S
-        while self.process.poll() is None:
+        while process.poll() is None:
             if self._answers():
                 return
             if time.monotonic() > deadline:

@@ -1,6 +1,7 @@
-"""What goes out in one turn of the loop: each ledger with something to send is asked once, and then each connection writes once.
+"""One write per connection and tick of the event loop, for all ledgers of a client together.
 
-However many ledgers a client writes, a turn costs one callback of the loop, one look at the clock, and one write per connection.
+At the end of a tick each source with entries to send is called once, and then each connection writes once. However many ledgers a client
+writes, a tick costs one callback of the loop, one look at the clock, and one write per connection.
 """
 
 from __future__ import annotations
@@ -14,136 +15,139 @@ from triplicate.runtime import Clock
 
 
 class AddSource(Protocol):
-    """Who has put something on its way."""
+    """Something that enqueues adds, one for each ledger."""
 
-    def send_put(self, now: float) -> None:
-        """Hand what was put to connections; `now` is what the clock says. Harmless when there is nothing any more."""
+    def send_enqueued(self, now: float) -> None:
+        """Give what was enqueued to connections; `now` is seconds of the monotonic clock. Harmless when nothing is left."""
 
 
 class BufferedChannel(Protocol):
-    """Who was handed something."""
+    """A connection that buffers what a tick sends."""
 
     def flush(self) -> None:
-        """Write it. Harmless when there is nothing any more."""
+        """Write the buffer to the connection. Harmless when it is empty."""
 
 
 class AddChannel(BufferedChannel, Protocol):
-    """Who takes adds."""
+    """A connection for adds."""
 
-    def take_adds(self, parts: Sequence[bytes], adds: int, size_bytes: int) -> bool:
-        """Write so many frames of adds in this turn; False when the channel is now full (they are sent all the same)."""
+    def write_adds(self, parts: Sequence[bytes], adds: int, size_bytes: int) -> bool:
+        """Write this many frames of adds in this tick; False when the channel is now full (they are sent all the same)."""
 
 
 class FullChannelListener(Protocol):
-    """Whose adds go one way."""
+    """The adds of one ledger."""
 
-    def channel_is_full(self, channel: AddChannel) -> None:
-        """It took the adds, and shall be given no more for now."""
+    def pause_adds(self, channel: AddChannel) -> None:
+        """The channel accepted the adds, and is full: give it no more for now."""
 
 
 class Multicast:
-    """Several channels that are all sent the same: one list of what a turn sends there, however many ledgers it is from."""
+    """Several channels that are all sent the same adds: one list of what a tick sends there, whatever ledgers it comes from."""
 
-    __slots__ = ("__weakref__", "_channels", "_turn", "adds", "parts", "sendings", "size_bytes")
+    __slots__ = ("__weakref__", "_channels", "_scheduler", "adds", "listeners", "parts", "size_bytes")
 
-    def __init__(self, turn: FlushScheduler, channels: tuple[AddChannel, ...]) -> None:
-        self._turn = turn
+    def __init__(self, scheduler: FlushScheduler, channels: tuple[AddChannel, ...]) -> None:
+        self._scheduler = scheduler
         self._channels = channels
         self.parts: list[bytes] = []
-        self.sendings: list[FullChannelListener] = []
+        self.listeners: list[FullChannelListener] = []
         self.adds = 0
         self.size_bytes = 0
 
-    def send(self, sending: FullChannelListener, frames: bytes, flight: tuple[int, int, int, float]) -> None:
-        """Send whole frames when all senders of this turn were asked; see `channel.Flight`."""
+    def send(self, listener: FullChannelListener, frames: bytes, adds: int, size_bytes: int) -> None:
+        """Send whole frames of `adds` adds when all sources of this tick were called."""
         if not self.parts:
-            self._turn.routes.append(self)
+            self._scheduler.multicasts.append(self)
         self.parts.append(frames)
-        self.sendings.append(sending)
-        self.adds += flight[1]
-        self.size_bytes += flight[2]
+        self.listeners.append(listener)
+        self.adds += adds
+        self.size_bytes += size_bytes
 
-    def hand_over(self) -> None:
-        """For `Turn.hand_over`."""
+    def deliver(self) -> None:
+        """Write everything to each channel (FlushScheduler)."""
         parts, self.parts = self.parts, []
-        sendings, self.sendings = self.sendings, []
+        listeners, self.listeners = self.listeners, []
         adds, self.adds = self.adds, 0
         size_bytes, self.size_bytes = self.size_bytes, 0
         for channel in self._channels:
-            if not channel.take_adds(parts, adds, size_bytes):
-                for sending in sendings:
-                    sending.channel_is_full(channel)
+            if not channel.write_adds(parts, adds, size_bytes):
+                for listener in listeners:
+                    listener.pause_adds(channel)
 
 
 class FlushScheduler:
-    """Belongs to the connections of one pool."""
+    """Belongs to the connections of one pool.
 
-    __slots__ = ("_clock", "_connections", "_is_due", "_joined", "_known_routes", "_parts", "_senders", "received_at", "routes")
+    Attributes:
+        received_at: arrival of the chunk of answers that is being processed, in seconds of the monotonic clock; 0 outside of that.
+        multicasts: those with something to deliver.
+    """
+
+    __slots__ = ("_channels", "_clock", "_is_due", "_joined", "_known_multicasts", "_parts", "_sources", "multicasts", "received_at")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.received_at = 0.0
-        """When the chunk of answers came that is worked through now; 0 outside of that."""
-        self._senders: list[AddSource] = []
-        self._connections: list[BufferedChannel] = []
+        self._sources: list[AddSource] = []
+        self._channels: list[BufferedChannel] = []
         self._is_due = False
-        self._known_routes: WeakValueDictionary[tuple[AddChannel, ...], Multicast] = WeakValueDictionary()
-        self.routes: list[Multicast] = []
-        """Those with something to hand over."""
+        self._known_multicasts: WeakValueDictionary[tuple[AddChannel, ...], Multicast] = WeakValueDictionary()
+        self.multicasts: list[Multicast] = []
         self._parts: list[bytes] = []
         self._joined = b""
 
-    def ask(self, sender: AddSource) -> None:
-        """Ask it in this turn; senders are asked in the order in which they came."""
-        self._senders.append(sender)
+    def schedule(self, source: AddSource) -> None:
+        """Call the source at the end of this tick; sources are called in the order of their scheduling."""
+        self._sources.append(source)
         if not self._is_due:
             self._is_due = True
-            asyncio.get_running_loop().call_soon(self._go)
+            asyncio.get_running_loop().call_soon(self._run)
 
-    def write(self, connection: BufferedChannel) -> None:
-        """Have it write in this turn, when all senders were asked."""
-        self._connections.append(connection)
+    def schedule_flush(self, channel: BufferedChannel) -> None:
+        """Flush the channel at the end of this tick, when all sources were called."""
+        self._channels.append(channel)
         if not self._is_due:
             self._is_due = True
-            asyncio.get_running_loop().call_soon(self._go)
+            asyncio.get_running_loop().call_soon(self._run)
 
-    def route(self, channels: tuple[AddChannel, ...]) -> Multicast:
-        """The way to these channels, one for all who ask for the same in the same order. It is forgotten with the last who keeps it."""
-        route = self._known_routes.get(channels)
-        if route is None:
-            route = self._known_routes[channels] = Multicast(self, channels)
-        return route
+    def multicast(self, channels: tuple[AddChannel, ...]) -> Multicast:
+        """The multicast to these channels in this order, shared by all who ask for it. It is forgotten with its last user."""
+        multicast = self._known_multicasts.get(channels)
+        if multicast is None:
+            multicast = self._known_multicasts[channels] = Multicast(self, channels)
+        return multicast
 
-    def hand_over(self) -> None:
-        """Give the connections what was sent by routes, where somebody cannot wait until all senders were asked."""
-        while self.routes:
-            self.routes.pop().hand_over()
+    def deliver(self) -> None:
+        """Deliver what was sent by multicast, before all sources of this tick were called."""
+        while self.multicasts:
+            self.multicasts.pop().deliver()
 
-    def joined(self, parts: list[bytes]) -> bytes:
-        """The parts as one; at once where another connection of this turn was handed the same, as the bookies of an ensemble are.
+    def join(self, parts: list[bytes]) -> bytes:
+        """The parts in one piece, which is reused when the next connection of this tick has the same parts.
 
-        Beside the work this saves memory: what is written stays in use until the end of the loop's turn.
+        The connections of an ensemble do. Beside the work this saves memory: what is written stays in use until the end of the tick.
         """
         if parts != self._parts:
             self._parts, self._joined = parts, b"".join(parts)
         return self._joined
 
-    def _go(self) -> None:
-        senders, self._senders = iter(self._senders), []
-        connections: Iterator[BufferedChannel] = iter(())
+    def _run(self) -> None:
+        sources, self._sources = iter(self._sources), []
+        channels: Iterator[BufferedChannel] = iter(())
         try:
             now = self._clock.monotonic()
-            for sender in senders:
-                sender.send_put(now)
-            self.hand_over()
-            connections, self._connections = iter(self._connections), []
-            for connection in connections:
-                connection.flush()
+            for source in sources:
+                source.send_enqueued(now)
+            self.deliver()
+            channels, self._channels = iter(self._channels), []
+            for channel in channels:
+                channel.flush()
         finally:
-            # Something is left only where one of them failed, which is nobody else's fault.
-            self._senders += senders
-            self._connections += connections
+            # Something is left only where one of them failed; the others must not suffer from that.
+            self._sources += sources
+            self._channels += channels
             self._parts, self._joined = [], b""
-            self._is_due = bool(self._senders or self.routes or self._connections)
+            self._is_due = bool(self._sources or self.multicasts or self._channels)
             if self._is_due:
-                asyncio.get_running_loop().call_soon(self._go)
+                asyncio.get_running_loop().call_soon(self._run)

@@ -1,6 +1,6 @@
-"""The ways of one ledger's adds to the bookies of its ensemble: a lane per position, and none where the bookie is absent.
+"""The streams of one ledger's adds to the bookies of its ensemble: one per position, and none where the bookie is suspended.
 
-Which bookies are absent is a fact of the tracker; here is what follows from it for sending. Source: BookKeeper `PendingAddOp`.
+The tracker knows which bookies are suspended; the streams follow. Source: BookKeeper `PendingAddOp`.
 """
 
 from __future__ import annotations
@@ -17,59 +17,72 @@ Tracker = WriteTracker | AdvWriteTracker
 class EnsembleStreams:
     """Belongs to one writer.
 
+    Attributes:
+        full: whether a bookie owes as many answers as it may, so that nothing more is admitted for now.
+        striped: whether entries go to different bookies, and not all to all.
+
     Args:
         write_quorum: copies of each entry.
-        open_lane: makes the lane to a bookie.
-        frames_of: the frames of entries that are not confirmed.
-        turn: of the pool that the lanes' channels belong to.
+        open_stream: opens the stream to a bookie.
+        frames_of: the frames of unconfirmed entries.
+        scheduler: of the pool that the streams' channels belong to.
     """
 
-    __slots__ = ("_frames_of", "_lanes", "_open", "_open_lane", "_route", "_tracker", "_turn", "_write_quorum", "full", "striped")
+    __slots__ = (
+        "_frames_of",
+        "_multicast",
+        "_open",
+        "_open_stream",
+        "_scheduler",
+        "_streams",
+        "_tracker",
+        "_write_quorum",
+        "full",
+        "striped",
+    )
 
     def __init__(
         self,
         tracker: Tracker,
         write_quorum: int,
-        open_lane: Callable[[str], AddStream],
+        open_stream: Callable[[str], AddStream],
         frames_of: Callable[[Sequence[int]], list[bytes]],
-        turn: FlushScheduler,
+        scheduler: FlushScheduler,
     ) -> None:
         self.full = False
-        """Whether a bookie owes as many answers as it may, so that nothing more is let in for now."""
+        self.striped = write_quorum < len(tracker.ensemble)
         self._tracker = tracker
         self._write_quorum = write_quorum
-        self.striped = write_quorum < len(tracker.ensemble)
-        """Whether entries go to different bookies, and not all to all."""
-        self._open_lane = open_lane
+        self._open_stream = open_stream
         self._frames_of = frames_of
-        self._turn = turn
-        self._lanes: list[AddStream | None] = [open_lane(bookie_id) for bookie_id in tracker.ensemble]
+        self._scheduler = scheduler
+        self._streams: list[AddStream | None] = [open_stream(bookie_id) for bookie_id in tracker.ensemble]
         self._open: tuple[AddStream, ...] = ()
-        self._route: Multicast | None = None
-        self._find_route()
+        self._multicast: Multicast | None = None
+        self._update_multicast()
 
-    def lane_of(self, bookie_id: str) -> AddStream | None:
-        """The open lane to a bookie that takes entries now."""
+    def stream_of(self, bookie_id: str) -> AddStream | None:
+        """The open stream to a bookie that takes entries now."""
         position = self._tracker.position_of(bookie_id)
-        return None if position is None else self._lanes[position]
+        return None if position is None else self._streams[position]
 
     def losses(self) -> list[int]:
-        """How often the connection of each bookie was lost; -1 for one that is absent."""
-        return [-1 if lane is None else lane.losses for lane in self._lanes]
+        """How many connections to each bookie were lost; -1 for a suspended bookie."""
+        return [-1 if stream is None else stream.losses for stream in self._streams]
 
-    def send(self, frames: bytes, flight: InFlight) -> None:
-        """Send entries that were just pushed to all bookies, at the end of this turn of the loop."""
-        for lane in self._open:
-            if lane.oldest is None:
-                lane.oldest = flight
+    def send(self, frames: bytes, in_flight: InFlight) -> None:
+        """Send entries that were just pushed to all bookies, at the end of this tick of the loop."""
+        for stream in self._open:
+            if stream.oldest is None:
+                stream.oldest = in_flight
             else:
-                lane.await_answers(flight)
-        if self._route is not None:
-            self._route.send(self, frames, flight)
+                stream.track(in_flight)
+        if self._multicast is not None:
+            self._multicast.send(self, frames, in_flight.entries, in_flight.size_bytes)
 
     def send_stripes(self, entry_ids: Sequence[int], frames: list[bytes], now: float) -> None:
         """Send entries that were just pushed, each to its write set."""
-        size = len(self._lanes)
+        size = len(self._streams)
         shares: list[list[bytes]] = [[] for _ in range(size)]
         lasts = [-1] * size
         sets = write_sets(size, self._write_quorum)
@@ -77,22 +90,22 @@ class EnsembleStreams:
             for position in sets[entry_id % size]:
                 shares[position].append(frame)
                 lasts[position] = entry_id
-        for lane, share, last in zip(self._lanes, shares, lasts, strict=True):
-            if lane is not None and share:
-                self._send_all(lane, share, last, now)
+        for stream, share, last in zip(self._streams, shares, lasts, strict=True):
+            if stream is not None and share:
+                self._send_to(stream, share, last, now)
 
-    def _send_all(self, lane: AddStream, frames: list[bytes], last: int, now: float) -> None:
+    def _send_to(self, stream: AddStream, frames: list[bytes], last: int, now: float) -> None:
         joined = b"".join(frames)
-        if not lane.send(joined, (self._tracker.order_of(last), len(frames), len(joined), now)):
-            self.channel_is_full(lane.channel)
+        if not stream.send(joined, InFlight(self._tracker.order_of(last), len(frames), len(joined), now)):
+            self.pause_adds(stream.channel)
 
     def suspend(self, bookie_id: str) -> None:
-        """The bookie failed: forget what is on the way to it, and send it nothing more."""
+        """The bookie failed: send it nothing more, and forget what is in flight to it."""
         position = self._tracker.position_of(bookie_id)
         if position is not None:
             self._tracker.suspend(bookie_id)
             self._close(position)
-            self.look_for_room()
+            self.check_room()
 
     def open(self, positions: Sequence[int]) -> None:
         """Open streams to the bookies that the tracker names at these positions, and send them every unconfirmed entry."""
@@ -101,40 +114,40 @@ class EnsembleStreams:
             self._open_at(position)
 
     def close(self) -> None:
-        """Forget everything on the way. Idempotent."""
-        for position in range(len(self._lanes)):
+        """Forget everything in flight. Idempotent."""
+        for position in range(len(self._streams)):
             self._close(position)
 
-    def look_for_room(self) -> None:
-        """Find out again whether a bookie owes all that it may; whoever does tells when that is over."""
+    def check_room(self) -> None:
+        """Find out whether any channel is full, and have each full one report when it has room again."""
         self.full = False
-        for lane in self._lanes:
-            if lane is not None and not lane.has_room:
+        for stream in self._streams:
+            if stream is not None and not stream.has_room:
                 self.full = True
-                lane.wait_for_room()
+                stream.wait_for_room()
 
     def _open_at(self, position: int) -> None:
         entry_ids = self._tracker.pending_of(position)
-        lane = self._lanes[position] = self._open_lane(self._tracker.ensemble[position])
-        self._find_route()
+        stream = self._streams[position] = self._open_stream(self._tracker.ensemble[position])
+        self._update_multicast()
         if entry_ids:
-            self._send_all(lane, self._frames_of(entry_ids), entry_ids[-1], lane.now())
+            self._send_to(stream, self._frames_of(entry_ids), entry_ids[-1], stream.now())
 
     def _close(self, position: int) -> None:
-        lane, self._lanes[position] = self._lanes[position], None
-        if lane is not None:
-            lane.close()
-            self._find_route()
+        stream, self._streams[position] = self._streams[position], None
+        if stream is not None:
+            stream.close()
+            self._update_multicast()
 
-    def _find_route(self) -> None:
-        self._open = tuple([lane for lane in self._lanes if lane is not None])
-        # Sorted, so that ledgers whose ensembles are the same bookies in another order go the same way.
-        channels = sorted([lane.channel for lane in self._open], key=lambda channel: channel.bookie_id)
-        self._route = self._turn.route(tuple(channels)) if channels else None
+    def _update_multicast(self) -> None:
+        self._open = tuple([stream for stream in self._streams if stream is not None])
+        # Sorted, so that ledgers whose ensembles are the same bookies in another order share a multicast.
+        channels = sorted([stream.channel for stream in self._open], key=lambda channel: channel.bookie_id)
+        self._multicast = self._scheduler.multicast(tuple(channels)) if channels else None
 
-    def channel_is_full(self, channel: AddChannel) -> None:
-        """A channel took adds, and shall be given no more for now (Sending)."""
-        for lane in self._open:
-            if lane.channel is channel:
+    def pause_adds(self, channel: AddChannel) -> None:
+        """A channel accepted adds, and is full (FullChannelListener)."""
+        for stream in self._open:
+            if stream.channel is channel:
                 self.full = True
-                lane.wait_for_room()
+                stream.wait_for_room()

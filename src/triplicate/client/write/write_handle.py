@@ -1,4 +1,4 @@
-"""What a user can do with a ledger being written, however its entries get their ids."""
+"""The operations common to both kinds of ledger writers."""
 
 from __future__ import annotations
 
@@ -16,81 +16,81 @@ Handle = TypeVar("Handle", bound="WriteHandle")
 class WriteHandle:
     """The one writer of a ledger.
 
-    Leaving ``async with`` closes the ledger. After a failure every further append raises it; what was not yet confirmed has an
+    Leaving ``async with`` closes the ledger. After a failure, every further append raises it; entries that were not confirmed have an
     unknown outcome, which only recovery of the ledger decides.
     """
 
-    def __init__(self, adds: AddPipeline) -> None:
-        self.ledger_id = adds.ledger_id
-        self.largest_payload_bytes = adds.largest_payload_bytes
-        self._adds = adds
+    def __init__(self, pipeline: AddPipeline) -> None:
+        self.ledger_id = pipeline.ledger_id
+        self.largest_payload_bytes = pipeline.largest_payload_bytes
+        self._pipeline = pipeline
 
     @property
     def metadata(self) -> LedgerMetadata:
         """As last written by this writer."""
-        return self._adds.current.value
+        return self._pipeline.metadata
 
     @property
     def deferred_sync(self) -> bool:
         """Whether bookies answer before they sync; see `force`."""
-        return self._adds.deferred_sync
+        return self._pipeline.deferred_sync
 
     @property
     def last_add_confirmed(self) -> int:
         """Id of the last entry that, with all before it, has an ack quorum; with deferred sync, was forced as well. -1 before."""
-        return self._adds.last_add_confirmed
+        return self._pipeline.last_add_confirmed
 
     @property
     def last_add_pushed(self) -> int:
-        """The greatest id that was put on the way to the bookies; -1 before the first."""
-        return self._adds.last_add_pushed
+        """The greatest id that was sent or is about to be sent to the bookies; -1 before the first."""
+        return self._pipeline.last_add_pushed
 
     @property
     def length(self) -> int:
         """Payload bytes of the entries up to the last-add-confirmed."""
-        return self._adds.length
+        return self._pipeline.length
 
     @property
     def ensemble_changes(self) -> int:
-        """How often a bookie had to be replaced."""
-        return self._adds.ensemble_changes
+        """How many times a bookie had to be replaced."""
+        return self._pipeline.ensemble_changes
 
     @property
     def missing_bookies(self) -> tuple[str, ...]:
-        """Bookies of the ensemble that failed and take no entries now: what is confirmed meanwhile has fewer copies than was asked for.
+        """Bookies of the ensemble that failed and take no entries now: entries confirmed meanwhile have fewer copies than configured.
 
-        They are replaced as soon as there are others, or taken in again when they answer; empty is the normal state.
+        They are replaced as soon as other bookies are writable, or resumed when they answer. Empty is the normal state.
         """
-        return self._adds.missing_bookies
+        return self._pipeline.missing_bookies
 
     @property
     def has_missed_bookies(self) -> bool:
-        """Whether entries were ever confirmed while a bookie was missing: some may have fewer copies than the write quorum asks for."""
-        return self._adds.has_missed_bookies
+        """Whether entries were ever confirmed while a bookie was missing: some may have fewer copies than the write quorum."""
+        return self._pipeline.has_missed_bookies
 
     @property
     def failure(self) -> TriplicateError | None:
-        """What ended this writer, if anything did."""
-        return self._adds.failure
+        """The error that ended this writer; None while it is usable."""
+        return self._pipeline.failure
 
     @property
     def is_finished(self) -> bool:
-        """Whether it was closed or abandoned, so that nothing of it needs to be ended any more."""
-        return self._adds.closing and (self._adds.closed is None or self._adds.closed.done())
+        """Whether the writer was closed or abandoned, so that nothing is left to end."""
+        return self._pipeline.is_finished
 
     async def force(self) -> int:
-        """Have every bookie of the ensemble sync all that it accepted; return the last-add-confirmed.
+        """Have every bookie of the ensemble sync every entry that it accepted; return the last-add-confirmed.
 
-        With deferred sync this is what moves the last-add-confirmed: to the last entry that was acknowledged, with all before it,
-        when force was called. Without, every acknowledged entry is on the disks of an ack quorum already, and force brings it to
-        all. Needs version 3 of the protocol, on which a connection is opened when there is none.
+        With deferred sync, only force advances the last-add-confirmed: to the last entry that was acknowledged, with all before it,
+        when force was called. Without deferred sync, every acknowledged entry is on the disks of an ack quorum already, and force
+        brings it to the disks of all. Force needs version 3 of the protocol; a connection is opened if there is none.
 
         Raises:
             BookieError: a bookie failed to answer, or refused; force again. HandleClosed, and what ended the writer: as for `append`.
-            OutcomeUnknown: with deferred sync, the connection to a bookie broke since the last force, and what it had acknowledged
-            without syncing may be gone; this ends the writer.
+            OutcomeUnknown: with deferred sync, the connection to a bookie broke since the last force, and entries that the bookie had
+            acknowledged without syncing may be lost; this ends the writer.
         """
-        return await self._adds.force()
+        return await self._pipeline.force()
 
     async def close(self, *, wait: bool = True) -> int:
         """Close the ledger at its last-add-confirmed and return it (-1 when the ledger is empty). Idempotent.
@@ -98,18 +98,18 @@ class WriteHandle:
         With deferred sync, close does not force: entries after the last force are cut off.
 
         Args:
-            wait: first wait for the appends under way that can still be confirmed; otherwise they fail with LedgerClosed and are not
+            wait: first wait for the pending appends that can still be confirmed; otherwise they fail with LedgerClosed and are not
                 part of the ledger.
 
         Raises:
             LedgerFenced: another client recovers the ledger. LedgerClosed: another client closed it elsewhere.
             OutcomeUnknown: the metadata could not be reached.
         """
-        return await self._adds.close(wait=wait)
+        return await self._pipeline.close(wait=wait)
 
     def abandon(self) -> None:
-        """Stop without closing the ledger: for a writer that lost it, or to leave the end to recovery. Idempotent."""
-        self._adds.abandon()
+        """Stop without closing the ledger: for a writer that lost it, or to leave the closing to recovery. Idempotent."""
+        self._pipeline.abandon()
 
     async def __aenter__(self: Handle) -> Handle:
         return self

@@ -82,9 +82,9 @@ class PendingEntry(Generic[Waiter]):
 # Commands: what the shell must do, in order.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SendEntry(Generic[Waiter]):
-    """Append the entry to the open ledger; answer at once with `EntrySent`, `SendDeferred` or `LedgerFailed`.
+    """Append the entry to the open ledger; answer at once with `count_sent`, `SendDeferred` or `LedgerFailed`.
 
     Args:
         first_index: records before it in its segment.
@@ -99,7 +99,7 @@ class CheckRoll:
     """Ask the rolling policy; answer with `RollBegun` or `RollChecked`, or with nothing: the entries are held until `RollChecked`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ResolveEntry(Generic[Waiter]):
     """The entry is durable: resolve its waiter with its offsets and release its room."""
 
@@ -137,27 +137,9 @@ class StopWriter(Generic[Waiter]):
 
 Command = SendEntry[Waiter] | CheckRoll | ResolveEntry[Waiter] | SwitchSegment | ReportIdle | AbandonLedger | StopWriter[Waiter]
 
-# Events: what happened.
+_CHECK_ROLL, _IDLE = CheckRoll(), ReportIdle()
 
-
-@dataclass(frozen=True, slots=True)
-class EntryQueued(Generic[Waiter]):
-    """An encoded entry that has room in the window."""
-
-    entry: PendingEntry[Waiter]
-
-
-@dataclass(frozen=True, slots=True)
-class EntrySent:
-    """The ledger has accepted the entry of `SendEntry`.
-
-    Args:
-        size_bytes: length of its payload.
-        wall_time_us: the wall time that its payload carries, at least that of the entry before.
-    """
-
-    size_bytes: int
-    wall_time_us: int
+# Events: what happened. The three events of each entry are methods of the machine: `enqueue`, `count_sent`, `acknowledge`.
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,14 +151,6 @@ class SendDeferred:
     """
 
     error: BaseException
-
-
-@dataclass(frozen=True, slots=True)
-class EntryAcknowledged:
-    """A ledger has stored an entry durably."""
-
-    ledger_id: int
-    entry_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +191,7 @@ class SegmentOpened:
 
     Args:
         size_bytes: length of the header's payload.
-        wall_time_us: see `EntrySent`.
+        wall_time_us: see `WriterMachine.count_sent`.
     """
 
     size_bytes: int
@@ -260,10 +234,7 @@ class Abandoned:
 
 
 Event = (
-    EntryQueued[Waiter]
-    | EntrySent
-    | SendDeferred
-    | EntryAcknowledged
+    SendDeferred
     | LedgerFailed
     | RollBegun
     | RollChecked
@@ -398,18 +369,11 @@ class WriterMachine(Generic[Waiter]):
         """Return the next command, once; None if there is none."""
         return self._commands.popleft() if self._commands else None
 
-    def step(self, event: Event[Waiter]) -> None:
+    def step(self, event: Event) -> None:
         """Process one event. After the end, answers that arrive late are ignored; so are answers of a ledger that was given up."""
         if self.phase is Phase.ENDED:
-            assert not isinstance(event, EntryQueued), "a writer that has ended accepts no entry"
             return
         match event:
-            case EntryQueued():
-                self._enqueue(event.entry)
-            case EntrySent():
-                self._count_sent(event)
-            case EntryAcknowledged():
-                self._acknowledge_next(event)
             case SendDeferred():
                 self._is_sending = False
                 if not self._in_flight:
@@ -430,66 +394,69 @@ class WriterMachine(Generic[Waiter]):
 
     # Appending.
 
-    def _enqueue(self, entry: PendingEntry[Waiter]) -> None:
-        assert not self.is_closing, "a closing writer accepts no entry"
+    def enqueue(self, entry: PendingEntry[Waiter]) -> None:
+        """Queue an encoded entry that has room in the window."""
+        assert self.can_accept, "a writer that closes or has ended accepts no entry"
         entry.first_offset = self.next_offset
         self.next_offset += entry.encoded.count
         self._queue.append(entry)
         if len(self._queue) == 1:
             self._send_next()
 
+    def count_sent(self, size_bytes: int, wall_time_us: int) -> None:
+        """The ledger has accepted the entry of `SendEntry`.
+
+        Args:
+            size_bytes: length of its payload.
+            wall_time_us: the wall time that its payload carries, at least that of the entry before.
+        """
+        assert self._is_sending, "an entry is sent on command"
+        assert wall_time_us >= self.wall_time_us, "wall times of a log do not go back"
+        self._is_sending = False
+        segment, entry = self.segment, self._queue.popleft()
+        entry.entry_id = segment.entries
+        segment.entries += 1
+        segment.size_bytes += size_bytes
+        segment.readable = segment.acknowledged
+        self.wall_time_us = wall_time_us
+        self._in_flight.append(entry)
+        self._send_next()
+
+    def acknowledge(self, ledger_id: int, entry_id: int) -> None:
+        """A ledger has stored an entry durably. Ignored if the ledger was given up: recovery decides about its entries."""
+        phase = self.phase
+        if (phase is not Phase.OPEN and phase is not Phase.DRAINING) or ledger_id != self.segment.listed.ledger_id:
+            return
+        in_flight = self._in_flight
+        assert in_flight, "a ledger acknowledges what was sent"
+        assert in_flight[0].entry_id == entry_id, "a ledger acknowledges in order, and has one writer"
+        self._resolve(in_flight.popleft())
+        if phase is Phase.DRAINING and not in_flight:
+            self._begin_switch(None)
+        self._send_next()
+        if not in_flight and not self._queue:
+            self._commands.append(_IDLE)
+
     def _send_next(self, *, checked: bool = False) -> None:
         """Send the head of the queue if the segment accepts it; at certain sizes the rolling policy is asked first."""
         if self.phase is not Phase.OPEN:
             return
-        if not checked and self.segment.size_bytes >= self.roll_check_bytes and not self.is_closing:
-            self._commands.append(CheckRoll())
+        if self.segment.size_bytes >= self.roll_check_bytes and not checked and not self.is_closing:
+            self._commands.append(_CHECK_ROLL)
         elif self._queue:
             assert not self._is_sending, "entries are sent one after the other"
             self._is_sending = True
             entry = self._queue[0]
             self._commands.append(SendEntry(entry, entry.first_offset - self.segment.listed.first_offset))
 
-    def _count_sent(self, event: EntrySent) -> None:
-        assert self.phase is Phase.OPEN, "only an open segment accepts entries"
-        assert event.wall_time_us >= self.wall_time_us, "wall times of a log do not go back"
-        assert self._is_sending, "an entry is sent on command"
-        self._is_sending = False
-        segment, entry = self.segment, self._queue.popleft()
-        entry.entry_id = segment.entries
-        segment.entries += 1
-        segment.size_bytes += event.size_bytes
-        segment.readable = segment.acknowledged
-        self.wall_time_us = event.wall_time_us
-        self._in_flight.append(entry)
-        self._send_next()
-
-    def _acknowledge_next(self, event: EntryAcknowledged) -> None:
-        if event.ledger_id != self.segment.listed.ledger_id or self.phase not in (Phase.OPEN, Phase.DRAINING):
-            return  # Recovery decides, or has decided, about the entries of a ledger that was given up.
-        assert self._in_flight, "a ledger acknowledges what was sent"
-        assert self._in_flight[0].entry_id == event.entry_id, "a ledger acknowledges in order, and has one writer"
-        self._acknowledge(self._in_flight.popleft())
-        if self._in_flight:
-            self._send_next()
-            return
-        if self.phase is Phase.DRAINING:
-            self._begin_switch(None)
-        self._send_next()
-        self._report_idle()
-
-    def _acknowledge(self, entry: PendingEntry[Waiter]) -> None:
+    def _resolve(self, entry: PendingEntry[Waiter]) -> None:
         assert entry.first_offset == self.acknowledged_offset, "entries are acknowledged in offset order, without gaps"
         assert entry.entry_id == self.segment.acknowledged + 1, "entry ids have no gaps"
-        self.acknowledged_offset = entry.end_offset
+        self.acknowledged_offset = entry.first_offset + entry.encoded.count
         self.segment.acknowledged = entry.entry_id
         if entry.has_readers:
             self.segment.worth_reading = entry.entry_id
         self._commands.append(ResolveEntry(entry))
-
-    def _report_idle(self) -> None:
-        if self.is_idle:
-            self._commands.append(ReportIdle())
 
     # Ends of segments.
 
@@ -534,7 +501,7 @@ class WriterMachine(Generic[Waiter]):
         """Acknowledge the entries in flight that recovery found, and queue the others again, in their order."""
         assert closed.ledger_id == self.segment.listed.ledger_id, "the open segment was recovered"
         while self._in_flight and self._in_flight[0].entry_id <= closed.last_entry:
-            self._acknowledge(self._in_flight.popleft())
+            self._resolve(self._in_flight.popleft())
         for entry in reversed(self._in_flight):
             entry.entry_id = -1
             self._queue.appendleft(entry)
@@ -559,7 +526,8 @@ class WriterMachine(Generic[Waiter]):
         self.rolls += self.phase is Phase.SWITCHING
         self.phase = Phase.OPEN
         self._send_next()
-        self._report_idle()
+        if self.is_idle:
+            self._commands.append(_IDLE)
 
     # The end.
 

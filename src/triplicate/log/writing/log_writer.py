@@ -32,9 +32,6 @@ from triplicate.log.core.writer_machine import (
     AbandonLedger,
     CheckRoll,
     CloseRequested,
-    EntryAcknowledged,
-    EntryQueued,
-    EntrySent,
     Event,
     LeaveBegun,
     LedgerFailed,
@@ -126,7 +123,7 @@ class LogWriter:
         writer = cls(transitions, settings, metrics, head, owner, machine, ledger)
         try:
             await writer._open_segment()
-            writer._scope.spawn(transitions.keep_ownership(owner), name="owner")
+            writer._scope.spawn(transitions.renew_ownership(owner), name="owner")
             writer._scope.spawn(transitions.follow_requests(writer._roller.roll), name="requests")
             await transitions.tidy()
         except LOST as error:
@@ -317,7 +314,8 @@ class LogWriter:
             self._window.release(1, encoded.size_bytes)
             raise failure  # The ledger has refused the records before.
         future: asyncio.Future[range] = asyncio.get_running_loop().create_future()
-        self._step(EntryQueued(PendingEntry(encoded, future, encoded.size_bytes, has_readers)))
+        self._machine.enqueue(PendingEntry(encoded, future, encoded.size_bytes, has_readers))
+        self._perform()
         return future
 
     def _flush_due(self) -> None:
@@ -332,11 +330,12 @@ class LogWriter:
             return
         encoded = builder.encode(self._compressor, self._clock.wall_us())
         self._window.add_entry()
-        self._step(EntryQueued(PendingEntry(encoded, builder.future, builder.size_bytes)))
+        self._machine.enqueue(PendingEntry(encoded, builder.future, builder.size_bytes))
+        self._perform()
 
     # The commands of the machine.
 
-    def _step(self, event: Event[_Waiter]) -> None:
+    def _step(self, event: Event) -> None:
         self._machine.step(event)
         self._perform()
 
@@ -372,12 +371,20 @@ class LogWriter:
         except TriplicateError as error:
             machine.step(LedgerFailed(ledger.ledger_id, error))
         else:
-            machine.step(EntrySent(len(payload), wall_time_us))
+            machine.count_sent(len(payload), wall_time_us)
             acknowledged.add_done_callback(partial(self._on_answer, ledger.ledger_id))
 
     def _on_answer(self, ledger_id: int, answer: asyncio.Future[int]) -> None:
         error = OutcomeUnknown("the append was cancelled") if answer.cancelled() else answer.exception()
-        self._step(EntryAcknowledged(ledger_id, answer.result()) if error is None else LedgerFailed(ledger_id, error))
+        try:
+            if error is not None:
+                self._machine.step(LedgerFailed(ledger_id, error))
+            else:
+                self._machine.acknowledge(ledger_id, answer.result())
+            self._perform()
+        except BaseException as broken:
+            self._step(WriterFailed(broken))  # An invariant does not hold: appenders must not wait for ever.
+            raise
 
     def _resolve(self, entry: PendingEntry[_Waiter]) -> None:
         metrics, encoded = self._metrics, entry.encoded
@@ -401,7 +408,8 @@ class LogWriter:
         self._noop_timer = None
         if self._machine.has_unreadable and self._builder is None:
             self._window.add_entry()
-            self._step(EntryQueued(PendingEntry(encode_control("noop", {}), None, 0, has_readers=False)))
+            self._machine.enqueue(PendingEntry(encode_control("noop", {}), None, 0, has_readers=False))
+            self._perform()
 
     def _stop(self, command: StopWriter[_Waiter]) -> None:
         error = command.error
@@ -470,7 +478,7 @@ class LogWriter:
         await self._transitions.tidy()
 
     async def _switch_once(self, broken: bool) -> None:
-        await self._transitions.have_next()
+        await self._transitions.ensure_next()
         closed = await self._close_segment(broken)
         self._ledger, segment = await self._transitions.next_segment(closed, self.epoch, self.owner)
         self._step(SegmentListed(segment))
@@ -478,7 +486,7 @@ class LogWriter:
 
     async def _leave_once(self, broken: bool) -> None:
         await self._transitions.leave(await self._close_segment(broken), self.epoch, self.owner)
-        await self._transitions.drop_next()
+        await self._transitions.delete_next()
 
     async def _close_segment(self, broken: bool) -> LogSegment:
         if not broken:
@@ -554,7 +562,7 @@ class LogWriter:
         self._step(Abandoned(self._builder is not None))
         self._stop_timers()
         await self._scope.aclose()
-        await self._transitions.drop_next()
+        await self._transitions.delete_next()
         await self._transitions.release(self.owner)
 
     async def __aenter__(self) -> LogWriter:

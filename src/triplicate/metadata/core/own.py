@@ -23,7 +23,7 @@ def own_root(instance_id: str) -> str:
 
 
 def check_name(name: str, kind: str) -> str:
-    """Return the name of a log, database or subscription if it is valid: 1 to 255 letters, digits, ``_``, ``-``, ``.``.
+    """Return the name of a log or database if it is valid: 1 to 255 letters, digits, ``_``, ``-``, ``.``.
 
     Raises:
         ArgumentError: the name is not valid, or begins with ``.`` or ``-``.
@@ -129,16 +129,6 @@ def dropped_database_path(root: str, identity: bytes) -> str:
 def node_path(root: str, node_id: str) -> str:
     """The registration of a running database node; ephemeral."""
     return f"{root}/nodes/{encode_name(node_id)}"
-
-
-def subscriptions_path(root: str, log: str) -> str:
-    """Children: the subscriptions to a log."""
-    return f"{root}/subscriptions/{check_name(log, 'log')}"
-
-
-def subscription_path(root: str, log: str, name: str) -> str:
-    """How far one subscription has read."""
-    return f"{subscriptions_path(root, log)}/{check_name(name, 'subscription')}"
 
 
 def incarnation_path(root: str, bookie_id: str) -> str:

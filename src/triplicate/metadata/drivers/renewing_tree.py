@@ -1,9 +1,8 @@
 """A tree that replaces expired sessions.
 
 A session may expire while its process is only slow: stopped, starved, or partitioned. Most users of the tree do not depend on the session,
-so this tree opens another one and continues. Ephemeral nodes do not return by themselves: their owner must watch them and create them again
-(`BookieRegistry.keep_registered`). An ephemeral node therefore indicates liveness but grants no exclusive right. Exclusive access is
-enforced by versions and by fencing.
+so this tree opens another one and continues. Ephemeral nodes do not return by themselves: their owner must watch them and create them
+again. An ephemeral node therefore indicates liveness but grants no exclusive right. Versions and fencing enforce exclusive access.
 """
 
 from __future__ import annotations
@@ -90,17 +89,17 @@ class RenewingTree:
             try:
                 return await operation(tree)
             except SessionExpired:
-                self.lost(tree)
+                self.mark_expired(tree)
         tree = await self.current()
         try:
             return await operation(tree)
         except SessionExpired as error:
-            self.lost(tree)
+            self.mark_expired(tree)
             if self._closed:
                 raise
             raise ConnectionLost(f"{SESSIONS_PER_OPERATION_MAX} metadata sessions expired one after another: {error}") from error
 
-    def lost(self, tree: Tree) -> None:
+    def mark_expired(self, tree: Tree) -> None:
         """Record that a session has expired."""
         if tree is self._tree:
             self._expired = True
@@ -156,7 +155,7 @@ class _RenewingWatch:
         try:
             await self._watch.changed()
         except SessionExpired:
-            self._owner.lost(self._tree)
+            self._owner.mark_expired(self._tree)
             # Raises if the tree was closed. Otherwise changes between the sessions may have been missed: return, as after a change.
             try:
                 self._tree = await self._owner.current()

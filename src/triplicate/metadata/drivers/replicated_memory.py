@@ -95,10 +95,10 @@ class ReplicatedMemoryStore(MemoryStore):
         self._open_change: _Change | None = None
         self._remembered: dict[str, _State | None] = {}
         self._silent = False
-        self._unheard: list[asyncio.Future[None]] = []
+        self._waiting: list[asyncio.Future[None]] = []
         self._late: list[Callable[[], None]] = []
         self._expiring: list[int] = []
-        self.newcomers: int | None = None
+        self.new_session_server: int | None = None
         """The server for new and moving sessions; None selects any."""
         self.stale_reads = 0
         """Number of stale reads."""
@@ -144,11 +144,13 @@ class ReplicatedMemoryStore(MemoryStore):
             return
         seen = self._servers[present].applied
         candidates = [number for number, server in enumerate(self._servers) if server.applied >= seen]
-        self.attach(session_id, self.newcomers if self.newcomers in candidates else self._chance.choice(candidates))
+        self.attach(session_id, self.new_session_server if self.new_session_server in candidates else self._chance.choice(candidates))
 
     def open_session(self) -> tuple[int, WatchTable]:
         session_id, table = super().open_session()
-        self._attached[session_id] = self._chance.randrange(len(self._servers)) if self.newcomers is None else self.newcomers
+        self._attached[session_id] = (
+            self._chance.randrange(len(self._servers)) if self.new_session_server is None else self.new_session_server
+        )
         return session_id, table
 
     def seen(self, session_id: int, path: str) -> _State | None:
@@ -160,7 +162,7 @@ class ReplicatedMemoryStore(MemoryStore):
                 return state
         return self._state(path)
 
-    async def caught_up(self, session_id: int) -> None:
+    async def wait_until_applied(self, session_id: int) -> None:
         """Wait until the session's server has applied every change that the leader has made before this call.
 
         Raises:
@@ -300,11 +302,11 @@ class ReplicatedMemoryStore(MemoryStore):
         """Whether the servers are silent."""
         return self._silent
 
-    def fall_silent(self) -> None:
+    def begin_silence(self) -> None:
         """Stop all servers from answering."""
         self._silent = True
 
-    def speak(self) -> None:
+    def end_silence(self) -> None:
         """End the silence: late changes are applied, then due sessions expire, then waiting operations continue."""
         self._silent = False
         late, self._late = self._late, []
@@ -313,22 +315,22 @@ class ReplicatedMemoryStore(MemoryStore):
         expiring, self._expiring = self._expiring, []
         for session_id in expiring:
             self.expire(session_id)
-        unheard, self._unheard = self._unheard, []
+        unheard, self._waiting = self._waiting, []
         for future in unheard:
             if not future.done():
                 future.set_result(None)
 
-    def suspect(self, session_id: int) -> None:
+    def wake_session(self, session_id: int) -> None:
         """Wake a session's watches, because its server does not answer and changes may be missed."""
         table = self._sessions.get(session_id)
         if table is not None:
             table.wake_all()
 
-    async def answering(self, make_late: Callable[[], None] | None = None) -> None:
+    async def wait_until_answering(self, apply_late: Callable[[], None] | None = None) -> None:
         """Wait until the servers answer.
 
         Args:
-            make_late: applies the requested change, if it arrives after the timeout.
+            apply_late: applies the requested change, if it arrives after the timeout.
 
         Raises:
             ConnectionLost: no answer within `ANSWER_LIMIT_S`.
@@ -336,18 +338,18 @@ class ReplicatedMemoryStore(MemoryStore):
         if not self._silent:
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._unheard.append(future)
+        self._waiting.append(future)
         timer = self._call_later(ANSWER_LIMIT_S, lambda: None if future.done() else future.set_result(None))
         try:
             await future
         finally:
             timer.cancel()
-            if future in self._unheard:
-                self._unheard.remove(future)
+            if future in self._waiting:
+                self._waiting.remove(future)
         if self._silent:
             self.unanswered += 1
-            if make_late is not None and self._chance.random() < LATE_SHARE:
-                self._late.append(make_late)
+            if apply_late is not None and self._chance.random() < LATE_SHARE:
+                self._late.append(apply_late)
             raise ConnectionLost(f"the metadata store does not answer within {ANSWER_LIMIT_S:g} s (simulated)")
 
 
@@ -356,7 +358,7 @@ class ReplicatedMemoryTree(MemoryTree):
 
     def __init__(self, store: ReplicatedMemoryStore) -> None:
         super().__init__(store)
-        self._served = store
+        self._replicas = store
         self._closed = False
 
     async def get(self, path: str) -> tuple[bytes, Stat]:
@@ -366,7 +368,7 @@ class ReplicatedMemoryTree(MemoryTree):
 
     async def exists(self, path: str) -> Stat | None:
         check_path(path)
-        state = await self._run("exists", path, lambda change: self._served.seen(self.session_id, path))
+        state = await self._run("exists", path, lambda change: self._replicas.seen(self.session_id, path))
         return None if state is None else state.stat
 
     async def children(self, path: str) -> tuple[list[str], Stat]:
@@ -381,14 +383,14 @@ class ReplicatedMemoryTree(MemoryTree):
         await super().close()
 
     def _there(self, path: str) -> _State:
-        state = self._served.seen(self.session_id, path)
+        state = self._replicas.seen(self.session_id, path)
         if state is None:
             raise NoNode(f"{path}: no such node")
         return state
 
     async def _run(self, name: str, path: str, apply: Callable[[_Change], Result]) -> Result:
-        def make_late() -> None:
-            if self.session_id in self._served.sessions:
+        def apply_late() -> None:
+            if self.session_id in self._replicas.sessions:
                 try:
                     self._applied(apply)
                 except (MetadataError, ArgumentError):
@@ -397,13 +399,13 @@ class ReplicatedMemoryTree(MemoryTree):
         if self._closed:
             raise SessionExpired(f"session {self.session_id} was closed")
         try:
-            await self._served.answering(None if name in (*READS, "sync") else make_late)
+            await self._replicas.wait_until_answering(None if name in (*READS, "sync") else apply_late)
             return await super()._run(name, path, apply)
         except ConnectionLost:
-            self._served.move(self.session_id)
+            self._replicas.move(self.session_id)
             self._watches.wake_all()
             raise
 
     async def _answered(self, name: str) -> None:
         if name not in READS:
-            await self._served.caught_up(self.session_id)
+            await self._replicas.wait_until_applied(self.session_id)

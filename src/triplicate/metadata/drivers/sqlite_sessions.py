@@ -40,7 +40,7 @@ def pause(seconds: float) -> None:
 
 
 class SessionLock:
-    """A session's own lock file. Make it with `take`."""
+    """A session's own lock file. Create it with `acquire`."""
 
     def __init__(self, directory: str, name: str, descriptor: int) -> None:
         self.name = name
@@ -48,7 +48,7 @@ class SessionLock:
         self._descriptor = descriptor
 
     @classmethod
-    def take(cls, directory: str) -> SessionLock:
+    def acquire(cls, directory: str) -> SessionLock:
         """Create a lock file with a new name, lock it and write the first heartbeat.
 
         Raises:

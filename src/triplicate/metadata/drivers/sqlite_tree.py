@@ -44,9 +44,9 @@ class SqliteTree:
         self._arming: list[Awaitable[None]] = []
         self._over: SessionExpired | None = None
         self._closed = False
-        self._scope = TaskScope(f"sqlite-tree-{session_id}", on_failure=self._broken)
+        self._scope = TaskScope(f"sqlite-tree-{session_id}", on_failure=self._task_failed)
         self._scope.spawn(self._beat(), name="beat")
-        self._scope.spawn(self._look_after_others(), name="look")
+        self._scope.spawn(self._remove_dead_sessions(), name="look")
         self._scope.spawn(self._poll(), name="poll")
 
     @classmethod
@@ -132,7 +132,7 @@ class SqliteTree:
         await self._scope.aclose()
         self._watches.fail(SessionExpired(f"session {self._session_id} was closed"))
         try:
-            await self._settle_arming()
+            await self._await_arming()
             await self._worker.run(self._store.close_session)
         except MetadataError as error:
             # The lock is released in any case, so other sessions find this one dead and clean up.
@@ -217,7 +217,7 @@ class SqliteTree:
             self._watches.fail(error)
             self._host.trace("metadata.session_expired", session_id=self._session_id)
 
-    def _broken(self, error: BaseException) -> None:
+    def _task_failed(self, error: BaseException) -> None:
         """Expire the session after a failure of its own tasks: it cannot work without heartbeat and polling."""
         self._expire(SessionExpired(f"session {self._session_id} broke: {error!r}"))
 
@@ -230,7 +230,7 @@ class SqliteTree:
             except OSError as error:
                 self._host.trace("metadata.heartbeat_failed", session_id=self._session_id, error=str(error))
 
-    async def _look_after_others(self) -> None:
+    async def _remove_dead_sessions(self) -> None:
         while self._over is None:
             await sleep(self._host.clock, LOOK_INTERVAL_S)
             try:
@@ -248,7 +248,7 @@ class SqliteTree:
                 await self._watched.wait()
             await sleep(self._host.clock, POLL_INTERVAL_S)
             try:
-                await self._settle_arming()
+                await self._await_arming()
                 changed = await self._worker.run(self._store.changed_paths, self._watches.paths())
             except SessionExpired as error:
                 self._expire(error)
@@ -257,7 +257,7 @@ class SqliteTree:
             else:
                 self._watches.wake(changed)
 
-    async def _settle_arming(self) -> None:
+    async def _await_arming(self) -> None:
         """Wait until the states of the watched paths are recorded. Every awaitable is awaited, so that no failure is lost."""
         failure: MetadataError | None = None
         while self._arming:
@@ -281,7 +281,7 @@ class _Opening:
     def begin(self) -> tuple[SqliteStore, SessionLock, int]:
         store = self._store = SqliteStore(self._path, self._wall_us)
         try:
-            lock = self._lock = SessionLock.take(store.lock_directory)
+            lock = self._lock = SessionLock.acquire(store.lock_directory)
         except OSError as error:
             raise ConfigError(f"session locks cannot be made in {store.lock_directory}: {error}; check that it is writable") from error
         return store, lock, store.open_session(lock.name)

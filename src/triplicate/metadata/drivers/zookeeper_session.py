@@ -29,6 +29,7 @@ from triplicate.errors import (
     SessionExpired,
     TriplicateError,
 )
+from triplicate.runtime import fail, resolve
 
 CONNECTED, SUSPENDED, LOST = "connected", "suspended", "lost"
 _STATES = {KazooState.CONNECTED: CONNECTED, KazooState.SUSPENDED: SUSPENDED, KazooState.LOST: LOST}
@@ -140,42 +141,32 @@ class ZooKeeperSession:
         """The watch function of requests about a node."""
         # An event without a path reports that the connection and its watches are lost; the state reports that, too.
         if event.path is not None:
-            self._tell(self._on_event, event.path)
+            self._call_on_loop(self._on_event, event.path)
 
     def children_fired(self, event: WatchedEvent) -> None:
         """The watch function of requests about the children of a node."""
         # A deletion fires both watches of a node; one is enough.
         if event.path is not None and event.type != EventType.DELETED:
-            self._tell(self._on_event, event.path)
+            self._call_on_loop(self._on_event, event.path)
 
     def _state_changed(self, state: str) -> None:
         self._handler.changed(state)
         known = self._client.client_id if state == KazooState.CONNECTED else None
-        self._tell(self._on_state, _STATES[state], known[0] if known else 0)
+        self._call_on_loop(self._on_state, _STATES[state], known[0] if known else 0)
 
     def _answered(self, answer: asyncio.Future[Any], result: Any) -> None:
         try:
             value = result.get_nowait()
         except (exceptions.KazooException, OSError, RuntimeError, ValueError) as error:
-            self._tell(_fail, answer, error)
+            self._call_on_loop(fail, answer, error)
         else:
-            self._tell(_settle, answer, value)
+            self._call_on_loop(resolve, answer, value)
 
-    def _tell(self, function: Callable[..., None], *args: Any) -> None:
+    def _call_on_loop(self, function: Callable[..., None], *args: Any) -> None:
         try:
             self._loop.call_soon_threadsafe(function, *args)
         except RuntimeError:
             return  # The loop is closed: there are no waiters.
-
-
-def _settle(answer: asyncio.Future[Any], value: Any) -> None:
-    if not answer.done():
-        answer.set_result(value)
-
-
-def _fail(answer: asyncio.Future[Any], error: Exception) -> None:
-    if not answer.done():
-        answer.set_exception(error)
 
 
 def translated(error: Exception, path: str) -> TriplicateError | None:

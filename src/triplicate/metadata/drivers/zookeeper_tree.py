@@ -163,7 +163,7 @@ class ZooKeeperTree:
         failed = failed_operation(await self._run(operations[0].path, request))
         if failed is not None:
             index, error = failed
-            raise self._ours(error, operations[index].path) from error
+            raise self._translate(error, operations[index].path) from error
 
     async def sync(self, path: str) -> None:
         _check(path)
@@ -204,18 +204,18 @@ class ZooKeeperTree:
                     answer = self._session.submit(request)
                 return await answer
         except KazooException as error:
-            raise self._ours(error, path) from error
+            raise self._translate(error, path) from error
         except TimeoutError:
             self._watches.wake_all()
             raise ConnectionLost(f"{path}: ZooKeeper at {self._servers} does not answer within {ANSWER_LIMIT_S:g} s") from None
 
-    def _ours(self, error: Exception, path: str) -> Exception:
-        ours = translated(error, path) or error
-        if isinstance(ours, SessionExpired):
+    def _translate(self, error: Exception, path: str) -> Exception:
+        translated_error = translated(error, path) or error
+        if isinstance(translated_error, SessionExpired):
             self._expire()
-        elif isinstance(ours, ConnectionLost):
+        elif isinstance(translated_error, ConnectionLost):
             self._watches.wake_all()
-        return ours
+        return translated_error
 
     def _usable(self) -> bool:
         return not self._closed and self._over is None
@@ -270,11 +270,11 @@ class ZooKeeperTree:
 
         def answered(_: asyncio.Future[Any]) -> None:
             # Called for each of the two requests; acts once, when both are done.
-            if node.done() and children.done() and not told:
-                told.append(True)
+            if node.done() and children.done() and not reported:
+                reported.append(True)
                 self._armed(path, node, children, since)
 
-        told: list[bool] = []
+        reported: list[bool] = []
         node.add_done_callback(answered)
         children.add_done_callback(answered)
 
@@ -289,7 +289,7 @@ class ZooKeeperTree:
             elif since < 0:
                 self._watches.wake([path])
             return
-        failures = [self._ours(error, path) for error in errors if isinstance(error, Exception)]
+        failures = [self._translate(error, path) for error in errors if isinstance(error, Exception)]
         if not failures:
             # If the node was created after its request, an event has been sent.
             if since < 0 or (stat is not None and max(stat.mzxid, children.result()[1].pzxid) > since):

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 LONGEST_CHECK_S = 30.0
-"""A node looks at least this often whether a snapshot is due."""
+"""The longest interval between two checks whether a snapshot is due."""
 SHORTEST_CHECK_S = 0.05
 REQUEST_CHECK_S = 0.25
-"""And this often while a request is open: nothing else tells a node that its copy has reached the requested offset."""
+"""The interval while a request is open: a node learns in no other way that its copy has reached the requested offset."""
 
 SHORT_REPLAY_BYTES = 1024 * 1024
-"""A piece of the log that is shorter than this is read at once, whatever a snapshot would save."""
+"""A part of the log shorter than this is always read rather than replaced by a snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +20,11 @@ class SnapshotSettings:
     """When and how fast snapshots are made.
 
     Args:
-        log_bytes: a snapshot is due when the log has grown by this much since the newest; 0: only on request.
-        interval_s: and when the newest is at least this old.
-        rate_bytes_per_s: the copy is made, sent and read no faster; 0: as fast as it goes.
-        keep_log_s: records younger than this stay in the log, whatever snapshots there are.
-        turn_s: how long a node leaves a due snapshot to each one before it in the order of turns.
+        log_bytes: a snapshot is due if the log has grown by this much since the newest one; 0: only on request.
+        interval_s: the least age of the newest snapshot for another one to be due.
+        rate_bytes_per_s: the rate limit of copying, sending and reading; 0 for none.
+        keep_log_s: records younger than this stay in the log in any case.
+        turn_s: how long a node leaves a due snapshot to each node before it in the order.
     """
 
     log_bytes: int = 0
@@ -34,20 +34,20 @@ class SnapshotSettings:
     turn_s: float = 60.0
 
     def check_s(self, *, requested: bool = False) -> float:
-        """How often a node looks."""
+        """The interval between two checks, seconds."""
         return min(max(self.interval_s / 10, SHORTEST_CHECK_S), REQUEST_CHECK_S if requested else LONGEST_CHECK_S)
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSituation:
-    """What a node knows when it looks.
+    """The state in which a node decides whether a snapshot is due.
 
     Args:
         position: of its own copy.
         first_offset: of the log.
         now_ms: wall time.
-        wanted: a snapshot at this offset or beyond is requested; None: none is.
-        newest_position, newest_time_ms: of the newest good snapshot; None where none is listed.
+        wanted: a snapshot at this offset or beyond is requested; None without a request.
+        newest_position, newest_time_ms: of the newest good snapshot; None and 0 if none is listed.
         has_damaged: a damaged snapshot is listed.
     """
 
@@ -61,7 +61,7 @@ class SnapshotSituation:
 
 
 def pressing_reason(situation: SnapshotSituation, settings: SnapshotSettings) -> str | None:
-    """Why a snapshot is due however little the log has grown, or None."""
+    """Why a snapshot is due regardless of the log's growth, or None."""
     if situation.wanted is not None and situation.position >= situation.wanted:
         return "requested"
     if settings.log_bytes <= 0:
@@ -74,13 +74,13 @@ def pressing_reason(situation: SnapshotSituation, settings: SnapshotSettings) ->
 
 
 def may_grow_due(situation: SnapshotSituation, settings: SnapshotSettings) -> bool:
-    """Whether the log's growth since the newest good snapshot could make another one due: if so, it is worth measuring."""
+    """Whether the log's growth since the newest good snapshot could make another one due, so that it has to be measured."""
     if settings.log_bytes <= 0:
         return False
     if situation.newest_position is None:
         return situation.position > 0
     age_s = (situation.now_ms - situation.newest_time_ms) / 1000
-    # A snapshot from the future was made by a clock that runs ahead, which must not stop all others.
+    # A snapshot from the future was made by a clock that runs ahead. It must not block all others.
     return situation.position > situation.newest_position and not 0 <= age_s < settings.interval_s
 
 
@@ -98,15 +98,15 @@ class SnapshotPeer:
 
 
 def snapshot_rank(node_id: str, position: int, members: Sequence[SnapshotPeer], leader: str | None, base: int) -> int | None:
-    """The place of a node in the order in which nodes make a snapshot, from 0; None: its copy is too far behind.
+    """The rank of a node in the order in which nodes make a snapshot, from 0; None if its copy is too far behind.
 
-    Followers come first, by name, and the leader last, so that it makes snapshots only where it is alone or all others fail.
+    Followers come first, by name, and the leader last: it makes snapshots only if it is alone or all others fail.
 
     Args:
-        base: position of the newest good snapshot, 0 where there is none: a new one has to cover most of what came since.
+        base: position of the newest good snapshot, 0 without one. A new one has to cover most of the log since.
     """
     if node_id == leader:
-        # What followers report is a moment old: the leader does not take one that seems to be behind for one that is.
+        # Reported positions are slightly old, so the leader counts followers that seem to be behind.
         return len({member.node_id for member in members} - {node_id})
     farthest = max([position, *(member.position for member in members)])
     least = farthest - max(farthest - base, 0) // 4
@@ -117,7 +117,7 @@ def snapshot_rank(node_id: str, position: int, members: Sequence[SnapshotPeer], 
 
 
 def is_turn(turn: int | None, waited_s: float, turn_s: float) -> bool:
-    """Whether a node makes the snapshot now, which has been due for a time by its own clock."""
+    """Whether a node makes the snapshot now. `waited_s`: how long it has been due by the node's own clock."""
     return turn is not None and waited_s >= turn * turn_s
 
 

@@ -201,7 +201,7 @@ class _Feed:
         """
         end = logs.bounds(self.log)[1]
         if end < version:
-            end = logs.settled_state(self.log, version).end
+            end = logs.synced_state(self.log, version).end
         if end < version:
             raise LogReplaced(
                 f"the log of database {self.options.database!r} ends at version {end}, and the checkpoint stands at {version}: the "

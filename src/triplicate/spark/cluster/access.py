@@ -111,16 +111,16 @@ class LogAccess:
                 return LogState(again.log_id, again.first_offset, max(again.first_offset, end))
         raise NoSuchLog(f"log {log!r} is deleted and made again all the time; try again later")
 
-    def settled_state(self, log: str, reached: int) -> LogState:
+    def synced_state(self, log: str, reached: int) -> LogState:
         """The log after every change of the metadata made before this call. An end below `reached` is believed of a closed segment; of
         an open one only after bookies have had the time of `log.behind_timeout_s` to learn what was confirmed.
 
         Raises:
             NoSuchLog.
         """
-        return self._loop.call(self._settled_state(log, reached))
+        return self._loop.call(self._synced_state(log, reached))
 
-    async def _settled_state(self, log: str, reached: int) -> LogState:
+    async def _synced_state(self, log: str, reached: int) -> LogState:
         clock = self._logs.client.host.clock
         deadline = clock.monotonic() + self._logs.settings.behind_timeout_s
         while True:
@@ -161,14 +161,14 @@ class LogAccess:
         allowed = (NoSuchLog,) if may_be_gone else ()
         for log, reached in doubtful.items():
             with suppress(*allowed):
-                states[log] = self.settled_state(log, reached)
+                states[log] = self.synced_state(log, reached)
         return *decide(states), states
 
     def plan(self, log: str, start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[OffsetRange]:
         """Ranges for parallel readers. See `Logs.plan`."""
         return self._blocking.plan(log, start, end, max_records, skip_lost=skip_lost)
 
-    def behind_lost(self, log: str, start: int, end: int) -> int:
+    def skip_lost_records(self, log: str, start: int, end: int) -> int:
         """The first offset from `start` on whose record is not lost with its ledger; at most `end`."""
         try:
             if start >= end or self.plan(log, start, start + 1, 1, skip_lost=True):

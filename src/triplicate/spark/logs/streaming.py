@@ -115,7 +115,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begins = {log: position.offset for log, position in resumed.logs.items()}
             ends = {log: state.end for log, state in states.items()}
             if isinstance(limit, ReadMaxRows):
-                ends = limited({log: logs.behind_lost(log, begins[log], ends[log]) for log in begins}, ends, limit.max_rows)
+                ends = limited({log: logs.skip_lost_records(log, begins[log], ends[log]) for log in begins}, ends, limit.max_rows)
             elif isinstance(limit, ReadMaxBytes) and any(begins[log] < ends[log] for log in ends):
                 ends = logs.limit_bytes(begins, ends, limit.max_bytes)
         if start is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 
 from triplicate.errors import SqlError
-from triplicate.sql.interface import Value
+from triplicate.sql.core.interface import Value
 
 WIDTH = 4
 """Upper bound on the arrays of one ``pg_unnest``."""

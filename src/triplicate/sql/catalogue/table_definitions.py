@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from triplicate.sql.core import scan
-from triplicate.sql.core.scan import Token
+from triplicate.sql.core.lexer import Token, identifier, sqlite_tokens
 
 _WIDTH = re.compile(r"\s*/\* (bigint|smallint) \*/\s*")
 """Follows the INTEGER of a generated key; see `pg.ddl.column_parser.numbered_text`."""
@@ -47,7 +46,7 @@ class IndexDefinition:
 def read_table(sql: str) -> TableDefinition:
     """The constraints of a CREATE TABLE; empty for any other statement."""
     found = TableDefinition()
-    tokens = list(scan.tokens(sql))
+    tokens = sqlite_tokens(sql)
     opening = next((index for index, token in enumerate(tokens) if token.text == "("), None)
     words = [_upper(token) for token in tokens[:3]]
     if opening is None or words[:2] != ["CREATE", "TABLE"]:
@@ -59,7 +58,7 @@ def read_table(sql: str) -> TableDefinition:
 
 def read_index(sql: str) -> IndexDefinition:
     """The key expressions and the condition of a CREATE INDEX."""
-    tokens = list(scan.tokens(sql))
+    tokens = sqlite_tokens(sql)
     opening = next((index for index, token in enumerate(tokens) if token.text == "("), None)
     if opening is None:
         return IndexDefinition()
@@ -98,7 +97,7 @@ def items(tokens: Sequence[Token], opening: int) -> list[list[Token]]:
 
 
 def _names_in(tokens: Sequence[Token], opening: int) -> tuple[str, ...]:
-    return tuple(scan.identifier(item[0]).lower() for item in items(tokens, opening) if item)
+    return tuple(identifier(item[0]).lower() for item in items(tokens, opening) if item)
 
 
 def _read_item(found: TableDefinition, item: list[Token], sql: str) -> None:
@@ -106,7 +105,7 @@ def _read_item(found: TableDefinition, item: list[Token], sql: str) -> None:
     if not item:
         return
     first = _upper(item[0])
-    column = None if first == "CONSTRAINT" or first in _KINDS else scan.identifier(item[0])
+    column = None if first == "CONSTRAINT" or first in _KINDS else identifier(item[0])
     width = _WIDTH.fullmatch(sql[item[1].end : item[2].start]) if column is not None and len(item) > 2 else None
     if column is not None and width is not None:
         found.widths[column.lower()] = width[1]
@@ -144,7 +143,7 @@ def _read_item(found: TableDefinition, item: list[Token], sql: str) -> None:
 
 def _spelled(token: Token) -> str:
     """A name without its quotes. Names of constraints keep their case."""
-    return scan.identifier(token) if token.kind == "quoted" else token.text
+    return identifier(token) if token.kind == "quoted" else token.text
 
 
 def _without_order(item: Sequence[Token], sql: str) -> str:

@@ -1,23 +1,37 @@
-"""PostgreSQL's lexical rules, and beside them the names and parameters that only SQLite writes. Pure.
+"""Tokens of SQL text: PostgreSQL's lexical rules for what clients send, SQLite's rules for what the engine runs and stores. Pure.
 
-This module separates tokens, so that quotes, comments and parameters are never confused. Other modules decide what a statement means.
-Source: PostgreSQL 15 documentation, "Lexical Structure"; SQLite's tokenizer for ``x''``, ``[name]``, ``?1``.
+Only this module distinguishes quotes, comments and parameters. A text is split into statements, and each statement keeps its tokens,
+so that all later steps read the same ones. Other modules find the meaning of a statement.
+Source: PostgreSQL 15 documentation, "Lexical Structure"; SQLite's tokenizer.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import islice, pairwise
 
 from triplicate.errors import SqlError
+
+
+class SqlDialect(Enum):
+    """Which lexical rules a text follows."""
+
+    POSTGRESQL = "postgresql"
+    """Text of a client. The names and parameters that only SQLite has (```name```, ``[name]``, ``?1``) are read too."""
+    SQLITE = "sqlite"
+    """Text that SQLite runs or stores. It has no dollar quotes, no escapes in strings and no comments within comments."""
+
 
 _OPERATORS = (
     "!~~*", "->>", "#>>", "!~*", "!~~", "~~*", "||/", "@@@", "::", ":=", "=>", "||", "->", "#>", "@>", "<@", "<<", ">>", "<=", ">=",
     "<>", "!=", "==", "~*", "!~", "~~", "|/", "!!", "@@", "&&", "^@", "#-", "..",
 )  # fmt: skip
 _OPERATOR = "|".join(map(re.escape, _OPERATORS))
-_TOKEN = re.compile(
+_POSTGRESQL = re.compile(
     r"""
       (?P<space>[ \t\n\r\f\v]+|--[^\n]*)
     | (?P<comment>/\*)
@@ -33,6 +47,17 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+# Other white space of Unicode is a letter for SQLite; a byte order mark is space where a token may begin.
+_SQLITE = re.compile(
+    r"""(?P<space>[ \t\n\f\r]+|\ufeff|--[^\n]*(?:\n|$)|/\*.*?(?:\*/|$))
+    |(?P<string>'(?:[^']|'')*'?)
+    |(?P<quoted>"(?:[^"]|"")*"?|`(?:[^`]|``)*`?|\[[^\]]*\]?)
+    |(?P<parameter>\?\d*|[$:@#][A-Za-z_0-9\u0080-\U0010ffff$]+)
+    |(?P<word>[A-Za-z_\u0080-\U0010ffff][A-Za-z_0-9$\u0080-\U0010ffff]*)
+    |(?P<number>\d[0-9A-Za-z_.]*)
+    |(?P<operator>.)""",
+    re.VERBOSE | re.DOTALL,
+)
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _SUBSCRIPT = re.compile(r"\[\s*\d*\s*\]")
 _BRACKETED = re.compile(r"\[[^\]]*(?:\]|\Z)")
@@ -40,12 +65,16 @@ _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U
 _PART = re.compile(r"'((?:[^']|'')*)'")
 _ESCAPED_PART = re.compile(r"'((?:[^'\\]|\\.|'')*)'", re.DOTALL)
 _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_BEFORE_TRIGGER = frozenset(("TEMP", "TEMPORARY", "OR", "REPLACE", "CONSTRAINT"))
+"""Words that may stand between CREATE and TRIGGER."""
+_HEAD_WORDS = 5
 
 
 class Token:
     """`kind` is string, quoted (a name), number, parameter, word or operator; `text` as written; `start`, `end` in characters.
 
     `upper` is the word in capitals, or the text of an operator; empty for quoted names and strings, which are never keywords.
+    In SQLite's text an operator is one character, and a number may be several tokens (``.5``, ``1e-05``, ``x'00'``).
     """
 
     __slots__ = ("end", "kind", "start", "text", "upper")
@@ -82,11 +111,43 @@ class Token:
         return string_value(self.text)
 
 
-def tokenize(sql: str) -> list[Token]:
-    """All tokens but white space and comments; comments nest."""
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement with its tokens, whose places count from the statement's own beginning."""
+
+    sql: str
+    tokens: tuple[Token, ...] = field(compare=False, repr=False)
+
+    @property
+    def first_word(self) -> str:
+        """The first word in capitals; empty where the statement does not begin with a word."""
+        return self.tokens[0].upper if self.tokens else ""
+
+
+def statement_of(sql: str, dialect: SqlDialect = SqlDialect.POSTGRESQL) -> Statement:
+    """The whole of a text as one statement."""
+    return Statement(sql, tuple(tokenize(sql, dialect)))
+
+
+def tokenize(sql: str, dialect: SqlDialect = SqlDialect.POSTGRESQL) -> list[Token]:
+    """All tokens but white space and comments."""
+    return _postgresql_tokens(sql) if dialect is SqlDialect.POSTGRESQL else sqlite_tokens(sql)
+
+
+def sqlite_tokens(sql: str) -> list[Token]:
+    """All tokens of a text that SQLite runs or stores, but white space and comments."""
+    return [
+        Token(match.lastgroup or "operator", match.group(), match.start(), match.end())
+        for match in _SQLITE.finditer(sql)
+        if match.lastgroup != "space"
+    ]
+
+
+def _postgresql_tokens(sql: str) -> list[Token]:
+    """Comments nest, and a string constant may go on in the next line."""
     found: list[Token] = []
     at, size, arrays = 0, len(sql), 0
-    match_at = _TOKEN.match
+    match_at = _POSTGRESQL.match
     while at < size:
         match = match_at(sql, at)
         assert match is not None, "the last alternative takes any character"
@@ -103,7 +164,7 @@ def tokenize(sql: str) -> list[Token]:
             closing = sql.find(match.group(), end)
             end = size if closing < 0 else closing + len(match.group())
         elif kind == "operator" and sql[at] == "[":
-            if _opens_array(sql, at, found, arrays):
+            if arrays > 0 or (found and found[-1].upper == "ARRAY"):
                 arrays += 1
             elif not _SUBSCRIPT.match(sql, at) or not found or found[-1].kind not in ("word", "operator", "parameter", "quoted"):
                 kind = "quoted"
@@ -120,12 +181,8 @@ def tokenize(sql: str) -> list[Token]:
     return found
 
 
-def _opens_array(sql: str, at: int, found: list[Token], arrays: int) -> bool:
-    return arrays > 0 or bool(found and found[-1].upper == "ARRAY")
-
-
 def _continues(sql: str, before: Token, at: int) -> bool:
-    """A string constant goes on in the next line: a rule of the SQL standard."""
+    """Whether a string constant goes on in the next line: a rule of the SQL standard."""
     gap = sql[before.end : at]
     return before.kind == "string" and sql[at] == "'" and "\n" in gap and gap.isspace() and before.text[0] != "$"
 
@@ -142,11 +199,54 @@ def _comment_end(sql: str, start: int) -> int:
             return at
 
 
-def nested_comments(sql: str) -> list[tuple[int, int]]:
-    """Where comments are that hold comments, which SQLite would end too early."""
+def split_statements(sql: str, dialect: SqlDialect = SqlDialect.POSTGRESQL) -> list[Statement]:
+    """The statements of a text, each without its semicolon and without the space and comments around it; empty ones are left out.
+
+    The body of CREATE TRIGGER holds semicolons of its own. It runs from BEGIN to the END that follows a semicolon; CASE … END in it
+    is counted.
+    """
+    found = []
+    for tokens in _cut(tokenize(sql, dialect)):
+        start = tokens[0].start
+        text = sql[start : tokens[-1].end]
+        moved = [Token(token.kind, token.text, token.start - start, token.end - start) for token in tokens] if start else tokens
+        found.append(Statement(text, tuple(moved)))
+    return found
+
+
+def _cut(tokens: Iterable[Token]) -> Iterator[list[Token]]:
+    """The tokens of each statement."""
+    statement: list[Token] = []
+    is_in_body, cases = False, 0
+    for token in tokens:
+        if token.upper == ";" and not is_in_body:
+            if statement:
+                yield statement
+            statement, cases = [], 0
+            continue
+        if token.upper == "BEGIN" and _is_trigger(statement):
+            is_in_body = True
+        elif is_in_body and token.upper == "CASE":
+            cases += 1
+        elif is_in_body and token.upper == "END":
+            if cases:
+                cases -= 1
+            elif statement[-1].upper == ";":
+                is_in_body = False
+        statement.append(token)
+    if statement:
+        yield statement
+
+
+def _is_trigger(tokens: Sequence[Token]) -> bool:
+    words = [token.upper for token in tokens[:_HEAD_WORDS]]
+    return words[:1] == ["CREATE"] and next((word for word in words[1:] if word not in _BEFORE_TRIGGER), "") == "TRIGGER"
+
+
+def nested_comments(sql: str, tokens: Sequence[Token]) -> list[tuple[int, int]]:
+    """Start and end of the gaps between tokens whose comments hold comments: SQLite would end those too early."""
     if sql.count("/*") < 2:
         return []
-    tokens = tokenize(sql)
     ends = [0, *(token.end for token in tokens)]
     starts = [*(token.start for token in tokens), len(sql)]
     found = []
@@ -175,7 +275,7 @@ def string_value(text: str) -> str:
 
 
 def _quoted_parts(text: str, pattern: re.Pattern[str]) -> list[str]:
-    """What is between the quotes; more than one part where the constant goes on in another line."""
+    """The texts between the quotes; more than one where the constant goes on in another line."""
     parts = list(pattern.finditer(text))
     if not parts or parts[-1].end() != len(text):
         raise SqlError("42601", "unterminated quoted string")
@@ -199,6 +299,14 @@ def _escaped(match: re.Match[str]) -> str:
     return "'" if letter is None else _LETTERS.get(letter, letter)
 
 
+def adjacent(tokens: Iterable[Token]) -> bool:
+    """Whether two string constants stand side by side: SQLite would read the second one as a name."""
+    return any(first.kind == second.kind == "string" for first, second in pairwise(tokens))
+
+
+# Text for SQLite, and parts of SQLite's text.
+
+
 def quote_string(value: str) -> str:
     """A string constant that SQLite reads.
 
@@ -210,61 +318,42 @@ def quote_string(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def split_statements(sql: str) -> list[str]:
-    """Cut at semicolons between statements; a trigger's body keeps its own. Empty statements vanish.
-
-    A trigger's body runs from the BEGIN after CREATE … TRIGGER to the END that follows a semicolon; CASE … END inside is counted.
-    """
-    statements: list[str] = []
-    start: int | None = None
-    words: list[str] = []
-    in_body, cases = False, 0
-    previous = ""
-    for token in tokenize(sql):
-        if token.upper == ";" and not in_body:
-            if start is not None:
-                statements.append(sql[start : token.start].rstrip())
-            start, words, cases = None, [], 0
-            previous = ""
-            continue
-        if start is None:
-            start = token.start
-        if len(words) < 4:
-            words.append(token.upper)
-        if token.upper == "BEGIN" and words[0] == "CREATE" and "TRIGGER" in words:
-            in_body = True
-        elif in_body and token.upper == "CASE":
-            cases += 1
-        elif in_body and token.upper == "END":
-            if cases:
-                cases -= 1
-            elif previous == ";":
-                in_body = False
-        previous = token.text if token.kind == "operator" else ""
-    if start is not None:
-        tail = sql[start:].rstrip()
-        if tail:
-            statements.append(tail)
-    return statements
+def quote(name: str) -> str:
+    """A name as SQL text."""
+    return '"' + name.replace('"', '""') + '"'
 
 
-def strip_catalog_prefix(sql: str) -> str:
-    """Remove ``pg_catalog.`` before function names: clients write it, SQLite has no schemas of functions."""
-    if "pg_catalog" not in sql:
-        return sql
-    tokens = tokenize(sql)
-    pieces: list[str] = []
-    at = 0
-    for index in range(len(tokens) - 3):
-        word, dot, called, bracket = tokens[index : index + 4]
-        if word.upper == "PG_CATALOG" and dot.text == "." and called.kind == "word" and bracket.text == "(":
-            pieces.append(sql[at : word.start])
-            at = called.start
-    return "".join(pieces) + sql[at:]
+def identifier(token: Token) -> str:
+    """The name that a token of SQLite's text stands for: without its quotes, an unquoted word in lower case."""
+    text = token.text
+    if token.kind == "quoted":
+        if text[0] == "[":
+            return text[1:].removesuffix("]")
+        return text[1:].removesuffix(text[0]).replace(text[0] * 2, text[0])
+    return text.lower()
+
+
+def first_words(tokens: Iterable[Token], limit: int = 8) -> list[str]:
+    """The first tokens of a statement, words in capitals, everything else as written."""
+    return [token.upper if token.kind == "word" else token.text for token in islice(tokens, limit)]
+
+
+def parameter_markers(tokens: Iterable[Token]) -> dict[str, str]:
+    """For each named parameter its name without the marker character, and with it (``'1'`` → ``'$1'``)."""
+    markers: dict[str, str] = {}
+    for token in tokens:
+        if token.kind == "parameter" and len(token.text) > 1:
+            markers.setdefault(token.text[1:], token.text)
+    return markers
+
+
+def parameter_numbers(tokens: Iterable[Token]) -> frozenset[int]:
+    """The numbers of the parameters that are written as ``?1``."""
+    return frozenset(int(token.text[1:]) for token in tokens if token.kind == "parameter" and token.text[1:].isdigit())
 
 
 class Pieces:
-    """A text put together from stretches of another and from new ones, which knows where each stretch was."""
+    """A text put together from stretches of another text and from new ones. It knows where each stretch was."""
 
     __slots__ = ("_origins", "_parts", "_places", "_size", "source")
 
@@ -299,8 +388,3 @@ class Pieces:
         within = position - self._places[index]
         part, origin = self._parts[index], self._origins[index]
         return origin + within if self.source.startswith(part, origin) else origin
-
-
-def adjacent(tokens: list[Token]) -> bool:
-    """Whether two string constants stand side by side, which is no SQL though SQLite takes the second for a name."""
-    return any(first.kind == second.kind == "string" for first, second in pairwise(tokens))

@@ -16,7 +16,7 @@ import apsw
 
 from triplicate.errors import FormatError
 from triplicate.sql.core.column_codec import Value
-from triplicate.sql.core.scan import Token, quote, tokens
+from triplicate.sql.core.lexer import Token, quote, sqlite_tokens
 
 _CONSTRAINTS = frozenset(
     ("CONSTRAINT", "NOT", "NULL", "DEFAULT", "CHECK", "UNIQUE", "PRIMARY", "REFERENCES", "COLLATE", "GENERATED", "AS", "DEFERRABLE")
@@ -121,7 +121,7 @@ class _ColumnParser:
 
     def __init__(self, sql: str) -> None:
         self.sql = sql
-        self._tokens = list(tokens(sql))
+        self._tokens = sqlite_tokens(sql)
         self._place = 0
 
     def rest(self) -> Sequence[Token]:
@@ -227,7 +227,7 @@ def _constraint(rest: Sequence[Token], start: int) -> int:
 
 def _depth(rest: Sequence[Token], place: int) -> int:
     """Number of parentheses that are open before a token."""
-    return sum((token.text == "(") - (token.text == ")") for token in rest[:place] if token.kind == "other")
+    return sum((token.text == "(") - (token.text == ")") for token in rest[:place] if token.kind == "operator")
 
 
 def _expression(sql: str, rest: Sequence[Token]) -> str:

@@ -14,7 +14,8 @@ import apsw
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
 from triplicate.runtime import shielded
-from triplicate.sql.core import scan
+from triplicate.sql.core.interface import Cursor, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
+from triplicate.sql.core.lexer import SqlDialect, first_words, split_statements
 from triplicate.sql.core.records import StatementResult
 from triplicate.sql.core.transaction_block import TransactionBlock, failed_transaction
 from triplicate.sql.engine.cursors import RowsCursor, StreamCursor
@@ -25,7 +26,6 @@ from triplicate.sql.executor.interrupts import StopFlag
 from triplicate.sql.executor.reader_connection import FIRST_ROWS
 from triplicate.sql.executor.reader_pool import ReaderCheckout, ReaderPool
 from triplicate.sql.executor.writer_connection import AutocommitRequest, StatementOutcome, WriterConnection
-from triplicate.sql.interface import Cursor, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
 from triplicate.sql.storage.sqlite_schema import check_references, columns_of, key_of
 from triplicate.sql.storage.transaction_history import StoredResult
 
@@ -118,6 +118,20 @@ class SqlSession:
             if prepared.kind in (*_CHANGES, StatementKind.BEGIN_IMMEDIATE):
                 self._require_leader(prepared.tag)
             return prepared
+
+    @property
+    def sees_shared_schema(self) -> bool:
+        return self._checkout is None and self._held is None and self.status is not TransactionStatus.FAILED
+
+    def check_prepared(self, prepared: Prepared) -> None:
+        if self._end_reason is not None:
+            raise self._end_reason
+        if prepared.kind in (*_CHANGES, StatementKind.BEGIN_IMMEDIATE):
+            try:
+                self._require_leader(prepared.tag)
+            except SqlError:
+                self.fail()
+                raise
 
     @property
     def schema_version(self) -> tuple[int, int]:
@@ -512,10 +526,10 @@ def _allowed_when_failed(sql: str, reason: SqlError | None = None) -> Prepared:
     Raises:
         SqlError: 25P02, or the reason.
     """
-    statements = scan.split(sql)
+    statements = split_statements(sql, SqlDialect.SQLITE)
     if not statements:
         return Prepared("", StatementKind.EMPTY, (), (), "")
-    control = control_statement(statements[0], scan.first_words(statements[0]))
+    control = control_statement(statements[0].sql, first_words(statements[0].tokens))
     if control is None or control.kind not in _WHEN_FAILED:
         raise reason or failed_transaction()
     return control

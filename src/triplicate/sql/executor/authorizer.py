@@ -15,9 +15,19 @@ import apsw
 
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue.relations import TABLES as CATALOGUE_TABLES
-from triplicate.sql.core import scan
+from triplicate.sql.core.interface import Column, Prepared, StatementKind
+from triplicate.sql.core.lexer import (
+    SqlDialect,
+    Statement,
+    first_words,
+    identifier,
+    parameter_markers,
+    parameter_numbers,
+    split_statements,
+    sqlite_tokens,
+    statement_of,
+)
 from triplicate.sql.executor.definitions import has_column, parse_column_change, statements_of
-from triplicate.sql.interface import Column, Prepared, StatementKind
 from triplicate.sql.storage.sqlite_schema import is_internal
 from triplicate.sql.storage.sqlstates import from_sqlite
 
@@ -124,34 +134,36 @@ class Authorizer:
         """
         if len(sql) > MAX_STATEMENT_BYTES:
             raise SqlError("54000", f"a statement may have {MAX_STATEMENT_BYTES} characters, this one has {len(sql)}")
-        statements = scan.split(sql)
+        statements = split_statements(sql, SqlDialect.SQLITE)
         if not statements:
             return Prepared("", StatementKind.EMPTY, (), (), "")
         if len(statements) > 1:
             raise SqlError("42601", "cannot insert multiple commands into a prepared statement")
-        text = statements[0]
-        words = scan.first_words(text)
+        statement = statements[0]
+        text, words = statement.sql, first_words(statement.tokens)
         control = control_statement(text, words)
         if control is not None:
             return control
         if words[0] in ("VACUUM", "ATTACH", "DETACH"):
             raise SqlError("0A000", f"{words[0]} is not available: every copy of a replicated database must stay the same file")
-        if change_images(text) is not None:
+        if words[:2] == ["ALTER", "TABLE"] and change_images(text) is not None:
             return Prepared(text, StatementKind.SCHEMA, (), (), "ALTER TABLE")
         if words[0] in ("CREATE", "DROP", "ALTER") and statements_of(text):
-            return self._examine_definition(text, words)
-        return self._examine(text, words)
+            return self._examine_definition(statement, words)
+        return self._examine(statement, words)
 
-    def _examine_definition(self, text: str, words: list[str]) -> Prepared:
+    def _examine_definition(self, statement: Statement, words: list[str]) -> Prepared:
+        text = statement.sql
         change = parse_column_change(text)
         if change is None or has_column(self._connection, change) is not change.adds:
-            for statement in statements_of(text):
-                self._examine(statement, words)
-        numbers = scan.parameter_numbers(text)
+            for part in statements_of(text):
+                self._examine(statement_of(part, SqlDialect.SQLITE), words)
+        numbers = parameter_numbers(statement.tokens)
         parameters = tuple(f"?{number}" if number in numbers else None for number in range(1, max(numbers, default=0) + 1))
         return Prepared(text, StatementKind.SCHEMA, (), parameters, command_tag(words))
 
-    def _examine(self, text: str, words: list[str]) -> Prepared:
+    def _examine(self, statement: Statement, words: list[str]) -> Prepared:
+        text = statement.sql
         facts: list[Any] = []
 
         def before_first_step(cursor: apsw.Cursor, _sql: str, _bindings: object) -> bool:
@@ -177,7 +189,7 @@ class Authorizer:
         kind = StatementKind.READ if explain else self._kind
         if kind is StatementKind.READ and not readonly and not explain:
             kind = StatementKind.SCHEMA if words[0] == "PRAGMA" else StatementKind.WRITE
-        markers = scan.parameter_markers(text)
+        markers = parameter_markers(statement.tokens)
         parameters = tuple(None if name is None else markers.get(name, name) for name in names)
         # SQLite describes the columns of its internal queries inside of ALTER TABLE.
         shown = () if kind is StatementKind.SCHEMA else description
@@ -305,7 +317,7 @@ def _named(text: str, rest: list[str], kind: StatementKind, tag: str) -> Prepare
 
 def savepoint_name(sql: str) -> str:
     """The name at the end of SAVEPOINT, RELEASE or ROLLBACK TO."""
-    return scan.identifier(list(scan.tokens(sql))[-1])
+    return identifier(sqlite_tokens(sql)[-1])
 
 
 def change_images(sql: str) -> tuple[str, str] | None:
@@ -314,16 +326,16 @@ def change_images(sql: str) -> tuple[str, str] | None:
     Raises:
         SqlError: it is such a statement with another parameter or value.
     """
-    found = list(scan.tokens(sql))
+    found = sqlite_tokens(sql)
     words = [token.text.upper() for token in found]
     if words[:2] != ["ALTER", "TABLE"] or len(found) < 5 or words[3:5] != ["SET", "("]:
         return None
     if len(found) != 9 or words[5] != "CHANGE_IMAGES" or words[6] != "=" or words[8] != ")":
         raise SqlError("22023", "ALTER TABLE … SET knows one parameter: (change_images = full) or (change_images = keys)")
-    value = scan.identifier(found[7]).strip("'")
+    value = identifier(found[7]).strip("'")
     if value not in ("keys", "full"):
         raise SqlError("22023", f"change_images is 'keys' or 'full', not {value!r}")
-    return scan.identifier(found[2]), value
+    return identifier(found[2]), value
 
 
 def command_tag(words: list[str]) -> str:

@@ -21,8 +21,8 @@ import apsw
 from triplicate.errors import SqlError
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.encoded_size import MOST_PER_CHARACTER, MOST_PER_VALUE, ByteCount
+from triplicate.sql.core.lexer import quote
 from triplicate.sql.core.records import Column, Operation, RowKind, RowRun, SettingChange
-from triplicate.sql.core.scan import quote
 from triplicate.sql.storage.sqlite_schema import Table, is_internal, load_tables
 
 MAX_CHANGES = 1_000_000

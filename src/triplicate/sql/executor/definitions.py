@@ -14,8 +14,7 @@ import apsw
 
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue.table_definitions import closing
-from triplicate.sql.core import scan
-from triplicate.sql.core.scan import quote
+from triplicate.sql.core.lexer import first_words, identifier, quote, sqlite_tokens
 from triplicate.sql.core.schema_changes import ColumnAdded, table_change
 from triplicate.sql.core.value_checks import RowRules
 from triplicate.sql.executor.redefinitions import examined, parse_redefinition
@@ -63,7 +62,7 @@ class FilledTable:
 
 def parse_filled_table(sql: str) -> FilledTable | None:
     """Parse CREATE TABLE with columns AS INSERT; None for any other statement."""
-    found = list(scan.tokens(sql))
+    found = sqlite_tokens(sql)
     words = [token.text.upper() if token.kind == "word" else "" for token in found]
     if words[:2] != ["CREATE", "TABLE"]:
         return None
@@ -73,12 +72,12 @@ def parse_filled_table(sql: str) -> FilledTable | None:
     end = closing(found, at + 1)
     if words[end + 1 : end + 3] != ["AS", "INSERT"]:
         return None
-    return FilledTable(scan.identifier(found[at]), at == 5, sql[: found[end].end], sql[found[end + 2].start :])
+    return FilledTable(identifier(found[at]), at == 5, sql[: found[end].end], sql[found[end + 2].start :])
 
 
 def parse_drop(sql: str) -> Drop | None:
     """Parse a DROP that SQLite cannot run by itself; None for any other statement."""
-    found = list(scan.tokens(sql))
+    found = sqlite_tokens(sql)
     words = [token.text.upper() if token.kind == "word" else "" for token in found]
     if words[:1] != ["DROP"] or len(found) < 4 or words[1] not in _KINDS:
         return None
@@ -89,13 +88,13 @@ def parse_drop(sql: str) -> Drop | None:
     names = [token for token in found[at:end:2] if token.kind in ("word", "quoted")]
     if (not last and len(names) < 2) or not names or any(one != "," for one in separators) or len(names) != len(separators) + 1:
         return None
-    listed = tuple(dict.fromkeys(scan.identifier(token) for token in names))
+    listed = tuple(dict.fromkeys(identifier(token) for token in names))
     return Drop(words[1], listed, at == 4, bool(last), last == "CASCADE")
 
 
 def parse_column_change(sql: str) -> ColumnChange | None:
     """Parse ALTER TABLE … ADD COLUMN IF NOT EXISTS or DROP COLUMN IF EXISTS; None for any other statement."""
-    found = list(scan.tokens(sql))
+    found = sqlite_tokens(sql)
     words = [token.text.upper() if token.kind == "word" else "" for token in found]
     if words[:2] != ["ALTER", "TABLE"] or len(found) < 7:
         return None
@@ -108,7 +107,7 @@ def parse_column_change(sql: str) -> ColumnChange | None:
     if after >= len(found):
         return None
     plain = f"{sql[: found[at].start]}{sql[found[after].start :]}"
-    return ColumnChange(scan.identifier(found[2]), scan.identifier(found[after]), adds, plain)
+    return ColumnChange(identifier(found[2]), identifier(found[after]), adds, plain)
 
 
 def run_definition(connection: apsw.Connection, sql: str, run: Callable[[str], None], insert: Callable[[str], None]) -> None:
@@ -143,7 +142,7 @@ def run_definition(connection: apsw.Connection, sql: str, run: Callable[[str], N
 
 def _check_added(connection: apsw.Connection, sql: str) -> None:
     """Raises the error of an INSERT when existing rows have got a value that does not fit the type of a new column."""
-    if scan.first_words(sql, 2) != ["ALTER", "TABLE"]:
+    if first_words(sqlite_tokens(sql), 2) != ["ALTER", "TABLE"]:
         return
     change = table_change(sql)
     if not isinstance(change, ColumnAdded):
@@ -259,14 +258,14 @@ def statements_of(sql: str) -> Sequence[str]:
 
 def broken_by_rows(sql: str) -> SqlError | None:
     """The error of an ALTER TABLE whose new constraint existing rows violate, since SQLite's error has no details; None otherwise."""
-    found = list(scan.tokens(sql))
+    found = sqlite_tokens(sql)
     words = [token.text.upper() if token.kind == "word" else "" for token in found]
     if words[:2] != ["ALTER", "TABLE"] or len(found) < 6:
         return None
-    table, at = scan.identifier(found[2]), 5 if words[4] == "COLUMN" else 4
+    table, at = identifier(found[2]), 5 if words[4] == "COLUMN" else 4
     if words[3] == "ALTER" and words[at + 1 : at + 4] == ["SET", "NOT", "NULL"]:
-        return SqlError("23502", f'column "{scan.identifier(found[at])}" of table "{table}" contains null values')
+        return SqlError("23502", f'column "{identifier(found[at])}" of table "{table}" contains null values')
     if words[3] == "ADD":
-        name = f'"{scan.identifier(found[5])}" ' if words[4] == "CONSTRAINT" else ""
+        name = f'"{identifier(found[5])}" ' if words[4] == "CONSTRAINT" else ""
         return SqlError("23514", f'check constraint {name}of table "{table}" is violated by some row')
     return None

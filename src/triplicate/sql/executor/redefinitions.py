@@ -15,8 +15,7 @@ import apsw
 
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue.table_definitions import closing, items
-from triplicate.sql.core import scan
-from triplicate.sql.core.scan import Token, quote
+from triplicate.sql.core.lexer import Token, identifier, quote, sqlite_tokens
 from triplicate.sql.storage.sqlite_file import full_image_tables
 
 _CLAUSES = {"CONSTRAINT", "PRIMARY", "NOT", "NULL", "UNIQUE", "CHECK", "DEFAULT", "COLLATE", "REFERENCES", "GENERATED", "AS", "ON"}
@@ -45,22 +44,22 @@ class Redefinition:
 
 def parse_redefinition(sql: str) -> UniqueIndex | Redefinition | None:
     """Parse an ALTER TABLE of this module; None for any other statement."""
-    found = list(scan.tokens(sql))
+    found = sqlite_tokens(sql)
     words = [token.text.upper() if token.kind == "word" else "" for token in found]
     if words[:2] != ["ALTER", "TABLE"] or len(found) < 6:
         return None
-    table = scan.identifier(found[2])
+    table = identifier(found[2])
     if words[3] == "ADD":
         at = 6 if words[4] == "CONSTRAINT" else 4
         if words[at : at + 2] == ["FOREIGN", "KEY"]:
             return Redefinition(table, "ADD FOREIGN KEY", text=sql[found[4].start : found[-1].end])
         if words[at : at + 1] == ["UNIQUE"]:
-            return _unique(sql, found, at, table, scan.identifier(found[5]) if at == 6 else None)
+            return _unique(sql, found, at, table, identifier(found[5]) if at == 6 else None)
         return None
     if words[3] != "ALTER":
         return None
     at = 5 if words[4] == "COLUMN" else 4
-    column, rest = scan.identifier(found[at]), words[at + 1 :]
+    column, rest = identifier(found[at]), words[at + 1 :]
     if rest[:1] == ["TYPE"] or rest[:3] == ["SET", "DATA", "TYPE"]:
         start = at + 1 + (1 if rest[0] == "TYPE" else 3)
         return Redefinition(table, "ALTER COLUMN … TYPE", column, sql[found[start].start : found[-1].end])
@@ -70,7 +69,7 @@ def parse_redefinition(sql: str) -> UniqueIndex | Redefinition | None:
 
 
 def _unique(sql: str, found: Sequence[Token], at: int, table: str, name: str | None) -> UniqueIndex:
-    columns = [scan.identifier(item[0]) for item in items(found, at + 1) if item]
+    columns = [identifier(item[0]) for item in items(found, at + 1) if item]
     name = name or f"{table}_{'_'.join(columns)}_key"
     listed = sql[found[at + 1].start : found[closing(found, at + 1)].end]
     return UniqueIndex(f"CREATE UNIQUE INDEX {quote(name)} ON {quote(table)} {listed}")
@@ -114,7 +113,7 @@ def _require_empty(connection: apsw.Connection, table: str, action: str) -> None
 
 def redefined(created: str, change: Redefinition) -> str:
     """The CREATE TABLE with the change in it."""
-    tokens = list(scan.tokens(created))
+    tokens = sqlite_tokens(created)
     opening = next((index for index, token in enumerate(tokens) if token.text == "("), None)
     if opening is None or tokens[1].text.upper() != "TABLE":
         raise SqlError("0A000", f"ALTER TABLE … {change.action} is not available for this table")
@@ -126,7 +125,7 @@ def redefined(created: str, change: Redefinition) -> str:
             raise SqlError("0A000", f"ALTER TABLE … {change.action} is not available for a primary key")
     for item in items(tokens, opening):
         is_column = bool(item) and not (item[0].kind == "word" and item[0].text.upper() in _CLAUSES | {"FOREIGN"})
-        if is_column and scan.identifier(item[0]).lower() == change.column.lower():
+        if is_column and identifier(item[0]).lower() == change.column.lower():
             return _with_column(created, item, change)
     raise SqlError("42703", f'column "{change.column}" of relation "{change.table}" does not exist')
 
@@ -137,7 +136,7 @@ def _is_key(item: Sequence[Token], column: str) -> bool:
     if "PRIMARY" not in words or (words[0] != "PRIMARY" and words[:1] + words[2:3] != ["CONSTRAINT", "PRIMARY"]):
         return False
     listed = items(item, next((index for index, token in enumerate(item) if token.text == "("), len(item) - 1))
-    return len(listed) == 1 and bool(listed[0]) and scan.identifier(listed[0][0]).lower() == column.lower()
+    return len(listed) == 1 and bool(listed[0]) and identifier(listed[0][0]).lower() == column.lower()
 
 
 def _with_column(created: str, item: Sequence[Token], change: Redefinition) -> str:

@@ -10,13 +10,13 @@ from collections.abc import Callable
 import apsw
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.interface import StatementKind
+from triplicate.sql.core.lexer import first_words, sqlite_tokens
 from triplicate.sql.core.records import SchemaChange, SettingChange
-from triplicate.sql.core.scan import first_words
 from triplicate.sql.core.schema_versions import SchemaVersions
 from triplicate.sql.executor.authorizer import Authorizer, change_images
 from triplicate.sql.executor.change_capture import ChangeCapture
 from triplicate.sql.executor.definitions import broken_by_rows, run_definition
-from triplicate.sql.interface import StatementKind
 from triplicate.sql.storage.sqlite_file import full_image_tables, set_change_images
 from triplicate.sql.storage.sqlite_schema import schema_digest, stored_text, table_names, unfit_reason
 
@@ -45,7 +45,7 @@ class SchemaStatements:
         """
         if (images := change_images(sql)) is not None:
             self._change_images(*images)
-        elif first_words(sql, 1) == ["PRAGMA"]:
+        elif first_words(sqlite_tokens(sql), 1) == ["PRAGMA"]:
             self._set_pragma(sql)
         else:
             run_definition(self._connection, sql, self._change_schema, fill_table)
@@ -73,7 +73,7 @@ class SchemaStatements:
                 self._capture.add(SettingChange(name, self._connection.execute(f"pragma {name}").fetchall()[0][0]))
 
     def _change_schema(self, text: str) -> None:
-        words, before, mark = first_words(text), table_names(self._connection), self._capture.mark()
+        words, before, mark = first_words(sqlite_tokens(text)), table_names(self._connection), self._capture.mark()
         try:
             with self._authorizer.running(StatementKind.SCHEMA):
                 self._connection.execute(text).fetchall()

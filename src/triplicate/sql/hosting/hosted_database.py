@@ -316,7 +316,7 @@ class HostedDatabase:
         """Update the metric of the records that the copy lacks."""
         while self._gauges is not None:
             leads = self.role is Role.LEADER
-            end = None if leads else await self._election.leaders_position()
+            end = None if leads else await self._election.leader_position()
             self._gauges.lag.set(0 if leads or end is None else max(0, end - self.database.position))
             await sleep(self._parts.host.clock, LAG_INTERVAL_S)
         while True:

@@ -1,7 +1,8 @@
-"""PostgreSQL's wire protocol in front of the engine: so every PostgreSQL client is a client of Triplicate.
+"""PostgreSQL's wire protocol in front of the engine: every PostgreSQL client is a client of Triplicate.
 
-Read `wire` (messages), `lexer`, `commands` and `infer` (what must be known of a statement before SQLite sees it), `types` (values),
-`statements` and `conversation` (the protocol's rules), `server` (connections).
+Each wing imports only the wings before it: `syntax` (tokens to trees), `values` (types, formats and conversions), `analysis` (scopes and
+types of expressions), `translate` (trees to SQLite's text), `ddl` (definitions), `rewrite` (queries of client libraries), `protocol`
+(messages, plans, conversations, the server). The tokens come from `triplicate.sql.core.lexer`.
 """
 
 from triplicate.sql.pg.protocol.server import PostgresServer, ServerLimits

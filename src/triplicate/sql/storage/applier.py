@@ -14,6 +14,7 @@ import apsw
 
 from triplicate.errors import Diverged, EnvironmentFault
 from triplicate.sql.core.column_codec import Value
+from triplicate.sql.core.lexer import quote
 from triplicate.sql.core.records import (
     BatchHeader,
     RowKind,
@@ -25,7 +26,6 @@ from triplicate.sql.core.records import (
     decode_transaction,
     encode_results,
 )
-from triplicate.sql.core.scan import quote
 from triplicate.sql.core.table_shape import TableShape
 from triplicate.sql.storage.sqlite_file import mark_epoch, read_state, record_batch, set_change_images
 from triplicate.sql.storage.sqlite_schema import Table, load_tables, schema_digest

@@ -9,8 +9,8 @@ from typing import Any
 import apsw
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.lexer import quote
 from triplicate.sql.core.records import DIGEST_SIZE
-from triplicate.sql.core.scan import quote
 from triplicate.sql.core.table_shape import TableShape
 from triplicate.sql.core.value_checks import RowRules
 from triplicate.sql.storage.sqlstates import from_sqlite

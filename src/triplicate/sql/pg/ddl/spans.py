@@ -1,4 +1,4 @@
-"""The expressions of definitions on a table that is there, whose columns tell what they mean. Pure."""
+"""The expressions of definitions on an existing table, whose columns determine their meaning. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.lexer import tokenize
+from triplicate.sql.core.lexer import Statement
 from triplicate.sql.pg.ddl.column_parser import parse_column
 from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, past_words, split
 from triplicate.sql.pg.ddl.stored_expressions import StoredExpressions, expression_of
@@ -14,12 +14,12 @@ from triplicate.sql.pg.ddl.stored_expressions import StoredExpressions, expressi
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """The expressions of a statement on a table that is there: where each begins and ends, and whether it is a condition of CHECK."""
+    """The expressions of a statement on an existing table: start and end of each, and whether it is a condition of CHECK."""
 
     table: str
     spans: tuple[tuple[int, int, bool], ...]
     is_binding: bool = True
-    """They decide what can be stored; the others only which index serves a query."""
+    """The expressions restrict the rows. Those of a plain index only decide which queries it serves."""
     added: tuple[tuple[str, str], ...] = ()
     """The column that the statement adds."""
 
@@ -35,9 +35,9 @@ class Spans:
         return edits.text()
 
 
-def spans_of(sql: str) -> Spans | None:
+def spans_of(statement: Statement) -> Spans | None:
     """The expressions of ALTER TABLE … ADD and CREATE INDEX; None for any other statement."""
-    tokens = tokenize(sql)
+    tokens = statement.tokens
     words = [token.upper for token in tokens]
     if words[:2] == ["ALTER", "TABLE"] and words[3:4] == ["ADD"]:
         at_check = 6 if words[4:5] == ["CONSTRAINT"] else 4

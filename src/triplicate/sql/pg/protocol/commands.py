@@ -1,7 +1,7 @@
-"""Statements that PostgreSQL clients send and SQLite does not know: told apart here, before the engine sees anything. Pure.
+"""Classification of statements: session commands of PostgreSQL are separated from statements for the engine. Pure.
 
-SET, SHOW, RESET, DISCARD, DEALLOCATE and the like concern the session; transaction control is brought to the few forms that the
-engine accepts. Everything else goes to SQLite unchanged but for ``pg_catalog.`` before functions.
+SET, SHOW, RESET, DISCARD, DEALLOCATE and the like concern the session. Transaction control is reduced to the few forms that the
+engine accepts, definitions are rewritten, and ``pg_catalog.`` before functions is removed. Everything else stays as it is.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.lexer import Token, strip_catalog_prefix, tokenize
-from triplicate.sql.pg.ddl import rewrite_definition
+from triplicate.sql.core.lexer import Statement, Token, statement_of
+from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls, session_calls
 
 
@@ -47,7 +47,7 @@ class Deallocate:
 
 @dataclass(frozen=True, slots=True)
 class NoOperation:
-    """Accepted and without effect here: `tag` is what the client is told."""
+    """Accepted and without effect here; `tag` is the command tag of the answer."""
 
     tag: str
 
@@ -61,7 +61,7 @@ class Discard:
 
 @dataclass(frozen=True, slots=True)
 class SetAccess:
-    """Whether the transaction, or every later transaction of the session, may change anything; None where nothing is said of it."""
+    """The access mode of the transaction, or of all later transactions of the session; None where the command does not set it."""
 
     read_only: bool | None
     for_session: bool
@@ -69,7 +69,7 @@ class SetAccess:
 
 @dataclass(frozen=True, slots=True)
 class SetConstraints:
-    """SET CONSTRAINTS. DEFERRED says what deferrable foreign keys are here anyway; IMMEDIATE has them checked now."""
+    """SET CONSTRAINTS. Deferrable foreign keys are always DEFERRED here; IMMEDIATE checks them now."""
 
     immediate: bool
 
@@ -78,9 +78,13 @@ class SetConstraints:
 class EngineStatement:
     """For the engine."""
 
-    text: str
+    statement: Statement
     read_only: bool | None = None
-    """What BEGIN says of the transaction's access mode; None for nothing, and for all other statements."""
+    """The access mode that BEGIN sets; None where it sets none, and for all other statements."""
+
+    @property
+    def text(self) -> str:
+        return self.statement.sql
 
 
 ClientCommand = (
@@ -97,17 +101,16 @@ ClientCommand = (
 )
 
 
-def classify(sql: str) -> ClientCommand:
-    """What one statement is.
+def classify(statement: Statement) -> ClientCommand:
+    """Classify one statement.
 
     Raises:
-        SqlError: 0A000 for statements of PostgreSQL that are not supported, with what to do instead; 42601 for a malformed SET or SHOW.
+        SqlError: 0A000 for an unsupported statement of PostgreSQL, with an alternative; 42601 for a malformed SET or SHOW.
     """
-    tokens = tokenize(sql)
-    first = tokens[0].upper if tokens else ""
+    sql, tokens, first = statement.sql, statement.tokens, statement.first_word
     match first:
         case "SELECT":
-            calls = session_calls(sql)
+            calls = session_calls(statement)
             if calls is not None:
                 return calls
         case "SET":
@@ -129,18 +132,35 @@ def classify(sql: str) -> ClientCommand:
                 return NoOperation("CLOSE CURSOR ALL")
             raise SqlError("34000", f'cursor "{_last_name(tokens, ("CLOSE",))}" does not exist')
         case "BEGIN" | "START" | "END" | "COMMIT" | "ABORT" | "ROLLBACK":
-            return EngineStatement(_transaction_control(tokens), _access_mode(tokens) if first in ("BEGIN", "START") else None)
+            return EngineStatement(
+                statement_of(_transaction_control(tokens)), _access_mode(tokens) if first in ("BEGIN", "START") else None
+            )
         case "COPY":
             raise SqlError("0A000", "COPY is not supported", hint="insert in one transaction, or load through Spark")
         case "DECLARE" | "FETCH" | "MOVE":
             raise SqlError("0A000", f"{first} is not supported", hint="fetch from a portal with a row limit instead")
         case "CREATE" | "ALTER" | "DROP" | "COMMENT":
-            definition = rewrite_definition(sql)
-            return EngineStatement(definition.text) if definition.text else NoOperation(definition.tag)
+            definition = rewrite_definition(statement)
+            return EngineStatement(statement_of(definition.text)) if definition.text else NoOperation(definition.tag)
         case "LOCK" | "PREPARE" | "EXECUTE" | "GRANT" | "REVOKE" | "CALL" | "DO" | "TRUNCATE":
             hint = "DELETE FROM without a WHERE clause does the same" if first == "TRUNCATE" else None
             raise SqlError("0A000", f"{first} is not supported: the SQL is SQLite's", hint=hint)
-    return EngineStatement(strip_catalog_prefix(sql))
+    return EngineStatement(_without_catalogue_prefix(statement))
+
+
+def _without_catalogue_prefix(statement: Statement) -> Statement:
+    """Remove ``pg_catalog.`` before function names: clients write it, SQLite has no schemas of functions."""
+    sql, tokens = statement.sql, statement.tokens
+    if "pg_catalog" not in sql:
+        return statement
+    pieces: list[str] = []
+    at = 0
+    for index in range(len(tokens) - 3):
+        word, dot, called, bracket = tokens[index : index + 4]
+        if word.upper == "PG_CATALOG" and dot.text == "." and called.kind == "word" and bracket.text == "(":
+            pieces.append(sql[at : word.start])
+            at = called.start
+    return statement_of("".join(pieces) + sql[at:]) if pieces else statement
 
 
 def _last_name(tokens: Sequence[Token], words: Sequence[str]) -> str:
@@ -156,7 +176,7 @@ def _discard(tokens: Sequence[Token]) -> ClientCommand:
     if what == "ALL":
         return Discard()
     if what in ("PLANS", "SEQUENCES", "TEMP", "TEMPORARY"):
-        return NoOperation(f"DISCARD {what.removesuffix('ORARY')}")  # There are none of these.
+        return NoOperation(f"DISCARD {what.removesuffix('ORARY')}")  # The server has none of these.
     raise SqlError("42601", "DISCARD needs one of ALL, PLANS, SEQUENCES and TEMP")
 
 
@@ -180,7 +200,7 @@ def _set(tokens: Sequence[Token], sql: str) -> ClientCommand:
     if rest and rest[0].upper in ("LOCAL", "SESSION") and not (len(rest) > 1 and rest[1].upper in ("AUTHORIZATION", "CHARACTERISTICS")):
         rest = rest[1:]
     words = [token.upper for token in rest]
-    if words[:1] == ["CONSTRAINTS"] and rest == tokens[1:]:
+    if words[:1] == ["CONSTRAINTS"] and rest == list(tokens[1:]):
         if len(words) < 3 or words[-1] not in ("IMMEDIATE", "DEFERRED"):
             raise SqlError("42601", "SET CONSTRAINTS takes ALL or names, and DEFERRED or IMMEDIATE")
         return SetConstraints(words[-1] == "IMMEDIATE")
@@ -211,7 +231,7 @@ def _set_value(tokens: Sequence[Token], sql: str) -> str | None:
 
 
 def _access_mode(tokens: Sequence[Token]) -> bool | None:
-    """True for READ ONLY, False for READ WRITE, None where neither is said; the last one counts."""
+    """True for READ ONLY, False for READ WRITE, None without either; the last one applies."""
     found: bool | None = None
     for token, after in pairwise(tokens):
         if token.upper == "READ" and after.upper in ("ONLY", "WRITE"):
@@ -253,7 +273,7 @@ _MODES = (
 
 
 def _check_modes(words: Sequence[str]) -> None:
-    """Raises SqlError 42601 for what is no list of transaction modes."""
+    """Check a list of transaction modes. Raises SqlError 42601 for anything else."""
     at = 0
     while at < len(words):
         found = next((mode for mode in _MODES if tuple(words[at : at + len(mode)]) == mode), None)

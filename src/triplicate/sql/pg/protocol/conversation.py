@@ -1,568 +1,326 @@
-"""One client's conversation: start-up, then simple and extended queries until it leaves.
+"""One client's conversation: simple and extended queries from after start-up until the client leaves.
 
-The rules that are easily missed: an error in an extended query skips everything up to the next Sync; statements between two Syncs,
-or in one simple query, are one implicit transaction; a single statement is not wrapped, so that it is one request of the group commit.
+An error in an extended query skips everything up to the next Sync. Statements between two Syncs, or in one simple query, are one
+implicit transaction. A single statement is not wrapped, so that it is one request of the group commit.
 Source: PostgreSQL 15 documentation, "Message Flow" and "Multiple Statements in a Simple Query".
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from triplicate.errors import ProtocolError, SqlError
-from triplicate.runtime import Clock
-from triplicate.sql.core.lexer import split_statements
-from triplicate.sql.interface import Cursor, Database, Prepared, SchemaMoved, Session, StatementKind, TransactionStatus
+from triplicate.sql.core.interface import StatementKind, TransactionStatus
+from triplicate.sql.core.lexer import Statement, statement_of
 from triplicate.sql.pg.protocol import wire
-from triplicate.sql.pg.protocol.commands import (
-    Deallocate,
-    Discard,
-    EngineStatement,
-    NoOperation,
-    ResetParameter,
-    SetAccess,
-    SetConstraints,
-    SetParameter,
-    ShowParameter,
-    classify,
-)
-from triplicate.sql.pg.protocol.message_stream import MessageStream
+from triplicate.sql.pg.protocol.commands import EngineStatement, ShowParameter, classify
+from triplicate.sql.pg.protocol.connection_state import ConnectionState
+from triplicate.sql.pg.protocol.implicit_transaction import ImplicitTransaction
+from triplicate.sql.pg.protocol.plans import split_query
+from triplicate.sql.pg.protocol.portal_runner import CHANGES, PortalRunner
 from triplicate.sql.pg.protocol.prepared_statements import (
     Portal,
     PreparedStatement,
-    aside_if_long,
     bind,
-    command_tag,
     decide_types,
     described_oids,
-    encode_rows,
-    engine_parameters,
-    prepare_again,
+    fix_columns,
     prepare_statement,
     row_description,
+    update_plan,
 )
+from triplicate.sql.pg.protocol.session_commands import SessionCommands
 from triplicate.sql.pg.protocol.setting_commands import SettingCommands
-from triplicate.sql.pg.protocol.settings import SessionSettings, duration_s
-from triplicate.sql.pg.protocol.transaction_time import TransactionTime
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls
 
-FETCH_ROWS = 256
-"""Rows taken from a cursor at once."""
-STATEMENTS_MAX = 10_000
-"""Prepared statements, and portals, that one session may hold."""
-ATTEMPTS = 3
-"""How often a change is prepared that finds another schema each time its turn comes."""
-
-_CHANGES = (StatementKind.WRITE, StatementKind.SCHEMA)
-_ENDS = (StatementKind.COMMIT, StatementKind.ROLLBACK)
-_SAVEPOINTS = (StatementKind.SAVEPOINT, StatementKind.RELEASE, StatementKind.ROLLBACK_TO)
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationLimits:
-    """Bounds of one conversation."""
-
-    statements: int = STATEMENTS_MAX
+_EMPTY = statement_of("")
+_CONTROL_WORDS = ("BEGIN", "COMMIT", "ROLLBACK")
 
 
 class Conversation:
-    """Serves one client from after start-up until it leaves.
+    """Serves one client from after start-up until the client leaves."""
 
-    Args:
-        stream: the connection, past its start-up packet.
-        database: what it connected to. session: opened for it.
-        settings: from the start-up packet.
-        clock: for statement_timeout.
-    """
-
-    def __init__(
-        self,
-        stream: MessageStream,
-        database: Database,
-        session: Session,
-        settings: SessionSettings,
-        clock: Clock,
-        limits: ConversationLimits | None = None,
-    ) -> None:
-        self._stream = stream
-        self._database = database
-        self._session = session
-        self._settings = settings
-        self._clock = clock
-        self._time = TransactionTime(clock)
-        self._limits = limits or ConversationLimits()
-        self._statements: dict[str, PreparedStatement] = {}
-        self._portals: dict[str, Portal] = {}
+    def __init__(self, state: ConnectionState) -> None:
+        self._state = state
+        self._transaction = ImplicitTransaction(state)
+        self._settings = SettingCommands(state.settings, state.session, state.database, self._notice)
+        self._portals = PortalRunner(state, self._transaction, self._settings, SessionCommands(state, self._settings))
         self._reported: dict[str, str] = {}
-        self._is_implicit = False
-        """The open transaction was begun by us and ends with this query or at Sync."""
-        self._parameters = SettingCommands(
-            settings, session, database, lambda sqlstate, message: stream.write(wire.notice_response(sqlstate, message))
-        )
-        self._is_busy = False
-        self._is_cancelled = False
-        """The message being served was cancelled: also when it is not the engine that works, but the client that is slow to read."""
+        self._reported_at: tuple[int, bool] = (-1, False)
+        """The count of changes of the settings at the last report, and whether this node led then."""
+        self._end_reason: SqlError | None = None
+        self._extended: dict[type, Callable[[Any], Awaitable[None]]] = {
+            wire.Parse: self._parse,
+            wire.Bind: self._bind,
+            wire.Describe: self._describe,
+            wire.Execute: self._execute,
+            wire.Close: self._close,
+        }
 
     def cancel(self) -> None:
-        """Interrupt what runs; it fails with 57014. May be called at any time."""
-        self._is_cancelled = self._is_busy
-        self._session.cancel()
+        """Interrupt the statement that runs; it fails with 57014. May be called at any time."""
+        self._state.is_cancelled = self._state.is_busy
+        self._state.session.cancel()
+
+    def end(self, reason: SqlError) -> None:
+        """End the conversation when the message being served is answered: `run` raises the reason."""
+        self._end_reason = reason
+        self._state.session.cancel()
+        self._state.stream.wake()
+
+    def _notice(self, sqlstate: str, message: str) -> None:
+        self._state.stream.write(wire.notice_response(sqlstate, message))
 
     # The loop.
 
     def greet(self, process_id: int, secret: int) -> None:
-        """What follows AuthenticationOk."""
+        """Send what follows AuthenticationOk: the settings, the key for cancel requests and ReadyForQuery."""
         self._report()
-        self._stream.write(wire.backend_key_data(process_id, secret))
-        self._stream.write(wire.ready_for_query(self._session.status.value))
+        self._state.stream.write(wire.backend_key_data(process_id, secret))
+        self._state.stream.write(wire.ready_for_query(self._state.session.status.value))
 
-    async def run(self, ended: SessionEnd) -> None:
+    async def run(self) -> None:
         """Serve until the client leaves.
 
         Raises:
-            SqlError: the session was ended from our side; the caller tells the client and closes.
+            SqlError: the server ended the session; the caller sends the error to the client and closes.
             ProtocolError: the client broke the protocol.
         """
-        skipping = False
-        await self._stream.flush()
+        state = self._state
+        stream = state.stream
+        is_skipping = False
+        await stream.flush()
         while True:
-            message = self._stream.take()
+            message = stream.next_message()
             if message is None:
-                ended.check()
-                if self._stream.is_lost:
+                if self._end_reason is not None:
+                    raise self._end_reason
+                if stream.is_lost:
                     return
-                await self._stream.flush()
-                if self._stream.peek() is None:
-                    await self._stream.wait()
+                await stream.flush()
+                if stream.peek() is None:
+                    await stream.wait()
                 continue
-            if isinstance(message, wire.Terminate):
+            if type(message) is wire.Terminate:
                 return
-            self._is_busy, self._is_cancelled = True, False
-            skipping = await self._serve(message, skipping)
-            self._is_busy = False
-            ended.check()
+            state.is_busy, state.is_cancelled = True, False
+            is_skipping = await self._serve(message, is_skipping)
+            state.is_busy = False
+            if self._end_reason is not None:
+                raise self._end_reason
 
-    async def _serve(self, message: wire.ClientMessage, skipping: bool) -> bool:
-        """Serve one message; returns whether what follows is to be skipped up to the next Sync."""
-        self._time.begin()
-        match message:
-            case wire.Sync():
-                await self._sync()
-                return False
-            case _ if skipping:
+    async def _serve(self, message: wire.ClientMessage, is_skipping: bool) -> bool:
+        """Serve one message; returns whether everything up to the next Sync is to be skipped."""
+        if self._state.time.began_us is None:
+            self._state.time.begin()
+        if type(message) is wire.Sync:
+            await self._sync()
+            return False
+        if is_skipping:
+            return True
+        serve = self._extended.get(type(message))
+        if serve is not None:
+            try:
+                await serve(message)
+            except SqlError as error:
+                await self._fail(error)
                 return True
+            return False
+        match message:
             case wire.Query(sql):
                 await self._simple_query(sql)
             case wire.Flush():
-                await self._stream.flush()
+                await self._state.stream.flush()
             case wire.Unsupported(letter):
                 await self._refuse(letter)
-            case _:
-                return not await self._extended(message)
         return False
+
+    async def _fail(self, error: SqlError) -> None:
+        self._state.stream.write(wire.error_response(error))
+        await self._transaction.abandon()
 
     async def _refuse(self, letter: str) -> None:
         if letter in ("d", "c", "f"):
             return  # Data of a COPY that was refused may still arrive; PostgreSQL ignores it too.
-        if letter == "F":
-            self._stream.write(wire.error_response(SqlError("0A000", "the function call protocol is not supported; use SELECT")))
-            await self._ready()
-            return
-        raise ProtocolError(f"message {letter!r} is not expected here")
+        if letter != "F":
+            raise ProtocolError(f"message {letter!r} is not expected here")
+        error = SqlError("0A000", "the function call protocol is not supported; use SELECT")
+        self._state.stream.write(wire.error_response(error))
+        await self._ready()
 
     def _report(self) -> None:
-        now = self._settings.reported(is_leader=self._database.is_leader)
+        """Send ParameterStatus for each setting that has changed since the last report."""
+        settings, is_leader = self._state.settings, self._state.database.is_leader
+        if self._reported_at == (settings.changes, is_leader):
+            return
+        now = settings.reported(is_leader=is_leader)
         for name, value in now.items():
             if self._reported.get(name) != value:
-                self._stream.write(wire.parameter_status(name, value))
-        self._reported = now
+                self._state.stream.write(wire.parameter_status(name, value))
+        self._reported, self._reported_at = now, (settings.changes, is_leader)
 
     async def _ready(self) -> None:
-        if self._session.status is TransactionStatus.IDLE:
-            self._time.end()
-            self._parameters.end_transaction()
-            await self._close_portals()
+        state = self._state
+        status = state.session.status
+        if status is TransactionStatus.IDLE:
+            state.time.end()
+            self._settings.end_transaction()
+            if state.portals:
+                await state.close_portals()
         self._report()
-        self._stream.write(wire.ready_for_query(self._session.status.value))
+        state.stream.write(wire.ready_for_query(status.value))
 
-    # Implicit transactions.
-
-    async def _begin_implicit(self) -> None:
-        if not self._is_implicit and self._session.status is TransactionStatus.IDLE:
-            await self._control("BEGIN")
-            self._is_implicit = True
-
-    async def _end_implicit(self, word: str) -> None:
-        if self._is_implicit:
-            self._is_implicit = False
-            await self._close_portals()
-            await self._control(word)
-
-    async def _control(self, sql: str) -> None:
-        cursor = await self._session.start(await self._session.prepare(sql), ())
-        await cursor.close()
-
-    async def _abandon_implicit(self) -> None:
-        """After an error, wherever it was found: an implicit transaction is rolled back, an explicit one has failed."""
-        if self._is_implicit:
-            self._is_implicit = False
-            if self._session.status is not TransactionStatus.IDLE:
-                await self._control("ROLLBACK")
-        else:
-            self._session.fail()
-
-    async def _transaction_control(self, prepared: Prepared) -> bool:
-        """Handle BEGIN, COMMIT and ROLLBACK inside an implicit transaction. Returns False where the engine shall run the statement."""
-        if prepared.kind in (StatementKind.BEGIN, StatementKind.BEGIN_IMMEDIATE) and self._is_implicit:
-            self._is_implicit = False  # The block becomes an explicit one, as in PostgreSQL.
-            return True
-        if prepared.kind in (StatementKind.BEGIN, StatementKind.BEGIN_IMMEDIATE) and self._session.status is TransactionStatus.ACTIVE:
-            self._stream.write(wire.notice_response("25001", "there is already a transaction in progress"))
-            return True
-        if prepared.kind in _SAVEPOINTS and self._is_implicit:
-            raise SqlError("25P01", f"{prepared.tag} can only be used in transaction blocks")
-        if prepared.kind in (StatementKind.COMMIT, StatementKind.ROLLBACK) and self._session.status is TransactionStatus.IDLE:
-            self._stream.write(wire.notice_response("25P01", "there is no transaction in progress"))
-            return True
-        if prepared.kind in _ENDS:
-            self._is_implicit = False
-        return False
+    async def _sync(self) -> None:
+        try:
+            await self._transaction.commit()
+        except SqlError as error:
+            await self._fail(error)
+        await self._ready()
+        await self._state.stream.flush()
 
     # Simple queries.
 
     async def _simple_query(self, sql: str) -> None:
+        state = self._state
         try:
-            statements = await aside_if_long(self._session, sql, split_statements, sql)
+            statements = await split_query(state.session, sql)
             if not statements:
-                self._stream.write(wire.EMPTY_QUERY)
-            for index, text in enumerate(statements):
+                state.stream.write(wire.EMPTY_QUERY)
+            for index, statement in enumerate(statements):
                 if len(statements) > 1:
-                    await self._begin_for(text)
-                await self._run_simple(text)
+                    await self._begin_for(statement)
+                await self._run_simple(statement)
                 if index + 1 < len(statements):
-                    self._stream.flush_nowait()
-            await self._end_implicit("COMMIT")
+                    state.stream.flush_nowait()
+            await self._transaction.commit()
         except SqlError as error:
-            self._stream.write(wire.error_response(error))
-            await self._abandon_implicit()
-        unnamed = self._portals.pop("", None)
-        if unnamed is not None:
-            await self._close_portal(unnamed)
+            await self._fail(error)
+        unnamed = state.portals.pop("", None)
+        if unnamed is not None and unnamed.cursor is not None:
+            await unnamed.cursor.close()
         await self._ready()
 
-    async def _begin_for(self, text: str) -> None:
-        """Open the implicit transaction of a query with several statements, unless this one controls the transaction itself."""
-        command = classify(text)
-        if isinstance(command, EngineStatement) and command.text.split(" ", 1)[0] not in ("BEGIN", "COMMIT", "ROLLBACK"):
-            await self._begin_implicit()
+    async def _begin_for(self, statement: Statement) -> None:
+        """Begin the implicit transaction of a query with several statements, unless this one controls the transaction itself."""
+        command = classify(statement)
+        if isinstance(command, EngineStatement) and command.statement.first_word not in _CONTROL_WORDS:
+            await self._transaction.begin()
 
-    async def _run_simple(self, text: str) -> None:
-        statement = await prepare_statement(self._session, text, ())
-        if statement.parameter_oids:
+    async def _run_simple(self, text: Statement) -> None:
+        state = self._state
+        statement = await prepare_statement(state.session, text, (), state.plans, is_fixed=False)
+        if statement.plan.parameter_oids:
             raise SqlError("42P02", "there is no parameter $1 in a simple query", hint="send parameters with the extended protocol")
         portal = Portal(statement, (), ())
         try:
-            await self._start(portal)
-            if statement.prepared is not None and statement.prepared.columns:
-                self._stream.write(row_description(statement, portal.column_oids or (), portal.formats()))
-            await self._execute(portal, 0, is_described=False)
+            await self._portals.start(portal)
+            if statement.plan.prepared is not None and statement.plan.prepared.columns:
+                state.stream.write(row_description(statement.plan, portal.column_oids or (), portal.formats()))
+            await self._portals.execute(portal, 0, is_described=False)
         finally:
-            await self._close_portal(portal)
+            if portal.cursor is not None:
+                await portal.cursor.close()
 
     # Extended queries.
 
-    async def _extended(self, message: wire.ClientMessage) -> bool:
-        """Serve one message of an extended query; False when it failed and everything up to Sync is to be skipped."""
-        try:
-            match message:
-                case wire.Parse():
-                    await self._parse(message)
-                case wire.Bind():
-                    await self._bind(message)
-                case wire.Describe():
-                    await self._describe(message)
-                case wire.Execute():
-                    await self._execute_portal(message)
-                case wire.Close():
-                    await self._close(message)
-        except SqlError as error:
-            self._stream.write(wire.error_response(error))
-            await self._abandon_implicit()
-            return False
-        return True
-
     async def _parse(self, message: wire.Parse) -> None:
-        if message.name and message.name in self._statements:
+        state = self._state
+        if message.name and message.name in state.statements:
             raise SqlError("42P05", f'prepared statement "{message.name}" already exists')
-        if len(self._statements) >= self._limits.statements:
-            raise SqlError("53400", f"more than {self._limits.statements} prepared statements in one session; close some")
-        texts = await aside_if_long(self._session, message.sql, split_statements, message.sql)
-        if len(texts) > 1:
+        if len(state.statements) >= state.statements_max:
+            raise SqlError("53400", f"more than {state.statements_max} prepared statements in one session; close some")
+        statements = await split_query(state.session, message.sql)
+        if len(statements) > 1:
             raise SqlError("42601", "cannot insert multiple commands into a prepared statement")
-        statement = await prepare_statement(self._session, texts[0] if texts else "", message.parameter_oids)
-        statement.is_fixed = True
-        self._statements[message.name] = statement
-        self._stream.write(wire.PARSE_COMPLETE)
+        text = statements[0] if statements else _EMPTY
+        state.statements[message.name] = await prepare_statement(state.session, text, message.parameter_oids, state.plans, is_fixed=True)
+        state.stream.write(wire.PARSE_COMPLETE)
 
     def _statement(self, name: str) -> PreparedStatement:
-        statement = self._statements.get(name)
+        statement = self._state.statements.get(name)
         if statement is None:
             raise SqlError("26000", f'prepared statement "{name}" does not exist' if name else "unnamed prepared statement does not exist")
         return statement
 
     def _portal(self, name: str) -> Portal:
-        portal = self._portals.get(name)
+        portal = self._state.portals.get(name)
         if portal is None:
             raise SqlError("34000", f'portal "{name}" does not exist')
         return portal
 
     async def _bind(self, message: wire.Bind) -> None:
-        if message.portal and message.portal in self._portals:
+        state = self._state
+        if message.portal and message.portal in state.portals:
             raise SqlError("42P03", f'portal "{message.portal}" already exists')
-        if len(self._portals) >= self._limits.statements:
-            raise SqlError("53400", f"more than {self._limits.statements} portals in one session; close some")
+        if len(state.portals) >= state.statements_max:
+            raise SqlError("53400", f"more than {state.statements_max} portals in one session; close some")
         statement = self._statement(message.statement)
-        await prepare_again(self._session, statement)
+        if statement.schema_version != state.session.schema_version:
+            await update_plan(state.session, statement, state.plans)
         portal = bind(statement, message)
-        old = self._portals.pop(message.portal, None)
-        if old is not None:
-            await self._close_portal(old)
-        self._portals[message.portal] = portal
-        self._stream.write(wire.BIND_COMPLETE)
+        old = state.portals.pop(message.portal, None)
+        if old is not None and old.cursor is not None:
+            await old.cursor.close()
+        state.portals[message.portal] = portal
+        state.stream.write(wire.BIND_COMPLETE)
 
     async def _describe(self, message: wire.Describe) -> None:
         if message.is_portal:
-            portal = self._portal(message.name)
-            if isinstance(portal.statement.command, (ShowParameter, SessionCalls)):
-                self._stream.write(self._parameters.description(portal.statement.command, portal.formats()))
-                return
-            prepared = portal.statement.prepared
-            if prepared is not None and prepared.kind is StatementKind.READ and None in portal.statement.column_oids:
-                await self._start(portal)
-            decide_types(portal)
-            self._stream.write(row_description(portal.statement, portal.column_oids or (), portal.formats()))
+            await self._describe_portal(self._portal(message.name))
             return
+        state = self._state
         statement = self._statement(message.name)
-        await prepare_again(self._session, statement)
-        self._stream.write(wire.parameter_description(statement.parameter_oids))
-        if isinstance(statement.command, (ShowParameter, SessionCalls)):
-            self._stream.write(self._parameters.description(statement.command))
+        if statement.schema_version != state.session.schema_version:
+            await update_plan(state.session, statement, state.plans)
+        plan = statement.plan
+        state.stream.write(wire.parameter_description(plan.parameter_oids))
+        if isinstance(plan.command, (ShowParameter, SessionCalls)):
+            state.stream.write(self._settings.description(plan.command))
             return
-        oids = described_oids(statement)
-        statement.column_oids = oids
-        self._stream.write(row_description(statement, oids, [0] * len(oids)))
+        oids = described_oids(plan)
+        fix_columns(statement, oids)
+        state.stream.write(row_description(plan, oids, [0] * len(oids)))
 
-    async def _execute_portal(self, message: wire.Execute) -> None:
+    async def _describe_portal(self, portal: Portal) -> None:
+        plan, stream = portal.statement.plan, self._state.stream
+        if isinstance(plan.command, (ShowParameter, SessionCalls)):
+            stream.write(self._settings.description(plan.command, portal.formats()))
+            return
+        if plan.prepared is not None and plan.prepared.kind is StatementKind.READ and None in plan.column_oids:
+            await self._portals.start(portal)
+        decide_types(portal)
+        stream.write(row_description(portal.statement.plan, portal.column_oids or (), portal.formats()))
+
+    async def _execute(self, message: wire.Execute) -> None:
         portal = self._portal(message.portal)
-        prepared = portal.statement.prepared
+        prepared = portal.statement.plan.prepared
         if portal.is_done and (prepared is None or not prepared.columns):
             raise SqlError("55000", f'portal "{message.portal}" cannot be run')
-        if portal.cursor is None and prepared is not None and prepared.kind in _CHANGES and not self._is_implicit:
+        if portal.cursor is None and prepared is not None and prepared.kind in CHANGES and not self._state.is_implicit:
             await self._begin_unless_alone()
-        await self._start(portal)
-        await self._execute(portal, message.max_rows, is_described=True)
+        await self._portals.start(portal)
+        await self._portals.execute(portal, message.max_rows, is_described=True)
 
     async def _begin_unless_alone(self) -> None:
-        """A change followed at once by Sync is a request of its own; one followed by more belongs to an implicit transaction.
+        """Begin an implicit transaction unless Sync follows at once: a change by itself is one request of the group commit.
 
-        Clients send Execute and Sync together, so the wait is over when it begins; one that sends neither Sync nor Flush
-        would wait for its answer for ever with PostgreSQL as well.
+        Clients send Execute and Sync together, so the next message is there already. A client that sends neither Sync nor Flush
+        waits for its answer for ever with PostgreSQL as well.
         """
-        while self._stream.peek() is None and not self._stream.is_lost:
-            await self._stream.wait()
-        if self._stream.peek() != b"S":
-            await self._begin_implicit()
+        stream = self._state.stream
+        following = stream.peek()
+        while following is None and not stream.is_lost:
+            await stream.wait()
+            following = stream.peek()
+        if following != b"S":
+            await self._transaction.begin()
 
     async def _close(self, message: wire.Close) -> None:
         if message.is_portal:
-            portal = self._portals.pop(message.name, None)
-            if portal is not None:
-                await self._close_portal(portal)
+            portal = self._state.portals.pop(message.name, None)
+            if portal is not None and portal.cursor is not None:
+                await portal.cursor.close()
         else:
-            self._statements.pop(message.name, None)
-        self._stream.write(wire.CLOSE_COMPLETE)
-
-    async def _sync(self) -> None:
-        try:
-            await self._end_implicit("COMMIT")
-        except SqlError as error:
-            self._stream.write(wire.error_response(error))
-            await self._abandon_implicit()
-        await self._ready()
-        await self._stream.flush()
-
-    async def _close_portals(self, *, but: Portal | None = None) -> None:
-        for name, portal in list(self._portals.items()):
-            if portal is not but:
-                del self._portals[name]
-                await self._close_portal(portal)
-
-    async def _close_portal(self, portal: Portal) -> None:
-        if portal.cursor is not None:
-            await portal.cursor.close()
-
-    # Running.
-
-    async def _start(self, portal: Portal) -> None:
-        """Start the portal's statement, once, and learn the types of its columns from its first rows."""
-        prepared = portal.statement.prepared
-        if prepared is None or portal.cursor is not None:
-            return
-        if not await self._transaction_control(prepared):
-            if prepared.kind is StatementKind.COMMIT and self._session.status is TransactionStatus.FAILED:
-                portal.tag = "ROLLBACK"  # What COMMIT does to a failed transaction, and clients are told so.
-            self._parameters.check_access(portal.statement)
-            if prepared.kind in _ENDS:
-                await self._close_portals(but=portal)  # They end with the transaction; the engine need not keep their rows.
-            async with self._in_time():
-                portal.cursor = await self._run(portal)
-                if prepared.columns:
-                    portal.kept = await portal.cursor.fetch(FETCH_ROWS)
-                    decide_types(portal)
-        command = portal.statement.command
-        if isinstance(command, EngineStatement):
-            self._parameters.begin(command.read_only)
-
-    async def _run(self, portal: Portal) -> Cursor:
-        """Run the statement, prepared for the schema that it meets."""
-        statement = portal.statement
-        if self._session.status is TransactionStatus.ACTIVE and statement.prepared is not None:
-            if statement.prepared.kind in _CHANGES:
-                # The schema may change while the writer is awaited, and not once it is held.
-                await self._session.claim_writer(statement.prepared.tag)
-            elif statement.lock and not self._is_implicit:
-                await self._session.claim_writer(f"SELECT {statement.lock}")
-        for attempt in range(1, ATTEMPTS + 1):
-            await prepare_again(self._session, statement)
-            prepared = statement.prepared
-            assert prepared is not None, "only statements of the engine are run"
-            try:
-                times = self._time.transaction_us, self._time.statement_us
-                parameters = engine_parameters(portal, *times, self._settings.user)
-                return await self._session.start(prepared, parameters, statement.schema_version)
-            except SchemaMoved:
-                if attempt == ATTEMPTS:
-                    raise
-        raise AssertionError("the last attempt returns or raises")
-
-    @asynccontextmanager
-    async def _in_time(self) -> AsyncIterator[None]:
-        """Around what statement_timeout limits; it fails with 57014 when the time is over."""
-        seconds = duration_s(self._settings.get("statement_timeout", is_leader=self._database.is_leader))
-        if seconds <= 0:
-            yield
-            return
-        is_over = False
-
-        def end() -> None:
-            nonlocal is_over
-            is_over = True
-            self._session.cancel()
-
-        timer = self._clock.call_at(self._clock.monotonic() + seconds, end)
-        try:
-            yield
-        except SqlError as error:
-            if is_over and error.sqlstate == "57014":
-                raise SqlError("57014", "canceling statement due to statement timeout") from error
-            raise
-        finally:
-            timer.cancel()
-
-    async def _execute(self, portal: Portal, max_rows: int, *, is_described: bool) -> None:
-        """Send up to `max_rows` rows (0: all) and what completes the command.
-
-        Args:
-            is_described: the client knows the columns already; in a simple query it does not.
-        """
-        prepared = portal.statement.prepared
-        if prepared is None:
-            await self._session_command(portal, is_described=is_described)
-            portal.is_done = True
-            return
-        sent_before = portal.rows_sent
-        if prepared.columns and portal.cursor is not None:
-            left = max_rows if max_rows > 0 else None
-            formats = portal.formats()
-            while left is None or left > 0:
-                take = FETCH_ROWS if left is None else min(left, FETCH_ROWS)
-                rows, portal.kept = portal.kept[:take], portal.kept[take:]
-                if not rows:
-                    async with self._in_time():
-                        rows = await portal.cursor.fetch(take)
-                if not rows:
-                    break
-                for row in encode_rows(rows, portal.column_oids or (), formats, portal.statement.shown_typmods):
-                    self._stream.write(row)
-                portal.rows_sent += len(rows)
-                left = None if left is None else left - len(rows)
-                if self._stream.wants_flush:
-                    await self._stream.flush()
-                if self._is_cancelled or self._stream.is_lost:
-                    raise SqlError("57014", "canceling statement due to user request")
-            if left == 0:
-                self._stream.write(wire.PORTAL_SUSPENDED)
-                return
-        portal.is_done = True
-        # As in PostgreSQL, what earlier calls sent of the result is not counted again.
-        affected = portal.cursor.rows_affected - sent_before if portal.cursor is not None else 0
-        self._stream.write(wire.command_complete(portal.tag or command_tag(prepared, portal.rows_sent - sent_before, affected)))
-
-    # Session commands.
-
-    async def _session_command(self, portal: Portal, *, is_described: bool) -> None:
-        command = portal.statement.command
-        if self._session.status is TransactionStatus.FAILED and not isinstance(command, EngineStatement):
-            raise SqlError("25P02", "current transaction is aborted, commands ignored until end of transaction block")
-        match command:
-            case EngineStatement():
-                self._stream.write(wire.EMPTY_QUERY)
-                return
-            case SetParameter(name, value, is_local):
-                await self._parameters.set(name, value, local=is_local)
-                tag = "SET"
-            case SetAccess():
-                self._parameters.set_access(command)
-                tag = "SET"
-            case SetConstraints(immediate):
-                if self._session.status is TransactionStatus.IDLE:
-                    self._stream.write(wire.notice_response("25P01", "SET CONSTRAINTS can only be used in transaction blocks"))
-                elif immediate:
-                    await self._session.check_constraints()
-                tag = "SET CONSTRAINTS"
-            case ResetParameter(name):
-                await self._parameters.reset(name)
-                tag = "RESET"
-            case ShowParameter() | SessionCalls():
-                if not is_described:
-                    self._stream.write(self._parameters.description(command))
-                for row in await self._parameters.rows(command, portal.parameters):
-                    self._stream.write(row)
-                tag = "SHOW" if isinstance(command, ShowParameter) else "SELECT 1"
-            case Deallocate(name):
-                if name is None:
-                    self._statements.clear()
-                elif self._statements.pop(name, None) is None:
-                    raise SqlError("26000", f'prepared statement "{name}" does not exist')
-                tag = "DEALLOCATE" if name else "DEALLOCATE ALL"
-            case Discard(tag):
-                if self._session.status is not TransactionStatus.IDLE:
-                    raise SqlError("25001", f"{tag} cannot run inside a transaction block")
-                await self._parameters.reset(None)
-                self._statements.clear()
-            case NoOperation(tag):
-                pass
-        self._stream.write(wire.command_complete(tag))
-
-
-class SessionEnd:
-    """Tells a conversation that its session was ended from our side."""
-
-    def __init__(self) -> None:
-        self.error: SqlError | None = None
-
-    def check(self) -> None:
-        if self.error is not None:
-            raise self.error
+            self._state.statements.pop(message.name, None)
+        self._state.stream.write(wire.CLOSE_COMPLETE)

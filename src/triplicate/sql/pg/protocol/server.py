@@ -7,13 +7,16 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from triplicate.errors import ProtocolError, SqlError
 from triplicate.runtime import Host, Listener, TaskScope
-from triplicate.sql.interface import Database, Databases, Session
+from triplicate.sql.core.interface import Database, Databases, Session
 from triplicate.sql.pg.protocol import wire
-from triplicate.sql.pg.protocol.conversation import Conversation, SessionEnd
+from triplicate.sql.pg.protocol.connection_state import ConnectionState
+from triplicate.sql.pg.protocol.conversation import Conversation
 from triplicate.sql.pg.protocol.message_stream import MessageStream
+from triplicate.sql.pg.protocol.plans import PlanCache
 from triplicate.sql.pg.protocol.settings import SessionSettings
 
 UNANSWERED_CONNECTIONS = 50
@@ -39,8 +42,8 @@ class PostgresServer:
 
     Args:
         host: the ports to the outside.
-        databases: what clients may connect to by ``dbname``.
-        address: host and port to listen on; port 0 takes a free one.
+        databases: clients connect to one of them by ``dbname``.
+        address: host and port to listen on; port 0 selects a free one.
         limits: bounds.
     """
 
@@ -58,6 +61,8 @@ class PostgresServer:
         """Connections whose first packet is there. Other nodes keep one each on which they only ask whether this one answers."""
         self._streams: dict[int, MessageStream] = {}
         self._next_id = 1
+        self._plans: WeakKeyDictionary[Database, PlanCache] = WeakKeyDictionary()
+        """Plans of statements by the database that they are for. Another copy of a database is another object."""
         self._secrets = host.entropy.stream("postgres.secret")
 
     @property
@@ -74,7 +79,7 @@ class PostgresServer:
         self._listener = await self._host.network.listen(self._new_stream, *self._wanted)
 
     async def stop(self) -> None:
-        """Tell every client that the server goes down (57P01), and end."""
+        """Send 57P01 to every client, close the connections and stop."""
         if self._listener is not None:
             await self._listener.close()
         goodbye = SqlError("57P01", "terminating connection because the server is shutting down", hint="connect again, to any node")
@@ -118,11 +123,11 @@ class PostgresServer:
             stream.close()
 
     async def _startup(self, stream: MessageStream) -> wire.Startup | None:
-        """Answer encryption requests and read the first packet; None when the client left or only wanted to cancel."""
+        """Answer encryption requests and read the first packet; None when the client has left or has sent a cancel request."""
         timer = self._host.clock.call_at(self._host.clock.monotonic() + self._limits.startup_s, stream.close)
         try:
             while True:
-                startup = stream.take_startup()
+                startup = stream.next_startup()
                 if startup is None:
                     if stream.is_lost:
                         return None
@@ -194,24 +199,23 @@ class PostgresServer:
     async def _converse_with(self, process_id: int, stream: MessageStream, settings: SessionSettings, database: Database) -> None:
         session = await database.session(settings.get("application_name", is_leader=False))
         secret = self._secrets.randrange(1, 2**31)
-        conversation = Conversation(stream, database, session, settings, self._host.clock)
+        plans = self._plans.setdefault(database, PlanCache())
+        conversation = Conversation(ConnectionState(stream, database, session, settings, self._host.clock, plans))
         self._running[process_id] = (secret, conversation)
-        ended = SessionEnd()
-        watcher = self._scope.spawn(_watch_end(session, ended, stream), name="client-end")
+        watcher = self._scope.spawn(_watch_end(session, conversation), name="client-end")
         stream.on_lost = conversation.cancel
         try:
             stream.write(wire.AUTHENTICATION_OK)
             conversation.greet(process_id, secret)
             stream.start()
-            await conversation.run(ended)
+            await conversation.run()
         finally:
             stream.on_lost = None
             watcher.cancel()
             await session.close()
 
 
-async def _watch_end(session: Session, ended: SessionEnd, stream: MessageStream) -> None:
-    ended.error = await session.ended
-    _LOG.info("a session was ended: %s", ended.error)
-    session.cancel()
-    stream.wake()
+async def _watch_end(session: Session, conversation: Conversation) -> None:
+    reason = await session.ended
+    _LOG.info("a session was ended: %s", reason)
+    conversation.end(reason)

@@ -1,7 +1,7 @@
-"""A session's run-time parameters: what SHOW, SET and RESET know, and what a client is told at the start. Pure.
+"""A session's run-time parameters: the values of SHOW, SET and RESET, and those reported to the client. Pure.
 
-PostgreSQL has hundreds; a client needs those it asks for when it connects. A parameter that nobody here reads is kept and shown
-back, so that client libraries which set theirs go on; one that would promise a behaviour we do not have is refused.
+PostgreSQL has hundreds; a client needs those that it reads when it connects. A parameter without effect here is stored and shown, so
+that client libraries can set theirs. A value that promises an unsupported behaviour is refused.
 """
 
 from __future__ import annotations
@@ -77,22 +77,25 @@ _DATE_ORDERS = {"mdy": "MDY", "us": "MDY", "noneuro": "MDY", "noneuropean": "MDY
 }  # fmt: skip
 REQUEST_ID = "triplicate.request_id"
 READ_ONLY = "default_transaction_read_only"
+_TIMEOUT = "statement_timeout"
 
 
 class SessionSettings:
     """The parameters of one session.
 
     Args:
-        user: who connected. database: the database's name.
+        user: the name that the client connected with.
         startup: the parameters of the first packet.
     """
 
     def __init__(self, user: str, startup: Mapping[str, str]) -> None:
         self.user = user
+        self.changes = 0
+        """Grows whenever a value may have changed."""
         self._names = {name.lower(): name for name in (*_FIXED, *_DEFAULTS)}
         self._values = dict(_DEFAULTS)
         self._local: dict[str, str] = {}
-        """What SET LOCAL said; forgotten when the transaction ends."""
+        """The values of SET LOCAL; removed when the transaction ends."""
         for name, value in _options(startup.get("options", "")).items():
             self._start_with(name, value)
         for name, value in startup.items():
@@ -138,6 +141,7 @@ class SessionSettings:
                 raise SqlError("22023", f'parameter "{known}" requires a Boolean value, not {value!r}')
             value = _BOOLEANS[value.lower()]
         if known not in _FIXED:
+            self.changes += 1
             (self._local if local else self._values)[known] = "UTF8" if known == "client_encoding" else value
             if not local:
                 self._local.pop(known, None)
@@ -155,11 +159,14 @@ class SessionSettings:
         return f"ISO, {order}"
 
     def end_transaction(self) -> None:
-        """Forget what was set for one transaction only."""
-        self._local.clear()
+        """Forget the values that were set for one transaction only."""
+        if self._local:
+            self.changes += 1
+            self._local.clear()
 
     def reset(self, name: str) -> str:
         """Back to the value at the start of the session."""
+        self.changes += 1
         known = self._names.get(name.lower(), name)
         self._local.pop(known, None)
         if known in self._initial:
@@ -169,13 +176,21 @@ class SessionSettings:
         return known
 
     def reset_all(self) -> None:
+        """All values as at the start of the session."""
+        self.changes += 1
         self._values = dict(self._initial)
         self._local.clear()
 
     @property
     def read_only(self) -> bool:
-        """Whether transactions of this session may change nothing unless they say otherwise."""
+        """Whether transactions of this session are read-only unless they are declared otherwise."""
         return self._local.get(READ_ONLY, self._values[READ_ONLY]) == "on"
+
+    @property
+    def statement_timeout_s(self) -> float:
+        """Seconds that a statement may take; 0 sets no limit. Raises SqlError 22023 for a start-up value that is no duration."""
+        text = self._local.get(_TIMEOUT, self._values[_TIMEOUT])
+        return 0.0 if text == "0" else duration_s(text)
 
     def get(self, name: str, *, is_leader: bool) -> str:
         """The value that SHOW prints. Raises SqlError 42704 for an unknown one."""
@@ -205,12 +220,12 @@ class SessionSettings:
         return [(name, self.get(name, is_leader=is_leader)) for name in sorted(names, key=str.lower)]
 
     def reported(self, *, is_leader: bool) -> dict[str, str]:
-        """What ParameterStatus tells the client."""
+        """The parameters that ParameterStatus reports, with their values."""
         return {name: self.get(name, is_leader=is_leader) for name in REPORTED}
 
 
 def _check_search_path(value: str) -> None:
-    """Raises SqlError 0A000 for a path on which PostgreSQL would find none of the tables that are here."""
+    """Refuse a path without the schema public, in which all tables are. Raises SqlError 0A000."""
     names = {name.strip().strip("'\"").lower() for name in value.split(",")}
     if "public" not in names and not names <= {"", "pg_catalog", "information_schema"}:
         raise SqlError(

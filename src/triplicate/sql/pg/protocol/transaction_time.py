@@ -10,23 +10,24 @@ class TransactionTime:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._began_us: int | None = None
+        self.began_us: int | None = None
+        """When the open transaction began, in µs since 1970; None outside of one."""
 
     def begin(self) -> None:
-        """A message has come; outside of a transaction it begins one."""
-        if self._began_us is None:
-            self._began_us = self._clock.wall_us()
+        """Note the time of a message, which begins a transaction if none is open."""
+        if self.began_us is None:
+            self.began_us = self._clock.wall_us()
 
     def end(self) -> None:
-        """The next message begins another transaction."""
-        self._began_us = None
+        """End the transaction: the next message begins another one."""
+        self.began_us = None
 
     @property
     def transaction_us(self) -> int:
         """When the transaction began, in µs since 1970."""
-        self.begin()
-        assert self._began_us is not None, "begin has set it"
-        return self._began_us
+        if self.began_us is None:
+            self.began_us = self._clock.wall_us()
+        return self.began_us
 
     @property
     def statement_us(self) -> int:

@@ -20,9 +20,10 @@ STARTUP_BYTES_MAX = 10_000
 
 _INT32 = struct.Struct(">i")
 _INT16 = struct.Struct(">h")
+_UINT16 = struct.Struct(">H")
 
 
-# What a client sends.
+# Messages of the client.
 
 
 @dataclass(slots=True)
@@ -104,41 +105,67 @@ class _BodyReader:
 
     def __init__(self, body: bytes) -> None:
         self._body = body
-        self._at = 0
+        self.at = 0
 
     def text(self) -> str:
-        end = self._body.find(b"\0", self._at)
+        end = self._body.find(b"\0", self.at)
         if end < 0:
             raise ProtocolError("a string in a message is not terminated; the client breaks the protocol")
-        raw = self._body[self._at : end]
-        self._at = end + 1
+        raw = self._body[self.at : end]
+        self.at = end + 1
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError as error:
             raise SqlError("22021", f"a string in a message is not valid UTF-8: {error.reason} at byte {error.start}") from None
 
-    def int16(self) -> int:
-        return int(_INT16.unpack(self.raw(2))[0])
+    def byte(self) -> bytes:
+        if self.at >= len(self._body):
+            raise _too_short()
+        self.at += 1
+        return self._body[self.at - 1 : self.at]
 
     def int32(self) -> int:
-        return int(_INT32.unpack(self.raw(4))[0])
+        if self.at + 4 > len(self._body):
+            raise _too_short()
+        self.at += 4
+        return int(_INT32.unpack_from(self._body, self.at - 4)[0])
 
-    def raw(self, size: int) -> bytes:
-        if size < 0 or self._at + size > len(self._body):
-            raise ProtocolError("a message is shorter than its fields say; the client breaks the protocol")
-        piece = self._body[self._at : self._at + size]
-        self._at += size
-        return piece
+    def counted(self, letter: str, size: int) -> tuple[int, ...]:
+        """A count and as many numbers, each of `size` bytes and the letter of `struct`."""
+        count = self._count()
+        if self.at + count * size > len(self._body):
+            raise _too_short()
+        self.at += count * size
+        return struct.unpack_from(f">{count}{letter}", self._body, self.at - count * size) if count else ()
 
-    def count(self) -> int:
-        count = self.int16() & 0xFFFF
+    def values(self) -> tuple[bytes | None, ...]:
+        """A count and as many values, each with its size; size -1 stands for NULL."""
+        body, at = self._body, self.at + 2
+        found: list[bytes | None] = []
+        for _ in range(self._count()):
+            if at + 4 > len(body):
+                raise _too_short()
+            size = int(_INT32.unpack_from(body, at)[0])
+            at += 4
+            if size < -1 or at + size > len(body):
+                raise _too_short()
+            found.append(None if size < 0 else body[at : at + size])
+            at += max(size, 0)
+        self.at = at
+        return tuple(found)
+
+    def _count(self) -> int:
+        if self.at + 2 > len(self._body):
+            raise _too_short()
+        self.at += 2
+        count = int(_UINT16.unpack_from(self._body, self.at - 2)[0])
         if count > len(self._body):
             raise ProtocolError("a message claims more items than it has bytes; the client breaks the protocol")
         return count
 
-    def end(self) -> None:
-        if self._at != len(self._body):
-            raise ProtocolError(f"a message has {len(self._body) - self._at} bytes too many; the client breaks the protocol")
+
+def _too_short() -> ProtocolError:
+    return ProtocolError("a message is shorter than its fields say; the client breaks the protocol")
 
 
 def decode_startup(body: bytes) -> Startup:
@@ -155,26 +182,13 @@ def decode_startup(body: bytes) -> Startup:
     return Startup(code, parameters)
 
 
-def _parse(reader: _BodyReader) -> Parse:
-    name, sql = reader.text(), reader.text()
-    return Parse(name, sql, tuple(reader.int32() & 0xFFFFFFFF for _ in range(reader.count())))
-
-
-def _bind(reader: _BodyReader) -> Bind:
-    portal, statement = reader.text(), reader.text()
-    formats = tuple(reader.int16() for _ in range(reader.count()))
-    parameters: list[bytes | None] = []
-    for _ in range(reader.count()):
-        size = reader.int32()
-        parameters.append(None if size == -1 else reader.raw(size))
-    return Bind(portal, statement, formats, tuple(parameters), tuple(reader.int16() for _ in range(reader.count())))
-
-
-def _target(reader: _BodyReader) -> tuple[bool, str]:
-    kind = reader.raw(1)
+def _is_portal(kind: bytes) -> bool:
     if kind not in (b"S", b"P"):
         raise ProtocolError(f"{kind!r} is neither a statement nor a portal")
-    return kind == b"P", reader.text()
+    return kind == b"P"
+
+
+_WITHOUT_FIELDS: dict[bytes, ClientMessage] = {b"S": Sync(), b"H": Flush(), b"X": Terminate()}
 
 
 def decode_message(letter: bytes, body: bytes) -> ClientMessage:
@@ -188,37 +202,35 @@ def decode_message(letter: bytes, body: bytes) -> ClientMessage:
         ProtocolError: the letter or the fields are not of the protocol.
         SqlError: 22021, text that is not UTF-8.
     """
+    message = _WITHOUT_FIELDS.get(letter)
+    if message is not None and not body:
+        return message
     reader = _BodyReader(body)
-    message: ClientMessage
     match letter:
         case b"Q":
             message = Query(reader.text())
         case b"P":
-            message = _parse(reader)
+            message = Parse(reader.text(), reader.text(), reader.counted("I", 4))
         case b"B":
-            message = _bind(reader)
+            message = Bind(reader.text(), reader.text(), reader.counted("h", 2), reader.values(), reader.counted("h", 2))
         case b"D":
-            message = Describe(*_target(reader))
+            message = Describe(_is_portal(reader.byte()), reader.text())
         case b"C":
-            message = Close(*_target(reader))
+            message = Close(_is_portal(reader.byte()), reader.text())
         case b"E":
             message = Execute(reader.text(), reader.int32())
-        case b"S":
-            message = Sync()
-        case b"H":
-            message = Flush()
-        case b"X":
-            message = Terminate()
         case b"F" | b"d" | b"c" | b"f" | b"p":
             return Unsupported(letter.decode())
-        case _:
+        case _ if message is None:
             raise ProtocolError(f"unknown message type {letter!r}; the client breaks the protocol")
-    reader.end()
+    if reader.at != len(body):
+        raise ProtocolError(f"a message has {len(body) - reader.at} bytes too many; the client breaks the protocol")
+    assert message is not None, "an unknown letter is refused"
     return message
 
 
 class MessageBuffer:
-    """Cuts a byte stream into messages; holds at most one incomplete message.
+    """Splits a byte stream into messages; buffers at most one incomplete message.
 
     Args:
         limit_bytes: the largest message accepted.
@@ -263,7 +275,7 @@ class MessageBuffer:
         return messages
 
 
-# What the server sends.
+# Messages of the server.
 
 
 def _message(letter: bytes, body: bytes) -> bytes:
@@ -281,11 +293,12 @@ CLOSE_COMPLETE = _message(b"3", b"")
 NO_DATA = _message(b"n", b"")
 PORTAL_SUSPENDED = _message(b"s", b"")
 EMPTY_QUERY = _message(b"I", b"")
+_READY = {status: _message(b"Z", status.encode()) for status in "ITE"}
 
 
 def ready_for_query(status: str) -> bytes:
     """`status` is I, T or E."""
-    return _message(b"Z", status.encode())
+    return _READY[status]
 
 
 def parameter_status(name: str, value: str) -> bytes:
@@ -297,7 +310,7 @@ def backend_key_data(process_id: int, secret: int) -> bytes:
 
 
 def negotiate_protocol_version(unknown_options: Sequence[str]) -> bytes:
-    """We speak 3.0 and none of these options."""
+    """NegotiateProtocolVersion: the server supports protocol 3.0 and none of these options."""
     body = struct.pack(">ii", 0, len(unknown_options)) + b"".join(_cstring(option) for option in unknown_options)
     return _message(b"v", body)
 
@@ -331,7 +344,7 @@ def data_row(values: Sequence[bytes | None]) -> bytes:
 
 CHANGED_RESULT = "cached plan must not change result type"
 _ROUTINES = {CHANGED_RESULT: "RevalidateCachedQuery"}
-"""By an error's message: PostgreSQL's routine, by which asyncpg and pgjdbc know that preparing the statement again helps, and do so."""
+"""Error message to PostgreSQL's routine. By the routine asyncpg and pgjdbc recognize that the statement must be prepared again."""
 
 
 def error_response(error: SqlError, *, severity: str = "ERROR") -> bytes:

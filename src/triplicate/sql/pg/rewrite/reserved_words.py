@@ -1,10 +1,10 @@
-"""Names that PostgreSQL allows without quotes and SQLite does not: ``index`` is what pandas calls a frame's first column. Pure."""
+"""Names that PostgreSQL allows without quotes and SQLite does not, as ``index``, pandas' name for a frame's first column. Pure."""
 
 from __future__ import annotations
 
 import re
 
-from triplicate.sql.core.lexer import tokenize
+from triplicate.sql.core.lexer import Statement, statement_of
 
 _LOWER = ("index", "transaction", "add", "alter", "drop", "commit")
 _WORDS = re.compile(rf"\b(?:{'|'.join(_LOWER)})\b", re.IGNORECASE)
@@ -18,15 +18,12 @@ _NAMES = {
 _HEAD = 3
 
 
-def quote_reserved(sql: str) -> str:
+def quote_reserved(statement: Statement) -> Statement:
     """The statement with such names in quotes."""
-    lowered = sql.lower()
-    if not any(word in lowered for word in _LOWER) or _WORDS.search(sql) is None:
-        return sql
-    tokens = tokenize(sql)
-    names = _NAMES.get(tokens[0].upper, frozenset()) if tokens else frozenset()
-    if not names or "TRIGGER" in [token.upper for token in tokens[1:_HEAD]]:
-        return sql
+    sql, tokens = statement.sql, statement.tokens
+    names = _NAMES.get(statement.first_word, frozenset())
+    if not names or _WORDS.search(sql) is None or "TRIGGER" in [token.upper for token in tokens[1:_HEAD]]:
+        return statement
     pieces: list[str] = []
     at = 0
     head = _HEAD if tokens[0].upper in ("CREATE", "ALTER") else 0
@@ -34,4 +31,4 @@ def quote_reserved(sql: str) -> str:
         if token.kind == "word" and token.upper in names:
             pieces += [sql[at : token.start], '"', token.text.lower(), '"']
             at = token.end
-    return "".join(pieces) + sql[at:]
+    return statement_of("".join(pieces) + sql[at:]) if pieces else statement

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.lexer import Pieces, Token, adjacent, nested_comments, quote_string, tokenize
+from triplicate.sql.core.lexer import Pieces, Statement, Token, adjacent, nested_comments, quote_string
 from triplicate.sql.pg.analysis.analyzer import Analyzer
 from triplicate.sql.pg.analysis.name_scope import Outputs, Parameters
 from triplicate.sql.pg.analysis.overflow import mark_arithmetic
-from triplicate.sql.pg.syntax import nodes, parse
+from triplicate.sql.pg.syntax import nodes
+from triplicate.sql.pg.syntax.statement_parser import parse
 from triplicate.sql.pg.translate.render import TargetContext
 from triplicate.sql.pg.translate.render_queries import StatementRenderer
 from triplicate.sql.pg.values import types
@@ -39,42 +40,36 @@ class SuppliedParameter:
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """What SQLite runs, and what the client is told of it."""
+    """The text for SQLite, and the types and names for the client."""
 
     sql: str
     parameter_oids: tuple[int, ...] = ()
     """Of the client's parameters by number, from 1."""
-    moments: tuple[SuppliedParameter, ...] = ()
+    supplied: tuple[SuppliedParameter, ...] = ()
     outputs: tuple[tuple[str, int | None], ...] | None = None
-    """The result's columns: name and type; None where a star or the statement hides them."""
+    """The result's columns: name and type; None where they are unknown."""
     scales: tuple[int | None, ...] = ()
-    """Of the result's numeric columns: digits behind the point, where the expression tells."""
+    """Scales of the result's numeric columns, where the expressions determine them."""
     lock: str = ""
     """``FOR UPDATE`` and its kin."""
     pieces: Pieces | None = None
     is_understood: bool = False
     """The statement is read as PostgreSQL's, not left to SQLite as it is written."""
     is_united: bool = False
-    """It holds UNION, INTERSECT or EXCEPT. SQLite reports the column types of the first part only."""
+    """The statement contains UNION, INTERSECT or EXCEPT, of which SQLite reports the column types of the first part only."""
 
     def origin(self, position: int) -> int:
         """Where in the client's text the character at `position` (both from 1) of ours comes from."""
         return position if self.pieces is None else self.pieces.origin(position - 1) + 1
 
 
-def named_tables(sql: str) -> tuple[str, ...]:
-    """Tables that the statement may read or change, as they are written, without their schema. What is not understood names none."""
-    return _named_tables(sql) if len(sql) <= _REMEMBERED_CHARACTERS else _named_tables.__wrapped__(sql)
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _named_tables(sql: str) -> tuple[str, ...]:
-    tokens = tokenize(sql)
-    statement = parse(tokens[_prefix(tokens) :], len(sql))
-    if statement is None:
+def named_tables(statement: Statement) -> tuple[str, ...]:
+    """Tables that the statement may read or change, as they are written, without their schema; none where the grammar does not cover it."""
+    tree = parse(statement.tokens[_prefix(statement.tokens) :], len(statement.sql))
+    if tree is None:
         return ()
     found: dict[str, None] = {}
-    waiting: list[nodes.SyntaxNode] = [statement]
+    waiting: list[nodes.SyntaxNode] = [tree]
     while waiting:
         node = waiting.pop()
         table = getattr(node, "table", None)
@@ -85,7 +80,7 @@ def _named_tables(sql: str) -> tuple[str, ...]:
 
 
 def translate(
-    sql: str,
+    statement: Statement,
     tables: ColumnsByTable = (),
     given: Sequence[int] = (),
     keys: KeysByTable | None = None,
@@ -96,22 +91,23 @@ def translate(
     Args:
         tables: the columns of those of `named_tables` that exist.
         keys: their primary keys; None: columns beside GROUP BY are not checked.
-        given: the parameters' types as far as the client says them; 0 for one that it leaves open.
-        place: where the text will stand.
+        given: the parameters' types that the client declares; 0 for an undeclared one.
+        place: the use of the text.
 
     Raises:
-        SqlError: what PostgreSQL finds wrong in the statement or has and is not available here; see docs/sql.md.
+        SqlError: an error that PostgreSQL reports too, or an unsupported feature; see docs/sql.md.
     """
-    if len(sql) <= _REMEMBERED_CHARACTERS:
-        return _translate(sql, tables, tuple(given), keys, place)
-    return _translate.__wrapped__(sql, tables, tuple(given), keys, place)
+    run = _translate if len(statement.sql) <= _REMEMBERED_CHARACTERS else _translate.__wrapped__
+    return run(statement, tables, tuple(given), keys, place)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _translate(sql: str, tables: ColumnsByTable, given: tuple[int, ...], keys: KeysByTable | None, place: TargetContext) -> Translation:
-    for start, end in nested_comments(sql):
+def _translate(
+    text: Statement, tables: ColumnsByTable, given: tuple[int, ...], keys: KeysByTable | None, place: TargetContext
+) -> Translation:
+    sql, tokens = text.sql, text.tokens
+    for start, end in nested_comments(sql, tokens):
         sql = sql[:start] + " " * (end - start) + sql[end:]
-    tokens = tokenize(sql)
     _check_tokens(tokens)
     begin = _prefix(tokens)
     statement = parse(tokens[begin:], len(sql))
@@ -127,19 +123,19 @@ def _translate(sql: str, tables: ColumnsByTable, given: tuple[int, ...], keys: K
     renderer = StatementRenderer(sql, len(oids) + 1, place)
     renderer.pieces.copy(0, statement.start)
     renderer.write(statement)
-    moments = tuple(
-        SuppliedParameter(number, which == "statement", oid, precision) for (which, oid, precision), number in renderer.moments.items()
+    supplied = tuple(
+        SuppliedParameter(number, which == "statement", oid, precision) for (which, oid, precision), number in renderer.supplied.items()
     )
-    told, pieces = None if begin else _told(outputs), renderer.pieces
-    scales = analysis.scales(statement, len(told)) if told is not None else ()
-    return Translation(pieces.text(), oids, moments, told, scales, renderer.lock, pieces, True, _is_united(statement))
+    columns, pieces = None if begin else _columns(outputs), renderer.pieces
+    scales = analysis.scales(statement, len(columns)) if columns is not None else ()
+    return Translation(pieces.text(), oids, supplied, columns, scales, renderer.lock, pieces, True, _is_united(statement))
 
 
 def _is_united(statement: nodes.SyntaxNode) -> bool:
     return isinstance(statement, nodes.Compound) or any(_is_united(child) for child in statement.children())
 
 
-def _told(outputs: Outputs | None) -> tuple[tuple[str, int | None], ...] | None:
+def _columns(outputs: Outputs | None) -> tuple[tuple[str, int | None], ...] | None:
     if outputs is None:
         return None
     return tuple((name, types.TEXT if oid == types.UNKNOWN else oid) for name, oid in outputs)
@@ -151,7 +147,7 @@ def _prefix(tokens: Sequence[Token]) -> int:
     return 3 if words == ["EXPLAIN", "QUERY", "PLAN"] else 1 if words[:1] == ["EXPLAIN"] else 0
 
 
-def _check_tokens(tokens: list[Token]) -> None:
+def _check_tokens(tokens: Sequence[Token]) -> None:
     for token in tokens:
         if token.kind == "quoted" and token.text[0] == '"' and token.text.count('"') % 2:
             raise SqlError("42601", f"unterminated quoted identifier at or near {token.text[:20]}", position=token.start + 1)
@@ -173,11 +169,11 @@ def _check_count(count: int) -> None:
         raise SqlError("54000", f"a statement may have {_PARAMETERS_MAX} parameters, this one has {count}")
 
 
-def _as_written(sql: str, tokens: list[Token], given: tuple[int, ...]) -> Translation:
-    """A statement that is not understood: SQLite judges it, but parameters go by their numbers, and strings mean what they say.
+def _as_written(sql: str, tokens: Sequence[Token], given: tuple[int, ...]) -> Translation:
+    """A statement outside of the grammar, for SQLite to judge. Parameters keep their numbers, and strings their values.
 
     Raises:
-        SqlError: 0A000 for a cast in it, which SQLite would take for a part of a name.
+        SqlError: 0A000 for a cast, which SQLite would read as a part of a name.
     """
     parameters = Parameters(given)
     pieces = Pieces(sql)

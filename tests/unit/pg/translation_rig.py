@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import apsw
 
+from triplicate.sql.core.interface import Value
+from triplicate.sql.core.lexer import statement_of
 from triplicate.sql.executor.scalars import register_scalars
-from triplicate.sql.interface import Value
-from triplicate.sql.pg.translate import Translation, named_tables, translate
+from triplicate.sql.pg.translate.translation import Translation, named_tables, translate
 from triplicate.sql.storage.sqlite_schema import columns_of, key_of
 
 NOW = "2026-11-22 18:17:55.123456+00:00"
@@ -34,14 +35,14 @@ class TranslatedDatabase:
         self.connection.execute(SCHEMA)
 
     def translate(self, sql: str, given: Sequence[int] = ()) -> Translation:
-        found = [(name, columns_of(self.connection, name)) for name in named_tables(sql)]
+        found = [(name, columns_of(self.connection, name)) for name in named_tables(statement_of(sql))]
         tables = tuple((name, tuple(columns)) for name, columns in found if columns is not None)
-        return translate(sql, tables, given, tuple((name, tuple(key_of(self.connection, name))) for name, _ in tables))
+        return translate(statement_of(sql), tables, given, tuple((name, tuple(key_of(self.connection, name))) for name, _ in tables))
 
     def rows(self, sql: str, *parameters: Value) -> list[tuple[Value, ...]]:
         """The rows of one statement; parameters as they come from the protocol, decoded."""
         translation = self.translate(sql)
-        values = [*parameters, *([NOW] * len(translation.moments))]
+        values = [*parameters, *([NOW] * len(translation.supplied))]
         return self.connection.execute(translation.sql, values or None).fetchall()
 
     def value(self, expression: str, *parameters: Value) -> Value:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from triplicate.sql.core.lexer import statement_of
 from triplicate.sql.pg.rewrite.setval import number_above_maximum
 
 DJANGO = """SELECT setval(pg_get_serial_sequence('"x_a"','id'), coalesce(max("id"), 1), max("id") IS NOT null) FROM "x_a";"""
 
 
 def test_the_statement_of_django_asks_for_what_is_so() -> None:
-    assert number_above_maximum(DJANGO) == 'SELECT coalesce(max("id"), 1) AS setval FROM "x_a"'
+    assert number_above_maximum(statement_of(DJANGO)).sql == 'SELECT coalesce(max("id"), 1) AS setval FROM "x_a"'
 
 
 @pytest.mark.parametrize(
@@ -24,4 +25,4 @@ def test_the_statement_of_django_asks_for_what_is_so() -> None:
     ],
 )
 def test_another_setval_stays_as_it_is(sql: str) -> None:
-    assert number_above_maximum(sql) == sql
+    assert number_above_maximum(statement_of(sql)).sql == sql

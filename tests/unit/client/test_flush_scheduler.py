@@ -23,19 +23,21 @@ LEDGERS = 20
 class Noting:
     """A sender or a connection that notes when it was asked."""
 
-    def __init__(self, name: str, notes: list[str], turn: FlushScheduler, hands_to: list[Noting], error: Exception | None = None) -> None:
+    def __init__(
+        self, name: str, notes: list[str], scheduler: FlushScheduler, hands_to: list[Noting], error: Exception | None = None
+    ) -> None:
         self.name = name
         self.notes = notes
-        self.turn = turn
+        self.scheduler = scheduler
         self.hands_to = hands_to
         self.error = error
 
-    def send_put(self, now: float) -> None:
+    def send_enqueued(self, now: float) -> None:
         self.notes.append(f"{self.name} asked")
         if self.error is not None:
             raise self.error
         for connection in self.hands_to:
-            self.turn.write(connection)
+            self.scheduler.schedule_flush(connection)
 
     def flush(self) -> None:
         self.notes.append(f"{self.name} writes")
@@ -44,15 +46,15 @@ class Noting:
 def test_all_senders_are_asked_before_any_connection_writes() -> None:
     async def main() -> None:
         notes: list[str] = []
-        turn = FlushScheduler(real_host("test").clock)
-        wire = Noting("wire", notes, turn, [])
-        early, late = Noting("early", notes, turn, [wire]), Noting("late", notes, turn, [])
-        turn.ask(early)
-        turn.ask(late)
+        scheduler = FlushScheduler(real_host("test").clock)
+        wire = Noting("wire", notes, scheduler, [])
+        early, late = Noting("early", notes, scheduler, [wire]), Noting("late", notes, scheduler, [])
+        scheduler.schedule(early)
+        scheduler.schedule(late)
         assert notes == [], "not before the end of the turn"
         await asyncio.sleep(0)
         assert notes == ["early asked", "late asked", "wire writes"]
-        turn.write(wire)
+        scheduler.schedule_flush(wire)
         await asyncio.sleep(0)
         assert notes[3:] == ["wire writes"]
 
@@ -64,11 +66,11 @@ def test_a_sender_that_fails_holds_up_nobody_else() -> None:
         told: list[dict[str, Any]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
         notes: list[str] = []
-        turn = FlushScheduler(real_host("test").clock)
-        wire = Noting("wire", notes, turn, [])
-        turn.ask(Noting("first", notes, turn, [wire]))
-        turn.ask(Noting("broken", notes, turn, [], ValueError("a fault")))
-        turn.ask(Noting("last", notes, turn, [wire]))
+        scheduler = FlushScheduler(real_host("test").clock)
+        wire = Noting("wire", notes, scheduler, [])
+        scheduler.schedule(Noting("first", notes, scheduler, [wire]))
+        scheduler.schedule(Noting("broken", notes, scheduler, [], ValueError("a fault")))
+        scheduler.schedule(Noting("last", notes, scheduler, [wire]))
         await eventually(lambda: "wire writes" in notes)
         assert notes[:3] == ["first asked", "broken asked", "last asked"]
         assert [str(context["exception"]) for context in told] == ["a fault"]
@@ -78,12 +80,12 @@ def test_a_sender_that_fails_holds_up_nobody_else() -> None:
 
 def test_the_same_parts_are_joined_once() -> None:
     async def main() -> None:
-        turn = FlushScheduler(real_host("test").clock)
+        scheduler = FlushScheduler(real_host("test").clock)
         parts = [b"a", b"b"]
-        joined = turn.joined(parts)
+        joined = scheduler.join(parts)
         assert joined == b"ab"
-        assert turn.joined(list(parts)) is joined
-        assert turn.joined([b"a", b"c"]) == b"ac"
+        assert scheduler.join(list(parts)) is joined
+        assert scheduler.join([b"a", b"c"]) == b"ac"
 
     run(main())
 
@@ -91,24 +93,24 @@ def test_the_same_parts_are_joined_once() -> None:
 class Taking:
     """A channel that notes what it takes, and a ledger's lanes that note when they are told that it is full."""
 
-    def __init__(self, name: str, notes: list[str], turn: FlushScheduler, room: int = 99) -> None:
+    def __init__(self, name: str, notes: list[str], scheduler: FlushScheduler, room: int = 99) -> None:
         self.name = name
         self.notes = notes
-        self.turn = turn
+        self.scheduler = scheduler
         self.room = room
         self.frames: list[bytes] = []
 
-    def take_adds(self, parts: Sequence[bytes], adds: int, size_bytes: int) -> bool:
+    def write_adds(self, parts: Sequence[bytes], adds: int, size_bytes: int) -> bool:
         assert size_bytes == sum(map(len, parts))
         self.room -= adds
         self.frames += parts
-        self.turn.write(self)
+        self.scheduler.schedule_flush(self)
         return self.room > 0
 
     def flush(self) -> None:
         self.notes.append(f"{self.name} writes {b''.join(self.frames)!r}")
 
-    def channel_is_full(self, channel: object) -> None:
+    def pause_adds(self, channel: object) -> None:
         assert isinstance(channel, Taking)
         self.notes.append(f"{channel.name} is full for {self.name}")
 
@@ -121,24 +123,24 @@ class Sending:
         self.route = route
         self.frames = frames
 
-    def send_put(self, now: float) -> None:
-        self.route.send(self.lanes, self.frames, (0, 2, len(self.frames), now))
+    def send_enqueued(self, now: float) -> None:
+        self.route.send(self.lanes, self.frames, 2, len(self.frames))
 
 
 def test_ledgers_with_the_same_bookies_share_a_route_and_all_hear_of_a_full_channel() -> None:
     async def main() -> None:
         notes: list[str] = []
-        turn = FlushScheduler(real_host("test").clock)
-        wide, narrow = Taking("wide", notes, turn), Taking("narrow", notes, turn, room=3)
-        first, second = Taking("first", notes, turn), Taking("second", notes, turn)
-        route = turn.route((wide, narrow))
-        assert turn.route((wide, narrow)) is route is not turn.route((wide,))
-        turn.ask(Sending(first, route, b"1"))
-        turn.ask(Sending(second, turn.route((wide, narrow)), b"2"))
+        scheduler = FlushScheduler(real_host("test").clock)
+        wide, narrow = Taking("wide", notes, scheduler), Taking("narrow", notes, scheduler, room=3)
+        first, second = Taking("first", notes, scheduler), Taking("second", notes, scheduler)
+        route = scheduler.multicast((wide, narrow))
+        assert scheduler.multicast((wide, narrow)) is route is not scheduler.multicast((wide,))
+        scheduler.schedule(Sending(first, route, b"1"))
+        scheduler.schedule(Sending(second, scheduler.multicast((wide, narrow)), b"2"))
         await asyncio.sleep(0)
         assert notes == ["narrow is full for first", "narrow is full for second", "wide writes b'12'", "narrow writes b'12'"]
         assert (wide.room, narrow.room) == (95, -1)
-        assert not turn.routes
+        assert not scheduler.multicasts
 
     run(main())
 
@@ -147,10 +149,10 @@ def test_what_was_sent_before_a_sender_failed_goes_out_all_the_same() -> None:
     async def main() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: None)
         notes: list[str] = []
-        turn = FlushScheduler(real_host("test").clock)
-        wire = Taking("wire", notes, turn)
-        turn.ask(Sending(wire, turn.route((wire,)), b"1"))
-        turn.ask(Noting("broken", notes, turn, [], ValueError("a fault")))
+        scheduler = FlushScheduler(real_host("test").clock)
+        wire = Taking("wire", notes, scheduler)
+        scheduler.schedule(Sending(wire, scheduler.multicast((wire,)), b"1"))
+        scheduler.schedule(Noting("broken", notes, scheduler, [], ValueError("a fault")))
         await eventually(lambda: len(notes) == 2)
         assert notes == ["broken asked", "wire writes b'1'"]
 

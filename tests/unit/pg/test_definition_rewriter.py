@@ -8,8 +8,8 @@ import apsw
 import pytest
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.lexer import tokenize
-from triplicate.sql.pg.ddl import rewrite_definition
+from triplicate.sql.core.lexer import statement_of, tokenize
+from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
 from triplicate.sql.pg.protocol.commands import EngineStatement, NoOperation, classify
 
 REWRITTEN = [
@@ -93,7 +93,7 @@ REWRITTEN = [
 
 @pytest.mark.parametrize(("sql", "text"), REWRITTEN)
 def test_a_definition_is_brought_into_the_engines_words(sql: str, text: str) -> None:
-    assert classify(sql) == EngineStatement(text)
+    assert classify(statement_of(sql)) == EngineStatement(statement_of(text))
 
 
 REFUSED = [
@@ -186,13 +186,13 @@ REFUSED = [
 @pytest.mark.parametrize(("sql", "sqlstate", "message"), REFUSED)
 def test_what_is_not_here_is_refused_by_its_name(sql: str, sqlstate: str, message: str) -> None:
     with pytest.raises(SqlError) as caught:
-        rewrite_definition(sql)
+        rewrite_definition(statement_of(sql))
     assert (caught.value.sqlstate, caught.value.message) == (sqlstate, message)
 
 
 @pytest.mark.parametrize("sql", ["drop sequence if exists s", "DROP TYPE IF EXISTS mood", "drop schema if exists x cascade"])
 def test_what_cannot_be_there_need_not_be_dropped(sql: str) -> None:
-    assert isinstance(classify(sql), NoOperation)
+    assert isinstance(classify(statement_of(sql)), NoOperation)
 
 
 DEFAULTS = [
@@ -213,10 +213,10 @@ def test_a_default_is_what_an_insert_would_store_or_refused(head: str, declared:
     sql = head.format(declared, default)
     if len(expected) == 5 and expected.isalnum():
         with pytest.raises(SqlError) as caught:
-            rewrite_definition(sql)
+            rewrite_definition(statement_of(sql))
         assert caught.value.sqlstate == expected
         return
-    assert rewrite_definition(sql).text == head.format(declared, expected)
+    assert rewrite_definition(statement_of(sql)).text == head.format(declared, expected)
 
 
 EXPRESSIONS = [
@@ -235,7 +235,7 @@ EXPRESSIONS = [
 @pytest.mark.parametrize("kind", ["name", "oid", "jsonpath", "xid"])
 def test_types_of_postgresql_that_sqlite_would_take_for_numbers_are_refused(kind: str) -> None:
     with pytest.raises(SqlError) as caught:
-        rewrite_definition(f"create table t(name text, a {kind})")
+        rewrite_definition(statement_of(f"create table t(name text, a {kind})"))
     assert (caught.value.sqlstate, caught.value.message) == ("0A000", f"type {kind} is not supported")
 
 
@@ -252,13 +252,13 @@ UNSAID = [
 
 @pytest.mark.parametrize(("body", "text"), EXPRESSIONS)
 def test_an_expression_has_postgresqls_meaning_in_sqlites_words(body: str, text: str) -> None:
-    assert rewrite_definition(f"create table t({body})").text == f"create table t({text})"
+    assert rewrite_definition(statement_of(f"create table t({body})")).text == f"create table t({text})"
 
 
 @pytest.mark.parametrize(("body", "subject"), UNSAID)
 def test_an_expression_without_such_words_is_refused(body: str, subject: str) -> None:
     with pytest.raises(SqlError) as caught:
-        rewrite_definition(f"create table t({body})")
+        rewrite_definition(statement_of(f"create table t({body})"))
     assert (caught.value.sqlstate, caught.value.message) == ("0A000", f"{subject}, inside of a definition, is not supported")
 
 
@@ -281,4 +281,4 @@ def test_what_is_cut_off_or_has_a_bracket_too_many_is_an_sql_error(sql: str) -> 
             f"{sql[: token.end]} ( {sql[token.end :]}",
         ):
             with contextlib.suppress(SqlError):
-                rewrite_definition(text)
+                rewrite_definition(statement_of(text))

@@ -38,7 +38,7 @@ class _Watch:
         self._node = node
         self._skip = skip
 
-    def wants(self, node: str) -> bool:
+    def matches(self, node: str) -> bool:
         """Whether this visit counts. Counts down the visits to be skipped."""
         if self._node is not None and node != self._node:
             return False
@@ -60,11 +60,11 @@ class Arrival:
     async def _wait(self) -> None:
         await self._event.wait()
 
-    def is_now(self) -> bool:
+    def is_set(self) -> bool:
         """Whether it has happened."""
         return self._event.is_set()
 
-    def come(self) -> None:
+    def set(self) -> None:
         """Wake all waiters."""
         self._event.set()
 
@@ -85,14 +85,14 @@ class Barrier(_Watch):
         """Release all held nodes, in the order of arrival, and remove the barrier. Idempotent."""
         if not self._open.is_set():
             self._open.set()
-            self._points.forget(self)
-            self._points.tell(WORLD, "point.released", self.name)
+            self._points.remove(self)
+            self._points.record_event(WORLD, "point.released", self.name)
 
-    async def stand(self, node: str, life: Life | None) -> None:
+    async def hold_visitor(self, node: str, life: Life | None) -> None:
         """Wait, as the node that arrived."""
-        self._points.tell(node, "point.held", self.name)
+        self._points.record_event(node, "point.held", self.name)
         self.waiting.append(node)
-        self.reached.come()
+        self.reached.set()
         try:
             await self._open.wait()
         finally:
@@ -106,23 +106,23 @@ class Trap(_Watch):
 
     def __init__(self, points: FaultPoints, name: str, callback: Callable[[str], object], node: str | None, skip: int) -> None:
         super().__init__(name, node, skip)
-        self.struck = False
+        self.fired = False
         self._points = points
         self._callback = callback
 
     def cancel(self) -> None:
         """Remove the trap. No effect once it has fired."""
-        self._points.forget(self)
+        self._points.remove(self)
 
-    def spring(self, node: str, life: Life | None) -> None:
+    def fire(self, node: str, life: Life | None) -> None:
         """Call the function in the world's own context: tasks that it starts must outlive the node.
 
         Raises:
             HostCrashed: the call killed the visiting node.
         """
-        self.struck = True
-        self._points.forget(self)
-        self._points.tell(node, "point.struck", self.name)
+        self.fired = True
+        self._points.remove(self)
+        self._points.record_event(node, "point.struck", self.name)
         context_of(None).run(self._callback, node)
         if life is not None:
             life.check()
@@ -158,7 +158,7 @@ class FaultPoints:
         self._watches[name].append(barrier)
         return barrier
 
-    def strike(self, name: str, callback: Callable[[str], object], *, node: str | None = None, skip: int = 0) -> Trap:
+    def trap(self, name: str, callback: Callable[[str], object], *, node: str | None = None, skip: int = 0) -> Trap:
         """Call `callback(node name)` once, right before the function's body runs. The callback may crash or pause the node.
 
         A node paused there goes no further if the function is async. Otherwise the running code continues to its next wait.
@@ -193,13 +193,13 @@ class FaultPoints:
         if FaultPoints._installed is self:
             FaultPoints._installed = None
 
-    def forget(self, watch: Barrier | Trap) -> None:
+    def remove(self, watch: Barrier | Trap) -> None:
         """Remove a barrier or trap."""
         watches = self._watches[watch.name]
         if watch in watches:
             watches.remove(watch)
 
-    def tell(self, node: str, kind: str, point: str) -> None:
+    def record_event(self, node: str, kind: str, point: str) -> None:
         """Record an event at a point."""
         self._recorder.fact(node, kind, {"point": point})
 
@@ -248,7 +248,7 @@ class FaultPoints:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             counts[name] += 1
             if watches:
-                self._strike_here(watches)
+                self._visit(watches)
             return function(*args, **kwargs)
 
         return wrapper
@@ -260,28 +260,28 @@ class FaultPoints:
         async def wrapper(*args: Any, **kwargs: Any) -> Any:
             counts[name] += 1
             if watches:
-                await self._pass(watches)
+                await self._visit_async(watches)
             return await function(*args, **kwargs)
 
         return wrapper
 
-    def _strike_here(self, watches: list[Barrier | Trap]) -> None:
+    def _visit(self, watches: list[Barrier | Trap]) -> None:
         life = LIFE.get()
         node = WORLD if life is None else life.name
         for watch in list(watches):
-            if isinstance(watch, Trap) and watch.wants(node):
-                watch.spring(node, life)
+            if isinstance(watch, Trap) and watch.matches(node):
+                watch.fire(node, life)
 
-    async def _pass(self, watches: list[Barrier | Trap]) -> None:
+    async def _visit_async(self, watches: list[Barrier | Trap]) -> None:
         life = LIFE.get()
         node = WORLD if life is None else life.name
         for watch in list(watches):
-            if watch not in watches or not watch.wants(node):
+            if watch not in watches or not watch.matches(node):
                 continue
             if isinstance(watch, Barrier):
-                await watch.stand(node, life)
+                await watch.hold_visitor(node, life)
             else:
-                watch.spring(node, life)
+                watch.fire(node, life)
                 if life is not None and life.paused:
                     await asyncio.sleep(0)
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from tests.unit.log.fake import Stage, play
-from tests.unit.replica.test_peers import A_WHILE_S, PATH, DeafTree, election, gone_at_once, never_gone, trees_of
+from tests.unit.replica.test_failure_detector import A_WHILE_S, PATH, DeafTree, election, gone_at_once, never_gone, trees_of
 from triplicate.metadata import Tree
 from triplicate.replica import Candidate, PeerLoss, leader_of
 
@@ -40,7 +40,7 @@ def test_the_sign_of_a_successor_stays_where_another_takes_the_old_one_down_late
         first, second, third = await trees_of(stage, 3)
         old = election(stage.host, first, "m0")
         await old.report(9)
-        assert await old.put_up_sign(9)
+        assert await old.create_leader_node(9)
 
         async def gone(address: str) -> PeerLoss:
             if address != "m0:1":
@@ -65,7 +65,7 @@ def test_a_leader_that_has_reported_since_it_was_found_silent_stays() -> None:
         first, second = await trees_of(stage, 2)
         old = election(stage.host, first, "m0")
         await old.report(9)
-        assert await old.put_up_sign(9)
+        assert await old.create_leader_node(9)
         retracted = asyncio.Event()
 
         async def gone(address: str) -> PeerLoss:
@@ -90,7 +90,7 @@ def test_the_sign_of_a_process_that_has_ended_goes_though_its_last_report_comes_
         first, second = await trees_of(stage, 2)
         old = election(stage.host, first, "m0")
         await old.report(9)
-        assert await old.put_up_sign(9)
+        assert await old.create_leader_node(9)
         slow = SlowTree(second)
         waiting = asyncio.get_running_loop().create_task(
             election(stage.host, cast("Tree", slow), "m1", gone=gone_at_once).elected(lambda: 20)
@@ -111,7 +111,7 @@ def test_a_leader_that_speaks_again_while_its_sign_is_being_taken_down_stays(mon
         first, second = await trees_of(stage, 2)
         old = election(stage.host, first, "m0")
         await old.report(9)
-        assert await old.put_up_sign(9)
+        assert await old.create_leader_node(9)
         retracted, speaks = asyncio.Event(), asyncio.Event()
 
         async def spoken() -> None:

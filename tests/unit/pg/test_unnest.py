@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.lexer import statement_of
 from triplicate.sql.pg.rewrite.unnest import unnest_as_values
 
 
@@ -14,23 +15,23 @@ def test_arrays_become_rows() -> None:
         ' ON CONFLICT DO NOTHING RETURNING "t"."id"'
     )
     rows = "('x', '1'), (NULL, '2'), ('it''s, \"q\"', '3')"
-    assert unnest_as_values(sql) == f'INSERT INTO "t" ("a", "b") VALUES {rows} ON CONFLICT DO NOTHING RETURNING "t"."id"'
+    assert unnest_as_values(statement_of(sql)).sql == f'INSERT INTO "t" ("a", "b") VALUES {rows} ON CONFLICT DO NOTHING RETURNING "t"."id"'
 
 
 def test_a_shorter_array_is_filled_with_null() -> None:
     assert (
-        unnest_as_values("INSERT INTO t SELECT * FROM UNNEST('{1}'::int[], '{a,b}'::text[])")
+        unnest_as_values(statement_of("INSERT INTO t SELECT * FROM UNNEST('{1}'::int[], '{a,b}'::text[])")).sql
         == "INSERT INTO t VALUES ('1', 'a'), (NULL, 'b')"
     )
 
 
 @pytest.mark.parametrize("sql", ["SELECT * FROM UNNEST('{1}'::int[])", "INSERT INTO unnest VALUES (1)", "INSERT INTO t SELECT 'unnest'"])
 def test_other_statements_stay(sql: str) -> None:
-    assert unnest_as_values(sql) == sql
+    assert unnest_as_values(statement_of(sql)).sql == sql
 
 
 @pytest.mark.parametrize("argument", ["$1::int[]", "x", "ARRAY['a']::text[]", "'{a}'::text[] || '{b}'::text[]", "'{}'::int[]"])
 def test_what_is_no_constant_array_is_refused(argument: str) -> None:
     with pytest.raises(SqlError) as refused:
-        unnest_as_values(f"INSERT INTO t SELECT * FROM UNNEST({argument})")
+        unnest_as_values(statement_of(f"INSERT INTO t SELECT * FROM UNNEST({argument})"))
     assert refused.value.sqlstate == "0A000"

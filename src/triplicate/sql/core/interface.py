@@ -95,6 +95,20 @@ class Session(Protocol):
     def schema_version(self) -> tuple[int, int]:
         """The version of the schema that the session's next statement meets. Equal versions stand for equal schemas."""
 
+    @property
+    def sees_shared_schema(self) -> bool:
+        """Whether the next statement meets the database's schema as it is now for all sessions, at the first number of `schema_version`.
+
+        False in a transaction that reads a snapshot or holds the writer, whose schema may be another, and in a failed one.
+        """
+
+    def check_prepared(self, prepared: Prepared) -> None:
+        """Raise what `prepare` would raise now for a statement that it has prepared before for the same schema.
+
+        Raises:
+            SqlError: 25006, this node follows; 57P01, the session was ended; ….
+        """
+
     async def prepare(self, sql: str) -> Prepared:
         """Check one statement (no trailing text). Raises SqlError: 42601, 42P01, 25006, 25P02 in a failed transaction, …"""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from triplicate.sql.core.lexer import statement_of
 from triplicate.sql.pg.rewrite.reserved_words import quote_reserved
 
 QUOTED = [
@@ -28,9 +29,9 @@ KEPT = [
 
 @pytest.mark.parametrize(("sql", "quoted"), QUOTED)
 def test_a_name_that_only_sqlite_reserves_is_quoted(sql: str, quoted: str) -> None:
-    assert quote_reserved(sql) == quoted
+    assert quote_reserved(statement_of(sql)).sql == quoted
 
 
 @pytest.mark.parametrize("sql", KEPT)
 def test_keywords_stay(sql: str) -> None:
-    assert quote_reserved(sql) == sql
+    assert quote_reserved(statement_of(sql)).sql == sql

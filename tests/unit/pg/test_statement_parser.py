@@ -7,7 +7,8 @@ import dataclasses
 import pytest
 
 from triplicate.sql.core.lexer import tokenize
-from triplicate.sql.pg.syntax import StatementParser, nodes, parse
+from triplicate.sql.pg.syntax import nodes
+from triplicate.sql.pg.syntax.statement_parser import StatementParser, parse
 
 _HIDDEN = (
     "start",

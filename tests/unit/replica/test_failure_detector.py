@@ -15,7 +15,7 @@ from tests.unit.log.fake import Stage, play
 from triplicate.metadata import Tree
 from triplicate.replica import Candidate, Election, FailureDetector, PeerLoss, leader_of
 from triplicate.replica.core.silence import BREAK_S, FLAP_FREE, FLAP_WINDOW_S, LATE_S, SilenceTimer, SuspicionTimeout
-from triplicate.replica.failure_detector import QUESTION, REMEMBERED_S
+from triplicate.replica.failure_detector import PROBE, REMEMBERED_S
 from triplicate.runtime import Host, Network
 
 PATH = "/machine"
@@ -59,7 +59,7 @@ class _Transport:
         self.is_aborted = False
 
     def write(self, data: bytes) -> None:
-        assert data == QUESTION
+        assert data == PROBE
         self.asked += 1
         loop = asyncio.get_running_loop()
         if self.kind in ("taken", "held") or (self.kind == "once" and self.asked == 1):
@@ -226,14 +226,14 @@ def test_what_was_concluded_from_silence_is_concluded_again_only_where_it_came_t
 
 def looks(watch: SilenceTimer, *times: float) -> None:
     for now in times:
-        watch.look(now)
+        watch.observe(now)
 
 
 def test_silence_counts_from_the_last_sign_of_life() -> None:
     watch = SilenceTimer(0.2)
     looks(watch, 5.0, 5.2, 5.4)
     assert watch.silent_s == pytest.approx(0.4)
-    watch.heard(5.5)
+    watch.reset(5.5)
     assert watch.silent_s == 0
     looks(watch, 5.6, 5.8)
     assert watch.silent_s == pytest.approx(0.3)
@@ -315,7 +315,7 @@ def test_the_sign_of_a_process_that_has_ended_is_taken_down_though_its_session_l
         first, second = await trees_of(stage, 2)
         leader = election(stage.host, first, "m0")
         await leader.report(9)
-        assert await leader.put_up_sign(9)
+        assert await leader.create_leader_node(9)
         # Its candidate's node tells more than ours, and nobody waits for it.
         await asyncio.wait_for(election(stage.host, second, "m1", gone=gone_at_once, delay_s=60.0).elected(lambda: 5), 5)
         assert await leader_of(second, PATH) == Candidate("m1", "m1:1", 5)
@@ -326,7 +326,7 @@ def test_the_sign_of_a_process_that_has_ended_is_taken_down_though_its_session_l
 def test_the_sign_of_a_process_that_lives_stays() -> None:
     async def body(stage: Stage) -> None:
         first, second = await trees_of(stage, 2)
-        assert await election(stage.host, first, "m0").put_up_sign(9)
+        assert await election(stage.host, first, "m0").create_leader_node(9)
         for options in ({"gone": never_gone}, {}):
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(election(stage.host, second, "m1", **options).elected(lambda: 10), A_WHILE_S)
@@ -353,7 +353,7 @@ def test_a_silence_is_not_acted_upon_when_the_metadata_answer_too_late(monkeypat
 
     async def body(stage: Stage) -> None:
         first, second = await trees_of(stage, 2)
-        assert await election(stage.host, first, "m0").put_up_sign(9)
+        assert await election(stage.host, first, "m0").create_leader_node(9)
         away, retracted, silent = AwayTree(second), asyncio.Event(), asyncio.Event()
         silent.set()
 
@@ -377,7 +377,7 @@ def test_a_silence_is_not_acted_upon_when_the_metadata_answer_too_late(monkeypat
 def test_of_two_that_find_a_leader_silent_at_once_one_leads() -> None:
     async def body(stage: Stage) -> None:
         first, *others = await trees_of(stage, 3)
-        assert await election(stage.host, first, "m0").put_up_sign(9)
+        assert await election(stage.host, first, "m0").create_leader_node(9)
 
         async def gone(address: str) -> PeerLoss:
             if address != "m0:1":
@@ -401,7 +401,7 @@ def test_the_sign_of_a_successor_stays_where_another_was_to_be_taken_down() -> N
     async def body(stage: Stage) -> None:
         first, second, third = await trees_of(stage, 3)
         old = election(stage.host, first, "m0")
-        assert await old.put_up_sign(9)
+        assert await old.create_leader_node(9)
         asked: list[str] = []
 
         async def gone(address: str) -> PeerLoss:
@@ -409,7 +409,7 @@ def test_the_sign_of_a_successor_stays_where_another_was_to_be_taken_down() -> N
             if len(asked) > 1:
                 await never_gone(address)
             await old.resign()
-            assert await election(stage.host, third, "m2").put_up_sign(9)
+            assert await election(stage.host, third, "m2").create_leader_node(9)
             return PeerLoss()
 
         with pytest.raises(TimeoutError):
@@ -423,7 +423,7 @@ def test_the_sign_of_a_successor_stays_where_another_was_to_be_taken_down() -> N
 def test_a_node_that_was_started_again_takes_its_former_sign_down() -> None:
     async def body(stage: Stage) -> None:
         former, present = await trees_of(stage, 2)
-        assert await election(stage.host, former, "m0").put_up_sign(9)
+        assert await election(stage.host, former, "m0").create_leader_node(9)
         twin = election(stage.host, present, "m0", gone=never_gone, holds_name=lambda: False)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(twin.elected(lambda: 9), A_WHILE_S)

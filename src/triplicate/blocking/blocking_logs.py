@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from triplicate.blocking.loop import BackgroundLoop
+    from triplicate.blocking.background_loop import BackgroundLoop
     from triplicate.log import (
         Buffer,
         Columns,
@@ -134,7 +134,7 @@ class BlockingLogWriter:
         transaction_ids: Sequence[int] | None = None,
         producer: Producer | None = None,
     ) -> concurrent.futures.Future[range]:
-        """As `append_entry`, without waiting: the future becomes the offsets. See `LogWriter.append_entry_nowait`."""
+        """As `append_entry`, without waiting for room: the future becomes the offsets. See `LogWriter.append_entry_nowait`."""
         return self._loop.start(
             lambda: self._writer.append_entry_nowait(
                 values,
@@ -148,15 +148,11 @@ class BlockingLogWriter:
         )
 
     def noop(self) -> None:
-        """Append a control record that carries nothing and wait for it: proof that this writer was not fenced when it was acknowledged, and
-        whatever was acknowledged before is readable.
-
-        See `LogWriter.noop`.
-        """
+        """Append a control record that carries nothing and wait for it. See `LogWriter.noop`."""
         self._loop.call(self._writer.noop())
 
     def control(self, kind: str, fields: Mapping[str, Any] | None = None) -> None:
-        """Append a control record of an entry of its own and wait for it; it has no offset. See `LogWriter.control`."""
+        """Append a control record as an entry of its own and wait for it; it has no offset. See `LogWriter.control`."""
         self._loop.call(self._writer.control(kind, fields))
 
     def close(self) -> None:

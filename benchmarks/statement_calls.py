@@ -1,0 +1,166 @@
+"""Count the Python calls and thread hops of one-row INSERTs, from the client's message to the answer.
+
+One database node runs in this process over ledgers in memory, and psycopg talks to its PostgreSQL server. Only calls of functions in
+`triplicate` count. Resumptions of coroutines and generators are counted apart. A hop is a function handed to a worker thread.
+
+    python -m benchmarks.statement_calls [--rows 20] [--detail]
+
+Three cases are printed, each as the median of its statements:
+
+- ``parsed``: the text is the same each time, and the client sends Parse, Bind, Describe, Execute and Sync.
+- ``prepared``: the client has prepared the statement and sends Bind, Describe, Execute and Sync.
+- ``new text``: each statement has a text of its own, as clients send that write values into it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import dis
+import inspect
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from functools import cache
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import psycopg
+
+import triplicate
+from tests.unit.sql.cluster import Cluster
+from triplicate.runtime import real
+from triplicate.sql import PostgresServer
+
+_PACKAGE = str(Path(triplicate.__file__).parent)
+_QUIET_S = 0.05
+"""Pause between statements, so that what one leaves behind is not counted with the next."""
+
+
+@cache
+def _first_instruction(code: CodeType) -> int:
+    """Where a frame of the code stands when it is entered for the first time; the size of the code for a plain function."""
+    if not code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        return len(code.co_code)
+    return next(one.offset for one in dis.get_instructions(code) if one.opname == "RESUME")
+
+
+class CallCounter:
+    """Counts calls by file and function on every thread while it is on."""
+
+    def __init__(self) -> None:
+        self.is_on = False
+        self.calls: Counter[tuple[str, str]] = Counter()
+        self.hops: list[str] = []
+        self.resumed = 0
+
+    def install(self) -> None:
+        """Profile all threads that start from here on, and this one."""
+        threading.setprofile(self._event)
+        sys.setprofile(self._event)
+
+    def remove(self) -> None:
+        threading.setprofile(None)
+        sys.setprofile(None)
+
+    def _event(self, frame: FrameType, event: str, _argument: object) -> None:
+        if event != "call" or not self.is_on:
+            return
+        code = frame.f_code
+        if not code.co_filename.startswith(_PACKAGE):
+            return
+        if frame.f_lasti > _first_instruction(code):
+            self.resumed += 1
+        else:
+            self.calls[code.co_filename[len(_PACKAGE) + 1 :], code.co_qualname] += 1
+        if code.co_qualname == "RealWorker.run":
+            function = frame.f_locals["function"]
+            self.hops.append(getattr(function, "__qualname__", repr(function)))
+
+
+class Measured(NamedTuple):
+    """One statement: calls by file and function, functions handed to threads, and resumptions."""
+
+    calls: Counter[tuple[str, str]]
+    hops: list[str]
+    resumed: int
+
+
+async def _measured(counter: CallCounter, count: int, statement: Callable[[int], Awaitable[Any]]) -> list[Measured]:
+    found = []
+    for index in range(count):
+        await asyncio.sleep(_QUIET_S)
+        counter.calls, counter.hops, counter.resumed, counter.is_on = Counter(), [], 0, True
+        await statement(index)
+        counter.is_on = False
+        found.append(Measured(counter.calls, counter.hops, counter.resumed))
+    return found
+
+
+def _report(name: str, found: list[Measured], *, detail: bool) -> None:
+    ordered = sorted(found, key=lambda one: one.calls.total())
+    middle = ordered[len(ordered) // 2]
+    by_file: Counter[str] = Counter()
+    for (file, _), count in middle.calls.items():
+        by_file[file] += count
+    span = f"{ordered[0].calls.total()}-{ordered[-1].calls.total()}"
+    print(f"{name:9} {middle.calls.total():5} calls ({span}), {middle.resumed} resumptions, {len(by_file)} files", end="")
+    print(f", {len(middle.hops)} hops: {', '.join(middle.hops)}")
+    for file, count in by_file.most_common() if detail else ():
+        print(f"    {count:5} {file}")
+        for (where, function), calls in middle.calls.most_common():
+            if where == file:
+                print(f"          {calls:5} {function}")
+
+
+async def measure(folder: Path, rows: int, *, detail: bool) -> None:
+    """Run the three cases and print them."""
+    counter = CallCounter()
+    counter.install()
+    cluster = Cluster(folder)
+    await cluster.create()
+    node = await cluster.start("n1")
+    server = PostgresServer(node._client.host, node, ("127.0.0.1", 0))
+    await server.start()
+    try:
+        await cluster.leader()
+        host, port = server.address
+        dsn = f"host={host} port={port} dbname=db user=me"
+        async with await psycopg.AsyncConnection.connect(dsn, autocommit=True) as connection:
+            await connection.execute("create table t(id integer primary key, name text)")
+            text = "insert into t values (%s, %s)"
+            for case, prepare in (("parsed", False), ("prepared", True)):
+                first = 0 if not prepare else rows + 3
+
+                async def insert(index: int, first: int = first, prepare: bool = prepare) -> None:
+                    await connection.execute(text, (first + index, "anvil"), prepare=prepare)
+
+                for index in range(3):
+                    await insert(rows + index)
+                _report(case, await _measured(counter, rows, insert), detail=detail)
+
+            async def insert_new(index: int) -> None:
+                await connection.execute(f"insert into t values ({1000 + index}, 'anvil')".encode())
+
+            _report("new text", await _measured(counter, rows, insert_new), detail=detail)
+    finally:
+        counter.remove()
+        await server.stop()
+        await cluster.stop()
+
+
+def main() -> None:
+    assert real.RealWorker.run.__qualname__ == "RealWorker.run", "hops are counted by this name"
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--rows", type=int, default=20, help="statements of each case")
+    parser.add_argument("--detail", action="store_true", help="list the calls of the median statement by file and function")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(measure(Path(folder), arguments.rows, detail=arguments.detail))
+
+
+if __name__ == "__main__":
+    main()

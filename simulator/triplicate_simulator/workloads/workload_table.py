@@ -1,0 +1,10 @@
+"""All workloads, by name."""
+
+from __future__ import annotations
+
+from triplicate_simulator.workloads.ledger.ledger_workload import LedgerWorkload
+from triplicate_simulator.workloads.log.log_workload import LogWorkload
+from triplicate_simulator.workloads.sql.sql_workload import SqlWorkload
+from triplicate_simulator.workloads.workload import Workload
+
+WORKLOADS: dict[str, type[Workload]] = {play.name: play for play in (LedgerWorkload, LogWorkload, SqlWorkload)}

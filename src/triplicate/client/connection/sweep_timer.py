@@ -1,0 +1,49 @@
+"""A timer that looks for overdue answers while any are awaited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from triplicate.runtime import Clock, Timer
+
+
+class SweepTimer:
+    """Belongs to one channel. It rests while nothing is awaited.
+
+    A round that begins late judges nothing: this process was stopped or busy, so requests may not have been sent, and answers not been
+    read. The next round judges.
+
+    Args:
+        sweep: judges what is overdue at a time of the monotonic clock; returns whether anything is still awaited.
+    """
+
+    __slots__ = ("_clock", "_has_stood_still", "_late_at", "_period_s", "_sweep", "_timer")
+
+    def __init__(self, clock: Clock, period_s: float, sweep: Callable[[float], bool]) -> None:
+        self._clock = clock
+        self._period_s = period_s
+        self._sweep = sweep
+        self._timer: Timer | None = None
+        self._late_at = 0.0
+        self._has_stood_still = False
+        """Whether the last round judged nothing."""
+
+    def arm(self) -> None:
+        """Begin the next round after one period, unless one is due already."""
+        if self._timer is None:
+            now = self._clock.monotonic()
+            self._late_at = now + 2 * self._period_s
+            self._timer = self._clock.call_at(now + self._period_s, self._run)
+
+    def cancel(self) -> None:
+        """Stop. Idempotent."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _run(self) -> None:
+        self._timer = None
+        now = self._clock.monotonic()
+        self._has_stood_still = now > self._late_at and not self._has_stood_still
+        if self._has_stood_still or self._sweep(now):
+            self.arm()

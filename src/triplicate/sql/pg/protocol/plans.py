@@ -1,0 +1,325 @@
+"""Plans of statements: a client's text, classified and translated for the schema that the session sees. Plans are cached by text."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from triplicate.errors import SqlError
+from triplicate.sql.core.interface import Prepared, Result, Session, StatementKind, TransactionStatus
+from triplicate.sql.core.lexer import Statement, split_statements, statement_of
+from triplicate.sql.pg.ddl.spans import spans_of
+from triplicate.sql.pg.protocol.commands import ClientCommand, EngineStatement, classify
+from triplicate.sql.pg.rewrite.catalogue_queries import CatalogueQuery, catalogue_query
+from triplicate.sql.pg.rewrite.catalogue_types import column_oid
+from triplicate.sql.pg.rewrite.create_table_as import CreateTableAs, column_type, table_query
+from triplicate.sql.pg.rewrite.reserved_words import quote_reserved
+from triplicate.sql.pg.rewrite.session_calls import SessionCalls
+from triplicate.sql.pg.rewrite.setval import number_above_maximum
+from triplicate.sql.pg.rewrite.unnest import unnest_as_values
+from triplicate.sql.pg.translate.translation import (
+    ColumnsByTable,
+    KeysByTable,
+    SuppliedParameter,
+    Translation,
+    named_tables,
+    translate,
+)
+from triplicate.sql.pg.values import types
+
+LONG_TEXT = 16 * 1024
+"""Characters up to which a statement is read on the event loop, which takes some 40 ms then. Longer statements are not cached."""
+CACHED_STATEMENTS = 2000
+"""Statements that each cache remembers."""
+_GROUPS = re.compile(r"\bgroup\s+by\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class StatementPlan:
+    """The engine's form of a statement, and the description of its parameters and columns for the client."""
+
+    command: ClientCommand
+    prepared: Prepared | None
+    """None for a session command (SET, SHOW, …) and for an empty statement."""
+    parameter_oids: tuple[int, ...] = ()
+    column_oids: tuple[int | None, ...] = ()
+    """None where only a value determines the type of an expression."""
+    names: tuple[str, ...] = ()
+    """The columns' names for the client; empty where the engine's own names are shown."""
+    supplied: tuple[SuppliedParameter, ...] = ()
+    """Parameters of the engine's statement behind the client's."""
+    typmods: tuple[int, ...] = ()
+    """PostgreSQL's type modifiers of the columns: a numeric is shown with its scale."""
+    shown_typmods: tuple[int, ...] = ()
+    """The same, and those of expressions whose scale is known. They are not sent in RowDescription."""
+    lock: str = ""
+    """``FOR UPDATE`` and its kin: in a transaction, the statement needs the writer."""
+    parameter_places: tuple[int, ...] | None = None
+    """For each parameter of the engine's statement its place (from 0) among the client's and the supplied ones; None: the same order."""
+
+
+class PlanCache:
+    """Plans for the schema that a database has now, by text and parameter types.
+
+    A plan of another version of the schema may name other tables, columns and types. So a new version empties the cache.
+    """
+
+    def __init__(self, limit: int = CACHED_STATEMENTS) -> None:
+        self._limit = limit
+        self._version = -1
+        self._plans: OrderedDict[tuple[str, tuple[int, ...]], StatementPlan] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def get(self, version: int, sql: str, given_oids: tuple[int, ...]) -> StatementPlan | None:
+        """The plan that was made at this version of the schema, or None."""
+        if version != self._version:
+            self._plans.clear()
+            self._version = version
+            return None
+        plan = self._plans.get((sql, given_oids))
+        if plan is not None:
+            self._plans.move_to_end((sql, given_oids))
+        return plan
+
+    def add(self, version: int, sql: str, given_oids: tuple[int, ...], plan: StatementPlan) -> None:
+        """Remember a plan. It is left out where the schema has changed since it was begun, and where the text is long."""
+        if version != self._version or len(sql) > LONG_TEXT:
+            return
+        self._plans[sql, given_oids] = plan
+        if len(self._plans) > self._limit:
+            self._plans.popitem(last=False)
+
+
+async def split_query(session: Session, sql: str) -> tuple[Statement, ...]:
+    """The statements of a client's text."""
+    return _split(sql) if len(sql) <= LONG_TEXT else await session.offload(_split.__wrapped__, sql)
+
+
+@lru_cache(maxsize=CACHED_STATEMENTS)
+def _split(sql: str) -> tuple[Statement, ...]:
+    return tuple(split_statements(sql))
+
+
+async def plan_statement(
+    session: Session, statement: Statement, given_oids: tuple[int, ...], cache: PlanCache, schema_version: tuple[int, int]
+) -> StatementPlan:
+    """Check one statement and find the types of its parameters and columns.
+
+    Args:
+        schema_version: the session's, read before the call: a change of the schema in the meantime makes the plan outdated.
+        given_oids: the parameters' types that Parse names; 0 and missing ones are found from the columns they meet.
+        cache: of the session's database.
+
+    Raises:
+        SqlError: the errors of the translation, of the gate and of SQLite.
+    """
+    if not session.sees_shared_schema:
+        return await _plan(session, statement, given_oids)
+    version = schema_version[0]
+    plan = cache.get(version, statement.sql, given_oids)
+    if plan is None:
+        plan = await _plan(session, statement, given_oids)
+        cache.add(version, statement.sql, given_oids, plan)
+    elif plan.prepared is not None:
+        session.check_prepared(plan.prepared)
+    return plan
+
+
+async def _plan(session: Session, statement: Statement, given_oids: tuple[int, ...]) -> StatementPlan:
+    parsed = await aside_if_long(session, statement.sql, parse_statement, statement)
+    command = parsed.command
+    if isinstance(command, SessionCalls):
+        return session_calls_plan(command, given_oids)
+    if not isinstance(command, EngineStatement):
+        return StatementPlan(command, None)
+    if parsed.catalogue_query is not None:
+        return await _plan_catalogue_query(session, command, parsed.catalogue_query, given_oids)
+    if session.status is TransactionStatus.FAILED:
+        return StatementPlan(command, await session.prepare(command.text))
+    if command.statement.first_word == "CREATE":
+        table_as = table_query(command.statement)
+        plan = await _plan_create_table_as(session, command, table_as, given_oids) if table_as is not None else None
+        if plan is not None:
+            return plan
+    command = await _with_meaning(session, command)
+    tables = await _columns_by_table(session, parsed.tables)
+    keys = await _keys_by_table(session, command.text, tables)
+    translation = await aside_if_long(session, statement.sql, translate, command.statement, tables, given_oids, keys)
+    try:
+        prepared = await session.prepare(translation.sql)
+    except SqlError as error:
+        if error.position is not None:
+            error.position = translation.origin(error.position)
+        raise
+    if prepared.kind is StatementKind.EMPTY:
+        return StatementPlan(command, None)
+    return _translated(command, prepared, translation)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedStatement:
+    """The properties of a statement that follow from its text alone."""
+
+    command: ClientCommand
+    catalogue_query: CatalogueQuery | None = None
+    tables: tuple[str, ...] = ()
+    """The tables that it names; empty for a query of the catalogue."""
+
+
+def parse_statement(statement: Statement) -> ParsedStatement:
+    """Classify a statement, after rewriting the forms of client libraries that have no direct translation.
+
+    Raises:
+        SqlError: the statement is refused by its name, or is malformed.
+    """
+    return _parsed(statement) if len(statement.sql) <= LONG_TEXT else _parsed.__wrapped__(statement)
+
+
+@lru_cache(maxsize=CACHED_STATEMENTS)
+def _parsed(statement: Statement) -> ParsedStatement:
+    statement = unnest_as_values(quote_reserved(number_above_maximum(statement)))
+    command = classify(statement)
+    if not isinstance(command, EngineStatement):
+        return ParsedStatement(command)
+    query = catalogue_query(statement)
+    return ParsedStatement(command, query, named_tables(command.statement) if query is None else ())
+
+
+async def aside_if_long(session: Session, sql: str, function: Callable[..., Result], *arguments: Any) -> Result:
+    """Run a function over a statement's text, a long one on another thread: it would hold the event loop for seconds."""
+    if len(sql) <= LONG_TEXT:
+        return function(*arguments)
+    return await session.offload(function, *arguments)
+
+
+async def _with_meaning(session: Session, command: EngineStatement) -> EngineStatement:
+    """A definition on an existing table, with the meaning that its expressions have in PostgreSQL."""
+    if command.statement.first_word not in ("ALTER", "CREATE"):
+        return command
+    found = spans_of(command.statement)
+    columns = await session.table_columns(found.table) if found is not None and found.spans else None
+    return command if found is None or columns is None else EngineStatement(statement_of(found.rewrite(command.text, columns)))
+
+
+async def _plan_create_table_as(
+    session: Session, command: EngineStatement, table_as: CreateTableAs, given_oids: tuple[int, ...]
+) -> StatementPlan | None:
+    """CREATE TABLE AS with the columns and the meaning of its query; None where SQLite alone reads the query."""
+    query = statement_of(table_as.query)
+    names = await aside_if_long(session, query.sql, named_tables, query)
+    tables = await _columns_by_table(session, names)
+    keys = await _keys_by_table(session, query.sql, tables)
+    translation = await aside_if_long(session, query.sql, translate, query, tables, given_oids, keys)
+    if not translation.is_understood:
+        return None
+    result = await session.prepare(translation.sql)
+    if result.kind is not StatementKind.READ:
+        raise SqlError("42601", "CREATE TABLE AS takes a query")
+    known = translation.outputs is not None and len(translation.outputs) == len(result.columns)
+    outputs = (translation.outputs or ()) if known else ()
+    found = [
+        (
+            outputs[index][0] if outputs else column.name,
+            column_type(column, outputs[index][1] if outputs else None, is_exact=not translation.is_united),
+        )
+        for index, column in enumerate(result.columns)
+    ]
+    columns = table_as.named(found)
+    head, insert = table_as.definition(columns), statement_of(table_as.insert(columns))
+    made = (*(table for table in tables if table[0].lower() != table_as.table.lower()), (table_as.table, tuple(columns)))
+    filling = await aside_if_long(session, insert.sql, translate, insert, made, given_oids, keys)
+    return _translated(command, await session.prepare(head + filling.sql), filling)
+
+
+def _translated(command: ClientCommand, prepared: Prepared, translation: Translation) -> StatementPlan:
+    columns, outputs = prepared.columns, translation.outputs
+    if outputs is None or len(outputs) != len(columns):
+        outputs = ()
+    oids: list[int | None] = []
+    typmods: list[int] = []
+    for index, column in enumerate(columns):
+        translated = outputs[index][1] if outputs else None
+        declared = types.oid_of_declared(column.declared_type) if column.declared_type else None
+        # Of united queries SQLite reports the types that the first one declares.
+        oids.append(translated if translated is not None else declared)
+        typmods.append(types.typmod_of_declared(column.declared_type) if translated in (None, declared) else -1)
+    scales = translation.scales if outputs and translation.scales else (None,) * len(columns)
+    shown = [types.typmod_of_scale(scale) if typmod < 0 and scale else typmod for typmod, scale in zip(typmods, scales, strict=True)]
+    return StatementPlan(
+        command,
+        prepared,
+        translation.parameter_oids,
+        tuple(oids),
+        tuple([name for name, _ in outputs]),
+        translation.supplied,
+        tuple(typmods),
+        tuple(shown),
+        translation.lock,
+        _places(prepared),
+    )
+
+
+async def _columns_by_table(session: Session, names: Sequence[str]) -> ColumnsByTable:
+    found = []
+    for name in names:
+        columns = await session.table_columns(name)
+        if columns is not None:
+            found.append((name, tuple(columns)))
+    return tuple(found)
+
+
+async def _keys_by_table(session: Session, sql: str, tables: ColumnsByTable) -> KeysByTable | None:
+    """The primary keys of the tables if the statement groups: ungrouped columns that depend on a grouped key are allowed."""
+    if _GROUPS.search(sql) is None:
+        return None
+    return tuple([(name, tuple(await session.table_key(name))) for name, _ in tables])
+
+
+async def _plan_catalogue_query(
+    session: Session, command: EngineStatement, query: CatalogueQuery, given_oids: tuple[int, ...]
+) -> StatementPlan:
+    """A query of the catalogue: its rewriting finds the types that the columns do not declare."""
+    prepared = await session.prepare(query.text)
+    oids: list[int] = []
+    for number in range(1, _parameter_count(prepared.parameters) + 1):
+        given = given_oids[number - 1] if number <= len(given_oids) else 0
+        oids.append(given or query.parameters.get(number, types.TEXT))
+    found: Sequence[int | None] = query.columns if len(query.columns) == len(prepared.columns) else [None] * len(prepared.columns)
+    columns = [column_oid(column) or oid for column, oid in zip(prepared.columns, found, strict=True)]
+    return StatementPlan(command, prepared, tuple(oids), tuple(columns), parameter_places=_places(prepared))
+
+
+def session_calls_plan(command: SessionCalls, given_oids: Sequence[int]) -> StatementPlan:
+    """set_config and current_setting: parameters and results are text."""
+    given = [oid or types.TEXT for oid in given_oids[: command.parameters]]
+    oids = (*given, *[types.TEXT] * (command.parameters - len(given)))
+    return StatementPlan(command, None, oids, (types.TEXT,) * len(command.calls))
+
+
+def _parameter_count(names: Sequence[str | None]) -> int:
+    return max([_parameter_number(name, index) for index, name in enumerate(names, start=1)], default=0)
+
+
+def _places(prepared: Prepared) -> tuple[int, ...] | None:
+    places = tuple([_parameter_number(name, index) - 1 for index, name in enumerate(prepared.parameters, start=1)])
+    return None if places == tuple(range(len(places))) else places
+
+
+def _parameter_number(name: str | None, index: int) -> int:
+    """The number of the client's parameter that SQLite's parameter at `index` (from 1) is; a number without use has no name.
+
+    Raises:
+        SqlError: 42601 for a name that is no number, which SQLite reads in ``$1::int`` too.
+    """
+    if name is None:
+        return index
+    digits = name.lstrip("$?")
+    if not digits.isdigit():
+        raise SqlError("42601", f"syntax error at or near {name!r}", hint="Parameters are numbered: $1, $2, ….")
+    return int(digits)

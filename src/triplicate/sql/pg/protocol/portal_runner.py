@@ -1,0 +1,156 @@
+"""Running portals: a statement is started once, and its rows are sent in the portions that the client asks for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from triplicate.errors import SqlError
+from triplicate.sql.core.interface import Cursor, Prepared, Row, SchemaMoved, StatementKind, TransactionStatus
+from triplicate.sql.pg.protocol import wire
+from triplicate.sql.pg.protocol.commands import EngineStatement
+from triplicate.sql.pg.protocol.connection_state import ConnectionState
+from triplicate.sql.pg.protocol.implicit_transaction import ImplicitTransaction
+from triplicate.sql.pg.protocol.prepared_statements import Portal, command_tag, decide_types, encode_rows, engine_parameters, update_plan
+from triplicate.sql.pg.protocol.session_commands import SessionCommands
+from triplicate.sql.pg.protocol.setting_commands import SettingCommands
+
+FETCH_ROWS = 256
+"""Rows that are fetched from a cursor at once."""
+ATTEMPTS = 3
+"""Attempts to plan a change that finds another schema each time it gets the writer."""
+CHANGES = (StatementKind.WRITE, StatementKind.SCHEMA)
+_ENDS = (StatementKind.COMMIT, StatementKind.ROLLBACK)
+
+
+class PortalRunner:
+    """Starts the portals of one connection and sends their rows."""
+
+    def __init__(
+        self, state: ConnectionState, transaction: ImplicitTransaction, settings: SettingCommands, commands: SessionCommands
+    ) -> None:
+        self._state = state
+        self._transaction = transaction
+        self._settings = settings
+        self._commands = commands
+
+    async def start(self, portal: Portal) -> None:
+        """Start the portal's statement, once, and learn the types of its columns from its first rows."""
+        plan = portal.statement.plan
+        prepared, command = plan.prepared, plan.command
+        if prepared is None or portal.cursor is not None:
+            return
+        if not self._transaction.intercept(prepared):
+            session = self._state.session
+            if prepared.kind is StatementKind.COMMIT and session.status is TransactionStatus.FAILED:
+                portal.tag = "ROLLBACK"  # COMMIT rolls a failed transaction back, and the tag says so.
+            self._settings.check_access(prepared, plan.lock)
+            if prepared.kind in _ENDS and self._state.portals:
+                await self._state.close_portals(but=portal)  # They end with the transaction; the engine need not keep their rows.
+            seconds = self._state.settings.statement_timeout_s
+            if seconds <= 0:
+                await self._open(portal, prepared)
+            else:
+                async with self._timeout(seconds):
+                    await self._open(portal, prepared)
+        if isinstance(command, EngineStatement) and command.read_only is not None:
+            self._settings.begin(command.read_only)
+
+    async def _open(self, portal: Portal, prepared: Prepared) -> None:
+        portal.cursor = await self._run(portal)
+        if prepared.columns:
+            portal.kept = await portal.cursor.fetch(FETCH_ROWS)
+            decide_types(portal)
+
+    async def _run(self, portal: Portal) -> Cursor:
+        """Run the statement, planned for the schema that it meets."""
+        statement, session, state = portal.statement, self._state.session, self._state
+        plan = statement.plan
+        if plan.prepared is not None and session.status is TransactionStatus.ACTIVE:
+            if plan.prepared.kind in CHANGES:
+                # The schema may change while the writer is awaited, and not once it is held.
+                await session.claim_writer(plan.prepared.tag)
+            elif plan.lock and not state.is_implicit:
+                await session.claim_writer(f"SELECT {plan.lock}")
+        for attempt in range(1, ATTEMPTS + 1):
+            if statement.schema_version != session.schema_version:
+                await update_plan(session, statement, state.plans)
+            prepared = statement.plan.prepared
+            assert prepared is not None, "only statements of the engine are run"
+            try:
+                parameters = engine_parameters(portal, state.time, state.settings.user)
+                return await session.start(prepared, parameters, statement.schema_version)
+            except SchemaMoved:
+                if attempt == ATTEMPTS:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    @asynccontextmanager
+    async def _timeout(self, seconds: float) -> AsyncIterator[None]:
+        """Interrupt the engine after `seconds`: the statement fails with 57014."""
+        is_over = False
+
+        def end() -> None:
+            nonlocal is_over
+            is_over = True
+            self._state.session.cancel()
+
+        clock = self._state.clock
+        timer = clock.call_at(clock.monotonic() + seconds, end)
+        try:
+            yield
+        except SqlError as error:
+            if is_over and error.sqlstate == "57014":
+                raise SqlError("57014", "canceling statement due to statement timeout") from error
+            raise
+        finally:
+            timer.cancel()
+
+    async def execute(self, portal: Portal, max_rows: int, *, is_described: bool) -> None:
+        """Send up to `max_rows` rows (0: all) and the completion of the command.
+
+        Args:
+            is_described: the client knows the columns already; in a simple query it does not.
+        """
+        prepared, stream = portal.statement.plan.prepared, self._state.stream
+        if prepared is None:
+            await self._commands.run(portal, is_described=is_described)
+            portal.is_done = True
+            return
+        sent_before = portal.rows_sent
+        if prepared.columns and portal.cursor is not None and await self._send_rows(portal, portal.cursor, max_rows):
+            stream.write(wire.PORTAL_SUSPENDED)
+            return
+        portal.is_done = True
+        # As in PostgreSQL, the rows that earlier calls sent are not counted again.
+        affected = portal.cursor.rows_affected - sent_before if portal.cursor is not None else 0
+        stream.write(wire.command_complete(portal.tag or command_tag(prepared, portal.rows_sent - sent_before, affected)))
+
+    async def _send_rows(self, portal: Portal, cursor: Cursor, max_rows: int) -> bool:
+        """Send rows; returns whether `max_rows` ended them, so that the portal is suspended."""
+        stream = self._state.stream
+        left = max_rows if max_rows > 0 else None
+        formats = portal.formats()
+        while left is None or left > 0:
+            count = FETCH_ROWS if left is None else min(left, FETCH_ROWS)
+            rows, portal.kept = portal.kept[:count], portal.kept[count:]
+            if not rows:
+                rows = await self._fetch(cursor, count)
+            if not rows:
+                break
+            for row in encode_rows(rows, portal.column_oids or (), formats, portal.statement.plan.shown_typmods):
+                stream.write(row)
+            portal.rows_sent += len(rows)
+            left = None if left is None else left - len(rows)
+            if stream.wants_flush:
+                await stream.flush()
+            if self._state.is_cancelled or stream.is_lost:
+                raise SqlError("57014", "canceling statement due to user request")
+        return left == 0
+
+    async def _fetch(self, cursor: Cursor, count: int) -> list[Row]:
+        seconds = self._state.settings.statement_timeout_s
+        if seconds <= 0:
+            return await cursor.fetch(count)
+        async with self._timeout(seconds):
+            return await cursor.fetch(count)

@@ -1,0 +1,87 @@
+"""Commands that the session answers by itself, without the engine: SET, SHOW, RESET, DEALLOCATE, DISCARD and their kin."""
+
+from __future__ import annotations
+
+from triplicate.errors import SqlError
+from triplicate.sql.core.interface import TransactionStatus
+from triplicate.sql.pg.protocol import wire
+from triplicate.sql.pg.protocol.commands import (
+    Deallocate,
+    Discard,
+    EngineStatement,
+    NoOperation,
+    ResetParameter,
+    SetAccess,
+    SetConstraints,
+    SetParameter,
+    ShowParameter,
+)
+from triplicate.sql.pg.protocol.connection_state import ConnectionState
+from triplicate.sql.pg.protocol.prepared_statements import Portal
+from triplicate.sql.pg.protocol.setting_commands import SettingCommands
+from triplicate.sql.pg.rewrite.session_calls import SessionCalls
+
+
+class SessionCommands:
+    """Runs the session commands of one connection."""
+
+    def __init__(self, state: ConnectionState, settings: SettingCommands) -> None:
+        self._state = state
+        self._settings = settings
+
+    async def run(self, portal: Portal, *, is_described: bool) -> None:
+        """Run the portal's command and send its answer.
+
+        Args:
+            is_described: the client knows the columns of the answer already.
+
+        Raises:
+            SqlError: 25P02 in a failed transaction, 25001 for DISCARD ALL in a transaction block, 26000 for DEALLOCATE of an unknown
+                name; and as `SettingCommands`.
+        """
+        command, state = portal.statement.plan.command, self._state
+        stream, session = state.stream, state.session
+        if session.status is TransactionStatus.FAILED and not isinstance(command, EngineStatement):
+            raise SqlError("25P02", "current transaction is aborted, commands ignored until end of transaction block")
+        match command:
+            case EngineStatement():
+                stream.write(wire.EMPTY_QUERY)
+                return
+            case SetParameter(name, value, is_local):
+                await self._settings.set(name, value, local=is_local)
+                tag = "SET"
+            case SetAccess():
+                self._settings.set_access(command)
+                tag = "SET"
+            case SetConstraints(immediate):
+                if session.status is TransactionStatus.IDLE:
+                    stream.write(wire.notice_response("25P01", "SET CONSTRAINTS can only be used in transaction blocks"))
+                elif immediate:
+                    await session.check_constraints()
+                tag = "SET CONSTRAINTS"
+            case ResetParameter(name):
+                await self._settings.reset(name)
+                tag = "RESET"
+            case ShowParameter() | SessionCalls():
+                if not is_described:
+                    stream.write(self._settings.description(command))
+                for row in await self._settings.rows(command, portal.parameters):
+                    stream.write(row)
+                tag = "SHOW" if isinstance(command, ShowParameter) else "SELECT 1"
+            case Deallocate(name):
+                self._deallocate(name)
+                tag = "DEALLOCATE" if name else "DEALLOCATE ALL"
+            case Discard(tag):
+                if session.status is not TransactionStatus.IDLE:
+                    raise SqlError("25001", f"{tag} cannot run inside a transaction block")
+                await self._settings.reset(None)
+                state.statements.clear()
+            case NoOperation(tag):
+                pass
+        stream.write(wire.command_complete(tag))
+
+    def _deallocate(self, name: str | None) -> None:
+        if name is None:
+            self._state.statements.clear()
+        elif self._state.statements.pop(name, None) is None:
+            raise SqlError("26000", f'prepared statement "{name}" does not exist')

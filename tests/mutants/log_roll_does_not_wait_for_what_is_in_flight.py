@@ -1,0 +1,20 @@
+"""A roll closes the segment although entries are in flight, so the list says less of it than its ledger holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/property/test_log_writer_machine.py::test_a_roll_waits_for_what_is_in_flight_and_sends_nothing"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log.core.writer_machine import Phase, RollBegun, RollChecked, SwitchSegment, WriterMachine
+
+    def hurry(self: WriterMachine[object], event: RollBegun | RollChecked) -> None:
+        if isinstance(event, RollChecked):
+            self._send_next(checked=True)
+        else:
+            self.phase = Phase.SWITCHING
+            self._commands.append(SwitchSegment(None))
+
+    patch(WriterMachine, "_apply_policy", hurry)

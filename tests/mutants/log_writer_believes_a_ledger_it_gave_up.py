@@ -1,0 +1,21 @@
+"""A writer acknowledges what a ledger answers after it was given up, although recovery may not find it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = ["tests/property/test_log_writer_machine.py::test_a_ledger_that_fails_during_a_roll_is_recovered_and_the_rest_is_sent_again"]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log.core.writer_machine import WriterMachine
+
+    acknowledge = WriterMachine.acknowledge
+
+    def believe(self: WriterMachine[object], ledger_id: int, entry_id: int) -> None:
+        if self._in_flight and self._in_flight[0].entry_id == entry_id:
+            self._resolve(self._in_flight.popleft())
+        else:
+            acknowledge(self, ledger_id, entry_id)
+
+    patch(WriterMachine, "acknowledge", believe)
