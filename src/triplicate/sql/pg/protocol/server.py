@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from triplicate.errors import ProtocolError, SqlError
@@ -37,6 +38,13 @@ class ServerLimits:
     """A client that has not sent its first packet by then is dropped."""
 
 
+class _DatabasePlans(NamedTuple):
+    """The plans of one database's statements, for one generation of its copy."""
+
+    generation: int
+    cache: PlanCache
+
+
 class PostgresServer:
     """Serves every database of a node on one port.
 
@@ -61,8 +69,7 @@ class PostgresServer:
         """Connections whose first packet is there. Other nodes keep one each on which they only ask whether this one answers."""
         self._streams: dict[int, MessageStream] = {}
         self._next_id = 1
-        self._plans: WeakKeyDictionary[Database, PlanCache] = WeakKeyDictionary()
-        """Plans of statements by the database that they are for. Another copy of a database is another object."""
+        self._plans: WeakKeyDictionary[Database, _DatabasePlans] = WeakKeyDictionary()
         self._secrets = host.entropy.stream("postgres.secret")
 
     @property
@@ -196,11 +203,16 @@ class PostgresServer:
             if not self._database_connections[name]:
                 del self._database_connections[name]
 
+    def _plans_of(self, database: Database) -> PlanCache:
+        kept = self._plans.get(database)
+        if kept is None or kept.generation != database.generation:
+            kept = self._plans[database] = _DatabasePlans(database.generation, PlanCache())
+        return kept.cache
+
     async def _converse_with(self, process_id: int, stream: MessageStream, settings: SessionSettings, database: Database) -> None:
         session = await database.session(settings.get("application_name", is_leader=False))
         secret = self._secrets.randrange(1, 2**31)
-        plans = self._plans.setdefault(database, PlanCache())
-        conversation = Conversation(ConnectionState(stream, database, session, settings, self._host.clock, plans))
+        conversation = Conversation(ConnectionState(stream, database, session, settings, self._host.clock, self._plans_of(database)))
         self._running[process_id] = (secret, conversation)
         watcher = self._scope.spawn(_watch_end(session, conversation), name="client-end")
         stream.on_lost = conversation.cancel
