@@ -66,7 +66,7 @@ class PostgresServer:
         """Process id to secret and conversation, for cancel requests."""
         self._database_connections: Counter[str] = Counter()
         self._clients = 0
-        """Connections whose first packet is there. Other nodes keep one each on which they only ask whether this one answers."""
+        """Connections past their first packet. Other nodes keep one connection each without it, to probe whether this node answers."""
         self._streams: dict[int, MessageStream] = {}
         self._next_id = 1
         self._plans: WeakKeyDictionary[Database, _DatabasePlans] = WeakKeyDictionary()
@@ -99,7 +99,7 @@ class PostgresServer:
         return MessageStream(self._limits.message_bytes, self._opened)
 
     def _opened(self, stream: MessageStream) -> None:
-        # A client over the limit gets an answer once its first packet is there. Clients that never send one must not add up meanwhile.
+        # A client over the limit gets an answer after its first packet. Connections without one must not accumulate meanwhile.
         if len(self._streams) >= 2 * self._limits.connections + UNANSWERED_CONNECTIONS:
             stream.close()
             return
