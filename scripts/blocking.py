@@ -1,4 +1,4 @@
-"""Generates the blocking facade from the async classes: ``src/triplicate/blocking/{ledgers,logs,databases}.py``.
+"""Generates the blocking facade from the async classes: ``src/triplicate/blocking/blocking_{ledgers,logs,databases}.py``.
 
 Usage: python scripts/blocking.py [--check]
 
@@ -104,7 +104,7 @@ INTERNAL = "for the client's own modules"
 
 FACADES = (
     Facade(
-        "ledgers",
+        "blocking_ledgers",
         "Ledgers without `await`.",
         (
             Twin(
@@ -141,7 +141,7 @@ FACADES = (
         imports=("from triplicate.blocking.iterators import BlockingTail",),
     ),
     Facade(
-        "logs",
+        "blocking_logs",
         "Logs without `await`.",
         (
             Twin(
@@ -191,7 +191,7 @@ FACADES = (
         imports=("from triplicate.blocking.iterators import EntryBatches",),
     ),
     Facade(
-        "databases",
+        "blocking_databases",
         "Databases without `await`.",
         functions=(
             Functions(
@@ -362,7 +362,7 @@ def _property(twin: Twin, node: ast.FunctionDef | ast.AsyncFunctionDef, module: 
 def _opening(twin: Twin, names: Names) -> list[str]:
     room, _, original = twin.source.partition(":")
     names.add(f"from triplicate.{room} import {original}", original)
-    names.add("from triplicate.blocking.loop import BackgroundLoop", "BackgroundLoop")
+    names.add("from triplicate.blocking.background_loop import BackgroundLoop", "BackgroundLoop")
     lines = [f"def __init__(self, loop: BackgroundLoop, {twin.attribute}: {original}) -> None:"]
     if twin.base:
         lines.append(f"    super().__init__(loop, {twin.attribute})")
@@ -432,7 +432,7 @@ def has_twin(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 def _functions(spec: Functions, names: Names) -> list[str]:
     names.add("from triplicate.client import Client", "Client")
-    names.add("from triplicate.blocking.loop import BackgroundLoop", "BackgroundLoop")
+    names.add("from triplicate.blocking.background_loop import BackgroundLoop", "BackgroundLoop")
     lines = [f"class {spec.name}:", f'    """{spec.docs}"""', ""]
     body = ["def __init__(self, loop: BackgroundLoop, client: Client) -> None:", "    self._loop = loop", "    self._client = client", ""]
     room = importlib.import_module(f"triplicate.{spec.room}")

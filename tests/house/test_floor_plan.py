@@ -18,7 +18,7 @@ CIRCLES_ALLOWED = frozenset(
 )
 """May only shrink."""
 
-NAMES_ALLOWED = frozenset({"Token"})
+NAMES_ALLOWED: frozenset[str] = frozenset()
 """May only shrink."""
 
 

@@ -19,4 +19,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         sent(self)
         self._answered()
 
-    patch(failure_detector._Line, "probe", ask)
+    patch(failure_detector._Line, "probe", probe)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.interface import Session
+from triplicate.sql.core.interface import Session
 from triplicate.sql.pg.protocol import conversation, portal_runner
 from triplicate.sql.pg.protocol.plans import PlanCache
 from triplicate.sql.pg.protocol.prepared_statements import PreparedStatement

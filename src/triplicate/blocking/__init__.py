@@ -3,8 +3,8 @@
 One background thread runs an event loop. Every call passes its coroutine to the loop and waits for the result. Several threads may use
 one object, one call at a time. A thread that runs an event loop itself must use `triplicate.connect` instead.
 
-`ledgers`, `logs` and `databases` are generated from the async classes by ``scripts/blocking.py``. Names of logs and databases are loaded
-at their first use.
+The modules of ledgers, logs and databases are generated from the async classes by ``scripts/blocking.py``. Names of logs and databases
+are loaded at their first use.
 """
 
 from __future__ import annotations
@@ -12,14 +12,20 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from triplicate.blocking.client import BlockingClient, connect
+from triplicate.blocking.background_loop import BackgroundLoop
+from triplicate.blocking.blocking_client import BlockingClient, connect
+from triplicate.blocking.blocking_ledgers import BlockingAdvWriter, BlockingHandle, BlockingReader, BlockingWriter
 from triplicate.blocking.iterators import BlockingTail
-from triplicate.blocking.ledgers import BlockingAdvWriter, BlockingHandle, BlockingReader, BlockingWriter
-from triplicate.blocking.loop import BackgroundLoop
 
 if TYPE_CHECKING:
-    from triplicate.blocking.databases import BlockingDatabases
-    from triplicate.blocking.logs import BlockingLogReader, BlockingLogs, BlockingLogWriter, BlockingRangeReader, BlockingStagingWriter
+    from triplicate.blocking.blocking_databases import BlockingDatabases
+    from triplicate.blocking.blocking_logs import (
+        BlockingLogReader,
+        BlockingLogs,
+        BlockingLogWriter,
+        BlockingRangeReader,
+        BlockingStagingWriter,
+    )
 
 __all__ = [
     "BackgroundLoop",
@@ -39,8 +45,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "databases": ("BlockingDatabases",),
-    "logs": ("BlockingLogReader", "BlockingLogWriter", "BlockingLogs", "BlockingRangeReader", "BlockingStagingWriter"),
+    "blocking_databases": ("BlockingDatabases",),
+    "blocking_logs": ("BlockingLogReader", "BlockingLogWriter", "BlockingLogs", "BlockingRangeReader", "BlockingStagingWriter"),
 }
 
 

@@ -10,7 +10,7 @@ from triplicate.errors import TriplicateError
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from triplicate.blocking.loop import BackgroundLoop
+    from triplicate.blocking.background_loop import BackgroundLoop
     from triplicate.client import Tail
     from triplicate.ledger import Entry
     from triplicate.log import LogEntry, RangeReader

@@ -11,8 +11,8 @@ from tests.unit.pg.local_engine import LocalSession
 from tests.unit.pg.raw_client import SYNC, RawClient, bind, execute, parse, query
 from tests.unit.pg.test_message_orders import play
 from tests.unit.pg.test_server import Served
+from triplicate.sql.core.interface import Prepared, TransactionStatus
 from triplicate.sql.core.lexer import statement_of
-from triplicate.sql.interface import Prepared, TransactionStatus
 from triplicate.sql.pg.protocol.commands import EngineStatement
 from triplicate.sql.pg.protocol.plans import LONG_TEXT, PlanCache, StatementPlan, plan_statement
 

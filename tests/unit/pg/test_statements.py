@@ -9,8 +9,8 @@ from typing import Any
 import apsw
 
 from tests.unit.pg.local_engine import LocalSession
+from triplicate.sql.core.interface import Result
 from triplicate.sql.core.lexer import statement_of
-from triplicate.sql.interface import Result
 from triplicate.sql.pg.protocol.plans import LONG_TEXT, PlanCache
 from triplicate.sql.pg.protocol.prepared_statements import prepare_statement
 

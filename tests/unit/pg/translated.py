@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import apsw
 
+from triplicate.sql.core.interface import Value
 from triplicate.sql.core.lexer import statement_of
 from triplicate.sql.executor.scalars import register_scalars
-from triplicate.sql.interface import Value
 from triplicate.sql.pg.translate.translation import Translation, named_tables, translate
 from triplicate.sql.storage.sqlite_schema import columns_of, key_of
 

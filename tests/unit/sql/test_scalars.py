@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.pg.translated import NOW, TranslatedDatabase
 from triplicate.errors import SqlError
-from triplicate.sql.interface import Value
+from triplicate.sql.core.interface import Value
 
 
 @pytest.fixture

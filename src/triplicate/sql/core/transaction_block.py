@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.interface import TransactionStatus
 from triplicate.sql.core.records import StatementResult
 from triplicate.sql.core.request_results import repeated_result
-from triplicate.sql.interface import TransactionStatus
 
 
 def failed_transaction() -> SqlError:

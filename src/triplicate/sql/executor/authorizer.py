@@ -16,8 +16,9 @@ import apsw
 
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue.relations import TABLES as CATALOGUE_TABLES
+from triplicate.sql.core.interface import Column, Prepared, StatementKind
 from triplicate.sql.core.lexer import (
-    Dialect,
+    SqlDialect,
     Statement,
     first_words,
     identifier,
@@ -28,7 +29,6 @@ from triplicate.sql.core.lexer import (
     statement_of,
 )
 from triplicate.sql.executor.definitions import has_column, parse_column_change, statements_of
-from triplicate.sql.interface import Column, Prepared, StatementKind
 from triplicate.sql.storage.sqlite_schema import is_internal
 from triplicate.sql.storage.sqlstates import from_sqlite
 
@@ -135,7 +135,7 @@ class Authorizer:
         """
         if len(sql) > MAX_STATEMENT_BYTES:
             raise SqlError("54000", f"a statement may have {MAX_STATEMENT_BYTES} characters, this one has {len(sql)}")
-        statements = split_statements(sql, Dialect.SQLITE)
+        statements = split_statements(sql, SqlDialect.SQLITE)
         if not statements:
             return Prepared("", StatementKind.EMPTY, (), (), "")
         if len(statements) > 1:
@@ -158,7 +158,7 @@ class Authorizer:
         change = parse_column_change(text)
         if change is None or has_column(self._connection, change) is not change.adds:
             for part in statements_of(text):
-                self._examine(statement_of(part, Dialect.SQLITE), words)
+                self._examine(statement_of(part, SqlDialect.SQLITE), words)
         numbers = parameter_numbers(statement.tokens)
         parameters = tuple(f"?{number}" if number in numbers else None for number in range(1, max(numbers, default=0) + 1))
         return Prepared(text, StatementKind.SCHEMA, (), parameters, command_tag(words))

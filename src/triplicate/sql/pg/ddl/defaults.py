@@ -7,8 +7,8 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.declared_types import Kind, parse_declared
+from triplicate.sql.core.interface import Value
 from triplicate.sql.core.lexer import Token
-from triplicate.sql.interface import Value
 from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, constant_casts, literal, refuse, top_level, type_text
 from triplicate.sql.pg.values.types import convert_text
 

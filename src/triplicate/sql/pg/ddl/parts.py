@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.interface import Value
 from triplicate.sql.core.lexer import Token, quote_string
-from triplicate.sql.interface import Value
 from triplicate.sql.pg.values.types import convert_text
 
 Tokens = Sequence[Token]

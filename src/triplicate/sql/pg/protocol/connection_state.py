@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from triplicate.runtime import Clock
-from triplicate.sql.interface import Database, Session
+from triplicate.sql.core.interface import Database, Session
 from triplicate.sql.pg.protocol.message_stream import MessageStream
 from triplicate.sql.pg.protocol.plans import PlanCache
 from triplicate.sql.pg.protocol.prepared_statements import Portal, PreparedStatement

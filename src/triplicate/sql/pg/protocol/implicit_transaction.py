@@ -7,7 +7,7 @@ explicit one. Source: PostgreSQL 15 documentation, "Multiple Statements in a Sim
 from __future__ import annotations
 
 from triplicate.errors import SqlError
-from triplicate.sql.interface import Prepared, StatementKind, TransactionStatus
+from triplicate.sql.core.interface import Prepared, StatementKind, TransactionStatus
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
 

@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.interface import Prepared, Result, Session, StatementKind, TransactionStatus
 from triplicate.sql.core.lexer import Statement, split_statements, statement_of
-from triplicate.sql.interface import Prepared, Result, Session, StatementKind, TransactionStatus
 from triplicate.sql.pg.ddl.spans import spans_of
 from triplicate.sql.pg.protocol.commands import ClientCommand, EngineStatement, classify
 from triplicate.sql.pg.rewrite.catalogue_queries import CatalogueQuery, catalogue_query

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.interface import Column, Cursor, Prepared, Row, Session, TransactionStatus, Value
 from triplicate.sql.core.lexer import Statement
-from triplicate.sql.interface import Column, Cursor, Prepared, Row, Session, TransactionStatus, Value
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.plans import PlanCache, StatementPlan, plan_statement
 from triplicate.sql.pg.protocol.transaction_time import TransactionTime

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from triplicate.errors import ProtocolError, SqlError
 from triplicate.runtime import Host, Listener, TaskScope
-from triplicate.sql.interface import Database, Databases, Session
+from triplicate.sql.core.interface import Database, Databases, Session
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.conversation import Conversation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from triplicate.errors import SqlError
-from triplicate.sql.interface import Database, Prepared, Session, StatementKind, TransactionStatus, Value
+from triplicate.sql.core.interface import Database, Prepared, Session, StatementKind, TransactionStatus, Value
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.commands import SetAccess, ShowParameter
 from triplicate.sql.pg.protocol.settings import READ_ONLY, REQUEST_ID, SessionSettings, duration_s

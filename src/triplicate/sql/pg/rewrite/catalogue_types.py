@@ -10,7 +10,7 @@ from typing import Protocol
 
 from triplicate.sql.catalogue.relations import TABLES
 from triplicate.sql.catalogue.type_names import TYPES, type_named
-from triplicate.sql.interface import Column
+from triplicate.sql.core.interface import Column
 from triplicate.sql.pg.values import types
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.declared_types import Kind, parse_declared
+from triplicate.sql.core.interface import Column
 from triplicate.sql.core.lexer import Statement, quote
-from triplicate.sql.interface import Column
 from triplicate.sql.pg.ddl.column_types import SERIALS
 from triplicate.sql.pg.ddl.parts import at, closing, past_words, split
 from triplicate.sql.pg.values import types

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.interface import Value
 from triplicate.sql.core.lexer import Statement, Token
-from triplicate.sql.interface import Value
 
 _FUNCTIONS = {"CURRENT_SETTING": (1, 2), "SET_CONFIG": (3, 3)}
 

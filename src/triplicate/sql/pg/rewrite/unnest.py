@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.interface import Value
 from triplicate.sql.core.lexer import Statement, Token, quote_string, statement_of
-from triplicate.sql.interface import Value
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.array_parameters import read_array
 

@@ -11,8 +11,8 @@ from enum import Enum
 from typing import Any
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.interface import Value
 from triplicate.sql.core.lexer import Pieces, quote_string
-from triplicate.sql.interface import Value
 from triplicate.sql.pg.analysis.scales import scale_of
 from triplicate.sql.pg.syntax import dml_nodes, nodes
 from triplicate.sql.pg.syntax.nodes import Expression, SyntaxNode

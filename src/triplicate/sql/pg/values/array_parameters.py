@@ -10,7 +10,7 @@ import math
 import struct
 
 from triplicate.errors import SqlError
-from triplicate.sql.interface import Value
+from triplicate.sql.core.interface import Value
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.conversions import convert
 

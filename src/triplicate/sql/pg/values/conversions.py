@@ -16,7 +16,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from triplicate.errors import SqlError
-from triplicate.sql.interface import Value
+from triplicate.sql.core.interface import Value
 from triplicate.sql.pg.syntax.nodes import TypeName
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.datetimes import read_moment, round_moment, shown

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from triplicate.errors import SqlError
-from triplicate.sql.interface import Value
+from triplicate.sql.core.interface import Value
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.conversions import value_of_decimal
 from triplicate.sql.pg.values.datetimes import read_moment

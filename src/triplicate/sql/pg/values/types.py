@@ -24,8 +24,8 @@ from triplicate.sql.core.datetime_text import (
     stored_datetime,
 )
 from triplicate.sql.core.declared_types import Declared, Kind, parse_declared
+from triplicate.sql.core.interface import Value
 from triplicate.sql.core.value_checks import is_json
-from triplicate.sql.interface import Value
 from triplicate.sql.pg.values.array_results import BOOL_ARRAY, ELEMENTS, array_in_text, encode_array
 
 BOOL, BYTEA, INT8, INT2, INT4, TEXT, OID, JSON = 16, 17, 20, 21, 23, 25, 26, 114

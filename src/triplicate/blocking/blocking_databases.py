@@ -16,7 +16,7 @@ from triplicate.sql import (
 )
 
 if TYPE_CHECKING:
-    from triplicate.blocking.loop import BackgroundLoop
+    from triplicate.blocking.background_loop import BackgroundLoop
     from triplicate.client import Client
     from triplicate.log import LogSettings
     from triplicate.sql import DatabaseInfo, DroppedDatabase
@@ -49,16 +49,16 @@ class BlockingDatabases:
         return self._loop.call(rename_database(self._client, name, new_name))
 
     def drop(self, name: str) -> DatabaseInfo:
-        """Take a database away: its name is free at once, its nodes let go of it. `undelete_database` brings it back while its log is kept.
+        """Drop a database. Its name is free at once, and nodes stop hosting it. `undelete_database` restores it while its log is kept.
 
         See `drop_database`.
         """
         return self._loop.call(drop_database(self._client, name))
 
     def dropped(self) -> list[DroppedDatabase]:
-        """The databases that were dropped and whose logs are still there, the newest first. See `dropped_databases`."""
+        """The databases that were dropped and whose logs are kept, the last drop first. See `dropped_databases`."""
         return self._loop.call(dropped_databases(self._client))
 
     def undelete(self, name: str) -> DatabaseInfo:
-        """Bring back the database of this name that was dropped last. Nodes build their copies from its log. See `undelete_database`."""
+        """Restore the database of this name that was dropped last. Nodes build their copies from its log. See `undelete_database`."""
         return self._loop.call(undelete_database(self._client, name))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from triplicate.blocking.loop import BackgroundLoop
+    from triplicate.blocking.background_loop import BackgroundLoop
     from triplicate.client import AdvLedgerWriter, BookieInfo, Client, LedgerReader, LedgerWriter, Payload, WriteHandle
     from triplicate.ledger import Availability, Entry, LedgerMetadata
     from triplicate.metadata import TreeOperation
@@ -44,7 +44,7 @@ class BlockingHandle:
 
     @property
     def last_add_pushed(self) -> int:
-        """The greatest id that was put on the way to the bookies; -1 before the first. See `WriteHandle.last_add_pushed`."""
+        """The greatest id that was sent or is about to be sent to the bookies; -1 before the first. See `WriteHandle.last_add_pushed`."""
         return self._handle.last_add_pushed
 
     @property
@@ -54,19 +54,19 @@ class BlockingHandle:
 
     @property
     def ensemble_changes(self) -> int:
-        """How often a bookie had to be replaced. See `WriteHandle.ensemble_changes`."""
+        """How many times a bookie had to be replaced. See `WriteHandle.ensemble_changes`."""
         return self._handle.ensemble_changes
 
     @property
     def missing_bookies(self) -> tuple[str, ...]:
-        """Bookies of the ensemble that failed and take no entries now: what is confirmed meanwhile has fewer copies than was asked for.
+        """Bookies of the ensemble that failed and take no entries now: entries confirmed meanwhile have fewer copies than configured.
 
         See `WriteHandle.missing_bookies`.
         """
         return self._handle.missing_bookies
 
     def force(self) -> int:
-        """Have every bookie of the ensemble sync all that it accepted; return the last-add-confirmed. See `WriteHandle.force`."""
+        """Have every bookie of the ensemble sync every entry that it accepted; return the last-add-confirmed. See `WriteHandle.force`."""
         return self._loop.call(self._handle.force())
 
     def close(self, *, wait: bool = True) -> int:

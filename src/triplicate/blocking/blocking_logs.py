@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from triplicate.blocking.loop import BackgroundLoop
+    from triplicate.blocking.background_loop import BackgroundLoop
     from triplicate.log import (
         Buffer,
         Columns,
