@@ -87,7 +87,7 @@ def test_each_of_several_findings_is_followed_and_what_is_left_is_told() -> None
         ("stuck: nothing can happen", "progress (stuck)"),
         ("leak: task writer-2: append", "leaks (task writer-N)"),
         ("failed: AssertionError in proof: 7 > 6", "failed (AssertionError in proof)"),
-        ("ledger 7 was deleted at 3.123456, and nobody had asked for that", "failed (ledger N was deleted)"),
+        ("ledger 7 was deleted at 3.123456, which was not requested", "failed (ledger N was deleted)"),
         ("bookie: bookie-2 does not start: x", "bookies (bookie-N does not start)"),
     ],
 )
