@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.interface import TransactionStatus
 from triplicate.sql.core.records import StatementResult
-from triplicate.sql.core.transaction_block import TransactionBlock
+from triplicate.sql.core.transaction_block import TransactionBlock, TransactionStatus
 
 IDLE, ACTIVE, FAILED = TransactionStatus.IDLE, TransactionStatus.ACTIVE, TransactionStatus.FAILED
 

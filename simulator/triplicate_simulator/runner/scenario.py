@@ -12,7 +12,7 @@ from typing import Any
 
 from triplicate.config import ClientSettings
 from triplicate.errors import ArgumentError
-from triplicate.sim.armed_points import points_known
+from triplicate.sim.barriers import points_known
 from triplicate.sim.disk import DiskTiming
 from triplicate.sim.host import World, derive_seed
 from triplicate.sim.recorder import Fact

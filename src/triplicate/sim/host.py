@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from triplicate.runtime import Host, Timer
-from triplicate.sim.armed_points import FaultPoints
+from triplicate.sim.barriers import FaultPoints
 from triplicate.sim.disk import DiskTiming, SimulatedDisk
 from triplicate.sim.network import SimulatedNetwork
 from triplicate.sim.recorder import Recorder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import apsw
 import pytest
 
-from tests.unit.pg.translated import NOW, TranslatedDatabase
+from tests.unit.pg.translation_rig import NOW, TranslatedDatabase
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Value
 

@@ -118,10 +118,10 @@ async def explain_end(client: Client, log: str, found: Examination) -> str:
         info = await database_info(client, name)
         if info.log == log:
             positions += [f"{node.node_id} {node.position}" for node in info.nodes]
-    told = f"positions last reported: {', '.join(positions)}" if positions else "no node reports a position"
+    reported = f"positions last reported: {', '.join(positions)}" if positions else "no node reports a position"
     return (
         f"log {log!r} belongs to {found.head.purpose}; a copy goes on only if the log does so at its position. Stop the nodes, find the "
-        f"copy that has applied most, and give its position as --end, at least {found.head.open.first_offset} ({told})"
+        f"copy that has applied most, and give its position as --end, at least {found.head.open.first_offset} ({reported})"
     )
 
 

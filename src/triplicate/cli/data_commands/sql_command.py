@@ -39,11 +39,11 @@ def sql(metadata: str | None, name: str, commands: tuple[str, ...], any_node: bo
         raise click.UsageError("--dsn prints the connection string and leaves; it runs no --command")
     uri = cluster_uri(metadata)
 
-    async def ask() -> DatabaseInfo:
+    async def fetch_info() -> DatabaseInfo:
         async with connect(uri, settings=client_settings(ClientSettings)) as client:
             return await database_info(client, name)
 
-    target = connection_string(run_loop(ask()), user=getpass.getuser(), any_node=any_node)
+    target = connection_string(run_loop(fetch_info()), user=getpass.getuser(), any_node=any_node)
     if print_dsn:
         click.echo(target)
         return

@@ -113,16 +113,16 @@ def read_configuration(path: Path) -> Mapping[str, str]:
 
 
 class ZooKeeperProcess:
-    """One server, with its data where its configuration says; the data outlives a restart.
+    """One ZooKeeper server, with its data in the configured directory. The data survives a restart.
 
     Args:
         path: a ``zoo.cfg``.
-        log: file that what the server prints is added to.
-        options: more for Java, for example ``-Dzookeeper.forceSync=no``.
-        jars: instead of those that `find_jars` finds.
+        log: file to which the server's output is appended.
+        options: additional options for Java, for example ``-Dzookeeper.forceSync=no``.
+        jars: replace the jars found by `find_jars`.
 
     Raises:
-        ConfigError: Java or the jars are missing, or the configuration is.
+        ConfigError: Java, the jars, or the configuration are missing.
     """
 
     def __init__(self, path: Path, log: Path, options: Sequence[str] = (), jars: Sequence[Path] = ()) -> None:
@@ -140,10 +140,10 @@ class ZooKeeperProcess:
         return f"{self.host}:{self.port}"
 
     def start(self) -> None:
-        """Start it and wait until it serves. On Linux it does not outlive the thread that calls this.
+        """Start the server and wait until it serves. On Linux it ends with the thread that calls this.
 
         Raises:
-            EnvironmentFault: it does not serve; the message is its own where it says why.
+            EnvironmentFault: the server does not serve. The message has the server's reason if it gives one.
         """
         if self._answers():
             raise EnvironmentFault(f"another server listens on {self.address}; stop it, or change clientPort")
@@ -154,7 +154,7 @@ class ZooKeeperProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                # Of its own, so that Ctrl-C at the terminal reaches us alone.
+                # A separate session, so that Ctrl-C at the terminal reaches only this process.
                 start_new_session=True,
                 preexec_fn=_die_with_parent(),
             )
@@ -178,7 +178,7 @@ class ZooKeeperProcess:
         return f": {(causes or lines or ['it wrote nothing'])[-1]} (its log: {self._log})"
 
     def _answers(self) -> bool:
-        """It listens for a moment before it serves, and leaves who connects then without an answer."""
+        """Whether the server answers. It listens for a moment before it serves, and does not answer connections made then."""
         try:
             with socket.create_connection((self.host, self.port), timeout=1) as connection:
                 connection.sendall(b"srvr")
@@ -187,14 +187,14 @@ class ZooKeeperProcess:
             return False
 
     def kill(self) -> None:
-        """As a crash would: nothing is said to anybody."""
+        """End the server without notice, as in a crash."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
             self.process = None
 
     def stop(self) -> None:
-        """End it in order; what it has acknowledged is on disk either way."""
+        """End the server in order. Acknowledged changes are on disk in either case."""
         if self.process is not None:
             self.process.terminate()
             try:
@@ -205,7 +205,7 @@ class ZooKeeperProcess:
 
 
 def _die_with_parent() -> Callable[[], None] | None:
-    """For Linux: what a child calls before it becomes Java, so that the kernel ends it when its parent dies in whatever way."""
+    """For Linux: a function that the child calls before it executes Java, so that the kernel ends it when its parent dies."""
     if not sys.platform.startswith("linux"):
         return None
     library = ctypes.CDLL(None, use_errno=True)

@@ -1,7 +1,7 @@
 """Tokens of SQL text: PostgreSQL's lexical rules for what clients send, SQLite's rules for what the engine runs and stores. Pure.
 
-Quotes, comments and parameters are told apart here and nowhere else. A text is split into statements, and each statement keeps its
-tokens, so that every later step reads the same ones. Other modules decide what a statement means.
+Only this module distinguishes quotes, comments and parameters. A text is split into statements, and each statement keeps its tokens,
+so that all later steps read the same ones. Other modules find the meaning of a statement.
 Source: PostgreSQL 15 documentation, "Lexical Structure"; SQLite's tokenizer.
 """
 

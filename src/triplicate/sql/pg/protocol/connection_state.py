@@ -18,7 +18,7 @@ STATEMENTS_MAX = 10_000
 
 @dataclass(slots=True)
 class ConnectionState:
-    """What a connection has, and what its client has made of it so far.
+    """The parts of a connection, its prepared statements and portals, and its place in the protocol.
 
     Args:
         stream: the connection, past its start-up packet.

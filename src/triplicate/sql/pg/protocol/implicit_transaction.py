@@ -45,7 +45,7 @@ class ImplicitTransaction:
             self._state.session.fail()
 
     def intercept(self, prepared: Prepared) -> bool:
-        """Apply BEGIN, COMMIT or ROLLBACK where the engine has nothing to do for it; False where the engine shall run the statement.
+        """Apply BEGIN, COMMIT or ROLLBACK where the engine has no part in it; False where the engine must run the statement.
 
         Raises:
             SqlError: 25P01, a savepoint in an implicit transaction.

@@ -62,7 +62,7 @@ _CLOCK_PARTS: dict[str, Callable[[dt.datetime], int | Decimal]] = {
 
 
 def date_part(field: Any, value: Any, oid: Any) -> Value:
-    """EXTRACT(field FROM value). Raises SqlError 22023 for a field that is none, 0A000 for one that the type has not."""
+    """EXTRACT(field FROM value). Raises SqlError 22023 for an unknown field, 0A000 for one that the type does not have."""
     name = str(field).lower()
     parts = {**({} if oid == types.TIME else _DAY_PARTS), **_CLOCK_PARTS}
     if oid == types.DATE and name in _CLOCK_PARTS and name != "epoch":

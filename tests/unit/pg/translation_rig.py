@@ -42,7 +42,7 @@ class TranslatedDatabase:
     def rows(self, sql: str, *parameters: Value) -> list[tuple[Value, ...]]:
         """The rows of one statement; parameters as they come from the protocol, decoded."""
         translation = self.translate(sql)
-        values = [*parameters, *([NOW] * len(translation.moments))]
+        values = [*parameters, *([NOW] * len(translation.supplied))]
         return self.connection.execute(translation.sql, values or None).fetchall()
 
     def value(self, expression: str, *parameters: Value) -> Value:
