@@ -32,7 +32,7 @@ def test_psycopg_finds_a_type_by_its_name(connection: psycopg.Connection[Any], n
 
 
 @pytest.mark.parametrize("kind", [TypeInfo, EnumInfo, RangeInfo])
-def test_psycopg_is_told_of_no_type_that_there_is_not(connection: psycopg.Connection[Any], kind: type[TypeInfo]) -> None:
+def test_psycopg_finds_none_of_the_types_that_are_not_here(connection: psycopg.Connection[Any], kind: type[TypeInfo]) -> None:
     assert kind.fetch(connection, "hstore") is None
 
 

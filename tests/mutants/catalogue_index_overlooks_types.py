@@ -7,7 +7,7 @@ from typing import Any
 
 from triplicate.sql.catalogue.relations import Catalogue
 from triplicate.sql.catalogue.virtual_tables import CatalogueReader
-from triplicate.sql.interface import Row
+from triplicate.sql.core.interface import Row
 
 TESTS = ["tests/unit/sql/test_catalogue.py::test_a_value_of_another_type_is_compared_as_sqlite_does"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from triplicate.sql.core.interface import Cursor, Prepared, Value
 from triplicate.sql.engine.session import SqlSession
-from triplicate.sql.interface import Cursor, Prepared, Value
 
 TESTS = ["tests/unit/sql/test_session.py::test_a_change_is_run_in_the_schema_it_was_prepared_for_and_in_no_other"]
 

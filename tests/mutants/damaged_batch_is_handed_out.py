@@ -11,13 +11,15 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.ledger import Entry, EntryCodec, entry_header
-    from triplicate.ledger.entry import Decoded
+    from triplicate import ledger
+    from triplicate.client.read import batch_read
+    from triplicate.ledger import DecodedEntries, Entry, EntryCodec, entry_header
     from triplicate.wire import v2
 
-    def unseen(self: EntryCodec, data: bytes, position: int, end: int, first_entry_id: int, most: int) -> Decoded:
+    def unseen(codec: EntryCodec, data: bytes, position: int, end: int, first_entry_id: int, most: int) -> DecodedEntries:
         bodies = v2.split_sized(data[position:end])[:most]
-        entries = [Entry(*entry_header(body), body[self.overhead :]) for body in bodies]
-        return Decoded(entries, sum(len(entry.payload) for entry in entries), None)
+        entries = [Entry(*entry_header(body), body[codec.overhead :]) for body in bodies]
+        return DecodedEntries(entries, sum(len(entry.payload) for entry in entries), None)
 
-    patch(EntryCodec, "decode_all", unseen)
+    patch(ledger, "decode_entries", unseen)
+    patch(batch_read, "decode_entries", unseen)

@@ -11,8 +11,8 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.sql.engine import sql_database
+    from triplicate.sql.engine import local_copy
     from triplicate.sql.storage import local_copies
 
-    for module in (local_copies, sql_database):
+    for module in (local_copies, local_copy):
         patch(module, "is_damage", lambda error: False)

@@ -14,7 +14,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     wait = LongPoller.wait
 
     async def ends(self: Tail) -> None:
-        entry = await wait(self._listening, self._next)
+        entry = await wait(self._poller, self._next)
         if entry is None:
             self._closed = True
         else:

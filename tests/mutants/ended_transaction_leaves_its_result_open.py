@@ -12,4 +12,4 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(WriterConnection, "_end_reading", lambda self: None)
+    patch(WriterConnection, "_close_results", lambda self: None)

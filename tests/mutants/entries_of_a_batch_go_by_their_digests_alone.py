@@ -12,18 +12,17 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.ledger import Entry, EntryCodec
+    from triplicate.ledger import Entry, entry_bulk
 
-    plain = EntryCodec._decode_crc32c
+    plain = entry_bulk._decode_crc32c
 
-    def as_they_say(self: EntryCodec, data: bytes, position: int, end: int, entry_id: int, most: int, entries: list[Entry]) -> int:
-        reached = plain(self, data, position, end, entry_id, most, entries)
+    def as_they_say(ledger_id: int, data: bytes, position: int, end: int, entry_id: int, most: int, entries: list[Entry]) -> int:
+        reached = plain(ledger_id, data, position, end, entry_id, most, entries)
         if reached + 20 <= end and len(entries) < most:
-            its_ledger, its_id = struct.unpack_from(">qq", data, reached + 4)
-            named = EntryCodec(its_ledger, self.digest_type, b"")
+            found_ledger, found_entry = struct.unpack_from(">qq", data, reached + 4)
             others: list[Entry] = []
-            reached = plain(named, data, reached, end, its_id, most - len(entries), others)
+            reached = plain(found_ledger, data, reached, end, found_entry, most - len(entries), others)
             entries += others
         return reached
 
-    patch(EntryCodec, "_decode_crc32c", as_they_say)
+    patch(entry_bulk, "_decode_crc32c", as_they_say)

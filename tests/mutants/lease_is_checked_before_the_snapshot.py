@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from triplicate.sql.core.interface import Cursor, Prepared, Value
 from triplicate.sql.engine import session
 from triplicate.sql.engine.leadership import Leadership
-from triplicate.sql.interface import Cursor, Prepared, Value
 
 TESTS = [
     "tests/unit/sql/test_lease.py::test_a_process_held_still_between_its_look_at_the_lease_and_its_snapshot_does_not_answer",

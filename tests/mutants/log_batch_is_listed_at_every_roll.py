@@ -20,8 +20,10 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         segments, operations = await admit(self, stored, first_offset)
         return segments, [operation for operation in operations if not isinstance(operation, DeleteNode)]
 
-    async def never_there(self: Publication, stored: StoredHead, *, attempted: bool = False, asked: bool = False) -> PublishResult | None:
-        return await find(self, stored, attempted=attempted, asked=asked) if attempted else None
+    async def never_there(
+        self: Publication, stored: StoredHead, *, attempted: bool = False, requested: bool = False
+    ) -> PublishResult | None:
+        return await find(self, stored, attempted=attempted, requested=requested) if attempted else None
 
     async def unmarked(self: Publication, stored: StoredHead, first: int) -> list[TreeOperation]:
         return []

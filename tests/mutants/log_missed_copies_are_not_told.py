@@ -12,7 +12,7 @@ TESTS = [
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.log.store import segments
-    from triplicate.log.writing import log_writer
+    from triplicate.log.writing import segment_transitions
 
     patch(segments, "degraded_quorums", lambda log: None)
-    patch(log_writer, "degraded_quorums", lambda log: None)
+    patch(segment_transitions, "degraded_quorums", lambda log: None)

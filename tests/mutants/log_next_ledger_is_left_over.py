@@ -13,4 +13,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     async def keep(self: SegmentTransitions) -> None:
         """Delete nothing."""
 
-    patch(SegmentTransitions, "drop_next", keep)
+    patch(SegmentTransitions, "delete_next", keep)

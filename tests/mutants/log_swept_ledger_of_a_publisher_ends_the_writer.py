@@ -14,8 +14,8 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
     find = Publication.find
 
-    async def found(self: Publication, stored: StoredHead, *, asked: bool = False) -> PublishResult | None:
-        return await find(self, stored, asked=asked) if asked or not self.segments else None
+    async def found(self: Publication, stored: StoredHead, *, requested: bool = False) -> PublishResult | None:
+        return await find(self, stored, requested=requested) if requested or not self.segments else None
 
     patch(RequestServer, "drop", lambda self: False)
     patch(Publication, "find", found)

@@ -10,4 +10,4 @@ TESTS = ["tests/unit/client/test_long_poll.py::test_a_bookie_that_is_behind_does
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.client.read.long_poll import LongPoller
 
-    patch(LongPoller, "_pause_over", LongPoller.wake_up)
+    patch(LongPoller, "_pause_over", LongPoller.wake)

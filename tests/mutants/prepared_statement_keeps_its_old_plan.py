@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.interface import Session
+from triplicate.sql.core.interface import Session
 from triplicate.sql.pg.protocol import conversation, portal_runner
 from triplicate.sql.pg.protocol.plans import PlanCache
 from triplicate.sql.pg.protocol.prepared_statements import PreparedStatement
 
 TESTS = [
-    "tests/unit/pg/test_message_orders.py::test_a_prepared_statement_means_what_its_text_means_now",
-    "tests/unit/pg/test_message_orders.py::test_a_portal_made_before_a_change_of_the_schema_runs_as_its_text_means_then",
+    "tests/unit/pg/test_conversation.py::test_a_prepared_statement_means_what_its_text_means_now",
+    "tests/unit/pg/test_conversation.py::test_a_portal_made_before_a_change_of_the_schema_runs_as_its_text_means_then",
 ]
 
 

@@ -10,10 +10,10 @@ TESTS = ["tests/unit/client/test_hedged_reads.py::test_a_reading_that_was_given_
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    real = BatchRead._ask
+    real = BatchRead._request_next
 
     def regardless(self: BatchRead) -> None:
         self._is_wanted = lambda: True
         real(self)
 
-    patch(BatchRead, "_ask", regardless)
+    patch(BatchRead, "_request_next", regardless)

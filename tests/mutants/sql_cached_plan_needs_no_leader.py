@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from triplicate.sql.core.interface import Prepared
 from triplicate.sql.engine.session import SqlSession
-from triplicate.sql.interface import Prepared
 
 TESTS = ["tests/unit/sql/test_session.py::test_a_statement_that_was_prepared_before_is_refused_as_a_new_one_would_be"]
 

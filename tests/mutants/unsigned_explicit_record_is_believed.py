@@ -14,4 +14,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         self.explicit = max(self.explicit, int.from_bytes(record[8:16], signed=True))
         return True
 
-    patch(LacRead, "_take_record", believe)
+    patch(LacRead, "_process_record", believe)

@@ -9,11 +9,11 @@ from pathlib import Path
 import apsw
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.interface import Prepared, StatementKind
 from triplicate.sql.executor.authorizer import Authorizer
 from triplicate.sql.executor.interrupts import TransactionLost
 from triplicate.sql.executor.transaction_functions import TransactionIds
 from triplicate.sql.executor.writer_connection import AutocommitRequest, PendingBatch, WriterConnection
-from triplicate.sql.interface import Prepared, StatementKind
 from triplicate.sql.storage.applier import Applier, LogBatch, follow
 from triplicate.sql.storage.sqlite_file import open_follower, open_reader, open_store
 from triplicate.sql.storage.transaction_history import RequestLimits

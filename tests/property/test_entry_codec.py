@@ -11,6 +11,7 @@ from triplicate.ledger import (
     Entry,
     EntryCodec,
     decode_availability,
+    decode_entries,
     encode_availability,
 )
 
@@ -86,7 +87,7 @@ def test_many_entries_decode_as_each_does(
             refused = str(mismatch)
             break
     packed = b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
-    found = codec.decode_all(packed, 0, len(packed), first, len(bodies))
+    found = decode_entries(codec, packed, 0, len(packed), first, len(bodies))
     assert found.entries == expected
     assert found.payload_bytes == sum(len(entry.payload) for entry in expected)
     assert (str(found.mismatch) if found.mismatch is not None else None) == refused

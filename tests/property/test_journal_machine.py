@@ -217,7 +217,7 @@ class World:
         assert len({item.kind for item in items} - {None}) <= 1
         assert len([item for item in items if item.kind is not None]) == 1 or size <= GROUP_BYTES
         assert command.early == any(item.early for item in items)
-        assert command.count == sum(item.count for item in items)
+        assert command.records == sum(item.count for item in items)
         file = self.files[command.end.file_number]
         assert command.offset == (file.groups[-1].end.offset if file.groups else HEADER_BYTES), "a group follows the one before"
         assert command.end.offset <= FILE_BYTES or command.offset == HEADER_BYTES

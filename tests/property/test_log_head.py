@@ -253,7 +253,7 @@ def test_the_search_finds_the_entry_of_every_record(counts: list[int], guess: bo
     asked = 0
     while (entry := search.next_entry()) is not None:
         asked += 1
-        search.found(entry, firsts[entry], counts[entry])
+        search.record_header(entry, firsts[entry], counts[entry])
     assert asked <= len(counts).bit_length() + 1
     if index < records:
         assert firsts[search.entry] <= index < firsts[search.entry] + counts[search.entry]

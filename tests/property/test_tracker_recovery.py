@@ -142,7 +142,7 @@ class Recoverer:
     def obey(self) -> None:
         if self.machine.failure is not None:
             self.world.restarts.append(None)
-        for command in self.machine.take_commands():
+        for command in self.machine.pop_commands():
             self.world.mail.append(lambda command=command: self.carry_out(command))  # type: ignore[misc]
         if self.hedges and self.machine.hedge_at < float("inf"):
             self.world.mail.append(self.grow_impatient)

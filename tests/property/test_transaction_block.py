@@ -8,8 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.records import StatementResult
-from triplicate.sql.core.transaction_block import TransactionBlock
-from triplicate.sql.interface import TransactionStatus
+from triplicate.sql.core.transaction_block import TransactionBlock, TransactionStatus
 
 IDLE, ACTIVE, FAILED = TransactionStatus.IDLE, TransactionStatus.ACTIVE, TransactionStatus.FAILED
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.pg.test_server import Served, run
+from tests.unit.pg.server_rig import Served, run
 
 TABLE = "create table t(id integer primary key, a integer, b text)"
 ROWS = [(1, 10, "x"), (2, -3, "10"), (3, None, None), (4, 7, "it's"), (5, 0, "")]

@@ -22,7 +22,7 @@ from triplicate.errors import BadVersion, ConnectionLost, MetadataError, NoNode,
 from triplicate.metadata import ClusterMetadata, InjectedFault, RenewingTree, ReplicatedMemoryStore, ReplicatedMemoryTree, Tree
 from triplicate.runtime import Host, Timer
 from triplicate.sim.host import NodeDied, SimulatedClock, SimulatedHost, World
-from triplicate.sim.loop import context_of
+from triplicate.sim.virtual_loop import context_of
 from triplicate_simulator.cluster.bookie_setup import JOURNAL_DIRECTORY, LEDGER_DIRECTORY, bookie_settings
 from triplicate_simulator.cluster.plan import PLAIN_SETUP
 

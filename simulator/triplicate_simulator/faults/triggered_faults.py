@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from triplicate.sim.fault_points import Trap
+from triplicate.sim.barriers import Trap
 from triplicate_simulator.cluster.plan import Fault, Value
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.faults import disk_faults, metadata_faults, process_faults

@@ -12,11 +12,11 @@ from typing import Any
 
 from triplicate.config import ClientSettings
 from triplicate.errors import ArgumentError
+from triplicate.sim.barriers import points_known
 from triplicate.sim.disk import DiskTiming
-from triplicate.sim.fault_points import points_known
 from triplicate.sim.host import World, derive_seed
-from triplicate.sim.loop import HostCrashed, SimulationStuck
 from triplicate.sim.recorder import Fact
+from triplicate.sim.virtual_loop import HostCrashed, SimulationStuck
 from triplicate_simulator.checkers.history import Verdict, judge
 from triplicate_simulator.checkers.ledger_promises import Copy
 from triplicate_simulator.cluster.bookie_setup import bookie_settings, draw_bookie_setup

@@ -1,8 +1,8 @@
-"""Tasks of a bookie that may fail without anybody's data being in danger: they begin again after a pause.
+"""Runs tasks whose failure endangers no data, and restarts them after a pause.
 
-Garbage collection and compaction decide by what metadata and index say. All bookies of a cluster run the same code on the same metadata,
-so an error there that nobody foresaw would end all of them at once. It is traced and counted, and the task tries again. Errors of disks and
-storage are OSErrors (`Storage` makes them so) and end the bookie as before.
+Garbage collection and compaction depend on metadata and index. All bookies of a cluster run the same code on the same metadata, so an
+unexpected error there would end all of them at once. The error is traced and counted, and the task is restarted. Errors of disks and
+storage are OSErrors (`Storage` converts them) and end the bookie.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LONGEST_PAUSE_S = 3600.0
 
 
 async def keep_running(host: Host, metrics: BookieMetrics, name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a task that has no end. After an error it begins again, each time after a longer pause.
+    """Run an endless task. After an error it is restarted, each time after a longer pause.
 
     Raises:
         OSError: the disk or the storage failed.

@@ -1,6 +1,6 @@
-"""The bookie's metrics: BookKeeper's names where they mean the same. Counted per chunk, group or portion, never per entry.
+"""The bookie's metrics, with BookKeeper's names where they mean the same. Counted per chunk, group or portion, never per entry.
 
-What the data path counts is tallied without locks, on the loop; what a scrape can find out by itself it finds out then.
+The data path counts without locks, on the loop. Values that can be computed at scrape time are computed then.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Digests of arriving entries: type and password come from the ledger's metadata, read once, in the background, after its first add."""
+"""Verifies the digests of arriving entries. Digest type and password come from the ledger's metadata, which is read once, in the
+background, after the first add.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from triplicate.runtime import Host, sleep
 
 RETRY_S = 1.0
 WAITING_MAX = 10_000
-"""Ledgers whose metadata is still to be read; beyond it the next add of a ledger asks again."""
+"""Maximum number of ledgers whose metadata is still to be read. Beyond it, the ledger's next add requests it again."""
 
 
 class DigestChecks:
@@ -33,14 +35,14 @@ class DigestChecks:
         self._wanted = asyncio.Event()
 
     def request(self, handle: LedgerHandle) -> None:
-        """Have the ledger's digest found out; returns at once."""
+        """Request the ledger's verifier; returns at once."""
         if self.enabled and handle.verification is Verification.UNKNOWN and len(self._waiting) < WAITING_MAX:
             handle.verification = Verification.ASKED
             self._waiting.append(handle.ledger_id)
             self._wanted.set()
 
     async def run(self) -> None:
-        """Read metadata for those who asked, one ledger after another."""
+        """Read the metadata of the requested ledgers, one after another."""
         while True:
             if not self._waiting:
                 self._wanted.clear()
@@ -53,7 +55,7 @@ class DigestChecks:
                 self._resolve(ledger_id, Verification.IMPOSSIBLE, None)
                 self._host.trace("bookie.digest_unknown", ledger_id=ledger_id, error=str(error))
             except (MetadataError, TriplicateError, OSError) as error:
-                # The metadata is away: entries stay unverified until a later add asks again.
+                # The metadata is unreachable: entries stay unverified until a later add requests it again.
                 self._host.trace("bookie.digest_unknown", ledger_id=ledger_id, error=str(error))
                 await sleep(self._host.clock, RETRY_S)
                 self._resolve(ledger_id, Verification.UNKNOWN, None)
@@ -72,6 +74,6 @@ class DigestChecks:
 
 def _verifier_of(metadata: LedgerMetadata) -> tuple[Verification, DigestVerifier | None]:
     if metadata.digest_type is DigestType.DUMMY or not metadata.credentials_stored:
-        # Metadata of the oldest format name neither digest nor password; what stands in for them is only a default.
+        # Metadata of the oldest format has neither digest type nor password, only defaults.
         return Verification.IMPOSSIBLE, None
     return Verification.KNOWN, DigestVerifier(metadata.digest_type, metadata.password)

@@ -1,10 +1,10 @@
 """A bookie's directories: locks against a second process, and cookies against a wrong or wiped disk.
 
-Every journal and ledger directory has a sub-directory ``current`` with the data, a ``LOCK`` file, and a ``VERSION`` file that holds
-the bookie's cookie; the same cookie stands in the metadata. Source: BookKeeper `Cookie`, `LegacyCookieValidation`. Directories that
-replaced lost ones have a file ``INCARNATION`` as well, so that the old disk is known for what it is should it ever come back.
+Every journal and ledger directory has a sub-directory ``current`` with the data, a ``LOCK`` file, and a ``VERSION`` file with the bookie's
+cookie. The metadata has the same cookie. Source: BookKeeper `Cookie`, `LegacyCookieValidation`. Directories that replaced lost ones also
+have a file ``INCARNATION``, which identifies the old disk if it ever returns.
 
-Nothing is made or changed before all directories were looked at: a refusal leaves the disks as they are.
+All directories are checked before anything is changed: a refusal leaves the disks unchanged.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class Directories:
         incarnation: Incarnation,
         check_more: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """Compare the cookies and lock everything; stamp the directories of a bookie that is new.
+        """Compare the cookies and lock everything; stamp the directories of a new bookie.
 
         Args:
-            check_more: raises what else keeps the bookie from starting; awaited before anything is changed.
+            check_more: raises other reasons not to start; awaited before anything is changed.
 
         Raises:
             ConfigError: a directory is named twice. EnvironmentFault: one cannot be used, or another process uses it.
@@ -62,12 +62,13 @@ class Directories:
         for problem in self.problems(ours, known, incarnation.number):
             raise problem
         if known is None and check_more is not None:
-            # Locking makes the directories of a new bookie. Those of an old one are locked first: what a process that uses them keeps
-            # from others, such as the port, is told by its name.
+            # Locking creates the directories of a new bookie. Those of an old one are locked first, so that another process which uses
+            # them is
+            # reported rather than the port that it holds.
             await check_more()
         self.lock(make=known is None)
         try:
-            # Once more, now that nobody else can change them.
+            # Once more, now that no other process can change them.
             for problem in self.problems(ours, known, incarnation.number):
                 raise problem
             if known is None:
@@ -79,15 +80,15 @@ class Directories:
             raise
 
     def cookie(self, metadata: ClusterMetadata, bookie_id: str) -> Cookie:
-        """The cookie that the settings make."""
+        """The cookie for these settings."""
         settings = self._settings
         return Cookie(bookie_id, ",".join(settings.journal_directories), settings.ledger_directories, metadata.instance_id)
 
     def problems(self, ours: Cookie, known: Cookie | None, incarnation: int) -> Iterator[TriplicateError]:
-        """What keeps a bookie from using its directories; changes nothing. Blocks.
+        """Reasons why the bookie cannot use its directories; changes nothing. Blocks.
 
         Args:
-            ours: what the settings say. known: what the metadata says; None: it knows no such bookie.
+            ours: the cookie for the settings. known: the cookie in the metadata; None: it knows no such bookie.
         """
         yield from self.settings_problems()
         if known is not None:
@@ -101,7 +102,7 @@ class Directories:
                 yield error
 
     def settings_problems(self) -> Iterator[ConfigError]:
-        """Directories that the settings name twice, or not at all."""
+        """Directories that the settings name twice, and missing settings."""
         settings = self._settings
         for kind, names in (("journal", settings.journal_directories), ("ledger", settings.ledger_directories)):
             if not names:
@@ -125,7 +126,7 @@ class Directories:
                 f"{incarnation}): mount the disks that were formatted then, or empty this one and run {REPLACE}"
             )
         if known is None:
-            # Where a missing directory is to be made something else may stand, which this raises as OSError.
+            # Something other than a directory may stand in the path, which raises OSError here.
             self._disk.names(nearest(self._disk, join(directory, CURRENT)))
         if known is None and self.data_in(directory):
             yield WrongCluster(
@@ -134,7 +135,7 @@ class Directories:
             )
 
     def lock(self, *, make: bool) -> None:
-        """Lock every directory; with `make` those that are missing are made. Blocks.
+        """Lock every directory. With `make`, create missing ones. Blocks.
 
         Raises:
             EnvironmentFault: one cannot be used, or another process uses it.
@@ -164,9 +165,9 @@ class Directories:
             version: of the metadata's cookie that is replaced; None: there is none.
 
         Raises:
-            OSError. NodeExists, BadVersion: somebody else has changed the metadata's cookie.
+            OSError. NodeExists, BadVersion: another process has changed the metadata's cookie.
         """
-        # The files first: should this be interrupted, the next start finds empty directories with the same cookie and goes on.
+        # The files first: after an interruption the next start finds empty directories with the same cookie, and continues.
         for directory in self.configured:
             current = join(directory, CURRENT)
             if incarnation > 1:
@@ -180,7 +181,7 @@ class Directories:
         return [name for name in self._disk.names(current) if name not in NO_DATA] if self._disk.exists(current) else []
 
     def cookie_in(self, directory: str) -> Cookie | None:
-        """A directory's cookie. Raises WrongCluster: it is none; OSError."""
+        """A directory's cookie. Raises WrongCluster: it is unreadable; OSError."""
         path = join(join(directory, CURRENT), VERSION_NAME)
         if not self._disk.exists(path):
             return None
@@ -190,7 +191,7 @@ class Directories:
             raise WrongCluster(f"{path}: {error}: restore the file from another directory of this bookie") from error
 
     def incarnation_in(self, directory: str) -> int:
-        """The incarnation that a directory was made for. Raises FormatError, WrongCluster, OSError."""
+        """The incarnation for which a directory was made. Raises FormatError, WrongCluster, OSError."""
         path = join(join(directory, CURRENT), INCARNATION_NAME)
         if not self._disk.exists(path):
             return 1

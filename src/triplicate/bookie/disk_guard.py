@@ -1,7 +1,7 @@
-"""Keeps a bookie working on full disks: warns, takes no more writes, frees what it kept in reserve, and comes back by itself.
+"""Keeps a bookie working on full disks: warns, refuses writes, frees reserved space, and resumes when there is room.
 
-Every directory has a reserve: a file of so many bytes, deleted when space runs out, so that a start, a flush, a fence and garbage
-collection find room on a disk that others have filled; made again when there is room. Source of the thresholds: BookKeeper
+Every directory has a reserve, a file of a configured size. It is deleted when space runs out, so that a start, a flush, a fence and
+garbage collection find room on a disk that others have filled. It is made again when there is room. Source of the thresholds: BookKeeper
 `LedgerDirsMonitor`.
 """
 
@@ -28,7 +28,7 @@ class Reserve:
         self._path = join(self._current, RESERVE_NAME)
 
     def held_bytes(self) -> int:
-        """What there is of it. Raises OSError."""
+        """Size of the reserve file, in bytes. Raises OSError."""
         if not self._disk.exists(self._path):
             return 0
         file = self._disk.open(self._path, readonly=True)
@@ -38,12 +38,12 @@ class Reserve:
             file.close()
 
     def has_room(self) -> bool:
-        """Whether it can be made and leave as much again. Raises OSError."""
+        """Whether the reserve fits and leaves as much space again. Raises OSError."""
         free, _ = self._disk.free_space(self._current)
         return free >= 2 * self.size_bytes
 
     def make(self) -> None:
-        """Make it where it is missing or of another size. Raises OSError: no space; then there is none."""
+        """Make the reserve if it is missing or has another size. Raises OSError: no space; then there is no reserve."""
         if self.held_bytes() == self.size_bytes:
             return
         self.release()
@@ -64,14 +64,14 @@ class Reserve:
         self._disk.sync_directory(self._current)
 
     def release(self) -> None:
-        """Give the space back. Raises OSError."""
+        """Delete the reserve. Raises OSError."""
         if self._disk.exists(self._path):
             self._disk.delete(self._path)
             self._disk.sync_directory(self._current)
 
 
 class DiskGuard:
-    """Also the bookie's `ServerState`."""
+    """Watches the disks and decides whether the bookie is read-only. Implements `ServerState`."""
 
     def __init__(
         self,
@@ -92,22 +92,22 @@ class DiskGuard:
         self._disks_full = False
         self._warned = False
         self._reserved = False
-        """Whether every reserve is there."""
+        """Whether every reserve exists."""
         self._free_bytes = 0
         metrics.reserve_bytes.set_function(lambda: settings.reserve_bytes * len(self._reserves) if self._reserved else 0)
 
     @property
     def read_only(self) -> bool:
-        """No normal writes are taken."""
+        """Whether normal writes are refused."""
         return self._disks_full or self._flush_without_space or self._journal_without_space
 
     @property
     def accepts_high_priority(self) -> bool:
-        """A recovery's adds are few and free space in the end; they are taken while there is some."""
+        """Whether the adds of recoveries are accepted: they are few and free space in the end, so they may use the last of it."""
         return not self._flush_without_space and self._free_bytes >= self._settings.recovery_adds_free_bytes
 
     def before_start(self) -> None:
-        """Where a disk is too full to start on, let the start have the reserve. Blocks; raises OSError."""
+        """Delete the reserve of a disk that is too full to start on. Blocks; raises OSError."""
         for reserve in self._reserves:
             free, _ = self._host.disk.free_space(join(reserve.directory, CURRENT))
             if free < max(reserve.size_bytes, self._settings.journal_preallocate_bytes) and reserve.held_bytes():
@@ -115,25 +115,25 @@ class DiskGuard:
                 reserve.release()
 
     def set_flush_without_space(self, value: bool) -> None:
-        """A flush found the disk full, or found space again."""
+        """Record whether a flush found the disk full."""
         self._flush_without_space = value
         if value:
             self._wanted.set()
 
     def set_journal_without_space(self) -> None:
-        """A group was refused for want of space."""
+        """Record that a group was refused for lack of space."""
         if not self._journal_without_space:
             self._host.trace("bookie.journal_without_space")
         self._journal_without_space = True
         self._wanted.set()
 
     def lack_space_to_collect(self) -> None:
-        """Garbage collection or compaction found no space: the reserve is theirs at the next round, while no adds could take it."""
+        """Record that garbage collection or compaction found no space. Frees the reserve for the next round if no adds could use it."""
         if self.read_only:
             self._wanted.set()
 
     def measure_disks(self) -> None:
-        """Measure the free space of every directory; above the threshold read-only, writable again only below the low water mark."""
+        """Measure the free space of every directory. Read-only above the threshold; writable again only below the low water mark."""
         fullest = 0.0
         least: int | None = None
         for directory in self._directories.configured:
@@ -158,8 +158,8 @@ class DiskGuard:
         """Measure the disks periodically, and at once when space ran out.
 
         Args:
-            set_short: called on a worker after each look, with True while space is short: frees what is kept for speed alone. May raise
-                OSError.
+            set_short: called on a worker after each check, with True while space is short: frees what is kept for speed alone. May raise
+            OSError.
         """
         clock = self._host.clock
         while True:
@@ -167,7 +167,7 @@ class DiskGuard:
                 async with timeout_at(clock.monotonic() + self._settings.disk_check_interval_s):
                     await self._wanted.wait()
             except TimeoutError:
-                pass  # Nothing has run out: the usual look.
+                pass  # Nothing has run out: a periodic check.
             ran_out = self._wanted.is_set()
             self._wanted.clear()
             try:
@@ -189,7 +189,7 @@ class DiskGuard:
                 await self._worker.run(reserve.release)
 
     async def _recover(self) -> None:
-        """Make the reserves again once there is room, and let the journal have another try."""
+        """Make the reserves again once there is room, and let the journal try again."""
         if self._flush_without_space or (self._reserved and not self._journal_without_space):
             return
         if not self._reserved and self._settings.reserve_bytes:
@@ -208,7 +208,7 @@ class DiskGuard:
             self._host.trace("bookie.journal_has_room", free_bytes=self._free_bytes)
 
     async def make_reserves(self) -> None:
-        """At the start, as far as there is room; the rest later."""
+        """Make the reserves at the start, as far as there is room; the rest follows later."""
         try:
             await self._recover()
         except OSError as error:

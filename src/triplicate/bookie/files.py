@@ -45,23 +45,23 @@ def make_directory(disk: Disk, path: str) -> None:
         above.append(_parent(above[-1]))
     was_there = disk.exists(above[0])
     disk.mkdir(path)
-    # From the top. Two always: a life that was ended may have made them and not have come to this.
+    # From the top, and always two levels: an earlier process may have made them and ended before their sync.
     for directory in reversed(above):
         try:
             disk.sync_directory(directory)
         except PermissionError:
-            # Where this user may not even look, somebody else has made what stands there.
+            # A directory that this user may not read was made by another user.
             if directory != above[1] or not was_there:
                 raise
 
 
 def _parent(path: str) -> str:
-    # Of a name without a folder it is the working directory, which is synced for it as any other is.
+    # A name without a folder stands in the working directory, which is synced like any other.
     return posixpath.dirname(path.rstrip("/") or "/") or "."
 
 
 def nearest(disk: Disk, path: str) -> str:
-    """The path, or what is nearest above it where it is not there."""
+    """The path, or its nearest existing parent."""
     while not disk.exists(path):
         path = _parent(path)
     return path

@@ -1,12 +1,12 @@
-"""What a bookie whose disks were replaced cannot know: whether it once held what it does not hold.
+"""Limbo: the state of ledgers on a bookie whose disks were replaced, which may have held entries that it lost.
 
-Until its ledgers have been visited (`Incarnation.visited`), "I do not have it" would be a lie about each ledger that named this bookie
-before: a reader or a recovery would take lost entries for entries that never were, and an old writer would get past a fence that was
-lost. Such ledgers are in limbo here: what is there is served, what is missing is unknown, and only recoveries may add.
-Source: BookKeeper's issue 2612, and its limbo state (BP-46).
+Until its ledgers have been visited (`Incarnation.visited`), the answer "no such entry" could be false for each ledger that named this
+bookie before: a reader or a recovery would take a lost entry for one that was never written, and an old writer would pass a fence that was
+lost. Such ledgers are in limbo: present entries are served, missing entries are unknown, and only recoveries may add. Source: BookKeeper's
+issue 2612, and its limbo state (BP-46).
 
-Whether a ledger is in limbo is asked of its metadata once for each handle, when that is loaded; a bookie that was never replaced, or
-has been visited since, asks nothing.
+Whether a ledger is in limbo is looked up in its metadata once for each handle, when the handle is loaded. A bookie that was never
+replaced, or has been visited since, looks nothing up.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from triplicate.metadata import ClusterMetadata, Incarnation, TrashedLedger, Ver
 from triplicate.runtime import Host, sleep, timeout_at
 
 ASK_TIMEOUT_S = 10.0
-"""Connections wait for the answer with their request; after this time they hear of an error, which means unknown."""
+"""Connections wait for the look-up with their request. After this time the request fails, which means unknown."""
 
 
 class Limbo:
@@ -38,18 +38,19 @@ class Limbo:
 
     @property
     def active(self) -> bool:
-        """Whether what is missing here is unknown."""
+        """Whether missing entries are unknown here."""
         return not self.incarnation.visited
 
     async def open(self) -> None:
-        """Find out which life this is.
+        """Read the bookie's incarnation.
 
         Raises:
             FormatError, MetadataError.
         """
         self.incarnation = await self.metadata.incarnations.get(self._bookie_id)
         if self.active:
-            # A server that is behind might not know yet that a ledger names this bookie. From here on ours is past the replacement.
+            # A metadata server that is behind may not know yet that a ledger names this bookie. After this call it is past the
+            # replacement.
             await self.metadata.ledgers.refresh()
             self._host.trace("bookie.entries_may_be_missing", bookie_id=self._bookie_id, incarnation=self.incarnation.number)
 
@@ -57,7 +58,7 @@ class Limbo:
         """Whether a ledger is in limbo here.
 
         Raises:
-            OSError: the metadata cannot answer, so nothing is known.
+            OSError: the metadata cannot answer, so the state is unknown.
         """
         if not self.active:
             return False
@@ -73,27 +74,27 @@ class Limbo:
             try:
                 found = await self.metadata.ledgers.get(ledger_id)
             except NoSuchLedger:
-                # One that was deleted may be brought back, and nothing else may then be true of it than now.
+                # A deleted ledger may be undeleted, and the answer must be the same then as now.
                 try:
                     found = await self.metadata.trash.get(ledger_id)
                 except FormatError as error:
                     self._host.trace("bookie.trash_not_understood", ledger_id=ledger_id, error=str(error))
-                    return True  # Of a newer release perhaps, which can bring the ledger back.
+                    return True  # Perhaps from a newer release, which can undelete the ledger.
             if found is not None:
                 return await self._may_have_held(ledger_id, found)
-            # An undelete since may have emptied the trash.
+            # An undelete may have removed the record meanwhile.
         return False
 
     async def _may_have_held(self, ledger_id: int, found: Versioned | TrashedLedger) -> bool:
         metadata = found.value if isinstance(found, Versioned) else found.metadata
         if not any(self._bookie_id in segment.ensemble for segment in metadata.segments):
             return False
-        # Neither a clock that was wrong nor an id of somebody's choice nor a return from the trash alone makes an old ledger look new.
+        # A wrong clock, a chosen id, or a return from the trash must not make an old ledger look new.
         is_new = ledger_id >= self.incarnation.ledger_id_bound
         return not is_new or await self.metadata.trash.first_created_ms(ledger_id, found) <= self.incarnation.changed_ms
 
     async def resolve_loaded(self, ledgers: LedgerTable) -> None:
-        """Ask about every ledger that replay has brought into memory: the journal keeps what was added, not what is missing before it.
+        """Look up every ledger that replay has loaded: the journal has the entries that were added, and not those missing before them.
 
         Raises:
             OSError: as `is_in_limbo`.
@@ -115,7 +116,7 @@ class Limbo:
             except (MetadataError, FormatError) as error:
                 self._host.trace("bookie.incarnation_unknown", error=str(error))
                 continue
-            # Another incarnation is not this process's: whoever began it holds disks of its own.
+            # Another incarnation does not concern this process: it has disks of its own.
             if found.number == self.incarnation.number and found.visited:
                 self.incarnation = found
                 ledgers.end_limbo()

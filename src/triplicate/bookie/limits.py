@@ -1,6 +1,6 @@
-"""Every buffer of a bookie that grows with what others send or ask, with its bound. `docs/operations.md` shows the same table.
+"""Every buffer of a bookie that grows with its clients' requests, with its bound. `docs/operations.md` shows the same table.
 
-The bounds count what is buffered; Python's own overhead beside them does not grow with it.
+The bounds count buffered bytes; Python's own overhead beside them does not grow with the load.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from triplicate.bookie.storage.run_copier import BATCH_RUNS
 from triplicate.config import BookieSettings
 
 HANDLE_BYTES = 1024
-"""A ledger's handle with its key, verifier and places in tables."""
+"""Memory of a ledger's handle with its key, verifier and places in tables."""
 ASKED_BYTES = 768
-"""A request that waits, decoded, with what leads to its peer."""
+"""Memory of a waiting, decoded request and its reference to the peer."""
 CHUNK_BYTES = 256 * 1024
-"""The most that asyncio and uvloop hand over at once."""
+"""Largest chunk that asyncio and uvloop deliver at once."""
 LOG_WRITERS = 2
 """One for flushes, one for compaction."""
 BLOCK_BYTES = 280
-"""What is known of one block of an entry log takes in memory."""
+"""Memory of the description of one block of an entry log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,14 @@ class MemoryLimit:
     buffer: str
     bytes: int
     settings: tuple[str, ...]
-    """What sets the bound, without the section."""
+    """The settings that determine the bound, without the section."""
     beyond: str
     """What happens at the bound."""
     metric: str
 
 
 def memory_limits(settings: BookieSettings) -> list[MemoryLimit]:
-    """All of them; the sum of their bytes is what a bookie's memory may grow by."""
+    """All buffers. A bookie's memory may grow by the sum of their bytes."""
     half = settings.write_cache_bytes // 2
     journals = len(settings.journal_directories)
     return [

@@ -1,4 +1,4 @@
-"""Being found by clients: registration, kept up over lost sessions, and moved to the read-only list while a disk is full."""
+"""Registers the bookie for clients, keeps the registration over lost sessions, and moves it to the read-only list while a disk is full."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Reopen = Callable[[], Awaitable[ClusterMetadata]]
 
 
 class MetadataUser(Protocol):
-    """Works with the cluster's metadata, which are replaced after the session is over."""
+    """Uses the cluster's metadata, which is replaced after a session is over."""
 
     metadata: ClusterMetadata
 
@@ -25,8 +25,9 @@ class Registration:
     """See the module's text.
 
     Args:
-        guard: says which list the bookie belongs to.
-        reopen: opens the cluster's metadata again after its session is over; None: the tree heals itself, or the bookie stays away.
+        guard: decides between the writable and the read-only list.
+        reopen: opens the cluster's metadata again after its session is over; None: the tree reconnects itself, or the bookie stays
+        unregistered.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class Registration:
         """Whether `_metadata` came from `reopen` and is closed here. The bookie's owner closes the metadata that it gave."""
         self._bookie_id = bookie_id
         self._announced: bool | None = None
-        """How the bookie is registered: read-only or not; None: it is not."""
+        """Whether the bookie is registered as read-only; None: it is not registered."""
 
     @property
     def announced(self) -> bool:
@@ -62,7 +63,7 @@ class Registration:
         await self._announce(info)
 
     async def unregister(self) -> None:
-        """Withdraw, as far as the metadata can be reached: the end of the session does the same."""
+        """Remove the registration if the metadata is reachable. The end of the session has the same effect."""
         self._metrics.status.set(-1)
         try:
             await self._metadata.bookies.unregister(self._bookie_id)
@@ -87,7 +88,7 @@ class Registration:
                 self._host.trace("bookie.session_expired", error=str(error))
                 await self._open_again(users)
             except MetadataError as error:
-                # It serves on meanwhile; whoever has its address reaches it.
+                # The bookie serves on meanwhile, for clients that have its address.
                 self._announced = None
                 self._host.trace("bookie.registration_failed", error=str(error))
 
@@ -109,7 +110,7 @@ class Registration:
             if self._opened_here:
                 await self._metadata.aclose()
             self._metadata = await self._reopen()
-        except (MetadataError, OSError) as error:  # The next check finds the old session over and comes back here.
+        except (MetadataError, OSError) as error:  # The next check finds the session over and tries again.
             self._host.trace("bookie.metadata_unreachable", error=str(error))
             return
         self._opened_here = True

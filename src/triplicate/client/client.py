@@ -27,11 +27,11 @@ from triplicate.runtime import Host, Metrics, TaskScope
 from triplicate.wire import BookieInfoRequest, BookieInfoResponse, Status
 
 TRASH_INTERVAL_S = 60.0
-"""A client that deletes looks for what is to leave the trash no more often than this."""
+"""Shortest interval between two expirations of the trash by one client that deletes ledgers, in seconds."""
 WRITERS_LEAST = 16
-"""Finished writers that a client may remember whatever happens."""
+"""Writers that a client keeps before it first forgets finished ones."""
 CREATE_ATTEMPTS = 16
-"""How many fresh ids are tried when each turns out to be taken."""
+"""How many new ids are tried when each of them is taken."""
 
 CREATOR_TOKENS_END = 2**63 - 1
 """Creator tokens are smaller: the metadata keeps them as signed 64-bit numbers."""
@@ -53,13 +53,13 @@ class BookieInfo:
 class Client:
     """One user of a cluster, on one event loop.
 
-    Closing it closes its readers and abandons its writers: their ledgers stay open until somebody recovers them.
+    Closing it closes its readers and abandons its writers, whose ledgers stay open until a client recovers them.
 
     Args:
         host: the ports to the outside.
-        metadata: the cluster; it belongs to the caller, who closes it after the client.
-        metrics: where to count; None counts nowhere.
-        authenticate: what bookies that want an authentication are told; None tells them nothing.
+        metadata: the cluster; the caller closes it after the client.
+        metrics: the registry for the client's metrics; None for none.
+        authenticate: authenticates the client to bookies; None for no authentication.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Client:
         self._readers: dict[int, LedgerReader] = {}
         self._closed = False
         self._trash_due = 0.0
-        """When to look again for what is to leave the trash."""
+        """When to expire the trash again, in seconds of the monotonic clock."""
 
     async def create(
         self,
@@ -112,21 +112,21 @@ class Client:
             ensemble_size: bookies the ledger is spread over. write_quorum: copies of each entry. ack_quorum: copies on disk before an
                 append is acknowledged.
             password: with CRC32C it only labels the ledger, with HMAC it is the key; it is stored in clear in the metadata.
-            custom: metadata of the user's own; ``application``, ``component`` and ``created`` have values of ours unless given.
-            ledger_id: chosen by the caller; None takes a fresh one.
+            custom: metadata of the user; ``application``, ``component`` and ``created`` get default values unless given.
+            ledger_id: chosen by the caller; None for a new one.
             deferred_sync: bookies acknowledge before they sync, and `LedgerWriter.force` makes durable what was acknowledged. Entries
                 that were never forced are not part of the ledger when it is closed. A bookie that fails ends the writer, since the
-                ensemble of such a ledger never changes. Goes over version 3 of the protocol, whatever `wire` says.
+                ensemble of such a ledger never changes. Uses version 3 of the protocol, whatever `wire` says.
 
         Raises:
             NotEnoughBookies: fewer writable bookies than `ensemble_size`; the message lists them.
-            ArgumentError: sizes that cannot be. LedgerExists: `ledger_id` is taken.
-            ConnectionLost: the metadata could not be reached within ``metadata_timeout_s``. Perhaps there is a ledger, but it is empty.
+            ArgumentError: the sizes are impossible. LedgerExists: `ledger_id` is taken.
+            ConnectionLost: the metadata could not be reached within ``metadata_timeout_s``. An empty ledger may exist.
         """
         sizes = (ensemble_size, write_quorum, ack_quorum)
         ledger_id, created = await self._create(sizes, digest_type, password, custom, ledger_id)
         writer = LedgerWriter(self._context, ledger_id, created, deferred_sync=deferred_sync)
-        self._remember(writer)
+        self._register(writer)
         return writer
 
     async def create_adv(
@@ -143,12 +143,12 @@ class Client:
     ) -> AdvLedgerWriter:
         """Create a ledger whose entry ids the caller chooses, in any order. Arguments and errors as for `create`.
 
-        To readers it is a ledger like any other: they see what is confirmed, which has no gaps.
+        Readers see a ledger like any other: confirmed entries have no gaps.
         """
         sizes = (ensemble_size, write_quorum, ack_quorum)
         ledger_id, created = await self._create(sizes, digest_type, password, custom, ledger_id)
         writer = AdvLedgerWriter(self._context, ledger_id, created, deferred_sync=deferred_sync)
-        self._remember(writer)
+        self._register(writer)
         return writer
 
     async def _create(
@@ -164,8 +164,8 @@ class Client:
         context, (ensemble_size, write_quorum, ack_quorum) = self._context, sizes
         if ledger_id is not None and not 0 <= ledger_id < 2**63:
             raise ArgumentError(f"ledger_id is {ledger_id}; it must be from 0 to 2**63 - 1")
-        patience = MetadataRetry(context, None, "the creation of a ledger")
-        writable = await patience.read(context.metadata.bookies.writable)
+        retry = MetadataRetry(context, None, "the creation of a ledger")
+        writable = await retry.read(context.metadata.bookies.writable)
         suspects = context.failed_bookies.names(context.host.clock.monotonic())
         ensemble = choose_ensemble(writable, ensemble_size, self._rng, suspects)
         now_ms = context.host.clock.wall_us() // 1000
@@ -179,33 +179,33 @@ class Client:
             password=bytes(password),
             custom={**ours, **custom},
             ctime_ms=now_ms,
-            # Drawn here, not by the store, so that a repetition after all the store's own attempts still knows what it made before.
+            # Drawn here, not by the store, so that a later attempt recognises a node that an earlier one made.
             creator_token=self._tokens.randrange(CREATOR_TOKENS_END),
         )
-        ledger_id, created = await self._store(ledger_id, wanted, patience)
+        ledger_id, created = await self._store(ledger_id, wanted, retry)
         self._check_usable()
         context.metrics.ledgers_created.inc()
         context.host.trace("client.ledger_created", ledger=ledger_id, ensemble=",".join(ensemble))
         return ledger_id, created
 
     async def take_up(self, ledger_id: int, *, password: bytes = b"") -> LedgerWriter:
-        """Become the writer of a ledger that was created, with ``custom=WRITER_AWAITED``, for a later writer.
+        """Become the writer of a ledger that was created for a later writer, with ``custom=WRITER_AWAITED``.
 
-        One compare-and-set takes the mark away, so of several callers only one becomes the writer. A ledger that ever had a writer
-        cannot be taken up: nobody but recovery knows where it ends.
+        One compare-and-set removes the mark, so only one of several callers becomes the writer. A ledger that ever had a writer cannot be
+        taken up, because only recovery can find its end.
 
         Raises:
             NoSuchLedger, Unauthorized: as for `open`. LedgerClosed: it is closed. ArgumentError: it has, or had, a writer.
         """
         self._check_usable()
-        found = self._admit(ledger_id, await self._context.metadata.ledgers.get(ledger_id), password)
+        found = self._authorize(ledger_id, await self._context.metadata.ledgers.get(ledger_id), password)
         custom = found.value.custom
         awaited = all(custom.get(name) == value for name, value in WRITER_AWAITED.items())
         if found.value.is_closed:
             closed = LedgerClosed(f"ledger {ledger_id} is closed, and a closed ledger takes no more entries; create a new one")
             closed.ledger_id = ledger_id
             raise closed
-        # A number of its own: after a lost answer, equal bytes in the metadata must mean that they are ours, whoever shares our name.
+        # A random number: after a lost answer, equal bytes in the metadata must prove this client's write, even if others share its name.
         taken = replace(found.value, custom={**custom, "writer": f"{self.host.name} {self._rng.getrandbits(63):x}".encode()})
         try:
             if not awaited or found.value.state is not LedgerState.OPEN:
@@ -215,50 +215,50 @@ class Client:
             raise ArgumentError(f"ledger {ledger_id} has a writer already; recover it to close it, or create a new one") from None
         self._check_usable()
         writer = LedgerWriter(self._context, ledger_id, updated)
-        self._remember(writer)
+        self._register(writer)
         return writer
 
-    async def _store(self, ledger_id: int | None, metadata: LedgerMetadata, patience: MetadataRetry) -> tuple[int, Versioned]:
+    async def _store(self, ledger_id: int | None, metadata: LedgerMetadata, retry: MetadataRetry) -> tuple[int, Versioned]:
         ledgers = self._context.metadata.ledgers
         if ledger_id is not None:
-            return ledger_id, await patience.read(partial(ledgers.create, ledger_id, metadata))
+            return ledger_id, await retry.read(partial(ledgers.create, ledger_id, metadata))
         for attempt in range(1, CREATE_ATTEMPTS + 1):
-            fresh = await patience.read(ledgers.new_id)
+            fresh = await retry.read(ledgers.new_id)
             try:
-                return fresh, await patience.read(partial(ledgers.create, fresh, metadata))
+                return fresh, await retry.read(partial(ledgers.create, fresh, metadata))
             except LedgerExists:
                 if attempt == CREATE_ATTEMPTS:
                     raise
         raise AssertionError("unreachable")
 
     async def open(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
-        """Open a ledger for reading, without recovery: its writer, if there is one, is not disturbed.
+        """Open a ledger for reading, without recovery; its writer is not disturbed.
 
         Raises:
-            NoSuchLedger: there is none of this id. Unauthorized: the password is not the ledger's.
-            ReadFailed: the ledger is open and too few bookies answered to tell how far it is confirmed.
+            NoSuchLedger: no ledger has this id. Unauthorized: the password is not the ledger's.
+            ReadFailed: the ledger is open, and too few bookies answered to find its last-add-confirmed.
         """
         self._check_usable()
-        found = self._admit(ledger_id, await self._context.metadata.ledgers.get(ledger_id), password)
+        found = self._authorize(ledger_id, await self._context.metadata.ledgers.get(ledger_id), password)
         reader = self._reader(ledger_id, found)
-        await reader.ask_last_confirmed()
+        await reader.refresh_last_confirmed()
         self._context.metrics.ledgers_opened.inc()
         return reader
 
     async def recover(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
-        """Fence a ledger, so that its writer cannot append any more, find its end, close it, and open it for reading.
+        """Fence a ledger, so that its writer can no longer append, find its end, close it, and open it for reading.
 
-        Every acknowledged entry is kept; entries that were not acknowledged may be. Safe to repeat, and for several clients at once.
+        Every acknowledged entry is kept; unacknowledged entries may be kept. Safe to repeat, and for several clients at once.
 
         Raises:
             NoSuchLedger, Unauthorized: as for `open`. RecoveryFailed: too few bookies answered or store; the message names the others.
             OutcomeUnknown: the metadata could not be reached within ``metadata_timeout_s``.
         """
         self._check_usable()
-        patience = MetadataRetry(self._context, ledger_id, f"the recovery of ledger {ledger_id}")
-        found = self._admit(ledger_id, await patience.read(lambda: self._context.metadata.ledgers.get(ledger_id)), password)
+        retry = MetadataRetry(self._context, ledger_id, f"the recovery of ledger {ledger_id}")
+        found = self._authorize(ledger_id, await retry.read(lambda: self._context.metadata.ledgers.get(ledger_id)), password)
         was_closed = found.value.is_closed
-        recovered = await recover_ledger(self._context, ledger_id, found, patience)
+        recovered = await recover_ledger(self._context, ledger_id, found, retry)
         reader = self._reader(ledger_id, recovered.found)
         reader.missing_bookies = recovered.missing
         if not was_closed:
@@ -266,16 +266,17 @@ class Client:
         return reader
 
     async def delete(self, ledger_id: int, *, version: int | None = None, checks: Sequence[TreeOperation] = ()) -> None:
-        """Delete a ledger. A ledger that is not there counts as deleted.
+        """Delete a ledger. A ledger that does not exist counts as deleted.
 
-        Its metadata stays in the trash for the setting `trash_period_s`, and its data on the bookies for theirs: see `undelete`.
+        Its metadata stays in the trash for this client's `trash_period_s`, and its entries on the bookies for that of the bookies: see
+        `undelete`.
 
         Args:
             version: delete it only while its metadata node has this version.
             checks: operations on the metadata tree that the deletion depends on, applied in the same transaction.
 
         Raises:
-            BadVersion: the version is another, or a check failed; the ledger stays.
+            BadVersion: the version differs, or a check failed; the ledger stays.
         """
         self._check_usable()
         context = self._context
@@ -287,14 +288,14 @@ class Client:
             try:
                 await context.metadata.trash.expire()
             except MetadataError as error:
-                # The ledger is deleted; what is left in the trash is for whoever deletes next.
+                # The ledger is deleted; the next deletion expires the trash.
                 self.host.trace("client.trash_not_emptied", error=str(error))
 
     async def undelete(self, ledger_id: int) -> LedgerMetadata:
-        """Bring a deleted ledger back, as it was.
+        """Restore a deleted ledger, unchanged.
 
         Raises:
-            NoSuchLedger: it is not in the trash, or was deleted too long ago. LedgerExists: its id is in use again.
+            NoSuchLedger: the ledger is not in the trash, or was deleted too long ago. LedgerExists: its id is in use again.
         """
         self._check_usable()
         return (await self._context.metadata.trash.undelete(ledger_id)).value
@@ -314,7 +315,7 @@ class Client:
         return (await self._context.metadata.ledgers.get(ledger_id)).value
 
     async def bookie_info(self, bookie_id: str) -> BookieInfo:
-        """How much space a bookie has. Goes over version 3 of the protocol.
+        """The disk space of a bookie. Uses version 3 of the protocol.
 
         Raises:
             BookieError: it did not answer, or could not say.
@@ -344,8 +345,8 @@ class Client:
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self.aclose()
 
-    def _remember(self, writer: WriteHandle) -> None:
-        """To be abandoned with the client. Those that are finished are looked for only when there may be many."""
+    def _register(self, writer: WriteHandle) -> None:
+        """Keep a writer, to abandon it with the client. Finished writers are forgotten only when there may be many."""
         if len(self._writers) >= self._writers_most:
             self._writers = {id(known): known for known in self._writers.values() if not known.is_finished}
             self._writers_most = 2 * len(self._writers) + WRITERS_LEAST
@@ -357,8 +358,8 @@ class Client:
         self._readers[id(reader)] = reader
         return reader
 
-    def _admit(self, ledger_id: int, found: Versioned, password: bytes) -> Versioned:
-        """Check the password against the metadata; old metadata holds none, then the caller's is used."""
+    def _authorize(self, ledger_id: int, found: Versioned, password: bytes) -> Versioned:
+        """Check the password against the metadata; for old metadata, which stores none, use the caller's."""
         metadata = found.value
         if not metadata.credentials_stored:
             return Versioned(replace(metadata, password=bytes(password)), found.version)

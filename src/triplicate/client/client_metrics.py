@@ -1,4 +1,4 @@
-"""What a client counts. Names as Apache BookKeeper's client has them, where they mean the same."""
+"""The metrics of a client. Those with the meaning of a metric of Apache BookKeeper's client have its name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class ClientMetrics:
     """Counters and times of one client, updated per batch.
 
     Args:
-        metrics: the process's registry; None counts into one that nobody reads.
+        metrics: the process's registry; None for one that is not exported.
     """
 
     def __init__(self, metrics: Metrics | None) -> None:

@@ -1,4 +1,4 @@
-"""A client on this machine's own clock, network and disk."""
+"""A client on the real clock, network and disk of this machine."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class connect:
     """``async with connect("sqlite:///…/metadata.db") as client:`` opens a cluster and closes everything at the end.
 
     Args:
-        uri: where the cluster's metadata is.
-        settings: None takes the defaults.
-        metrics: where to count; None counts nowhere.
+        uri: location of the cluster's metadata.
+        settings: None for the defaults.
+        metrics: the registry for the client's metrics; None for none.
         name: of this client, for traces.
-        authenticate: what bookies that want an authentication are told.
+        authenticate: authenticates the client to bookies; None for no authentication.
 
     Raises (on entering):
         ConfigError: the scheme of `uri` is unknown. EnvironmentFault or UsageError: there is no cluster; the message says what to do.

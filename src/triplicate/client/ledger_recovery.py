@@ -27,15 +27,15 @@ from triplicate.metadata import Versioned
 from triplicate.runtime import Host, Timer, fault_point
 from triplicate.wire import LAST_ENTRY, ReadResponse, Status
 
-FIRST_WORD_S = 1.0
-LAST_WORD_S = 10.0
-"""A recovery that is not done says what it waits for after the first of these, and then with pauses up to the second."""
+FIRST_REPORT_S = 1.0
+REPORT_PAUSE_MAXIMUM_S = 10.0
+"""A recovery reports what it waits for after the first of these, and then after pauses that grow up to the second."""
 RESTARTS_MAX = 8
-"""How often a recovery starts over because somebody else changed the ledger's segments under it."""
+"""How many times a recovery restarts because another client changed the ledger's segments meanwhile."""
 
 
 class MetadataChanged(Exception):
-    """The ledger's segments were changed by somebody else while it was being recovered; start over on what is there now."""
+    """Another client changed the ledger's segments during the recovery; restart with the present metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +50,13 @@ class RecoveredLedger:
     missing: tuple[str, ...] = ()
 
 
-async def recover_ledger(context: ClientContext, ledger_id: int, found: Versioned, patience: MetadataRetry) -> RecoveredLedger:
-    """Fence a ledger, copy its tail where needed, close it, and return the closed metadata. Closed already: returned as it is.
+async def recover_ledger(context: ClientContext, ledger_id: int, found: Versioned, retry: MetadataRetry) -> RecoveredLedger:
+    """Fence a ledger, copy its tail where needed, close it, and return the closed metadata. A closed ledger is returned unchanged.
 
-    Safe to repeat, to interrupt, and to run in several clients at the same time: all close at the same entry.
+    It is safe to repeat, to interrupt, and to run in several clients at the same time: all close at the same entry.
 
     Args:
-        found: the ledger's metadata. patience: with the metadata, in all.
+        found: the ledger's metadata. retry: bounds the time spent on the metadata store in total.
 
     Raises:
         RecoveryFailed: too few bookies answered; the message names those that are unknown. The ledger stays fenced.
@@ -68,18 +68,18 @@ async def recover_ledger(context: ClientContext, ledger_id: int, found: Versione
             return RecoveredLedger(found)
         pool = context.new_pool()
         try:
-            # Nothing is said there before the metadata says IN_RECOVERY; but by then they are connected.
+            # No request is sent before the metadata says IN_RECOVERY; the connections are made meanwhile.
             pool.connect(found.value.last_segment.ensemble)
-            marked = await _mark(context, ledger_id, found, patience)
+            marked = await _mark(context, ledger_id, found, retry)
             if marked.value.is_closed:
                 return RecoveredLedger(marked)
             proposed, missing = await _run(context, ledger_id, marked.value, pool)
         finally:
             pool.close()
         try:
-            return RecoveredLedger(await _close(context, ledger_id, marked, proposed, patience), missing)
+            return RecoveredLedger(await _close(context, ledger_id, marked, proposed, retry), missing)
         except MetadataChanged:
-            found = await patience.read(lambda: context.metadata.ledgers.get(ledger_id))
+            found = await retry.read(lambda: context.metadata.ledgers.get(ledger_id))
     error = RecoveryFailed(f"the segments of ledger {ledger_id} were changed by others {RESTARTS_MAX} times during its recovery; try again")
     error.ledger_id = ledger_id
     raise error
@@ -96,56 +96,56 @@ async def _run(
         attempt.close()
 
 
-async def _mark(context: ClientContext, ledger_id: int, found: Versioned, patience: MetadataRetry) -> Versioned:
-    """Say IN_RECOVERY in the metadata, so that the writer can change ensembles no more."""
+async def _mark(context: ClientContext, ledger_id: int, found: Versioned, retry: MetadataRetry) -> Versioned:
+    """Set IN_RECOVERY in the metadata, so that the writer can no longer change ensembles."""
 
-    def settled(there: Versioned) -> Versioned | None:
+    def judge(there: Versioned) -> Versioned | None:
         return None if there.value.state == LedgerState.OPEN else there
 
     if found.value.state != LedgerState.OPEN:
         return found
-    return await patience.swap(found, lambda metadata: metadata.recovering(), settled)
+    return await retry.swap(found, lambda metadata: metadata.recovering(), judge)
 
 
 @fault_point("client.recovery.closing")
-async def _close(context: ClientContext, ledger_id: int, marked: Versioned, proposed: LedgerMetadata, patience: MetadataRetry) -> Versioned:
-    """Write CLOSED with the new segments. Whoever closed the ledger first, another recoverer or its writer, is right."""
+async def _close(context: ClientContext, ledger_id: int, marked: Versioned, proposed: LedgerMetadata, retry: MetadataRetry) -> Versioned:
+    """Write CLOSED with the new segments. If another recoverer or the writer closed the ledger first, its end is adopted."""
 
-    def settled(there: Versioned) -> Versioned | None:
+    def judge(there: Versioned) -> Versioned | None:
         if there.value.is_closed:
             return there
         if there.value.segments != marked.value.segments or there.value.state != LedgerState.IN_RECOVERY:
             raise MetadataChanged
         return None
 
-    closed = await patience.swap(marked, lambda _: proposed, settled)
+    closed = await retry.swap(marked, lambda _: proposed, judge)
     context.host.trace("client.ledger_recovered", ledger=ledger_id, last=closed.value.last_entry_id)
     return closed
 
 
-class _Teller:
-    """Calls every now and then until cancelled, with growing pauses."""
+class _WaitReporter:
+    """Calls `report` until cancelled, after pauses that grow."""
 
-    def __init__(self, host: Host, tell: Callable[[], None]) -> None:
+    def __init__(self, host: Host, report: Callable[[], None]) -> None:
         self._clock = host.clock
-        self._tell = tell
-        self._pause_s = FIRST_WORD_S
+        self._report = report
+        self._pause_s = FIRST_REPORT_S
         self._timer = self._clock.call_at(self._clock.monotonic() + self._pause_s, self._due)
 
     def cancel(self) -> None:
         self._timer.cancel()
 
     def _due(self) -> None:
-        self._pause_s = min(2 * self._pause_s, LAST_WORD_S)
+        self._pause_s = min(2 * self._pause_s, REPORT_PAUSE_MAXIMUM_S)
         self._timer = self._clock.call_at(self._clock.monotonic() + self._pause_s, self._due)
-        self._tell()
+        self._report()
 
 
 class _Attempt:
     """One run of the machine.
 
     Args:
-        pool: of its own, since all that these connections carry fences or passes the fence. The maker closes it.
+        pool: a separate one, since every request on these connections fences or passes the fence. The caller closes it.
     """
 
     def __init__(self, context: ClientContext, ledger_id: int, metadata: LedgerMetadata, pool: ChannelPool) -> None:
@@ -181,37 +181,37 @@ class _Attempt:
             RecoveryFailed, Unauthorized, HandleClosed: see `recover_ledger`.
         """
         await self._fence()
-        teller = self._tell_later()
+        reporter = self._start_reporter()
         try:
             fenced = False
             while True:
                 self._check()
-                commands = self._machine.take_commands()
+                commands = self._machine.pop_commands()
                 if self._machine.is_fenced and not fenced:
                     fenced = True
-                    await self._go_on()
+                    await self._note_fenced()
                 for command in commands:
                     if isinstance(command, machine.CloseLedger):
                         return await self._copied(command)
-                await self._obey(commands)
+                await self._execute(commands)
                 self._hedge_later()
                 if not self._failure and not self._machine.is_finished and not self._machine.has_commands:
                     self._news = asyncio.get_running_loop().create_future()
                     await self._news
         finally:
-            teller.cancel()
+            reporter.cancel()
             for bookie_id in self._machine.silent_bookies():
                 self._context.slow_bookies.add(bookie_id, self._now())
 
     def missing(self, proposed: LedgerMetadata) -> tuple[str, ...]:
-        """Bookies of the last ensemble that entries should have been copied to, and that did not answer."""
+        """Bookies of the last ensemble that should have got copies, and did not answer."""
         if not self._has_copied:
             return ()
         failed, asked = self._machine.failed_bookies, self._ensemble
         return tuple(name for name in proposed.last_segment.ensemble if name in failed or (name in asked and name not in self._answering))
 
     def close(self) -> None:
-        """Forget what is on the way. Idempotent."""
+        """Forget the requests in flight. Idempotent."""
         self._closed = True
         if self._hedge is not None:
             self._hedge.cancel()
@@ -250,33 +250,33 @@ class _Attempt:
 
     @fault_point("client.recovery.marked")
     async def _fence(self) -> None:
-        for command in self._machine.take_commands():
+        for command in self._machine.pop_commands():
             assert isinstance(command, machine.FenceAndReadLac), "nothing comes before the fence"
             self._read(command.bookie_id, LAST_ENTRY, command)
 
     @fault_point("client.recovery.fenced")
-    async def _go_on(self) -> None:
+    async def _note_fenced(self) -> None:
         """Enough bookies are fenced."""
 
-    async def _obey(self, commands: list[machine.Command]) -> None:
+    async def _execute(self, commands: list[machine.Command]) -> None:
         reads = [command for command in commands if isinstance(command, machine.RecoveryRead)]
         adds = [command for command in commands if isinstance(command, machine.RecoveryAdd)]
         if adds:
             await self._copy(adds)
         if reads:
-            await self._read_on(reads)
+            await self._read_entries(reads)
         for command in commands:
             if isinstance(command, machine.ReplaceBookies):
                 self._replacing = self._context.scope.spawn(self._replace(command), name=f"replace bookies of ledger {self.ledger_id}")
 
     @fault_point("client.recovery.read_on")
-    async def _read_on(self, reads: list[machine.RecoveryRead]) -> None:
+    async def _read_entries(self, reads: list[machine.RecoveryRead]) -> None:
         for command in reads:
             self._read(command.bookie_id, command.entry_id, command)
 
     @fault_point("client.recovery.copying")
     async def _copy(self, adds: list[machine.RecoveryAdd]) -> None:
-        """One sending per bookie. What goes to several of them is encoded once: their commands follow one another."""
+        """Send once per bookie. A copy for several bookies is encoded once, since their commands follow one another."""
         self._has_copied = True
         failed = self._machine.failed_bookies
         frames: dict[str, list[bytes]] = {}
@@ -291,7 +291,7 @@ class _Attempt:
             frames.setdefault(command.bookie_id, []).append(frame)
             lasts[command.bookie_id] = command.entry_id
         for bookie_id, its_frames in frames.items():
-            # The machine's window bounds what is on the way, so a full channel needs no waiting here.
+            # The machine's window bounds the copies in flight, so a full channel needs no waiting here.
             joined = b"".join(its_frames)
             self._stream(bookie_id).send(joined, InFlight(lasts[bookie_id], len(its_frames), len(joined), self._now()))
 
@@ -304,11 +304,11 @@ class _Attempt:
 
     # Waiting.
 
-    def _tell_later(self) -> _Teller:
-        return _Teller(self._context.host, self._tell_what_is_awaited)
+    def _start_reporter(self) -> _WaitReporter:
+        return _WaitReporter(self._context.host, self._report_waits)
 
-    def _tell_what_is_awaited(self) -> None:
-        """Say which bookies the recovery waits for, and for how long it has been at work."""
+    def _report_waits(self) -> None:
+        """Trace which bookies the recovery waits for, and since when."""
         awaited = "; ".join(f"{what}: {', '.join(bookies)}" for what, bookies in self._machine.waits_for().items())
         seconds = round(self._now() - self._began_at, 1)
         self._context.host.trace("client.recovery_waits", ledger=self.ledger_id, awaited=awaited or "the metadata", seconds=seconds)
@@ -319,7 +319,7 @@ class _Attempt:
             self._wake()
 
     def _hedge_later(self) -> None:
-        """Have the machine ask further replicas when those it asked are slow. One timer; it is set again when it has fired."""
+        """Set the timer after which the machine reads from further replicas, if it is not set."""
         if self._hedge is not None:
             return
         due = self._machine.hedge_at
@@ -337,7 +337,7 @@ class _Attempt:
         channel.read(self.ledger_id, entry_id, self._answered, command, fence=self.must_fence(entry_id), master_key=self._codec.master_key)
 
     def must_fence(self, entry_id: int) -> bool:
-        """Every read of a recovery fences, not only the first: one lost fence would let the writer go on behind our back."""
+        """Every read of a recovery fences, not only the first: a single lost fence would let the writer continue unnoticed."""
         return True
 
     def _answered(
@@ -409,7 +409,7 @@ class _Attempt:
         self.adds_acknowledged(stream, (entry_id,))
 
     def add_refused(self, bookie_id: str, entry_id: int, status: Status) -> None:
-        """A wrong key ends the recovery, anything else is that bookie's failure."""
+        """End the recovery on a wrong key; otherwise treat the bookie as failed."""
         error = error_for_status(status, bookie_id, self.ledger_id, f"recovery add of entry {entry_id}")
         if isinstance(error, Unauthorized):
             self._fail(error)
@@ -417,7 +417,7 @@ class _Attempt:
             self._bookie_failed(bookie_id, error)
 
     def bookie_failed(self, bookie_id: str, error: BookieError) -> None:
-        """Adds on the way have an unknown outcome."""
+        """Adds in flight have an unknown outcome."""
         self._bookie_failed(bookie_id, error)
 
     def resume_adds(self) -> None:
@@ -431,9 +431,9 @@ class _Attempt:
         self._step(machine.AddFailed(bookie_id, str(error)))
 
     async def _replace(self, command: machine.ReplaceBookies) -> None:
-        patience = MetadataRetry(self._context, self.ledger_id, f"the replacement of bookies in the recovery of ledger {self.ledger_id}")
+        retry = MetadataRetry(self._context, self.ledger_id, f"the replacement of bookies in the recovery of ledger {self.ledger_id}")
         try:
-            writable = await patience.read(self._context.metadata.bookies.writable)
+            writable = await retry.read(self._context.metadata.bookies.writable)
             failed = [command.ensemble[position] for position in command.failed]
             candidates = [bookie_id for bookie_id in writable if bookie_id not in failed and bookie_id not in self._machine.failed_bookies]
             suspects = self._context.failed_bookies.names(self._now())
@@ -443,7 +443,7 @@ class _Attempt:
         except TriplicateError as error:
             self._fail(error)
         except BaseException as error:
-            # A fault of ours, or the end of the client: the answer that the machine waits for will not come.
+            # A fault of ours, or the end of the client: the machine must not wait for an answer.
             self._fail(HandleClosed(f"the recovery of ledger {self.ledger_id} was broken off: {error!r}; the ledger stays fenced"))
             raise
         else:

@@ -18,11 +18,11 @@ LONGEST_PAUSE_S = 1.0
 
 
 class MetadataRetry:
-    """Asks the metadata store again while it is away, up to one deadline for the whole operation.
+    """Repeats requests to the metadata store while it is away, up to one deadline for the whole operation.
 
     Args:
-        ledger_id: None where there is no ledger yet whose outcome could be in doubt; then the end is a ConnectionLost.
-        purpose: what the operation is, for the error message; for example ``the change of ensemble of ledger 7``.
+        ledger_id: None where no ledger exists yet whose outcome could be unknown; the error is then a ConnectionLost.
+        purpose: describes the operation in the error message; for example ``the change of ensemble of ledger 7``.
     """
 
     def __init__(self, context: ClientContext, ledger_id: int | None, purpose: str) -> None:
@@ -35,7 +35,7 @@ class MetadataRetry:
         self._backoff = Backoff(FIRST_PAUSE_S, LONGEST_PAUSE_S, context.host.entropy.stream("metadata retries"))
 
     async def read(self, operation: Callable[[], Awaitable[Result]]) -> Result:
-        """Run something that may be repeated freely until the store answers.
+        """Run an operation that may be repeated freely, until the store answers.
 
         Raises:
             OutcomeUnknown, ConnectionLost: the store stayed away until the deadline.
@@ -47,10 +47,10 @@ class MetadataRetry:
                 await self.pause(error)
 
     async def pause(self, cause: Exception) -> None:
-        """Wait a little before the next attempt.
+        """Wait before the next attempt, after a pause that grows.
 
         Raises:
-            OutcomeUnknown, ConnectionLost: the deadline is reached; `cause` says why nothing worked.
+            OutcomeUnknown, ConnectionLost: the deadline is reached; `cause` is the last failure.
         """
         now = self._clock.monotonic()
         if now >= self._deadline:
@@ -63,21 +63,21 @@ class MetadataRetry:
         await sleep_until(self._clock, min(now + self._backoff.next_s(), self._deadline))
 
     async def swap(
-        self, current: Versioned, propose: Callable[[LedgerMetadata], LedgerMetadata], settled: Callable[[Versioned], Versioned | None]
+        self, current: Versioned, propose: Callable[[LedgerMetadata], LedgerMetadata], judge: Callable[[Versioned], Versioned | None]
     ) -> Versioned:
-        """Change the metadata by compare-and-set until it is changed or `settled` decides otherwise.
+        """Change the metadata by compare-and-set, until it is changed or `judge` decides otherwise.
 
-        After a conflict, and after a connection lost in mid-change (which may have been applied or not), the metadata is read
-        again and `settled` looks at it.
+        After a conflict, and after a connection lost during a change (which may have been applied or not), the metadata is read
+        again and given to `judge`.
 
         Args:
-            propose: the new metadata from what is there. It must not fail on metadata that `settled` let pass.
-            settled: what is to be returned because nothing more needs doing; None to try again on what was found; or it raises.
+            propose: makes the new metadata from the present. It must not fail on metadata for which `judge` returned None.
+            judge: returns the result if nothing more needs to be done, or None to try again with the metadata found; or it raises.
 
         Raises:
             OutcomeUnknown: the store stayed away until the deadline. NoSuchLedger: the ledger was deleted.
         """
-        assert self._ledger_id is not None, "only a ledger that is there can change"
+        assert self._ledger_id is not None, "only an existing ledger can change"
         ledger_id, ledgers = self._ledger_id, self._context.metadata.ledgers
         while True:
             try:
@@ -88,9 +88,9 @@ class MetadataRetry:
                 lost = error
                 await self.pause(error)
             found = await self.read(lambda: ledgers.get(ledger_id))
-            done = settled(found)
-            if done is not None:
-                return done
+            result = judge(found)
+            if result is not None:
+                return result
             if found.version == current.version and isinstance(lost, BadVersion):
                 await self.pause(lost)
             current = found

@@ -8,12 +8,12 @@ from triplicate.ledger.entry import (
     HEADER_BYTES,
     MASTER_KEY_BYTES,
     DigestType,
-    DigestVerifier,
     Entry,
     EntryCodec,
     derive_master_key,
     entry_header,
 )
+from triplicate.ledger.entry_bulk import DecodedEntries, DigestVerifier, decode_entries
 from triplicate.ledger.last_confirmed import LastConfirmed
 from triplicate.ledger.ledger_metadata import EnsembleSegment, LedgerMetadata, LedgerState
 from triplicate.ledger.metadata_format import decode_metadata, encode_metadata
@@ -30,6 +30,7 @@ __all__ = [
     "AdvWriteTracker",
     "Availability",
     "AvailabilityGroup",
+    "DecodedEntries",
     "DigestType",
     "DigestVerifier",
     "EnsembleSegment",
@@ -44,6 +45,7 @@ __all__ = [
     "check_quorums",
     "choose_ensemble",
     "decode_availability",
+    "decode_entries",
     "decode_metadata",
     "derive_master_key",
     "encode_availability",

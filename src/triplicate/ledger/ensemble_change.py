@@ -36,7 +36,7 @@ from triplicate.errors import (
     TriplicateError,
 )
 from triplicate.ledger.adv_tracker import AdvWriteTracker
-from triplicate.ledger.failed_bookies import Backoff, FailedBookies, QuorumLossTimer
+from triplicate.ledger.failed_bookies import FailedBookies, FailureBackoff, QuorumLossTimer
 from triplicate.ledger.ledger_metadata import EnsembleSegment, LedgerMetadata, LedgerState
 from triplicate.ledger.placement import RandomSource, replace_bookies
 from triplicate.ledger.write_tracker import WriteTracker
@@ -213,8 +213,8 @@ class EnsembleChange:
         segment: EnsembleSegment,
         settings: ChangeSettings,
         rng: RandomSource,
-        search_backoff: Backoff,
-        make_backoff: Callable[[float, float], Backoff],
+        search_backoff: FailureBackoff,
+        make_backoff: Callable[[float, float], FailureBackoff],
     ) -> None:
         self.failure: TriplicateError | None = None
         """Why the writer must end."""

@@ -17,7 +17,7 @@ FORGIVEN_BACKOFFS = 2
 """The backoff of a bookie starts over once the bookie has been healthy for this many maximum backoffs."""
 
 
-class Backoff(Protocol):
+class FailureBackoff(Protocol):
     """Pauses that grow; `triplicate.runtime.Backoff` implements it."""
 
     def next_s(self) -> float:
@@ -39,7 +39,7 @@ class FailedBookie:
 
     __slots__ = ("_backoff", "_longest_s", "error", "is_back", "is_probed", "retry_at")
 
-    def __init__(self, error: BookieError, backoff: Backoff, longest_s: float, now: float) -> None:
+    def __init__(self, error: BookieError, backoff: FailureBackoff, longest_s: float, now: float) -> None:
         self._backoff = backoff
         self._longest_s = longest_s
         self.is_probed = False
@@ -67,7 +67,7 @@ class FailedBookies:
 
     def __init__(
         self,
-        make_backoff: Callable[[float, float], Backoff],
+        make_backoff: Callable[[float, float], FailureBackoff],
         add_timeout_s: float,
         reconnect_first_s: float,
         reconnect_maximum_s: float,

@@ -39,20 +39,20 @@ class LastConfirmed:
             last_add_confirmed: what the entry's header says.
             length: ledger length in payload bytes up to and including that entry.
         """
-        self._settle(position)
+        self._record(position)
         self._lengths[entry_id] = length
         self.last_add_confirmed = max(self.last_add_confirmed, last_add_confirmed)
 
     def nothing_there(self, position: int) -> None:
         """A bookie said explicitly that it has no entry of the ledger."""
-        self._settle(position)
+        self._record(position)
 
     def damaged(self, position: int) -> None:
         """A bookie answered with an entry whose digest fails: it was reached (and fenced, if that was asked), but says nothing.
 
         Only recovery may use this: it reads forward from whatever it learned, so a value too low does not harm it.
         """
-        self._settle(position)
+        self._record(position)
 
     def failed(self, position: int, reason: str) -> None:
         """A bookie gave no usable answer: what it stores stays unknown."""
@@ -97,6 +97,6 @@ class LastConfirmed:
         """The bookies that are unknown, each with the reason, for an error message."""
         return ", ".join(f"{self.ensemble[position]} ({reason})" for position, reason in sorted(self._unknown.items()))
 
-    def _settle(self, position: int) -> None:
+    def _record(self, position: int) -> None:
         self._waiting.pop(position, None)
         self._unknown.pop(position, None)

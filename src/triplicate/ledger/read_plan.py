@@ -21,35 +21,35 @@ class ReadPlan:
             recovery.
     """
 
-    __slots__ = ("_absent", "_absent_needed", "_asked", "_failures", "_unasked", "entry_id")
+    __slots__ = ("_absent", "_absent_needed", "_awaited", "_failures", "_untried", "entry_id")
 
     def __init__(self, entry_id: int, replicas: Sequence[str], absent_needed: int) -> None:
         assert 1 <= absent_needed <= len(replicas), "absence needs between one and all replicas"
         self.entry_id = entry_id
-        self._unasked = list(replicas)
-        self._asked: dict[str, None] = {}
+        self._untried = list(replicas)
+        self._awaited: dict[str, None] = {}
         self._absent: dict[str, None] = {}
         self._failures: dict[str, str] = {}
         self._absent_needed = absent_needed
 
     def next_replica(self) -> str | None:
         """The bookie to ask next, which is noted as asked; None when there is none left."""
-        if not self._unasked:
+        if not self._untried:
             return None
-        bookie_id = self._unasked.pop(0)
-        self._asked[bookie_id] = None
+        bookie_id = self._untried.pop(0)
+        self._awaited[bookie_id] = None
         return bookie_id
 
     def absent(self, bookie_id: str) -> None:
         """A replica said explicitly that it has no such entry or no such ledger."""
-        if bookie_id in self._asked:
-            del self._asked[bookie_id]
+        if bookie_id in self._awaited:
+            del self._awaited[bookie_id]
             self._absent[bookie_id] = None
 
     def failed(self, bookie_id: str, reason: str) -> None:
         """A replica failed to deliver; whether it has the entry is unknown."""
-        if bookie_id in self._asked:
-            del self._asked[bookie_id]
+        if bookie_id in self._awaited:
+            del self._awaited[bookie_id]
             self._failures[bookie_id] = reason
 
     @property
@@ -60,17 +60,17 @@ class ReadPlan:
     @property
     def is_exhausted(self) -> bool:
         """Whether every replica was asked and answered, and absence is still not proven."""
-        return not self._unasked and not self._asked and not self.is_absent
+        return not self._untried and not self._awaited and not self.is_absent
 
     @property
-    def asked(self) -> list[str]:
+    def awaited(self) -> list[str]:
         """The replicas that were asked and have not answered."""
-        return list(self._asked)
+        return list(self._awaited)
 
     @property
-    def has_unasked(self) -> bool:
+    def has_untried(self) -> bool:
         """Whether there is a replica that was not asked."""
-        return bool(self._unasked)
+        return bool(self._untried)
 
     @property
     def unhelpful(self) -> list[str]:
@@ -81,6 +81,6 @@ class ReadPlan:
         """What each replica said, for an error message."""
         said = [f"{bookie_id}: {reason}" for bookie_id, reason in self._failures.items()]
         said += [f"{bookie_id}: has no such entry" for bookie_id in self._absent]
-        said += [f"{bookie_id}: no answer yet" for bookie_id in self._asked]
-        said += [f"{bookie_id}: not asked" for bookie_id in self._unasked]
+        said += [f"{bookie_id}: no answer yet" for bookie_id in self._awaited]
+        said += [f"{bookie_id}: not asked" for bookie_id in self._untried]
         return "; ".join(said)

@@ -238,12 +238,12 @@ class Recovery:
         self._now = now
         self._hedge_s = hedge_s
         self._plans: dict[int, ReadPlan] = {}
-        self._asked_at: dict[int, float] = {}
+        self._requested_at: dict[int, float] = {}
         """When a replica was last asked, by entry: of each that has a plan."""
         self._found: dict[int, _Found] = {}
         self._unconfirmed: dict[int, _Found] = {}
         self._failed: dict[str, str] = {}
-        self._given_up: dict[str, None] = {}
+        self._unreplaced: dict[str, None] = {}
         self._next_read = 0
         self._end: int | None = None
         self._length: int | None = None
@@ -267,7 +267,7 @@ class Recovery:
         if self._tracker is None:
             asked = {"last entry": self._answers.waiting}
         else:
-            asked = {f"entry {plan.entry_id}": plan.asked for plan in self._plans.values() if plan.entry_id not in self._found}
+            asked = {f"entry {plan.entry_id}": plan.awaited for plan in self._plans.values() if plan.entry_id not in self._found}
             asked["storing copies"] = self._owe_copies(self._tracker) if self._unconfirmed else []
         return {what: bookies for what, bookies in asked.items() if bookies}
 
@@ -277,12 +277,12 @@ class Recovery:
     @property
     def hedge_at(self) -> float:
         """When to step with `TimePassed`; infinite while no read is waited for that another replica could answer."""
-        return min([self._asked_at[plan.entry_id] + self._hedge_s for plan in self._hedgeable()], default=float("inf"))
+        return min([self._requested_at[plan.entry_id] + self._hedge_s for plan in self._hedgeable()], default=float("inf"))
 
     def _hedgeable(self) -> list[ReadPlan]:
         if self.is_finished:
             return []
-        return [plan for plan in self._plans.values() if plan.entry_id not in self._found and not plan.is_absent and plan.has_unasked]
+        return [plan for plan in self._plans.values() if plan.entry_id not in self._found and not plan.is_absent and plan.has_untried]
 
     def silent_bookies(self) -> list[str]:
         """Bookies that have not answered the fence so far."""
@@ -299,10 +299,10 @@ class Recovery:
 
     @property
     def has_commands(self) -> bool:
-        """Whether `take_commands` has something to hand out."""
+        """Whether `pop_commands` has something to hand out."""
         return bool(self._commands)
 
-    def take_commands(self) -> list[Command]:
+    def pop_commands(self) -> list[Command]:
         """What the shell must do now, in order; each command is handed out once."""
         commands, self._commands = self._commands, []
         return commands
@@ -314,20 +314,20 @@ class Recovery:
         self._now = now
         match event:
             case LacAnswered() | LacAbsent() | LacDamaged() | LacFailed():
-                self._take_lac(event, now)
+                self._handle_lac(event, now)
             case EntryFound() | EntryAbsent() | EntryFailed():
-                self._take_entry(event)
+                self._handle_entry(event)
             case AddsAcknowledged() | AddFailed() | EnsembleReplaced() | NoReplacement():
-                self._take_add(event)
+                self._handle_add(event)
             case TimePassed():
                 for plan in self._hedgeable():
-                    if self._asked_at[plan.entry_id] + self._hedge_s <= now:
-                        self._ask_next(plan)
-        self._go_on()
+                    if self._requested_at[plan.entry_id] + self._hedge_s <= now:
+                        self._read_next_replica(plan)
+        self._advance()
 
     # The first phase: fence and learn.
 
-    def _take_lac(self, event: LacAnswered | LacAbsent | LacDamaged | LacFailed, now: float) -> None:
+    def _handle_lac(self, event: LacAnswered | LacAbsent | LacDamaged | LacFailed, now: float) -> None:
         if self._tracker is not None:
             return
         answers = self._answers
@@ -363,7 +363,7 @@ class Recovery:
 
     # The second phase: read forward.
 
-    def _take_entry(self, event: EntryFound | EntryAbsent | EntryFailed) -> None:
+    def _handle_entry(self, event: EntryFound | EntryAbsent | EntryFailed) -> None:
         plan = self._plans.get(event.entry_id)
         if plan is None or event.entry_id in self._found:
             return
@@ -378,12 +378,12 @@ class Recovery:
             case EntryFailed():
                 plan.failed(event.bookie_id, event.reason)
         if not plan.is_absent:
-            self._ask_next(plan)
+            self._read_next_replica(plan)
 
-    def _ask_next(self, plan: ReadPlan) -> None:
+    def _read_next_replica(self, plan: ReadPlan) -> None:
         bookie_id = plan.next_replica()
         if bookie_id is not None:
-            self._asked_at[plan.entry_id] = self._now
+            self._requested_at[plan.entry_id] = self._now
             self._commands.append(RecoveryRead(plan.entry_id, bookie_id))
 
     def _plan(self, entry_id: int, absent_needed: int) -> None:
@@ -393,23 +393,23 @@ class Recovery:
         silent = self._answers.waiting if self._hedge_s < float("inf") else []
         replicas = sorted((ensemble[position] for position in positions), key=silent.__contains__)  # Stable.
         self._plans[entry_id] = ReadPlan(entry_id, replicas, absent_needed)
-        self._ask_next(self._plans[entry_id])
+        self._read_next_replica(self._plans[entry_id])
 
     # The third phase: write again.
 
-    def _take_add(self, event: AddsAcknowledged | AddFailed | EnsembleReplaced | NoReplacement) -> None:
+    def _handle_add(self, event: AddsAcknowledged | AddFailed | EnsembleReplaced | NoReplacement) -> None:
         tracker = self._tracker
         assert tracker is not None, "nothing was written yet"
         match event:
             case AddsAcknowledged():
                 tracker.acknowledge(event.bookie_id, event.entry_ids)
             case AddFailed():
-                if tracker.position_of(event.bookie_id) is None or event.bookie_id in self._given_up:
+                if tracker.position_of(event.bookie_id) is None or event.bookie_id in self._unreplaced:
                     return
                 self._failed[event.bookie_id] = event.reason
                 if not tracker.changing:
                     tracker.begin_change()
-                    self._ask_replacement(tracker)
+                    self._request_replacement(tracker)
             case EnsembleReplaced():
                 assert tracker.last_add_confirmed + 1 >= self._snapshot.last_segment.first_entry_id, "no segment before the last"
                 changed = tracker.replace(event.ensemble)
@@ -417,23 +417,23 @@ class Recovery:
                 for position in changed:
                     for entry_id in tracker.pending_of(position):
                         self._send(tracker.ensemble[position], entry_id)
-                if not self._ask_replacement(tracker):
+                if not self._request_replacement(tracker):
                     tracker.end_change()
             case NoReplacement():
-                self._give_up(tracker, event.reason)
+                self._continue_without(tracker, event.reason)
 
-    def _give_up(self, tracker: WriteTracker, reason: str) -> None:
+    def _continue_without(self, tracker: WriteTracker, reason: str) -> None:
         """Leave failed bookies where they stand, without copies, where every entry still finds its ack quorum without them."""
-        self._given_up.update((bookie_id, None) for bookie_id in tracker.ensemble if bookie_id in self._failed)
-        given_up = [position for position, bookie_id in enumerate(tracker.ensemble) if bookie_id in self._given_up]
-        if is_endangered(given_up, self._snapshot.ensemble_size, self._snapshot.write_quorum, self._snapshot.ack_quorum):
+        self._unreplaced.update((bookie_id, None) for bookie_id in tracker.ensemble if bookie_id in self._failed)
+        unreplaced = [position for position, bookie_id in enumerate(tracker.ensemble) if bookie_id in self._unreplaced]
+        if is_endangered(unreplaced, self._snapshot.ensemble_size, self._snapshot.write_quorum, self._snapshot.ack_quorum):
             failures = "; ".join(f"{bookie_id}: {why}" for bookie_id, why in self._failed.items())
             self.failure = f"too few bookies store what is recovered ({failures}), and {reason}"
         else:
             tracker.end_change()
 
-    def _ask_replacement(self, tracker: WriteTracker) -> bool:
-        hopeless = self._given_up
+    def _request_replacement(self, tracker: WriteTracker) -> bool:
+        hopeless = self._unreplaced
         failed = tuple(i for i, bookie_id in enumerate(tracker.ensemble) if bookie_id in self._failed and bookie_id not in hopeless)
         if failed:
             self._commands.append(ReplaceBookies(tracker.ensemble, failed))
@@ -452,7 +452,7 @@ class Recovery:
 
     # What follows from the facts.
 
-    def _go_on(self) -> None:
+    def _advance(self) -> None:
         tracker = self._tracker
         if tracker is None or self.is_finished:
             return
@@ -480,12 +480,12 @@ class Recovery:
             if plan is None:
                 return
             if entry_id in self._found:
-                del self._plans[entry_id], self._asked_at[entry_id]
+                del self._plans[entry_id], self._requested_at[entry_id]
                 self._write(tracker, self._found.pop(entry_id))
             elif plan.is_absent:
                 self._end = entry_id
                 self._plans.clear()
-                self._asked_at.clear()
+                self._requested_at.clear()
                 self._found.clear()
             elif plan.is_exhausted:
                 self.failure = f"whether entry {entry_id} exists could not be decided: {plan.report()}"

@@ -1,7 +1,7 @@
-"""The janitor: applies retention and clears away what nothing refers to, in all logs of the cluster, round after round.
+"""The janitor: applies retention and deletes unreferenced nodes and ledgers of all logs of the cluster, in rounds.
 
-Every database node runs one. A round begins with a change of one metadata node at its version, so of all janitors one does the round; when
-its process dies, another does the next. Two at once would do no harm: each deletion carries its own checks.
+Every database node runs a janitor. A round begins with a compare-and-set of one metadata node, so that one janitor does the round. If its
+process dies, another one does the next round. Concurrent rounds would do no harm, since each deletion makes its own checks.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from triplicate.runtime import Metrics, sleep
 
 KINDS = ("segments", "pages", "publishers", "ledgers")
 ROUND_SHARE = 0.9
-"""A round begins when this share of the interval is over since the last one began: nodes do not wake at the same moment."""
+"""A round is due after this share of the interval since the last one began, because nodes do not wake at the same moment."""
 VERSION = 1
 
 Chore: TypeAlias = Callable[[Logs, str], Awaitable[None]]
-"""Other background work on one log, done in each round after the log was swept: rewriting segments, for example.
+"""Other background work on one log, for example rewriting segments; called in each round after the log was swept.
 
-It is given the logs, acting for what the log belongs to, and the log's name. It does a bounded piece of work and paces it, goes on in the
-next round where it left off, and does no harm when another process does the same at the same time. Its errors are traced and end nothing.
+Its arguments are the logs, acting for the log's purpose, and the log's name. One call does a bounded amount of work at a limited rate, and
+the next call continues it. Concurrent calls of several processes must do no harm. Errors are traced and do not end the round.
 """
 
 
@@ -33,8 +33,8 @@ class Janitor:
     """Runs until it is cancelled.
 
     Args:
-        logs: of the cluster; their settings say how often (`janitor_interval_s`) and how gently (`janitor_pause_s`).
-        metrics: counts what was cleared away, by kind.
+        logs: the logs of the cluster, with the settings `janitor_interval_s` (between rounds) and `janitor_pause_s` (between ledgers).
+        metrics: counts deletions by kind.
         chores: other work on each log.
     """
 
@@ -52,10 +52,10 @@ class Janitor:
         self._failures = registry.counter("triplicate_log_janitor_failures", "Logs and rounds that the janitor could not finish.")
 
     async def run(self) -> NoReturn:
-        """Do a round whenever one is due. An error ends a round, and the next is tried at its time."""
+        """Do a round whenever one is due. An error ends the round; the next one begins when it is due."""
         random = self._host.entropy.stream("log.janitor")
         while True:
-            # Not all at once after the cluster was started, and after an outage.
+            # Janitors must not all begin at once after the cluster was started, or after an outage.
             await sleep(self._host.clock, self._settings.janitor_interval_s * random.uniform(0.5, 1.0))
             try:
                 if await self.claim_round():
@@ -64,7 +64,7 @@ class Janitor:
                 self._failed("", error)
 
     async def claim_round(self) -> bool:
-        """Whether a round is due and is this process's to do."""
+        """Whether a round is due and was claimed by this process."""
         tree, path = self._store.tree, own.janitor_path(self._store.own_root)
         data = json.dumps({"by": self._host.name, "v": VERSION}, sort_keys=True, separators=(",", ":")).encode()
         stat = await self._store.persist(lambda: tree.exists(path))
@@ -80,7 +80,7 @@ class Janitor:
         return True
 
     async def round(self) -> Mapping[str, int]:
-        """Sweep every log, then the ledgers of all of them; returns how many of each kind were cleared away."""
+        """Sweep every log, then the ledgers of all logs. Returns the number of deletions by kind."""
         swept = dict.fromkeys(KINDS, 0)
         for name in await self._store.nodes():
             try:

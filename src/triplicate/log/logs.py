@@ -1,4 +1,4 @@
-"""All logs of a cluster: the door to writers, readers, publishing and truncation."""
+"""All logs of a cluster: the entry point to writers, readers, publishing and truncation."""
 
 from __future__ import annotations
 
@@ -34,16 +34,17 @@ from triplicate.log.writing.log_writer import LogWriter
 from triplicate.log.writing.segment_transitions import SegmentTransitions, take_over
 
 TIDIED_LEAST = 64
-"""A publish lets retention take so many segments, or twice as many as it published: it does not wait for a backlog, nor lets one grow."""
+"""A publish lets retention remove this number of segments, or twice as many as it published if that is more. It does not wait for a
+backlog, and no backlog grows."""
 
 
 class Logs:
     """Named logs over one client. Holds no connection of its own; close the client when done.
 
     Args:
-        client: a `triplicate.client.Client`; its registry counts what is done with logs as well.
+        client: a `triplicate.client.Client`, whose registry also holds the metrics of logs.
         settings: how this process writes and reads logs.
-        limits: how many segments a metadata node lists; only those who test many segments have a reason to say.
+        limits: the number of segments that a metadata node lists; other values are for tests.
     """
 
     def __init__(self, client: LedgerClient, settings: LogClientSettings | None = None, limits: PageLimits = DEFAULT_LIMITS) -> None:
@@ -55,14 +56,14 @@ class Logs:
 
     @property
     def store(self) -> HeadStore:
-        """The heads of all logs in the metadata, for what works on them in the background."""
+        """The heads of all logs in the metadata, for background work."""
         return self._store
 
     def acting_for(self, purpose: Purpose) -> Logs:
-        """The same logs for a program that acts for a database, a key-value store or a pipeline, and may change the logs of it.
+        """The same logs for a program that acts for a database, a key-value store or a pipeline, and may change its logs.
 
-        Writing, truncation, retention, staging, publishing and deletion raise LogReserved for logs that belong to something else.
-        Reading is free to all.
+        Writing, truncation, retention, staging, publishing and deletion raise LogReserved for logs with another purpose. Reading is not
+        restricted.
         """
         logs = copy.copy(self)
         logs._acting_for = purpose
@@ -75,14 +76,14 @@ class Logs:
         return head
 
     async def create(self, name: str, settings: LogSettings | None = None, *, purpose: Purpose = USER) -> Head:
-        """Make an empty log.
+        """Create an empty log.
 
         Args:
-            purpose: what the log belongs to.
+            purpose: the database, key-value store or pipeline that the log belongs to, if any.
 
         Raises:
-            LogExists: the name is taken. ArgumentError: it cannot name a log, the quorums contradict one another, or retention is
-            asked for where snapshots decide what goes.
+            LogExists: the name is in use. ArgumentError: it is no valid name, the quorums contradict one another, or retention is
+            configured for a log that is truncated behind snapshots.
         """
         settings = settings if settings is not None else LogSettings()
         check_quorums(settings.ensemble_size, settings.write_quorum, settings.ack_quorum)
@@ -95,7 +96,7 @@ class Logs:
         return await self._store.names()
 
     async def head(self, name: str) -> Head:
-        """The head as it is now. Raises NoSuchLog."""
+        """Read the present head. Raises NoSuchLog."""
         return (await self._store.read(name)).head
 
     async def segments(self, name: str) -> list[LogSegment]:
@@ -103,24 +104,24 @@ class Logs:
         return await self._store.segments(name)
 
     async def owner(self, name: str) -> Owner | None:
-        """The writer that is alive, or None."""
+        """The living writer, or None."""
         return await live_owner(self._store, name)
 
     async def delete(self, name: str, *, force: bool = False) -> None:
-        """Delete a log and all its ledgers. Interrupted, it can be run again.
+        """Delete a log and all its ledgers. It can be repeated after an interruption.
 
         Raises:
-            NoSuchLog: there is none. LogOwned: a writer is alive, and `force` is False. LogReserved: it belongs to something else.
+            NoSuchLog: it does not exist. LogOwned: a writer is alive, and `force` is False. LogReserved: it has another purpose.
         """
         check_purpose(name, (await self._store.read_deleted(name)).head, self._acting_for)
         await truncation.delete_log(self.client, self._store, name, force=force)
 
     async def writer(self, name: str, *, owner: str, take_over: bool = True) -> LogWriter:
-        """Become the writer of a log: everything that was acknowledged before stays, and writers before are fenced.
+        """Become the writer of a log. Everything acknowledged before is kept, and earlier writers are fenced.
 
         Args:
-            owner: who this is, for messages to others.
-            take_over: False refuses while another writer is alive.
+            owner: name of this writer, for messages.
+            take_over: False: raise LogOwned while another writer is alive.
 
         Raises:
             NoSuchLog, LogReserved, LogOwned, LogFenced (lost every race against other take-overs), NotEnoughBookies, RecoveryFailed.
@@ -165,7 +166,7 @@ class Logs:
     async def plan(self, name: str, start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[OffsetRange]:
         """Cut the records from `start` to `end` (exclusive, at most `end_offset`) into ranges that can be read in parallel.
 
-        The offsets of the ranges are a pure function of start, end and max_records, whatever happens to the log meanwhile.
+        The offsets of the ranges depend only on start, end, max_records and the begins of segments, not on later changes of the log.
 
         Args:
             skip_lost: leave out the records that are lost with their ledger; the ranges have gaps there.
@@ -176,11 +177,11 @@ class Logs:
         return await range_reader.plan(self._store, name, start, end, max_records, skip_lost=skip_lost)
 
     def read_range(self, planned: OffsetRange) -> RangeReader:
-        """Read one planned range; needs nothing of the log but its ledger, unless that was rewritten since the planning."""
+        """Read one planned range. Only its ledger is needed, unless that was rewritten since the planning."""
         return RangeReader(self.client, self._store, self.settings, planned)
 
     async def truncate(self, name: str, offset: int) -> int:
-        """Let go of the records before an offset; whole segments before it are deleted. Returns the first offset that may be read.
+        """Remove the records before an offset; whole segments before it are deleted. Returns the first readable offset.
 
         Raises:
             NoSuchLog, LogReserved. ArgumentError: beyond the end.
@@ -198,8 +199,8 @@ class Logs:
         return LogSnapshots(name, self.client, self._store, self.settings)
 
     async def staging(self, origin: StagingOrigin) -> StagingWriter:
-        """Begin a staging ledger for the log named in `origin`, with that log's quorums and compression; while bookies are short, with
-        the copies that can be made, as segments of a writer.
+        """Create a staging ledger for the log named in `origin`, with that log's quorums and compression. While bookies are short it has
+        fewer copies, like the segments of a writer.
 
         Raises:
             NoSuchLog, LogReserved, NotEnoughBookies.
@@ -211,11 +212,11 @@ class Logs:
     async def join_staged(self, origin: StagingOrigin, ledgers: Sequence[StagedLedger], target_bytes: int) -> JoinResult:
         """Copy small neighbouring staging ledgers of a batch into ledgers of up to `target_bytes`; at most 64 MiB are copied.
 
-        Nothing is published, and nothing deleted: publish `ledgers` of the answer, then discard what they replace.
+        Nothing is published or deleted: publish `ledgers` of the result, then discard `replaced`.
 
         Raises:
-            NoSuchLog, LogReserved. CorruptionError: a ledger does not hold what it should. Also what reading and writing ledgers raise.
-            No new ledger is left then.
+            NoSuchLog, LogReserved. CorruptionError: a ledger does not hold what it should. Also the errors of reading and writing
+            ledgers. The new ledgers are deleted then.
         """
         head = await self._admit(origin.log)
         return await joining.join(self.client, self.settings, head.settings, origin, ledgers, target_bytes)
@@ -232,20 +233,22 @@ class Logs:
     ) -> PublishResult:
         """Make sealed staging ledgers segments of a log, in the order given: all or none, and each batch of an application once.
 
-        While the log has a living writer, that one is asked to list them at a roll, between two of its records.
+        While the log has a living writer, the writer is requested to list them at a roll, between two of its records.
 
         Args:
-            ledgers: ids, or what `StagingWriter.seal` returned (saves reading them). Ledgers without records are left to the sweep.
+            ledgers: ids, or results of `StagingWriter.seal`, which need not be read. Ledgers without records are left to the sweep.
             application, batch: exactly-once: a batch that is not greater than the application's last one adds nothing.
-            publisher: who this is, for messages, in case the log must be taken from a dead writer first.
-            wait_s: how long to wait for a living writer; None: as the settings say (`publish_wait_s`).
+            publisher: name of this publisher, for messages, if the log must be taken over from a dead writer first.
+            wait_s: how long to wait for a living writer; None: the setting `publish_wait_s`.
 
         Raises:
-            LogOwned: a writer is alive and did not list them in time; the message names it, and nothing was published. ArgumentError: a
-            ledger is not sealed, not staging for this log, or a segment already. NoSuchLog, LogReserved. NoSuchLedger: a ledger is gone;
-            this call published nothing. Where an earlier call without application published them, they may have been merged since.
-            OutcomeUnknown: the same, without application, after an attempt of this call that may have succeeded. Unauthorized: the ledgers
-            have another password than those of the log.
+            LogOwned: a writer is alive and did not list them in time; the message names it, and nothing was published.
+            ArgumentError: a ledger is not sealed, not staging for this log, or a segment already.
+            NoSuchLedger: a ledger is gone; this call published nothing. If an earlier call without application published it, it may have
+            been merged since.
+            OutcomeUnknown: the same, without application, after an attempt of this call that may have succeeded.
+            Unauthorized: the ledgers have another password than those of the log.
+            NoSuchLog, LogReserved.
         """
         await self._admit(name)
         published = await publication.publish(
@@ -265,15 +268,15 @@ class Logs:
         return published
 
     async def check_publish(self, name: str, *, application: str | None = None, batch: int | None = None) -> PublisherState | None:
-        """Find out what would be refused now, before anything is staged: `publish` has the last word.
+        """Check before staging whether a publish would be refused. `publish` checks again.
 
         Returns:
-            what the application published last, where that batch is not less than this one, so that a publish would add nothing.
+            The application's last publish if its batch is not less than this one, so that a publish would add nothing; otherwise None.
 
         Raises:
-            NoSuchLog, LogReserved. LogOwned: a writer is alive that lists nothing for publishers. PublisherForgotten. NotEnoughBookies: no
-            ledger could be staged. Unauthorized: the log's ledgers have another password than the settings say. ArgumentError: the
-            application's name is too long.
+            NoSuchLog, LogReserved. LogOwned: a writer is alive that serves no publishers. PublisherForgotten. NotEnoughBookies: no ledger
+            could be staged. Unauthorized: the log's ledgers have another password than the settings. ArgumentError: the application's name
+            is too long.
         """
         if application is not None:
             check_text("the application's name", application)
@@ -293,53 +296,53 @@ class Logs:
         return state if publication.is_old_batch(state, batch) else None
 
     async def _tidy(self, name: str, most: int) -> None:
-        """Apply retention where there is no writer whose rolls do it. What is too much, or fails, is left to the janitor."""
+        """Apply retention to a log without a writer, whose rolls would do it. Excess work and failures are left to the janitor."""
         try:
             await truncation.tidy(self.client, self._store, name, most=most)
         except TriplicateError as error:
             self.client.host.trace("log.tidy_failed", log=name, error=repr(error))
 
     async def last_batch(self, name: str, application: str) -> PublisherState | None:
-        """What an application published last, or None."""
+        """The last publish of an application, or None."""
         await self._store.read(name)
         return (await publishers.read_publisher(self._store, name, application))[0]
 
     async def is_published(self, name: str, ledger_ids: Sequence[int]) -> bool:
-        """Whether all of some ledgers are segments of a log: to be asked before any of them is deleted."""
+        """Whether all given ledgers are segments of a log. Call it before any of them is deleted."""
         return await publication.is_published(self._store, name, ledger_ids)
 
     async def discard(self, name: str, ledger_ids: Sequence[int]) -> list[int]:
-        """Delete staging ledgers, except those that are segments of the log or were not made for it; returns the ids deleted.
+        """Delete staging ledgers, except segments of the log and ledgers of other logs. Returns the ids deleted.
 
-        For aborts, which may come after a commit that was applied though it seemed to fail.
+        For aborts, which may follow a commit that seemed to fail and was applied.
         """
         return await orphans.discard_unpublished(self.client, self._store, name, ledger_ids)
 
     async def raise_copies(self, name: str, *, limit: int | None = None) -> RewriteResult:
-        """Rewrite closed segments that have fewer copies than the log asks for into ledgers with all of them, paced.
+        """Rewrite closed segments that lack copies into ledgers with all copies, at a limited rate.
 
-        Interrupted, it can be run again. Readers go on; the log may be written meanwhile. Segments are left as they are while too few
+        It can be repeated after an interruption. The log may be read and written meanwhile. Segments are left unchanged while too few
         bookies are writable for all copies.
 
         Args:
-            limit: rewrite at most so many segments.
+            limit: limit of the segments rewritten.
 
         Raises:
-            NoSuchLog. CorruptionError: a ledger does not hold what the list says. Also what reading and writing ledgers raise. The other
-            segments have been rewritten then.
+            NoSuchLog. CorruptionError: a ledger does not hold what the list says. Also the errors of reading and writing ledgers. The other
+            segments were rewritten before.
         """
         rewriter = self._rewriter(name)
         return await self._rewrite(name, await rewriter.reduced(), rewriter, limit)
 
     async def merge_small(self, name: str, *, limit: int | None = None, least: int = 2, every: bool = True) -> RewriteResult:
-        """Rewrite small neighbouring closed segments into larger ones, paced, as the settings `merge_…` say. As `raise_copies`.
+        """Merge small neighbouring closed segments as configured by the settings `merge_…`, at a limited rate. See `raise_copies`.
 
-        Segments of different epochs are not merged, since a reader takes the epoch of an entry from its ledger.
+        Segments of different epochs are not merged, since the ledger gives the epoch of its entries.
 
         Args:
-            limit: make at most so many new segments.
-            least: rows of fewer segments stay as they are.
-            every: also where one segment holds more than half of a row's bytes.
+            limit: limit of the new segments.
+            least: the least number of neighbours that are merged.
+            every: also merge if one segment holds more than half of the bytes.
         """
         rewriter = self._rewriter(name)
         return await self._rewrite(name, await rewriter.small(limit=limit, least=least, every=every), rewriter)
@@ -347,7 +350,7 @@ class Logs:
     async def _rewrite(
         self, name: str, runs: Sequence[tuple[LogSegment, ...]], rewriter: Rewriter, limit: int | None = None
     ) -> RewriteResult:
-        """Rewrite at most `limit` runs. A run that cannot be rewritten does not stop the next; `limit` bounds these as well."""
+        """Rewrite at most `limit` runs, counting failed ones. A failed run does not stop the next."""
         done, failures = RewriteResult(), list[TriplicateError]()
         most = limit if limit is not None else len(runs)
         for run in runs:
@@ -366,7 +369,7 @@ class Logs:
         return done
 
     async def rewritable(self, name: str, *, merge: bool) -> list[tuple[LogSegment, ...]]:
-        """What `raise_copies`, or `merge_small`, would rewrite: each item becomes one segment. Raises NoSuchLog."""
+        """The runs that `raise_copies` or `merge_small` would rewrite; each becomes one segment. Raises NoSuchLog."""
         rewriter = self._rewriter(name)
         return await (rewriter.small() if merge else rewriter.reduced())
 
@@ -374,19 +377,19 @@ class Logs:
         return Rewriter(self.client, self._store, self.settings, name)
 
     async def sweep(self, name: str, *, dry_run: bool = False) -> dict[str, int]:
-        """Apply retention and clear away what nothing refers to: marked segments, old pages, idle publishers, orphaned ledgers.
+        """Apply retention, and delete marked segments, old pages, idle publishers and orphaned ledgers.
 
         Args:
-            dry_run: change nothing, and count what would go. Retention is not counted.
+            dry_run: change nothing, and count what would be deleted. Retention is not counted.
 
         Returns:
-            how many of each: ``segments``, ``pages``, ``publishers``, ``ledgers``.
+            Numbers by kind: ``segments``, ``pages``, ``publishers``, ``ledgers``.
         """
         swept = await self.sweep_lists(name, dry_run=dry_run)
         return {**swept, "ledgers": len(await self._sweep_ledgers(name, dry_run))}
 
     async def sweep_lists(self, name: str, *, dry_run: bool = False) -> dict[str, int]:
-        """As `sweep`, without the search for orphaned ledgers, which looks at all ledgers of the cluster."""
+        """As `sweep`, without the search for orphaned ledgers, which reads all ledgers of the cluster."""
         return {
             "segments": await truncation.sweep_segments(self.client, self._store, name, dry_run=dry_run),
             "pages": await truncation.sweep_pages(self._store, name, dry_run=dry_run),
@@ -394,24 +397,24 @@ class Logs:
         }
 
     async def sweep_orphans(self, *, dry_run: bool = False) -> list[int]:
-        """Delete ledgers made for logs, older than the grace time, that no log lists, whatever their log; returns their ids."""
+        """Delete unlisted ledgers of all logs that are older than the grace time. Returns their ids."""
         return await self._sweep_ledgers(None, dry_run)
 
     async def examine(self, name: str) -> Examination:
-        """Look for every ledger of a log: which are gone, and whether they can be brought back. Raises NoSuchLog."""
+        """Check which ledgers of a log are gone, and whether they can be restored. Raises NoSuchLog."""
         return await repair.examine(self.client, self._store, name)
 
     async def repair(self, name: str, *, end: int | None = None, by: str = "repair") -> Examination:
-        """Give up the ledgers of a log that are gone for good, and let the log go on; returns what is missing afterwards.
+        """Give up the ledgers of a log that cannot be restored, and let the log continue. Returns what is missing afterwards.
 
-        Their offsets stay a hole that readers are told of; none is given again.
+        Their offsets remain a hole, which readers report as `OffsetGap`. They are not used again.
 
         Args:
-            end: where the log goes on after a lost open segment; None: where no record of it can have been.
-            by: who does it, for messages.
+            end: where the log continues after a lost open segment; None: beyond every offset that the segment may have used.
+            by: name of the operator, for messages.
 
         Raises:
-            NoSuchLog, LogReserved, LogOwned. ArgumentError: a ledger can still be brought back, or `end` lies before the open segment.
+            NoSuchLog, LogReserved, LogOwned. ArgumentError: a ledger can still be restored, or `end` lies before the open segment.
         """
         await self._admit(name)
         return await repair.repair(self.client, self._store, name, end=end, by=by)

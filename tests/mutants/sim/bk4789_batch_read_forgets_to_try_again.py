@@ -16,7 +16,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     answered = BatchRead._answered
 
     def forgetful(self: BatchRead, bookie_id: str, response: BatchAnswer | None, error: BookieError | None) -> None:
-        if response is not None and response.status is Status.OK and self._take(response) is not None and not self.entries:
+        if response is not None and response.status is Status.OK and self._process(response) is not None and not self.entries:
             self._stop_hedging()
             return
         if not self._is_over:

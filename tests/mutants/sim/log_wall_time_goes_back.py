@@ -8,8 +8,8 @@ KIND = "logs"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.log.core import writer_machine
     from triplicate.log.publishing import staging
-    from triplicate.log.writing import log_writer
 
-    for module in (log_writer, staging):
+    for module in (writer_machine, staging):
         patch(module, "wall_time_after", lambda previous_us, clock_us: clock_us)

@@ -15,13 +15,13 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.ledger import EnsembleSegment, LedgerMetadata
     from triplicate.ledger.recovery import AddFailed, AddsAcknowledged, EnsembleReplaced, NoReplacement, Recovery
 
-    take_add = Recovery._take_add
+    handle_add = Recovery._handle_add
 
     def without_floor(self: Recovery, event: AddsAcknowledged | AddFailed | EnsembleReplaced | NoReplacement) -> None:
         snapshot, first = self._snapshot, self._snapshot.segments[0]
         if isinstance(event, EnsembleReplaced):
             self._snapshot = replace(snapshot, segments=(first,))
-        take_add(self, event)
+        handle_add(self, event)
         self._snapshot = snapshot
 
     def anywhere(self: LedgerMetadata, first_entry_id: int, ensemble: Sequence[str]) -> LedgerMetadata:
@@ -30,5 +30,5 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         return replace(self, segments=tuple(segment for _, segment in sorted(segments.items())))
 
     patch(Recovery, "known_confirmed", lambda self: self._answers.last_add_confirmed)
-    patch(Recovery, "_take_add", without_floor)
+    patch(Recovery, "_handle_add", without_floor)
     patch(LedgerMetadata, "with_ensemble", anywhere)

@@ -10,7 +10,7 @@ KIND = "databases"
 def apply(patch: Callable[[object, str, object], None]) -> None:
     import apsw
 
-    from triplicate.sql.engine import sql_database
+    from triplicate.sql.engine import local_copy
     from triplicate.sql.storage.sqlite_file import ConnectionSetup, open_follower
 
     def open_with_triggers(path: str, setup: ConnectionSetup | None = None) -> apsw.Connection:
@@ -18,4 +18,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
         return connection
 
-    patch(sql_database, "open_follower", open_with_triggers)
+    patch(local_copy, "open_follower", open_with_triggers)

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from triplicate.errors import DigestMismatch
-from triplicate.ledger import DigestType, DigestVerifier, Entry, EntryCodec, entry_header
+from triplicate.ledger import DigestType, DigestVerifier, Entry, EntryCodec, decode_entries, entry_header
 
 TYPES = list(DigestType)
 
@@ -105,7 +105,7 @@ def one_by_one(codec: EntryCodec, bodies: list[bytes]) -> tuple[list[Entry], str
 def all_at_once(codec: EntryCodec, bodies: list[bytes], most: int = 100) -> tuple[list[Entry], str]:
     """Between other bytes, which must not matter."""
     data = packed(bodies)
-    found = codec.decode_all(b"before" + data + b"behind", 6, 6 + len(data), FIRST, most)
+    found = decode_entries(codec, b"before" + data + b"behind", 6, 6 + len(data), FIRST, most)
     assert found.payload_bytes == sum(len(entry.payload) for entry in found.entries)
     return found.entries, str(found.mismatch or "")
 
@@ -154,7 +154,7 @@ def test_many_entries_cut_short_give_those_that_are_whole(digest_type: DigestTyp
     ends = [len(packed(bodies[:count])) for count in range(7)]
     for end in range(len(data)):
         # What was cut off is there, but behind the end.
-        entries, _, mismatch = codec.decode_all(data, 0, end, FIRST, 100)
+        entries, _, mismatch = decode_entries(codec, data, 0, end, FIRST, 100)
         whole = max(count for count in range(7) if ends[count] <= end)
         assert entries == one_by_one(codec, bodies[:whole])[0]
         assert (mismatch is None) is (ends[whole] == end)

@@ -23,13 +23,13 @@ def metadata(*segments: tuple[int, str], write_quorum: int = 3, ack_quorum: int 
 
 def started(*segments: tuple[int, str], window: int = 1) -> Recovery:
     recovery = Recovery(metadata(*segments), window, 0.0, hedge_s=0.5)
-    commands = recovery.take_commands()
+    commands = recovery.pop_commands()
     assert commands == [machine.FenceAndReadLac(i, bookie_id) for i, bookie_id in enumerate(segments[-1][1])]
     return recovery
 
 
 def reads(recovery: Recovery) -> list[tuple[int, str]]:
-    commands = recovery.take_commands()
+    commands = recovery.pop_commands()
     assert all(isinstance(command, machine.RecoveryRead) for command in commands)
     return [(command.entry_id, command.bookie_id) for command in commands if isinstance(command, machine.RecoveryRead)]
 
@@ -37,14 +37,14 @@ def reads(recovery: Recovery) -> list[tuple[int, str]]:
 def test_an_empty_ledger_is_closed_empty() -> None:
     recovery = started((0, "abc"))
     recovery.step(machine.LacAbsent(0), 0.0)
-    assert recovery.take_commands() == []
+    assert recovery.pop_commands() == []
     recovery.step(machine.LacAbsent(2), 0.0)
     assert reads(recovery) == [(0, "a")]
     recovery.step(machine.EntryAbsent(0, "a"), 0.0)
     # The second has not answered the fence, so the third comes before it.
     assert reads(recovery) == [(0, "c")]
     recovery.step(machine.EntryAbsent(0, "c"), 0.0)
-    (close,) = recovery.take_commands()
+    (close,) = recovery.pop_commands()
     assert isinstance(close, machine.CloseLedger)
     assert (close.metadata.state, close.metadata.last_entry_id, close.metadata.length) == (LedgerState.CLOSED, -1, 0)
 
@@ -57,16 +57,16 @@ def test_entries_behind_the_confirmed_prefix_are_copied_until_an_ack_quorum_has_
     recovery.step(machine.EntryFailed(1, "b", "broken"), 0.0)
     assert reads(recovery) == [(1, "a")]
     recovery.step(machine.EntryFound(1, "a", 20, b"one"), 0.0)
-    adds = recovery.take_commands()
+    adds = recovery.pop_commands()
     assert adds == [machine.RecoveryAdd(1, bookie_id, 0, 20, b"one") for bookie_id in "bca"]
     recovery.step(machine.AddsAcknowledged("a", (1,)), 0.0)
-    assert recovery.take_commands() == []
+    assert recovery.pop_commands() == []
     recovery.step(machine.AddsAcknowledged("b", (1,)), 0.0)
     assert reads(recovery) == [(2, "a")]
     recovery.step(machine.EntryAbsent(2, "a"), 0.0)
-    recovery.take_commands()
+    recovery.pop_commands()
     recovery.step(machine.EntryAbsent(2, "b"), 0.0)
-    (close,) = recovery.take_commands()
+    (close,) = recovery.pop_commands()
     assert isinstance(close, machine.CloseLedger)
     assert (close.metadata.last_entry_id, close.metadata.length) == (1, 20)
 
@@ -78,12 +78,12 @@ def test_the_floor_is_the_entry_before_the_last_segment() -> None:
     assert recovery.known_confirmed() == 4
     assert reads(recovery) == [(5, "a")]
     recovery.step(machine.EntryAbsent(5, "a"), 0.0)
-    recovery.take_commands()
+    recovery.pop_commands()
     recovery.step(machine.EntryAbsent(5, "b"), 0.0)
     # Nothing told the length at entry 4, so that entry is read for it, where the earlier segment has it.
     assert reads(recovery) == [(4, "y")]
     recovery.step(machine.EntryFound(4, "y", 50, b"four"), 0.0)
-    (close,) = recovery.take_commands()
+    (close,) = recovery.pop_commands()
     assert isinstance(close, machine.CloseLedger)
     assert (close.metadata.last_entry_id, close.metadata.length) == (4, 50)
 
@@ -109,7 +109,7 @@ def test_an_entry_that_can_be_neither_found_nor_denied_stops_the_recovery() -> N
     recovery.step(machine.EntryFailed(0, "c", "timed out"), 0.0)
     assert recovery.failure is not None
     assert "entry 0" in recovery.failure
-    assert not any(isinstance(command, machine.CloseLedger) for command in recovery.take_commands())
+    assert not any(isinstance(command, machine.CloseLedger) for command in recovery.pop_commands())
 
 
 def test_nothing_behind_the_first_absent_entry_is_copied() -> None:
@@ -118,11 +118,11 @@ def test_nothing_behind_the_first_absent_entry_is_copied() -> None:
     recovery.step(machine.LacAbsent(1), 0.0)
     assert reads(recovery) == [(0, "a"), (1, "b"), (2, "a")]
     recovery.step(machine.EntryFound(1, "b", 20, b"one"), 0.0)
-    assert recovery.take_commands() == [], "entry 0 is not decided yet"
+    assert recovery.pop_commands() == [], "entry 0 is not decided yet"
     recovery.step(machine.EntryAbsent(0, "a"), 0.0)
-    recovery.take_commands()
+    recovery.pop_commands()
     recovery.step(machine.EntryAbsent(0, "b"), 0.0)
-    (close,) = recovery.take_commands()
+    (close,) = recovery.pop_commands()
     assert isinstance(close, machine.CloseLedger)
     assert close.metadata.last_entry_id == -1
 
@@ -131,19 +131,19 @@ def test_a_failed_bookie_is_replaced_in_memory_only() -> None:
     recovery = started((0, "abc"))
     recovery.step(machine.LacAbsent(0), 0.0)
     recovery.step(machine.LacAbsent(1), 0.0)
-    recovery.take_commands()
+    recovery.pop_commands()
     recovery.step(machine.EntryFound(0, "a", 10, b"zero"), 0.0)
-    recovery.take_commands()
+    recovery.pop_commands()
     recovery.step(machine.AddsAcknowledged("b", (0,)), 0.0)
     recovery.step(machine.AddFailed("c", "disk full"), 0.0)
-    assert recovery.take_commands() == [machine.ReplaceBookies(("a", "b", "c"), (2,))]
+    assert recovery.pop_commands() == [machine.ReplaceBookies(("a", "b", "c"), (2,))]
     recovery.step(machine.AddsAcknowledged("a", (0,)), 0.0)
-    assert recovery.take_commands() == [], "nothing is confirmed during a change"
+    assert recovery.pop_commands() == [], "nothing is confirmed during a change"
     recovery.step(machine.EnsembleReplaced(("a", "b", "d")), 0.0)
-    assert machine.RecoveryAdd(0, "d", -1, 10, b"zero") in recovery.take_commands()
+    assert machine.RecoveryAdd(0, "d", -1, 10, b"zero") in recovery.pop_commands()
     recovery.step(machine.EntryAbsent(1, "b"), 0.0)
     recovery.step(machine.EntryAbsent(1, "a"), 0.0)
-    (close,) = [command for command in recovery.take_commands() if isinstance(command, machine.CloseLedger)]
+    (close,) = [command for command in recovery.pop_commands() if isinstance(command, machine.CloseLedger)]
     assert close.metadata.segments == (EnsembleSegment(0, ("a", "b", "d")),)
 
 
@@ -155,7 +155,7 @@ def test_where_no_copy_tells_the_length_the_greatest_reported_one_stands_in() ->
         recovery.step(machine.EntryAbsent(5, bookie_id), 0.0)
     for bookie_id in "yzx":
         recovery.step(machine.EntryFailed(4, bookie_id, "gone"), 0.0)
-    (close,) = [command for command in recovery.take_commands() if isinstance(command, machine.CloseLedger)]
+    (close,) = [command for command in recovery.pop_commands() if isinstance(command, machine.CloseLedger)]
     assert (close.metadata.last_entry_id, close.metadata.length, close.length_is_known) == (4, 77, False)
 
 
@@ -169,12 +169,12 @@ def test_copies_carry_the_last_add_confirmed_that_was_found() -> None:
     recovery = started((0, "abc"), window=4)
     recovery.step(machine.LacAnswered(0, 3, 0, 40), 0.0)
     recovery.step(machine.LacAnswered(1, 3, 0, 40), 0.0)
-    recovery.take_commands()
+    recovery.pop_commands()
     for entry_id in (1, 2, 3):
         recovery.step(machine.EntryFound(entry_id, "a", 10 * entry_id, b"x"), 0.0)
         for bookie_id in "abc":
             recovery.step(machine.AddsAcknowledged(bookie_id, (entry_id,)), 0.0)
-    adds = [command for command in recovery.take_commands() if isinstance(command, machine.RecoveryAdd)]
+    adds = [command for command in recovery.pop_commands() if isinstance(command, machine.RecoveryAdd)]
     assert len(adds) == 9
     # An advancing one could name entries that are confirmed only in an ensemble that the metadata will never know.
     assert {command.last_add_confirmed for command in adds} == {0}
@@ -185,13 +185,13 @@ def test_without_a_replacement_recovery_goes_on_while_ack_quorums_remain() -> No
     recovery.step(machine.LacAbsent(0), 0.0)
     recovery.step(machine.LacAbsent(1), 0.0)
     recovery.step(machine.EntryFound(0, "a", 10, b"zero"), 0.0)
-    recovery.take_commands()
+    recovery.pop_commands()
     recovery.step(machine.AddFailed("c", "gone"), 0.0)
-    recovery.take_commands()
+    recovery.pop_commands()
     recovery.step(machine.NoReplacement("nobody is left"), 0.0)
     for bookie_id in "ab":
         recovery.step(machine.AddsAcknowledged(bookie_id, (0,)), 0.0)
-    assert recovery.take_commands() == [machine.RecoveryRead(1, "b")]
+    assert recovery.pop_commands() == [machine.RecoveryRead(1, "b")]
     recovery.step(machine.EntryFound(1, "b", 20, b"one"), 0.0)
     recovery.step(machine.AddFailed("b", "gone"), 0.0)
     recovery.step(machine.NoReplacement("nobody is left"), 0.0)
@@ -230,7 +230,7 @@ def test_many_are_read_ahead_but_few_behind_the_last_entry_that_is_known() -> No
 
 def test_what_is_read_ahead_is_bounded_in_bytes() -> None:
     recovery = Recovery(metadata((0, "abc")), 1000, 0.0, window_bytes=1000)
-    recovery.take_commands()
+    recovery.pop_commands()
     # 100 bytes an entry on the average.
     recovery.step(machine.LacAnswered(0, 99, 9, 10_000), 0.0)
     recovery.step(machine.LacAbsent(1), 0.0)
@@ -238,13 +238,13 @@ def test_what_is_read_ahead_is_bounded_in_bytes() -> None:
     # Larger ones are reckoned with as soon as one is seen.
     for entry_id in range(10, 15):
         recovery.step(machine.EntryFound(entry_id, "abc"[entry_id % 3], 1000 + 500 * (entry_id - 9), b"x" * 500), 0.0)
-    recovery.take_commands()
+    recovery.pop_commands()
     for bookie_id in "ab":
         recovery.step(machine.AddsAcknowledged(bookie_id, tuple(range(10, 15))), 0.0)
-    assert recovery.take_commands() == [], "the five that are asked for may hold more than the window"
+    assert recovery.pop_commands() == [], "the five that are asked for may hold more than the window"
     # An entry larger than the window is read all the same.
     lonely = Recovery(metadata((0, "abc")), 1000, 0.0, window_bytes=1)
-    lonely.take_commands()
+    lonely.pop_commands()
     lonely.step(machine.LacAnswered(0, 1, -1, 10_000), 0.0)
     lonely.step(machine.LacAbsent(1), 0.0)
     assert [entry_id for entry_id, _ in reads(lonely)] == [0]
@@ -268,7 +268,7 @@ def test_copies_of_an_entry_are_told_from_others() -> None:
 def hedging(hedge_s: float) -> Recovery:
     """A recovery in which all have answered the fence at 1.0, and entry 0 is asked for."""
     recovery = Recovery(metadata((0, "abc")), 1, 0.0, hedge_s=hedge_s)
-    recovery.take_commands()
+    recovery.pop_commands()
     for position in range(3):
         recovery.step(machine.LacAbsent(position), 1.0)
     assert reads(recovery) == [(0, "a")]
@@ -279,14 +279,14 @@ def test_a_bookie_that_is_slow_to_answer_a_read_is_not_waited_for() -> None:
     recovery = hedging(0.5)
     assert recovery.hedge_at == 1.5
     recovery.step(machine.TimePassed(), 1.4)
-    assert recovery.take_commands() == [], "it is not late yet"
+    assert recovery.pop_commands() == [], "it is not late yet"
     recovery.step(machine.TimePassed(), 1.5)
     assert reads(recovery) == [(0, "b")]
     recovery.step(machine.EntryAbsent(0, "b"), 1.6)
     assert reads(recovery) == [(0, "c")]
     assert recovery.hedge_at == float("inf"), "there is nobody left to ask"
     recovery.step(machine.EntryAbsent(0, "c"), 1.7)
-    (close,) = recovery.take_commands()
+    (close,) = recovery.pop_commands()
     assert isinstance(close, machine.CloseLedger)
     assert close.metadata.last_entry_id == -1
 
@@ -298,7 +298,7 @@ def test_a_late_copy_counts_though_others_were_asked_meanwhile() -> None:
     recovery.step(machine.EntryAbsent(0, "b"), 1.6)
     assert reads(recovery) == [(0, "c")]
     recovery.step(machine.EntryFound(0, "a", 10, b"zero"), 1.7)
-    assert [type(command) for command in recovery.take_commands()] == [machine.RecoveryAdd] * 3
+    assert [type(command) for command in recovery.pop_commands()] == [machine.RecoveryAdd] * 3
 
 
 def test_silence_denies_nothing_however_long_it_lasts() -> None:
@@ -308,7 +308,7 @@ def test_silence_denies_nothing_however_long_it_lasts() -> None:
     assert reads(recovery) == [(0, "b"), (0, "c")]
     recovery.step(machine.EntryAbsent(0, "b"), 61.0)
     assert not recovery.is_finished
-    assert recovery.take_commands() == []
+    assert recovery.pop_commands() == []
     recovery.step(machine.EntryFailed(0, "c", "timed out"), 61.0)
     recovery.step(machine.EntryFailed(0, "a", "timed out"), 61.0)
     assert recovery.failure is not None
@@ -318,4 +318,4 @@ def test_without_hedging_one_replica_is_waited_for() -> None:
     recovery = hedging(float("inf"))
     assert recovery.hedge_at == float("inf")
     recovery.step(machine.TimePassed(), 1e9)
-    assert recovery.take_commands() == []
+    assert recovery.pop_commands() == []

@@ -496,7 +496,7 @@ def test_a_batch_that_was_merged_before_its_publisher_looked_is_not_called_unpub
             parts = [await staged(others, [b"a"]), await staged(others, [b"b"])]
             monkeypatch.setattr(RequestQueue, "withdraw", late)
             if application is None:
-                with pytest.raises(OutcomeUnknown, match="nobody knows whether log 'l' has the batch"):
+                with pytest.raises(OutcomeUnknown, match="it is unknown whether log 'l' has the batch"):
                     await others.publish("l", parts)
             else:
                 published = await others.publish("l", parts, application=application, batch=1)

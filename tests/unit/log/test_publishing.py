@@ -309,10 +309,10 @@ def test_ledgers_that_no_reader_of_the_log_could_open_are_not_published(alive: b
         if not alive:
             await writer.close()
         part = await staged(forgetful, [b"x"])
-        with pytest.raises(Unauthorized, match=r"log 'l': .* has another password"):
+        with pytest.raises(Unauthorized, match=r"log 'l': .* have another password"):
             await forgetful.check_publish("l")
         for publisher in (forgetful, logs):
-            with pytest.raises(Unauthorized, match="has another password"):
+            with pytest.raises(Unauthorized, match="have another password"):
                 await publisher.publish("l", [part], application="app", batch=1)
         await logs.check_publish("l")
         published = await logs.publish("l", [await staged(logs, [b"b"])], application="app", batch=1)
@@ -339,7 +339,7 @@ def test_a_writer_does_not_list_ledgers_that_it_could_not_open(monkeypatch: pyte
         monkeypatch.setattr(publication, "check_password", only_writer)
         await logs.create("l")
         async with await logs.writer("l", owner="w") as writer:
-            with pytest.raises(LogOwned, match="'w', which took the batch 10 times for one that it cannot list: nothing was published"):
+            with pytest.raises(LogOwned, match="'w', which has refused the batch 10 times: nothing was published"):
                 await older.publish("l", [await staged(older, [b"x"])], application="app", batch=1)
             assert (writer.admitted, await writer.append(b"a")) == (0, 0)
 

@@ -336,7 +336,7 @@ def test_a_reduced_next_ledger_stays_until_one_with_all_copies_is_there() -> Non
 
         async def look(ledger_id: int, **checks: Any) -> None:
             # A segment that breaks now needs a next ledger.
-            found.append(following.collect())
+            found.append(following.pop())
             await delete(ledger_id, **checks)
 
         client.delete = look  # type: ignore[method-assign]

@@ -14,8 +14,8 @@ import apsw.ext
 
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
+from triplicate.sql.core.interface import Column, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
 from triplicate.sql.executor.scalars import register_scalars
-from triplicate.sql.interface import Column, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
 from triplicate.sql.storage.sqlite_schema import check_references, key_of
 
 _CONTROL = {

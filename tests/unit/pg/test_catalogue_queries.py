@@ -1,4 +1,4 @@
-"""Queries of the catalogue as client libraries write them: rewritten for SQLite, run, and their types told."""
+"""Queries of the catalogue as client libraries write them: rewritten for SQLite, run, and described with their types."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from psycopg.types import TypeInfo
 from psycopg.types.enum import EnumInfo
 
-from tests.unit.pg.test_server import Served, run
+from tests.unit.pg.server_rig import Served, run
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
 from triplicate.sql.core.lexer import statement_of
@@ -144,7 +144,7 @@ def test_the_types_of_parameters(sql: str, oids: dict[int, int]) -> None:
     assert query.parameters == oids
 
 
-def test_psycopg_is_told_of_no_type_that_there_is_not() -> None:
+def test_psycopg_finds_none_of_the_types_that_are_not_here() -> None:
     async def body(served: Served) -> None:
         connection = await served.psycopg()
         assert await TypeInfo.fetch(connection, "hstore") is None

@@ -1,4 +1,4 @@
-"""Statements of the session and of transactions, told apart before the engine sees them."""
+"""Classification of statements of the session and of transactions."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from triplicate.errors import SqlError
-from triplicate.sql.interface import Value
+from triplicate.sql.core.interface import Value
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.array_parameters import decode_array
 from triplicate.sql.pg.values.conversions import convert, text_of_float

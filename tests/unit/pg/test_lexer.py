@@ -29,7 +29,7 @@ from triplicate.sql.core.lexer import Pieces, adjacent, nested_comments, quote_s
         ("'a'\n 'b' 'c' 'd'", ["'a'\n 'b'", "'c'", "'d'"]),
     ],
 )
-def test_tokens_are_told_apart(sql: str, expected: list[str]) -> None:
+def test_tokens_are_separated(sql: str, expected: list[str]) -> None:
     assert [token.text for token in tokenize(sql)] == expected
 
 

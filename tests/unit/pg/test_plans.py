@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import apsw
 
 from tests.unit.pg.local_engine import LocalSession
 from tests.unit.pg.raw_client import SYNC, RawClient, bind, execute, parse, query
-from tests.unit.pg.test_message_orders import play
-from tests.unit.pg.test_server import Served
+from tests.unit.pg.server_rig import Served, play
+from triplicate.sql.core.interface import Prepared, Result, TransactionStatus
 from triplicate.sql.core.lexer import statement_of
-from triplicate.sql.interface import Prepared, TransactionStatus
 from triplicate.sql.pg.protocol.commands import EngineStatement
 from triplicate.sql.pg.protocol.plans import LONG_TEXT, PlanCache, StatementPlan, plan_statement
+from triplicate.sql.pg.protocol.prepared_statements import prepare_statement
 
 PLAN = StatementPlan(EngineStatement(statement_of("select 1")), None)
 INSERT = "insert into t(a) values ($1)"
@@ -121,3 +122,41 @@ def test_a_text_means_what_the_schema_of_its_parse_says() -> None:
         assert await client.send(parse(INSERT), bind(b"2.50"), execute(), SYNC) == ["1", "2", "C INSERT 0 1", "Z I"]
 
     play(body)
+
+
+# Long texts.
+
+
+class OffloadingSession(LocalSession):
+    """Records the functions that run on another thread."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        super().__init__(connection)
+        self.offloaded: list[str] = []
+
+    async def offload(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        self.offloaded.append(function.__name__)
+        return function(*arguments)
+
+
+def offloaded(text: str) -> list[str]:
+    """The functions that run on another thread while a statement on table t is prepared."""
+
+    async def body() -> list[str]:
+        connection = apsw.Connection(":memory:")
+        connection.execute("create table t(id integer primary key, name text)")
+        session = OffloadingSession(connection)
+        statement = await prepare_statement(session, statement_of(text), (), PlanCache(), is_fixed=False)
+        assert statement.plan.prepared is not None
+        return session.offloaded
+
+    return asyncio.run(body())
+
+
+def test_every_step_over_a_long_text_leaves_the_loop_free() -> None:
+    rows = ", ".join(f"({number}, 'name')" for number in range(LONG_TEXT // 10))
+    assert offloaded(f"insert into t(id, name) values {rows}") == ["parse_statement", "translate"]
+
+
+def test_a_short_text_costs_no_switch_of_threads() -> None:
+    assert offloaded("insert into t(id, name) values ($1, $2)") == []

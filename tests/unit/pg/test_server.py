@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -15,51 +12,11 @@ import asyncpg
 import psycopg
 import pytest
 
-from tests.unit.pg.local_engine import LocalDatabase, LocalDatabases
+from tests.unit.pg.server_rig import Served, run
 from triplicate.errors import SqlError
 from triplicate.replica.failure_detector import PROBE
-from triplicate.runtime import real_host
-from triplicate.sql.pg import PostgresServer, ServerLimits
+from triplicate.sql.pg import ServerLimits
 from triplicate.sql.pg.protocol.server import UNANSWERED_CONNECTIONS
-
-
-@dataclass
-class Served:
-    server: PostgresServer
-    database: LocalDatabase
-    databases: LocalDatabases
-
-    @property
-    def dsn(self) -> str:
-        host, port = self.server.address
-        return f"host={host} port={port} dbname=shop user=me"
-
-    async def psycopg(self, **options: Any) -> psycopg.AsyncConnection[Any]:
-        return await psycopg.AsyncConnection.connect(self.dsn, **options)
-
-    async def asyncpg(self, **options: Any) -> Any:
-        host, port = self.server.address
-        return await asyncpg.connect(host=host, port=port, database="shop", user="me", **options)
-
-
-@asynccontextmanager
-async def served(limits: ServerLimits | None = None) -> AsyncIterator[Served]:
-    databases = LocalDatabases()
-    server = PostgresServer(real_host("pg-test"), databases, ("127.0.0.1", 0), limits)
-    await server.start()
-    try:
-        yield Served(server, databases.shop, databases)
-    finally:
-        await server.stop()
-
-
-def run(body: Callable[[Served], Awaitable[None]], limits: ServerLimits | None = None) -> None:
-    async def main() -> None:
-        async with served(limits) as s:
-            await body(s)
-
-    asyncio.run(asyncio.wait_for(main(), 30))
-
 
 TABLE = "create table t(a integer primary key, b text, c real, d timestamp, e boolean, f numeric, g blob, h date)"
 ROW = (1, "x", 1.5, dt.datetime.fromisoformat("2013-01-01 05:06:07"), True, Decimal("1.25"), b"\0\1", dt.date(2013, 1, 2))

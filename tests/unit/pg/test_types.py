@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from psycopg.types.numeric import DecimalBinaryDumper
 
 from triplicate.errors import ProtocolError, SqlError
-from triplicate.sql.interface import Value
+from triplicate.sql.core.interface import Value
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.values import types
 

@@ -16,8 +16,8 @@ from triplicate.errors import SessionExpired, SqlError
 from triplicate.log import Logs
 from triplicate.metadata import InjectedFault, MemoryTree, RenewingTree, Tree
 from triplicate.sql import LEASE_S, DatabaseNode, SqlDatabase, create_database
+from triplicate.sql.core.interface import Row, Value
 from triplicate.sql.engine.session import SqlSession
-from triplicate.sql.interface import Row, Value
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
 
 Result = TypeVar("Result")

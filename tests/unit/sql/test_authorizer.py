@@ -8,9 +8,9 @@ import apsw
 import pytest
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.lexer import Dialect, parameter_markers, split_statements, sqlite_tokens
+from triplicate.sql.core.interface import StatementKind
+from triplicate.sql.core.lexer import SqlDialect, parameter_markers, split_statements, sqlite_tokens
 from triplicate.sql.executor.authorizer import Authorizer, change_images, savepoint_name
-from triplicate.sql.interface import StatementKind
 from triplicate.sql.storage.sqlstates import from_sqlite
 
 SCHEMA = """
@@ -173,7 +173,7 @@ def test_what_runs_is_held_to_its_kind(connection: apsw.Connection) -> None:
 
 
 def texts(sql: str) -> list[str]:
-    return [statement.sql for statement in split_statements(sql, Dialect.SQLITE)]
+    return [statement.sql for statement in split_statements(sql, SqlDialect.SQLITE)]
 
 
 def test_texts_are_split_at_semicolons_that_end_statements() -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from tests.property.rowlog_workload import Pair, contents
 from triplicate.errors import SqlError
+from triplicate.sql.core.interface import StatementKind, Value
 from triplicate.sql.core.lexer import statement_of
 from triplicate.sql.executor.interrupts import TransactionLost
 from triplicate.sql.executor.writer_connection import AutocommitRequest
-from triplicate.sql.interface import StatementKind, Value
 from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
 
 

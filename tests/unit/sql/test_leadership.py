@@ -240,7 +240,7 @@ def test_a_statement_that_runs_when_the_leadership_is_lost_is_interrupted(tmp_pa
 
 
 def test_an_old_number_that_comes_to_nothing_late_makes_no_forgotten_one_look_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transaction_functions, "_REMEMBERED", 2)
+    monkeypatch.setattr(transaction_functions, "_ABORTED_MAX", 2)
     numbers = TransactionIds(1)
     for _ in range(8):
         numbers.allocate()

@@ -17,9 +17,9 @@ from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import EnvironmentFault
 from triplicate.runtime import Metrics, real_host
 from triplicate.sql import SqlDatabase, SqlSession
+from triplicate.sql.core.interface import TransactionStatus
 from triplicate.sql.engine import session as session_module
 from triplicate.sql.executor.reader_connection import ReaderConnection
-from triplicate.sql.interface import TransactionStatus
 
 ENDLESS = "with recursive c(x) as (select 1 union all select x + 1 from c) select max(x) from c"
 Scene = Callable[[Cluster, SqlDatabase], Any]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import apsw
 import pytest
 
-from tests.unit.pg.translated import NOW, TranslatedDatabase
+from tests.unit.pg.translation_rig import NOW, TranslatedDatabase
 from triplicate.errors import SqlError
-from triplicate.sql.interface import Value
+from triplicate.sql.core.interface import Value
 
 
 @pytest.fixture

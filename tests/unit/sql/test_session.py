@@ -12,7 +12,7 @@ import pytest
 from tests.unit.sql.cluster import SETTINGS, Cluster, affected, play, run, state_of
 from triplicate.errors import SqlError
 from triplicate.sql import SqlSession
-from triplicate.sql.interface import SchemaMoved, StatementKind, TransactionStatus
+from triplicate.sql.core.interface import SchemaMoved, StatementKind, TransactionStatus
 
 
 def test_single_statements_commit_and_are_read_back(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from tests.property.rowlog_workload import Pair, contents
 from triplicate.errors import SqlError
+from triplicate.sql.core.interface import Value
 from triplicate.sql.executor.writer_connection import AutocommitRequest
-from triplicate.sql.interface import Value
 
 
 @pytest.fixture

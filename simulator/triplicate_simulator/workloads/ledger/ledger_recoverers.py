@@ -6,7 +6,7 @@ import asyncio
 
 from triplicate.client import Client
 from triplicate.errors import BookieError, EnvironmentFault, LedgerError, LedgerExists, MetadataError, NoSuchLedger
-from triplicate.sim.loop import context_of
+from triplicate.sim.virtual_loop import context_of
 from triplicate_simulator.workloads.ledger.ledger_model import PASSWORD, KnownLedger, LedgerModel
 
 LOOK_S = 0.2

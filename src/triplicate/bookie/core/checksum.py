@@ -15,7 +15,7 @@ def crc32c(*buffers: Buffer) -> int:
 
 
 def crc32c_of(buffers: Iterable[Buffer], value: int = 0) -> int:
-    """Continue the finished checksum `value` over `buffers`. The library takes only `bytes`, so other buffers are copied."""
+    """Continue the finished checksum `value` over `buffers`. The library accepts only `bytes`, so other buffers are copied."""
     extend = google_crc32c.extend
     for buffer in buffers:
         value = extend(value, buffer if type(buffer) is bytes else bytes(buffer))

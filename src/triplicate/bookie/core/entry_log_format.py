@@ -47,16 +47,16 @@ FOOTER_ROW = struct.Struct(">QHQqqqIIQ")
 TRAILER = struct.Struct(">4sQII")
 SIZE = struct.Struct(">I")
 PIECE_BYTES = 64 * 1024
-"""About how much of a run's body is joined at a time."""
+"""Approximate size of the pieces into which a run's body is joined."""
 JOINED_BELOW_BYTES = 4096
-"""Entries that are smaller on an average are joined: a write of many small buffers costs more than copying them."""
+"""Entries with a smaller average size are joined: a write of many small buffers costs more than copying them."""
 MAX_RUN_SPAN = 16384
-"""A run's last id is less than this above its first, so a lookup need not look far for runs that hold an id."""
+"""Bound on the span of a run's ids, so a look-up for an id finds its runs in a narrow range."""
 MAX_RUN_BYTES = 32 * 1024 * 1024
-"""A run is cut before its body passes this (one entry may be larger)."""
+"""Maximum size of a run's body (a single entry may be larger)."""
 MAX_TABLE_BYTES = 1 << 30
 SEARCH_BYTES = 1024 * 1024
-"""How much is read at a time while looking for a good block behind a bad one."""
+"""Bytes read at a time in the search for a good block behind a bad one."""
 
 
 class BlockType(IntEnum):
@@ -67,7 +67,7 @@ class BlockType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class BlockInfo:
-    """One block's header and where it stands. For a run this is exactly what the index keeps of it."""
+    """One block's header and its place. The index stores exactly these fields of a run."""
 
     type: BlockType
     offset: int
@@ -94,7 +94,7 @@ class BlockInfo:
 
 @dataclass(frozen=True, slots=True)
 class RunTable:
-    """The checked table of one run: which entries it holds and where each one's size field is within the body."""
+    """The checked table of one run: its entry ids and the offset of each entry's size field within the body."""
 
     ids: Sequence[int]
     offsets: Sequence[int]
@@ -108,7 +108,7 @@ class RunTable:
         return self.extent(index)
 
     def extent(self, index: int) -> tuple[int, int]:
-        """The same for the entry at `index` of the table."""
+        """As `find`, for the entry at `index` of the table."""
         end = self.offsets[index + 1] if index + 1 < len(self.offsets) else self.body_bytes
         return self.offsets[index], end - self.offsets[index] - SIZE.size
 
@@ -116,7 +116,7 @@ class RunTable:
 def encode_run(
     flush_number: int, ledger_id: int, entry_ids: Sequence[int], entries: Sequence[Buffer], offset: int
 ) -> tuple[bytes, Iterator[Buffer], BlockInfo]:
-    """One run: its header and table, its body in pieces, and what it is. Work per entry is left to loops inside the interpreter.
+    """Encode one run: its header and table, its body in pieces, and its description. Loops run inside the interpreter, not per entry.
 
     Args:
         entry_ids: ascending, distinct, not empty, within `MAX_RUN_SPAN`.
@@ -135,7 +135,7 @@ def encode_run(
 
 
 def _body(sizes: list[int], entries: Sequence[Buffer], mean_bytes: int) -> Iterator[Buffer]:
-    """A run's body, made while it is written."""
+    """A run's body, encoded while it is written."""
     step = max(1, PIECE_BYTES // mean_bytes)
     for start in range(0, len(sizes), step):
         part = sizes[start : start + step]
@@ -233,10 +233,10 @@ class EntryLogScanner:
         return decode_run_table(known, table, self._path)
 
     def scan(self, offset: int = HEADER_BYTES) -> Iterator[tuple[BlockInfo, bytes]]:
-        """Every block from `offset`, the first one's, footer included, bodies not read. Ends where nothing more stands.
+        """Every block from `offset` on, footer included, without reading bodies. Ends at the end of the log.
 
         Raises:
-            CorruptionError: at bytes that are no block. What was yielded before is good.
+            CorruptionError: at bytes that are no block. The blocks yielded before are good.
         """
         while offset < self._size:
             info, table = self.block(offset)
@@ -246,7 +246,7 @@ class EntryLogScanner:
             offset = info.end
 
     def good_block_behind(self, offset: int) -> BlockInfo | None:
-        """The first whole block that begins behind `offset`, where none begins: then what lies between was damaged, not torn."""
+        """The first whole block behind `offset`, where no block begins. If there is one, the bytes between were damaged, not torn."""
         overlap = len(BLOCK_MAGIC) - 1
         position = offset + 1
         while position < self._size:
@@ -261,10 +261,10 @@ class EntryLogScanner:
         return None
 
     def broken_block(self, offset: int) -> BlockInfo | None:
-        """What the header of a broken block at `offset` says, behind which nothing whole stands; None where there is no header.
+        """The description in the header of a broken block at `offset` with nothing whole behind it; None if there is no header.
 
-        A write that a loss of power cut short leaves the header as it was or not at all. One bit that was flipped in it is put right, so
-        that damage is not taken for something else.
+        A write cut short by a loss of power leaves the header complete or missing. A single flipped bit is corrected, so that damage is
+        not mistaken for a torn write.
         """
         data = self._read(BLOCK_HEADER_BYTES, offset)
         magic = int.from_bytes(data[:4], "big") ^ int.from_bytes(BLOCK_MAGIC, "big")
@@ -275,7 +275,7 @@ class EntryLogScanner:
         return BlockInfo(found, offset, flush, ledger, first, last, count, table_bytes, body_bytes)
 
     def torn_runs(self, offset: int, end: int) -> list[BlockInfo]:
-        """What headers say of broken runs that fill everything from `offset` to `end`; empty where they do not, or are not all there."""
+        """Descriptions of the broken runs that fill the range from `offset` to `end`; empty if headers do not cover it."""
         found: list[BlockInfo] = []
         while offset < end:
             block = self.broken_block(offset)
@@ -298,10 +298,10 @@ class EntryLogScanner:
         return head
 
     def listed(self, header_block: bytes) -> tuple[list[BlockInfo] | None, dict[str, CorruptionError]]:
-        """What a good footer lists, else None; and what is damaged of ``entry_log_header`` and ``footer``.
+        """The blocks of a good footer, else None; and the damaged parts, of ``entry_log_header`` and ``footer``.
 
         Raises:
-            CorruptionError: the file header is damaged, and no footer tells what the file is. FormatError: from a newer release.
+            CorruptionError: the file header is damaged, and no footer identifies the file. FormatError: from a newer release.
         """
         damaged: dict[str, CorruptionError] = {}
         blocks = None
@@ -318,7 +318,7 @@ class EntryLogScanner:
         return blocks, damaged
 
     def is_identified(self, known_bytes: int) -> bool:
-        """Whether a log does so without its file header: by its footer, or where all blocks are whole that fill it so far."""
+        """Whether a log is identified without its file header: by its footer, or because all blocks up to `known_bytes` are whole."""
         try:
             if self.footer(None) is not None:
                 return True
@@ -333,10 +333,10 @@ class EntryLogScanner:
         return offset == known_bytes
 
     def footer(self, header_block: bytes | None) -> list[BlockInfo] | None:
-        """The blocks that a finished log's footer lists, or None when the log has no trailer (it was not finished).
+        """The blocks in a finished log's footer, or None if the log has no trailer (it was not finished).
 
         Args:
-            header_block: the file header, with which the trailer must belong together; None: it is damaged.
+            header_block: the file header, which the trailer's checksum covers; None: it is damaged.
 
         Raises:
             CorruptionError: there is a trailer, but it or the footer is damaged.
@@ -372,7 +372,7 @@ def decode_run_table(info: BlockInfo, table: bytes, path: str) -> RunTable:
 
 
 def split_entry(data: bytes, size: int, path: str, offset: int) -> bytes:
-    """The entry out of ``u32 size, entry`` as read from a run's body. Raises CorruptionError when the size is not the table's."""
+    """The entry in ``u32 size, entry``, as read from a run's body. Raises CorruptionError: the size differs from the table's."""
     if len(data) != SIZE.size + size or SIZE.unpack_from(data)[0] != size:
         raise CorruptionError(f"{path}: the entry at byte {offset} does not have the {size} bytes that the run's table says")
     return data[SIZE.size :]

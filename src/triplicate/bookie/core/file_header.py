@@ -35,14 +35,16 @@ _CURE = "restore the file, or replace this bookie's disks and let its peers copy
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """Who wrote a file. `incarnation` counts the lives of the bookie's disks from 1; files of earlier releases have 0 for the first."""
+    """The writer of a file. `incarnation` counts the incarnations of the bookie's disks from 1; files of earlier releases have 0 for the
+    first.
+    """
 
     bookie_id: str
     instance_id: str
     number: int
     incarnation: int = 0
     extra: dict[str, object] = field(default_factory=dict)
-    """Keys that this release does not know; kept as read."""
+    """Keys that this release does not know; kept unchanged."""
 
 
 def encode_file_header(magic: bytes, identity: FileIdentity) -> bytes:
@@ -90,12 +92,12 @@ def decode_file_header(block: bytes, magic: bytes, path: str) -> FileIdentity:
 
 
 def check_owner(found: FileIdentity, ours: FileIdentity, number: int | None, magic: bytes, path: str) -> None:
-    """See that a file is this bookie's own, and has the name that it was given.
+    """Check that a file belongs to this bookie and has its original name.
 
     Args:
-        ours: the bookie's own identity, whatever its number.
-        number: as the file's name says; None where it need not be that of the header.
-        magic: what the file is, and its path: for messages.
+        ours: the bookie's own identity, with any number.
+        number: from the file's name; None if it need not match the header.
+        magic: the kind of file; used with the path in messages.
 
     Raises:
         WrongCluster: another bookie wrote it. CorruptionError: it was renamed.

@@ -40,14 +40,14 @@ GROUP_HEADER = struct.Struct(">4sHHQQII")
 GROUP_CRC = struct.Struct(">I")
 GROUP_HEADER_BYTES = GROUP_HEADER.size + GROUP_CRC.size
 MAX_GROUP_BYTES = 64 * 1024 * 1024
-"""No group's body is longer; a length beyond it is damage."""
+"""Maximum size of a group's body; a greater length is damage."""
 SEARCH_BYTES = 1024 * 1024
-"""How much is read at a time while looking for a good group behind a bad one."""
+"""Bytes read at a time in the search for a good group behind a bad one."""
 
 END_BLOCK = bytes(ALIGNMENT)
-"""Follows the newest group of a file that is used again, unless the file ends there."""
+"""Follows the newest group of a reused file, unless the file ends there."""
 REUSED_KEY = "reused"
-"""Key of a header's identity: true where a file is used again."""
+"""Key of a header's identity: true in a reused file."""
 
 
 class GroupType(IntEnum):
@@ -57,7 +57,7 @@ class GroupType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class GroupPosition:
-    """Where a group ends: the next one of the same file begins at `offset`."""
+    """End of a group: the next one of the same file begins at `offset`."""
 
     file_number: int
     offset: int
@@ -80,7 +80,7 @@ class JournalGroup:
 
 @dataclass(frozen=True, slots=True)
 class TornTail:
-    """What looked like the beginning of a group at the end of the last file and was not whole: never acknowledged."""
+    """Bytes at the end of the last file that are no whole group: a write that was never acknowledged."""
 
     path: str
     offset: int
@@ -108,9 +108,9 @@ class GroupScanner:
         read: ``read(size, offset)``, fewer bytes only at the end of the file.
         size: of the file.
         path: for messages.
-        file_number: as its header says. A group of another number is left over from a file used before, so it is not one.
-        after: how the file before this one ended, where not well: named where groups are missing.
-        reused: what the file held before may stand behind its groups.
+        file_number: from the file's header. A group with another number is left from an earlier use of the file and does not count.
+        after: the torn tail of the file before, if it has one; named in the message about missing groups.
+        reused: the file may hold old groups behind its own.
     """
 
     def __init__(
@@ -130,12 +130,12 @@ class GroupScanner:
         self._after = after
         self._reused = reused
         self.end = HEADER_BYTES
-        """Where the last good group ended."""
+        """End of the last good group."""
         self.torn: TornTail | None = None
         """Set when the scan ended at bytes that are neither a group nor an end."""
 
     def groups(self, after_sequence: int | None, start: int = HEADER_BYTES) -> Iterator[JournalGroup]:
-        """Every good group from `start` on, which must be numbered `after_sequence` + 1 and up (None: the first may have any number).
+        """Every good group from `start` on, numbered from `after_sequence` + 1 (None: from any number).
 
         Raises:
             CorruptionError: a damaged or missing group with a good one behind it. FormatError: a group of an unknown type.
@@ -190,8 +190,9 @@ class GroupScanner:
         return JournalGroup(GroupType(kind), self._file_number, sequence, count, offset, body)
 
     def _judge_tail(self, offset: int, sequence: int) -> None:
-        """Nothing but zeros, or the end block of a file used again: the end. Else torn, unless a good group of a later number lies
-        behind: then it is corruption."""
+        """Judge the bytes behind the last good group. Only zeros, or the end block of a reused file: the end. A good group with a later
+        number: corruption. Anything else: a torn tail.
+        """
         any_data = False
         position = offset
         while position < self._size:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from triplicate.bookie.core.file_header import HEADER_BYTES
 from triplicate.bookie.core.journal_format import ALIGNMENT, GROUP_HEADER_BYTES, GroupPosition, GroupType, padded
@@ -54,8 +54,7 @@ class NextFile:
     """Whether all of the file's blocks were written before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(NamedTuple):
     """A range of a file, in bytes."""
 
     offset: int
@@ -65,8 +64,7 @@ class Extent:
 # Events of `GroupFormer`.
 
 
-@dataclass(frozen=True, slots=True)
-class GroupDue:
+class GroupDue(NamedTuple):
     """The device is idle and items wait. `file_ready`: a file made ready may follow the current one."""
 
     items: Sequence[QueuedItem]
@@ -111,13 +109,12 @@ class StartFile:
     after: int
 
 
-@dataclass(frozen=True, slots=True)
-class WriteGroup:
-    """Write the first `items` waiting items as one group."""
+class WriteGroup(NamedTuple):
+    """Write the first `items` waiting items as one group. A tuple, as are the other events and commands of every group, for speed."""
 
     items: int
     kind: GroupType
-    count: int
+    records: int
     """Packets or records in the group's body."""
     offset: int
     end: GroupPosition
@@ -132,13 +129,12 @@ class WriteGroup:
 FormerCommand = RemoveTail | StartFile | WriteGroup
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
+class _Plan(NamedTuple):
     """A group whose place is not decided yet."""
 
     items: int
     kind: GroupType
-    count: int
+    records: int
     length: int
     early: bool
 
@@ -172,8 +168,15 @@ class GroupFormer:
     def step(self, event: FormerEvent) -> FormerCommand | None:
         """Process one event; returns the next command, or None when nothing is to be done now."""
         if isinstance(event, GroupDue):
-            self._plan = self._plan_of(event.items)
-            return self._place(self._plan, file_ready=event.file_ready)
+            plan = self._plan_of(event.items)
+            file = self._file
+            if file is not None:
+                fits = self._offset + plan.length <= self._file_bytes or self._offset == HEADER_BYTES
+                # A file whose blocks were never written is given up for one whose blocks were.
+                if fits and (file.written or not event.file_ready):
+                    return self._write(plan, file)
+            self._plan = plan
+            return StartFile(self.number) if self._tail is None else RemoveTail(self._tail)
         if isinstance(event, FileStarted):
             return self._start(event.file)
         if isinstance(event, TailRemoved):
@@ -200,16 +203,6 @@ class GroupFormer:
         # A group without a body is written where only a sync was asked for.
         return _Plan(taken, kind or GroupType.STATES, count, padded(GROUP_HEADER_BYTES + size), early)
 
-    def _place(self, plan: _Plan, *, file_ready: bool) -> FormerCommand:
-        file = self._file
-        if file is None:
-            return StartFile(self.number) if self._tail is None else RemoveTail(self._tail)
-        is_full = self._offset + plan.length > self._file_bytes and self._offset > HEADER_BYTES
-        # A file whose blocks were never written is given up for one whose blocks were.
-        if is_full or (file_ready and not file.written):
-            return StartFile(self.number)
-        return self._write(plan, file)
-
     def _start(self, file: NextFile) -> WriteGroup | None:
         assert self._tail is None, "a refused group's tail is removed before another file is started"
         assert file.number > self.number, "file numbers only grow"
@@ -228,7 +221,7 @@ class GroupFormer:
             self._allocated = size
         self.sequence, self._offset = end.sequence, end.offset
         self._plan = None
-        return WriteGroup(plan.items, plan.kind, plan.count, offset, end, allocate, end.offset < file.stale_end, plan.early)
+        return WriteGroup(plan.items, plan.kind, plan.records, offset, end, allocate, end.offset < file.stale_end, plan.early)
 
     def _refuse(self, synced: GroupPosition) -> None:
         assert synced.sequence <= self.sequence, "what is synced was formed before"
@@ -243,8 +236,7 @@ class GroupFormer:
 # Events of `GroupCommit`.
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSynced:
+class GroupSynced(NamedTuple):
     """A group of `items` items with `size_bytes` bytes is durable up to `end`."""
 
     items: int

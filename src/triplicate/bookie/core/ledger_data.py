@@ -24,7 +24,7 @@ from triplicate.errors import CorruptionError, FormatError
 
 STATE_VERSION = 1
 DELETED_VERSION = 2
-"""Of the record of a deleted ledger: a release that does not know them must not take the ledger for a living one."""
+"""Version of a tombstone's record: a release without tombstones must not take the ledger for a living one."""
 _FENCED = 1
 _HAS_LAC = 2
 _LIMBO = 4
@@ -36,7 +36,7 @@ _LENGTH = struct.Struct(">I")
 
 @dataclass(frozen=True, slots=True)
 class LedgerData:
-    """What a bookie keeps about a ledger besides its entries."""
+    """The state of a ledger on a bookie, without its entries."""
 
     ledger_id: int
     master_key: bytes
@@ -45,16 +45,16 @@ class LedgerData:
     """The signed record of the last WRITE_LAC, verbatim."""
     limbo: bool = False
     deleted: bool = False
-    """The ledger is gone for good, and all that is kept of it is that it was fenced."""
+    """A tombstone: the ledger was fenced and deleted, and is gone for good."""
 
     def merged(self, older: LedgerData) -> LedgerData:
-        """This state with what can only ever be added taken over from an older one."""
+        """This state merged with an older one: fences and tombstones are only added."""
         fenced = self.fenced or older.fenced
         lac = self.explicit_lac if self.explicit_lac is not None else older.explicit_lac
         return LedgerData(self.ledger_id, self.master_key or older.master_key, fenced, lac, self.limbo, self.deleted or older.deleted)
 
     def tombstone(self) -> LedgerData:
-        """What is kept of a fenced ledger when it is deleted."""
+        """The record that remains of a fenced ledger when it is deleted."""
         return LedgerData(self.ledger_id, self.master_key, True, deleted=True)
 
 

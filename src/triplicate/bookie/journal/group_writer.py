@@ -68,7 +68,7 @@ class GroupWriter:
         for item in items[: command.items]:
             buffers += item.buffers
             item.end = end
-        body = encode_group(command.kind, end.file_number, end.sequence, command.count, buffers)
+        body = encode_group(command.kind, end.file_number, end.sequence, command.records, buffers)
         if command.end_block:
             body.append(END_BLOCK)
         return Group(file, command.offset, body, tell_written=command.early)

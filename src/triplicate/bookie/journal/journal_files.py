@@ -1,13 +1,13 @@
-"""The files of a journal directory: which comes next, and what becomes of those that a flush has covered.
+"""The files of a journal directory: creates the next one, and reuses or deletes those that a flush has covered.
 
-Writing a block for the first time makes the file system change what it knows of the file, so that each sync waits for its journal, and
-with it for the data of other files; writing over a block that was written before does not. So a finished file is kept as a spare
-(``<number>.spare``) and used again: its header is written anew with a new number, synced, the file renamed, the directory synced. That is
-done ahead, on a worker; where there is no spare, one is made in the background by writing zeros.
+The first write to a block changes the file system's metadata, so each sync waits for the file system's journal, and with it for the data of
+other files. A write over a block that was written before does not. A finished file is therefore kept as a spare (``<number>.spare``) and
+used again: its header is written again with a new number and synced, the file is renamed, and the directory is synced. A worker does this
+ahead of need. If there is no spare, one is made in the background by writing zeros.
 
-What a crash leaves at each step: a spare whose header says the new number (no group of that number is in it; it is a spare like others);
-or a journal file without groups. A name is given back for use only after the directory's sync, so a file that a mark needs is never
-written over.
+A crash between these steps leaves a spare with the new number in its header (it holds no group of that number and is a spare like any
+other), or a journal file without groups. A name is released for reuse only after the directory's sync, so a file that a mark needs is
+never overwritten.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from triplicate.runtime import Buffer, Disk, File
 SUFFIX = ".journal"
 SPARE_SUFFIX = ".spare"
 PREPARED_NAME = "prepared.new"
-"""A spare that is being written."""
+"""Name of a spare that is being written."""
 PIECE_BYTES = 1024 * 1024
-"""Zeros that are written and synced at once."""
+"""Bytes of zeros written and synced at once."""
 PREPARED_USAGE_MAX = 0.9
 """Fraction of the disk in use beyond which no spare is made."""
 
@@ -37,8 +37,8 @@ PREPARED_USAGE_MAX = 0.9
 class JournalFiles:
     """See the module's text. Everything blocks.
 
-    The device's thread asks `start_next`; one worker at a time makes files ready, another retires and gives back. What they share is
-    changed by single steps that the interpreter does whole.
+    The device's thread calls `start_next`; one worker at a time makes files ready, another retires and deletes files. Shared attributes are
+    changed by operations that are atomic in the interpreter.
 
     Args:
         file_bytes: the size of a file; only files of exactly this size are kept.
@@ -55,7 +55,7 @@ class JournalFiles:
         self._first_bytes = max(HEADER_BYTES, min(preallocate_bytes, self.file_bytes))
         self._spares_max = spares_max
         self._spares: deque[str] = deque()
-        """Durable under these names."""
+        """Paths of the spares, durable under these names."""
         self._ready: NextFile | None = None
         self._numbers = count(1)
         self._short = False
@@ -65,11 +65,11 @@ class JournalFiles:
         return numbered_files(self._disk, self.directory, SUFFIX)
 
     def highest_number(self) -> int:
-        """Of journal files and spares; none of them holds groups of a higher one."""
+        """The highest number of journal files and spares. No group in them has a higher one."""
         return max([0, *self.journals(), *numbered_files(self._disk, self.directory, SPARE_SUFFIX)])
 
     def open(self, highest: int) -> None:
-        """Find the spares, and delete what cannot be one. Files get numbers above `highest`."""
+        """Find the spares, and delete files that cannot be one. New files get numbers above `highest`."""
         self._numbers = count(highest + 1)
         found = list(numbered_files(self._disk, self.directory, SPARE_SUFFIX).values())
         kept = [path for path in found if self._is_full(path)][: self._spares_max]
@@ -81,33 +81,33 @@ class JournalFiles:
 
     @property
     def spares(self) -> int:
-        """How many there are."""
+        """Number of spares."""
         return len(self._spares)
 
     @property
     def may_prepare(self) -> bool:
-        """Whether one is to be made where there is none."""
+        """Whether a spare may be made if there is none."""
         return self._spares_max > 0 and not self._short
 
     def ready_after(self, number: int) -> NextFile | None:
-        """The file made ready to follow that of this number."""
+        """The file made ready to follow the file of this number, if there is one."""
         ready = self._ready
         return ready if ready is not None and ready.number > number else None
 
     def start_next(self, number: int) -> tuple[NextFile, File]:
-        """A file to follow that of this number, and the same open: one made ready, else a spare, else a new one. Raises OSError."""
+        """The next file after this number, and the same file opened: one made ready, else a spare, else a new one. Raises OSError."""
         chosen = self.ready_after(number)
         if chosen is not None:
             try:
                 return chosen, self._disk.open(chosen.path)
             except FileNotFoundError:
-                # Nothing was in it. Somebody took it for rubbish.
+                # It was empty, and has been deleted from outside.
                 self._ready = None
         chosen = self._from_spare() or self._make_new()
         return chosen, self._disk.open(chosen.path)
 
     def make_ready(self, number: int) -> bool:
-        """Make a spare ready to follow the file of this number, where none is. Returns False where there is no spare. Raises OSError."""
+        """Make a spare ready to follow the file of this number, if none is. Returns False if there is no spare. Raises OSError."""
         if self.ready_after(number) is None:
             ready = self._from_spare()
             if ready is None:
@@ -124,7 +124,7 @@ class JournalFiles:
             try:
                 file = self._disk.open(path)
             except FileNotFoundError:
-                continue  # A spare is nothing that anybody must keep.
+                continue  # Spares may be deleted from outside at any time.
             try:
                 former = self._former_number(file, path)
                 number = next(self._numbers)
@@ -132,7 +132,7 @@ class JournalFiles:
                     self._begin(file, number, held=former > 0)
                     return self._take_over(path, number, held=former > 0)
             except OSError as error:
-                # A file system that never writes in place needs space for this too.
+                # A copy-on-write file system needs space for this too.
                 if error.errno not in NO_SPACE:
                     raise
             finally:
@@ -141,7 +141,7 @@ class JournalFiles:
         return None
 
     def _former_number(self, file: File, path: str) -> int | None:
-        """The number that a spare had: no group in it has a higher one. 0: it holds only zeros. None: it is not to be used."""
+        """The number that a spare had: no group in it has a higher one. 0: it holds only zeros. None: it is not usable."""
         if file.size() != self.file_bytes:
             return None
         header = file.pread(HEADER_BYTES, 0)
@@ -155,7 +155,7 @@ class JournalFiles:
         return former.number if (former.bookie_id, former.instance_id) == (ours.bookie_id, ours.instance_id) else None
 
     def _begin(self, file: File, number: int, *, held: bool) -> None:
-        """Write the header of another life, and where the file holds groups of an earlier one also that none follows yet."""
+        """Write the header with the new number. If the file holds old groups, also write an `END_BLOCK` behind it."""
         ours = self._identity
         identity = FileIdentity(ours.bookie_id, ours.instance_id, number, ours.incarnation, {REUSED_KEY: True} if held else {})
         buffers: list[Buffer] = [encode_file_header(JOURNAL_MAGIC, identity)]
@@ -179,7 +179,7 @@ class JournalFiles:
             identity = FileIdentity(ours.bookie_id, ours.instance_id, number, ours.incarnation)
             file.pwrite([encode_file_header(JOURNAL_MAGIC, identity)], 0)
             file.allocate(0, self._first_bytes)
-            # The header and the name must be durable before any group is, or replay would not find it.
+            # Header and name must be durable before any group is, or replay would not find the group.
             file.sync()
             self._disk.sync_directory(self.directory)
         except OSError:
@@ -189,10 +189,10 @@ class JournalFiles:
             file.close()
         return NextFile(number, path, self._first_bytes, 0, False)
 
-    # What becomes of files that a flush has covered.
+    # Files that a flush has covered.
 
     def retire(self, before: int, number: int) -> None:
-        """Keep the files of numbers lower than `before` as spares, or delete them: the mark has passed them. `number`: the one in use."""
+        """Keep the files below `before` as spares, or delete them: the mark has passed them. `number`: the file in use."""
         most = self._kept_at_most(number)
         behind = [(number, path) for number, path in self.journals().items() if number < before]
         kept: list[str] = []
@@ -208,11 +208,11 @@ class JournalFiles:
             self._disk.delete(path)
         if behind:
             self._disk.sync_directory(self.directory)
-        # Only now may they be written over: no crash brings their old names back.
+        # Only now may they be overwritten: no crash brings their old names back.
         self._spares.extend(kept)
 
     def set_short_of_space(self, short: bool, number: int) -> None:
-        """While space is wanted elsewhere, only the file to follow that of this number is kept, and none is made."""
+        """While space is short, keep only the file that follows this number, and make none."""
         self._short = short
         if short:
             self._delete(self._surplus(self._kept_at_most(number)))
@@ -244,12 +244,12 @@ class JournalFiles:
         finally:
             file.close()
 
-    # A spare where there is none.
+    # Making a spare.
 
     def begin_preparing(self) -> bool:
-        """Take the space for a spare. Returns False where none is wanted, or the disk is too full."""
+        """Reserve the space of a spare. Returns False if none is wanted, or the disk is too full."""
         if not self.may_prepare or self._spares or len(self.journals()) > self._spares_max + 1:
-            # With so many files that no flush has covered yet, what is made now would be deleted after its first use.
+            # With so many unflushed files, the new spare would be deleted after its first use.
             return False
         free, total = self._disk.free_space(self.directory)
         if free < 2 * self.file_bytes or total - free + self.file_bytes > PREPARED_USAGE_MAX * total:
@@ -266,7 +266,7 @@ class JournalFiles:
         return True
 
     def prepare_piece(self, offset: int) -> bool:
-        """Write zeros from `offset` on, `PIECE_BYTES` of them at most. Returns False where it was given up."""
+        """Write up to `PIECE_BYTES` zeros at `offset`. Returns False if the spare was given up."""
         if self._short:
             self._delete([join(self.directory, PREPARED_NAME)])
             return False
@@ -282,8 +282,8 @@ class JournalFiles:
         return True
 
     def finish_preparing(self) -> None:
-        """Make what was prepared a spare."""
-        # No file has this number, and groups of none are in it.
+        """Turn the prepared file into a spare."""
+        # No file has number 0, and no group belongs to it.
         spare = join(self.directory, numbered_name(0, SPARE_SUFFIX))
         self._disk.rename(join(self.directory, PREPARED_NAME), spare)
         self._disk.sync_directory(self.directory)

@@ -1,8 +1,8 @@
-"""The old index beside the new one while a rebuild goes on, and what a rebuild that was interrupted left.
+"""Keeps the old index beside the new one during a rebuild, and rolls back a rebuild that was interrupted.
 
-The old index knows which entry logs there were, which nothing else does. So it keeps a name of its own until the new one is complete, and
-comes back where that never happened: an interrupted rebuild is as none. Its two files are moved one after the other, each move durable
-before the next, so that what a crash left can be told.
+Only the old index knows which entry logs existed. It therefore keeps a name of its own until the new index is complete, and is restored
+if that never happens: an interrupted rebuild has no effect. Its two files are moved one after the other, each move durable before the
+next, so that the state after a crash is unambiguous.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ReadOnlyIndex:
 
 
 def back_up_index(disk: Disk, path: str) -> None:
-    """Give way to a new index. What `rollback_rebuild` left is here, and nothing older."""
+    """Move the index aside for a new one. `rollback_rebuild` has removed older backups."""
     for suffix in ("", COMMITS_SUFFIX):
         if disk.exists(path + suffix):
             disk.rename(path + suffix, path + suffix + ASIDE_SUFFIX)
@@ -43,7 +43,7 @@ def back_up_index(disk: Disk, path: str) -> None:
 
 
 def restore_index(disk: Disk, path: str) -> None:
-    """Take the old index back, if there is one, instead of what there is of a new one."""
+    """Restore the old index, if there is one, in place of a new one."""
     if not disk.exists(path + ASIDE_SUFFIX):
         return
     commits_moved = disk.exists(path + COMMITS_SUFFIX + ASIDE_SUFFIX)
@@ -51,7 +51,7 @@ def restore_index(disk: Disk, path: str) -> None:
         disk.delete(path)
         disk.delete(path + COMMITS_SUFFIX)
         _sync(disk, path)
-    # The index itself last: as long as it is aside, this begins again after a crash.
+    # The index itself is moved last: while its backup exists, this starts again after a crash.
     if commits_moved:
         disk.rename(path + COMMITS_SUFFIX + ASIDE_SUFFIX, path + COMMITS_SUFFIX)
         _sync(disk, path)
@@ -60,16 +60,16 @@ def restore_index(disk: Disk, path: str) -> None:
 
 
 def discard_backup(disk: Disk, path: str) -> None:
-    """The new index is complete: the old one goes."""
+    """Delete the backup, since the new index is complete."""
     for suffix in ("", COMMITS_SUFFIX):
         disk.delete(path + suffix + ASIDE_SUFFIX)
 
 
 def rollback_rebuild(disk: Disk, path: str, cache_bytes: int) -> bool:
-    """Before an index is used or made: undo a rebuild that was interrupted, and forget what one that ended left.
+    """Before an index is used or made: roll back an interrupted rebuild, and delete the backup of a completed one.
 
     Returns:
-        whether the old index was taken back. Raises OSError.
+        whether the old index was restored. Raises OSError.
     """
     if is_interrupted(disk, path, cache_bytes):
         restore_index(disk, path)
@@ -79,7 +79,7 @@ def rollback_rebuild(disk: Disk, path: str, cache_bytes: int) -> bool:
 
 
 def is_interrupted(disk: Disk, path: str, cache_bytes: int) -> bool:
-    """Whether an old index stands aside and the new one is not complete. One that is damaged was complete once: it is left to others."""
+    """Whether there is a backup and the new index is not complete. A damaged index was complete once, and is left to other checks."""
     if not disk.exists(path + ASIDE_SUFFIX):
         return False
     if not disk.exists(path):

@@ -1,6 +1,6 @@
-"""Looking at a stopped bookie's directories: what is there, and what would keep it from starting. Changes nothing; everything blocks.
+"""Inspects a stopped bookie's directories: their content, and what would keep the bookie from starting. Changes nothing; everything blocks.
 
-What a start refuses is found by trying the start's own code on a `OverlayDisk`, so that the two cannot tell different stories.
+Problems of a start are found by running the start's own code on an `OverlayDisk`, so the two cannot disagree.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class DirectoryReport:
     path: str
     there: bool
     in_use: bool = False
-    """A process holds its lock."""
+    """Whether a process holds its lock."""
     bookie_id: str | None = None
-    """By its cookie; None where it has none."""
+    """The bookie id in its cookie; None if it has none."""
     instance_id: str | None = None
     incarnation: int = 1
     files: int = 0
@@ -62,14 +62,14 @@ class JournalReport:
     size_bytes: int
     mark: JournalMark | None
     groups_behind_mark: int | None = None
-    """What a start replays; None where it was not counted."""
+    """Number of groups that a start replays; None if they were not counted."""
     spare_files: int = 0
-    """Kept to be used again; they hold nothing."""
+    """Spare files; they hold no groups."""
 
 
 @dataclass
 class IndexReport:
-    """The index, and the entry logs that it is about."""
+    """The index and its entry logs."""
 
     path: str
     size_bytes: int = 0
@@ -78,19 +78,19 @@ class IndexReport:
     complete: bool = False
     ledgers: int = 0
     kept_fences: int = 0
-    """Deleted ledgers whose fence is kept."""
+    """Number of deleted ledgers whose fence is kept."""
     trash_ledgers: int = 0
-    """Ledgers without metadata whose entries are kept for a while."""
+    """Number of ledgers without metadata whose entries are kept for a while."""
     trash_bytes: int = 0
     entry_logs: int = 0
     entry_log_bytes: int = 0
     problem: str | None = None
-    """Why it cannot be read."""
+    """Why the index cannot be read."""
 
 
 @dataclass
 class InspectionReport:
-    """Everything that can be told of a bookie's directories without changing them."""
+    """Everything known about a bookie's directories without changing them."""
 
     directories: list[DirectoryReport] = field(default_factory=list)
     journals: list[JournalReport] = field(default_factory=list)
@@ -102,13 +102,13 @@ class Inspection:
     """See the module's text.
 
     Args:
-        bookie_id, instance_id: whose files they should be.
+        bookie_id, instance_id: the expected owner of the files.
     """
 
     def __init__(self, host: Host, settings: BookieSettings, bookie_id: str, instance_id: str) -> None:
         self.directories = Directories(host.disk, settings)
         self.remarks: list[str] = []
-        """What a start would mend by itself."""
+        """Problems that a start would repair."""
         self.lacks_space = False
         """Whether a start is refused because a disk is full."""
         self._host = host
@@ -119,7 +119,7 @@ class Inspection:
     # Facts.
 
     def facts(self) -> InspectionReport:
-        """What is there. Raises OSError, CorruptionError, FormatError: a file that says what it is cannot be read."""
+        """Report the content. Raises OSError, CorruptionError, FormatError: a file with an identity cannot be read."""
         found = InspectionReport([self.directory_facts(directory) for directory in self.directories.configured])
         for directory in self._settings.journal_directories:
             if self._host.disk.exists(join(directory, CURRENT)):
@@ -140,7 +140,7 @@ class Inspection:
         return False
 
     def directory_facts(self, directory: str) -> DirectoryReport:
-        """One directory. Raises OSError."""
+        """Report one directory. Raises OSError."""
         disk, current = self._host.disk, join(directory, CURRENT)
         facts = DirectoryReport(directory, disk.exists(current))
         if not facts.there:
@@ -191,9 +191,9 @@ class Inspection:
     # Problems.
 
     def problems(self) -> Iterator[TriplicateError]:
-        """What would keep the bookie from starting on its data, or from telling what it holds. Goes through all of it.
+        """What would keep the bookie from starting on its data, or from reading it. Reads all of it.
 
-        Directories that are not there count as made: a start makes those of a new bookie. That another misses one `Directories` tells.
+        Missing directories count as existing: a start makes those of a new bookie. `Directories` reports a missing one of an old bookie.
         """
         disk = OverlayDisk(self._host.disk, given_up=RESERVE_NAME)
         try:
@@ -226,17 +226,18 @@ class Inspection:
         return cannot_start(error)
 
     def check(self) -> None:
-        """What a start must not find out only once it has changed something. Reads all journals behind their marks, of entry logs headers.
+        """Check everything that a start must not discover after its first change. Reads all journals behind their marks, and the headers of
+        entry logs.
 
         Raises:
-            CorruptionError: a journal is damaged, or an entry log is missing, shorter than the index knows, or not to be told what it is.
+            CorruptionError: a journal is damaged, or an entry log is missing, shorter than the index knows, or not identifiable.
             FormatError, WrongCluster. OSError.
         """
         for problem in self._bad_logs(self.check_journals()):
             raise problem
 
     def check_journals(self) -> int:
-        """The part of `look` that is about journals; returns the flush that their marks rely on."""
+        """The part of `check` for journals; returns the flush that their marks rely on."""
         disk = OverlayDisk(self._host.disk)
         try:
             return max([self._try_journal(disk, join(directory, CURRENT)) for directory in self._settings.journal_directories])
@@ -244,7 +245,7 @@ class Inspection:
             disk.close()
 
     def _bad_logs(self, marked_flush: int) -> Iterator[TriplicateError]:
-        """Entry logs that an index from which a start would work says more of than there is, or that nothing tells of."""
+        """Entry logs that are shorter than a usable index knows, or not identifiable."""
         disk, logs = self._host.disk, existing_logs(self._host.disk, self._ledger_currents)
         usable, sizes = self._known_logs(marked_flush)
         if usable:
@@ -252,7 +253,7 @@ class Inspection:
             yield from self._nameless_logs(disk, logs, sizes)
 
     def _known_logs(self, marked_flush: int) -> tuple[bool, dict[int, int]]:
-        """Whether a start would work from the index, and the lengths of entry logs that it knows; nothing where it cannot be read."""
+        """Whether a start would use the index, and the lengths of entry logs that it knows; nothing if it is unreadable."""
         disk, path = self._host.disk, join(self._ledger_currents[0], INDEX_NAME)
         if not disk.exists(path):
             return False, {}
@@ -260,20 +261,20 @@ class Inspection:
             with ReadOnlyIndex(disk, path, self._settings.index_cache_bytes) as index:
                 return bool(index.fact("complete")) and (index.fact("flush") or 0) >= marked_flush, index.log_sizes()
         except CorruptionError:
-            return False, {}  # A start makes it anew.
+            return False, {}  # A start rebuilds it.
 
     def check_before_rebuild(self, *, lost_accepted: bool) -> tuple[int, ...]:
-        """What the old index can tell of entry logs before another takes its place. Reads all journals behind their marks.
+        """Check the entry logs against the old index before a rebuild replaces it. Reads all journals behind their marks.
 
         Args:
-            lost_accepted: a log may be missing, or too short, by whatever index.
+            lost_accepted: a log may be missing, or too short.
 
         Returns:
-            numbers of logs that the index names and that are not there: lost, or deleted since, where a start would not use the index.
+            numbers of missing logs that the index names: lost, or, if a start would not use the index, perhaps deleted since.
 
         Raises:
-            CorruptionError: by an index that a start would use, a log is missing or too short: a new index would let the bookie deny what
-            it held; or a log was renamed. FormatError, WrongCluster, OSError: as `look`.
+            CorruptionError: a log that a usable index names is missing or too short, and with a new index the bookie would deny what it
+            held; or a log was renamed. FormatError, WrongCluster, OSError: as `check`.
         """
         for problem in self._log_problems(self._host.disk):
             raise problem
@@ -286,7 +287,7 @@ class Inspection:
         return tuple(number for number in sizes if number not in logs)
 
     def _nameless_logs(self, disk: Disk, logs: dict[int, str], sizes: dict[int, int]) -> Iterator[TriplicateError]:
-        """Entry logs whose file header is damaged and that tell nothing else; others with such a header are remarked on."""
+        """Entry logs with a damaged file header that are not identifiable otherwise. Others with such a header are remarked on."""
         for number, path in logs.items():
             if number in sizes and not _check_header(disk, path, ENTRY_LOG_MAGIC, number, self._identity):
                 file = disk.open(path, readonly=True)
@@ -312,9 +313,9 @@ class Inspection:
         return ClosedJournal(disk, current, self._identity, JournalLimits.of(self._settings))
 
     def _try_journal(self, disk: Disk, current: str, *, opens: bool = False) -> int:
-        """Replay a journal into nothing, and have the next file begun if asked to; returns the flush that its mark relies on."""
+        """Replay a journal without storing it, and start the next file if `opens`; returns the flush that its mark relies on."""
         for path in numbered_files(disk, current, JOURNAL_SUFFIX).values():
-            # Before the mark too: a start deletes these files, and should not those of a newer release, or of another bookie.
+            # Files before the mark too: a start deletes them, and must not delete those of a newer release or of another bookie.
             _check_header(disk, path, JOURNAL_MAGIC, None, self._identity)
         journal = self._journal(disk, current)
         mark = journal.read_mark()
@@ -348,7 +349,7 @@ class Inspection:
                 yield error
 
     def _index_problems(self, disk: Disk) -> Iterator[TriplicateError]:
-        """Where the index and the entry logs disagree; none where a start makes the index anew."""
+        """The places where index and entry logs disagree; none if a start rebuilds the index."""
         path = join(self._ledger_currents[0], INDEX_NAME)
         if not disk.exists(path):
             return
@@ -374,7 +375,7 @@ class Inspection:
         try:
             content = read_log(disk, number, path, with_states=False, trace=_nothing)
         except CorruptionError:
-            return  # Its header has been judged.
+            return  # Its header has been checked.
         runs = {block.offset: block for block in content.blocks if block.type is BlockType.RUN}
         for run in named:
             if content.damaged_at is None and runs.get(run.offset) != run and run.end <= content.size:
@@ -405,7 +406,7 @@ def _shorter_than_known(disk: Disk, index_path: str, logs: dict[int, str], sizes
 
 
 def _elsewhere(index: Index, run: BlockInfo) -> bool:
-    """Whether the index names a run of the same entries elsewhere: compaction has copied it, or its flush began anew."""
+    """Whether the index has a run with the same entries elsewhere: compaction has copied it, or its flush was repeated."""
     return any(
         (other.first, other.last, other.count) == (run.first, run.last, run.count) and other.flush_number >= run.flush_number
         for _, other in index.runs_of(run.ledger_id)
@@ -427,14 +428,14 @@ def _ledgers(index: Index) -> Iterator[int]:
 
 
 def _check_header(disk: Disk, path: str, magic: bytes, number: int | None, ours: FileIdentity) -> bool:
-    """Whether it can be read; if not, who knows what stands behind it judges.
+    """Whether the header can be read. If not, the caller judges the rest of the file.
 
     Args:
-        number: as the name says; None for a journal file. A crash may give one that was to be used again, under the next number, the name
-            back that it had before the mark; of those behind the mark the replay asks.
+        number: from the file's name; None for a journal file. A crash may bring back the old name of a file that was to be reused and has
+        its next number already. Replay checks the files behind the mark.
 
     Raises:
-        FormatError: of a newer release. WrongCluster: another bookie's file. CorruptionError: its name says another number.
+        FormatError: from a newer release. WrongCluster: another bookie's file. CorruptionError: its name has another number.
     """
     file = disk.open(path, readonly=True)
     try:
@@ -451,7 +452,7 @@ def _size_of(disk: Disk, path: str) -> int:
     try:
         file = disk.open(path, readonly=True)
     except FileNotFoundError:
-        # A bookie that runs renames and deletes files, journal files above all.
+        # A running bookie renames and deletes files, journal files above all.
         return 0
     try:
         return file.size()
@@ -460,7 +461,7 @@ def _size_of(disk: Disk, path: str) -> int:
 
 
 def cannot_start(error: OSError) -> EnvironmentFault:
-    """What a start says of an error of a disk."""
+    """The error of a start for an error of a disk."""
     if error.errno in NO_SPACE:
         where = error.filename or "a directory of the bookie"
         return EnvironmentFault(f"{where}: the disk is full ({error.strerror}): free some space, and start it again")
@@ -468,14 +469,14 @@ def cannot_start(error: OSError) -> EnvironmentFault:
 
 
 def _nothing(kind: str, /, **facts: object) -> None:
-    """Nobody is told."""
+    """Discard a trace."""
 
 
 def check_files(disk: Disk, settings: BookieSettings, identity: FileIdentity) -> None:
-    """See that every file is of this bookie and of a format known here, before a start changes one. Blocks; reads headers only.
+    """Check that every file belongs to this bookie and has a known format, before a start changes one. Blocks; reads headers only.
 
     Raises:
-        FormatError: one is of a newer release. WrongCluster: another bookie wrote it. CorruptionError: it was renamed, or a journal's
+        FormatError: one is from a newer release. WrongCluster: another bookie wrote it. CorruptionError: it was renamed, or a journal's
         mark is damaged. OSError.
     """
     for directory in settings.journal_directories:
@@ -490,9 +491,9 @@ def check_files(disk: Disk, settings: BookieSettings, identity: FileIdentity) ->
 
 
 def check_data(host: Host, settings: BookieSettings, identity: FileIdentity) -> None:
-    """See that a start will not be refused on account of what it reads, before it changes more than undoing an interrupted rebuild.
+    """Check that a start will not be refused because of its data, before it changes anything except for undoing an interrupted rebuild.
 
-    Blocks. Raises as `Inspection.look`.
+    Blocks. Raises as `Inspection.check`.
     """
     if rollback_rebuild(host.disk, join(join(settings.ledger_directories[0], CURRENT), INDEX_NAME), settings.index_cache_bytes):
         host.trace("bookie.index_taken_back")
@@ -502,7 +503,7 @@ def check_data(host: Host, settings: BookieSettings, identity: FileIdentity) -> 
 def cannot_listen(settings: BookieSettings, error: OSError) -> EnvironmentFault:
     reason = error.strerror or str(error)
     if error.errno == errno.EADDRNOTAVAIL or (error.errno or 0) < 0:
-        # The numbers of failed look-ups of a name are negative.
+        # Error numbers of failed name look-ups are negative.
         return EnvironmentFault(
             f"bookie.host {settings.host} is no address of this machine ({reason}): set it to one that is; what clients connect to may "
             "be another, bookie.advertised_address"

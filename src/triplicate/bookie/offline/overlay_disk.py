@@ -1,7 +1,7 @@
-"""A disk whose changes stay in memory: what a start would do can be tried on it, and nothing is changed.
+"""A disk whose changes stay in memory, to try a start without changing anything.
 
-Only what a start writes gathers here (footers, an index's pages); a rebuild of a large index takes as much memory as its rows. Where it
-is asked for, files grow no further than the space beneath would let them, each directory taken for a disk of its own.
+Only written blocks are held in memory (footers, pages of an index); the rebuild of a large index needs memory for all its rows. On
+request, files grow only as far as the space beneath allows; each directory counts as a disk of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BLOCK_BYTES = 4096
 
 
 class OverlayData:
-    """A file's content: that on the disk, and blocks written over it."""
+    """A file's content: the one on the disk, and blocks written over it."""
 
     def __init__(self, below: File | None) -> None:
         self._below = below
@@ -72,7 +72,7 @@ class OverlayData:
 
 
 class OverlayFile:
-    """`runtime.ports.File` over it. Files stay open beneath until the disk is closed."""
+    """`runtime.ports.File` over it. Files beneath stay open until the disk is closed."""
 
     def __init__(self, path: str, data: OverlayData, take: Callable[[str, int], None]) -> None:
         self.path = path
@@ -126,9 +126,9 @@ class OverlayDisk:
         self._below = below
         self._given_up = given_up
         self._room: dict[str, int] = {}
-        """What may still be written into a directory, bytes."""
+        """Bytes that may still be written, by directory."""
         self._files: dict[str, OverlayData | None] = {}
-        """Files opened or made here; None: deleted."""
+        """Files opened or created here; None: deleted."""
         self._made: set[str] = set()
         """Directories made here."""
 
@@ -147,7 +147,7 @@ class OverlayDisk:
         return OverlayFile(path, data, self._reserve)
 
     def _reserve(self, path: str, growth: int) -> None:
-        """Let a file grow, or shrink. Raises OSError: there is no space for that."""
+        """Account for the growth of a file, negative for shrinking. Raises OSError: there is no space."""
         if self._given_up is None:
             return
         directory = path.rpartition("/")[0]
@@ -170,7 +170,7 @@ class OverlayDisk:
             file.close()
 
     def close(self) -> None:
-        """Forget everything."""
+        """Discard all changes."""
         for data in self._files.values():
             if data is not None:
                 data.close()
@@ -212,7 +212,7 @@ class OverlayDisk:
     def sync_directory(self, path: str) -> None: ...
 
     def free_space(self, path: str) -> tuple[int, int]:
-        # A directory that was made here has the space of the one that it would be in.
+        # A directory created here has the space of its parent.
         return self._below.free_space(nearest(self._below, path))
 
     def log_device(

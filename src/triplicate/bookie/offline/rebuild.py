@@ -1,4 +1,4 @@
-"""Making a stopped bookie's index anew from its entry logs and journals, fences included. A start does the same when it must."""
+"""Rebuilds a stopped bookie's index from its entry logs and journals, fences included. A start does the same when it must."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from triplicate.runtime import Host
 
 @dataclass(frozen=True, slots=True)
 class RebuildReport:
-    """What the new index was made from."""
+    """Counts of a rebuild."""
 
     logs: int
     ledgers: int
     runs: int
     replayed_groups: int
-    """Groups of the journals that were not in the entry logs yet; they are now."""
+    """Journal groups that were not in the entry logs yet; they are now."""
     missing_logs: tuple[int, ...] = ()
-    """Numbers of entry logs that the old index named and that are not there: deleted since it was written, or lost."""
+    """Numbers of entry logs that the old index named and that do not exist: deleted since it was written, or lost."""
 
 
 async def rebuild_index(host: Host, settings: BookieSettings, metadata: ClusterMetadata, *, lost_accepted: bool = False) -> RebuildReport:
-    """Remove the index and make it from what the logs hold. The old one stays until the new one is complete.
+    """Rebuild the index from the logs. The old one stays until the new one is complete.
 
     Args:
-        lost_accepted: go on where a log is missing, or too short, of which the old index knows: the bookie denies what it held.
+        lost_accepted: continue if a log that the old index knows is missing or too short. The bookie then denies entries that it held.
 
     Raises:
-        ConfigError: the cluster knows no such bookie, or the settings are wrong. WrongCluster: a directory is not its own.
+        ConfigError: the cluster knows no such bookie, or the settings are wrong. WrongCluster: a directory belongs to another bookie.
         EnvironmentFault: the bookie runs, or a disk cannot be used. CorruptionError, FormatError: a log or journal cannot be read, and
-        the old index is put back; or a log is missing that the old index knows.
+        the old index is restored; or a log is missing that the old index knows.
     """
     bookie_id = bookie_id_of(settings)
     if await metadata.cookies.get(bookie_id) is None:
@@ -77,7 +77,7 @@ async def _rebuild(host: Host, settings: BookieSettings, identity: FileIdentity,
             restore_index(host.disk, path)
         raise
     replayed = sum(journal.replayed.groups for journal in storage.journals)
-    # What was replayed belongs in the index too, or the next start would replay it again.
+    # Replayed entries belong in the index too, or the next start would replay them again.
     await storage.close(flush=True)
     if failures:
         raise failures[0]

@@ -1,7 +1,7 @@
-"""Giving a bookie whose disks were lost empty ones: a new incarnation under the same id.
+"""Gives a bookie whose disks were lost empty ones: a new incarnation under the same id.
 
-The order makes an interruption harmless: first the metadata says that the bookie has lost what it had, then the new directories get
-their cookies. In between it does not start, since a directory lacks its cookie.
+The order makes an interruption harmless: the metadata first records that the bookie has lost its data, then the new directories get
+their cookies. In between the bookie does not start, since a directory lacks its cookie.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ SHOWN_NAMES = 3
 
 
 def bookie_id_of(settings: BookieSettings) -> str:
-    """The id that a bookie with these settings has.
+    """The bookie id that these settings give.
 
     Raises:
-        ConfigError: they give none. ArgumentError: it cannot be one.
+        ConfigError: they give none. ArgumentError: it is not a valid id.
     """
     if settings.bookie_id:
         return check_bookie_id(settings.bookie_id)
@@ -29,7 +29,7 @@ def bookie_id_of(settings: BookieSettings) -> str:
 
 
 class Replacement:
-    """`check`, ask whoever is there, then `carry_out`."""
+    """A replacement: `check`, ask the operator, then `carry_out`."""
 
     def __init__(self, host: Host, settings: BookieSettings, metadata: ClusterMetadata) -> None:
         self.bookie_id = bookie_id_of(settings)
@@ -37,7 +37,7 @@ class Replacement:
         self._metadata = metadata
 
     async def check(self) -> None:
-        """See that there is something to replace, and nothing to be lost by it.
+        """Check that there is a bookie to replace, and that no data would be lost.
 
         Raises:
             ConfigError: the cluster knows no such bookie, or a directory holds data. EnvironmentFault: the bookie runs.
@@ -79,7 +79,7 @@ class Replacement:
         """Begin the new incarnation; returns it.
 
         Raises:
-            As `check`, which is done again. OSError, BadVersion: it may be run again.
+            As `check`, which is repeated. OSError, BadVersion: it may be run again.
         """
         await self.check()
         self.directories.lock(make=True)
@@ -96,9 +96,9 @@ class Replacement:
 
 
 async def mark_visited(metadata: ClusterMetadata, bookie_id: str) -> bool:
-    """Say that what a replaced bookie held has been brought back or is not needed; it hears of it while it runs.
+    """Record that the entries a replaced bookie held have been restored or are not needed. A running bookie notices it.
 
     Returns:
-        False when that was known already, or the bookie was never replaced.
+        False if that was recorded already, or the bookie was never replaced.
     """
     return await metadata.incarnations.mark_visited(bookie_id)

@@ -1,7 +1,7 @@
-"""Adds of one connection: admitted, verified and stored in runs, journaled as few pieces, answered after the sync.
+"""Adds of one connection: admitted, verified and stored in runs, journaled in few items, answered after the sync.
 
-Deferred adds are answered after the write and before the sync. Nothing else about them differs: they are in the same journal, in the
-order of arrival, so a force, which is a barrier in that journal, covers them.
+Deferred adds are answered after the write and before the sync. They are otherwise the same: they are in the same journal, in order of
+arrival, so a force, which is a barrier in that journal, covers them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from triplicate.runtime import Trace
 from triplicate.wire import AddRequest, AddResponse, Status, encode_alternating_add_responses, encode_request, iter_adds
 
 ALIKE_MAX = 8
-"""So many adds in a row of one ledger are left to the way of runs, which costs less for each."""
+"""Adds of one ledger in a row from which the path for runs is used, since it costs less for each."""
 
 _Run = tuple[Callable[[Status], bytes], int]
-"""How adds are answered, and how many they are."""
+"""How adds are answered, and their number."""
 
 
 class AddPeer(ResponseSink, Protocol):
@@ -39,7 +39,7 @@ class AddPeer(ResponseSink, Protocol):
 
 
 class _Region:
-    """Accepted adds of one chunk that go to the journal as one item: slices of the chunk, neighbours joined."""
+    """Accepted adds of one chunk that go to the journal as one item: slices of the chunk, with adjacent ones joined."""
 
     __slots__ = ("answers", "buffers", "count", "early", "end", "journal", "runs", "size_bytes", "source", "start")
 
@@ -56,7 +56,7 @@ class _Region:
         self.runs: list[_Run] = []
 
     def cut(self, source: bytes, start: int) -> None:
-        """What follows is no neighbour of what is here."""
+        """The next add is not adjacent to the last one."""
         size = self.end - self.start
         if size == len(self.source):
             self.buffers.append(self.source)
@@ -80,7 +80,7 @@ class AddProcessor:
         self._region: _Region | None = None
 
     def admit(self, adds: Adds, dialect: Dialect, handle: LedgerHandle) -> None:
-        """Accept or refuse the adds of one run; those accepted are journaled by `submit` at the latest."""
+        """Accept or refuse the adds of one run. Accepted ones are journaled by the next `submit`."""
         run = adds.run
         status = self._requests.admit(handle, run.master_key, recovery=run.recovery, high_priority=run.high_priority)
         if status is not Status.OK:
@@ -89,7 +89,7 @@ class AddProcessor:
         entries, held_bytes = entries_of(adds.source, run.offsets)
         if handle.verifier is not None:
             if not handle.verifier.verify_all(entries):
-                # Some will not be kept, so none may keep the chunk.
+                # Some entries will not be kept, so none may hold the chunk in memory.
                 self._admit_verified(adds, dialect, handle, list(map(bytes, entries)))
                 return
         elif self._requests.checks.enabled:
@@ -98,7 +98,7 @@ class AddProcessor:
         self._add_to_open_region(adds, dialect, 0, len(entries))
 
     def _add_to_open_region(self, adds: Adds, dialect: Dialect, first: int, last: int) -> None:
-        """Make the bytes of entries `first` to `last` - 1 of a run part of the region."""
+        """Append the bytes of entries `first` to `last` - 1 of a run to the region."""
         run, source = adds.run, adds.source
         start, end = run.offsets[first], run.offsets[last]
         region = self._region_at(self._storage.journal_of(run.ledger_id), adds.deferred_sync, source, start)
@@ -111,7 +111,7 @@ class AddProcessor:
         region.runs.append((partial(dialect.encode_adds, run.ledger_id, ids, txn_ids), len(ids)))
 
     def _region_at(self, journal: Journal, early: bool, source: bytes, start: int) -> _Region:
-        """Where adds go that begin there: a new region where they are not for the same group as those before."""
+        """The region for adds that begin at this offset: a new one unless the open region has the same kind."""
         region = self._region
         if region is None or region.journal is not journal or region.early is not early:
             self.submit()
@@ -121,14 +121,14 @@ class AddProcessor:
         return region
 
     def admit_alternating(self, buffer: bytes, position: int, end: int, most: int) -> int:
-        """Accept the adds of version 2 that begin at `position`, whatever their ledgers, as long as nothing about them is unusual.
+        """Accept the adds of version 2 that begin at `position`, of any ledgers, up to the first unusual one.
 
-        For chunks in which ledgers alternate: what a run costs beside its entries would be spent on every single entry there. An add of a
-        ledger that is not in memory or does not take it, whose header or digest is wrong or whose digest nobody has asked for yet, is left
-        to `take`, and with it all that follows.
+        For chunks in which ledgers alternate, where the cost of a run would arise for every entry. The path for runs handles the first add
+        whose ledger is not in memory or does not accept it, whose header or digest is wrong, or whose digest was not requested yet, and
+        everything behind it.
 
         Returns:
-            where the adds taken end; `position` where none was.
+            the end of the accepted adds; `position` if there were none.
         """
         storage, requests = self._storage, self._requests
         if requests.read_only or storage.full:
@@ -167,7 +167,7 @@ class AddProcessor:
         return ends[-1]
 
     def _submit_to_journals(self, buffer: bytes, ledger_ids: list[int], entry_ids: list[int], ends: list[int]) -> None:
-        """Make these adds, each of which begins where the one before it ends, part of regions: one for each journal."""
+        """Append these adjacent adds to regions, one for each journal."""
         journals = self._storage.journals
         if len(journals) == 1:
             self._add_to_region(journals[0], buffer, ledger_ids, entry_ids, [(ends[0], ends[-1])])
@@ -197,7 +197,7 @@ class AddProcessor:
         region.runs.append((partial(encode_alternating_add_responses, ledger_ids, entry_ids), len(entry_ids)))
 
     def _admit_verified(self, adds: Adds, dialect: Dialect, handle: LedgerHandle, entries: list[bytes]) -> None:
-        """At least one digest is wrong: take the others one by one."""
+        """At least one digest is wrong: accept the other adds one by one."""
         verifier, run = handle.verifier, adds.run
         assert verifier is not None
         for index, entry in enumerate(entries):
@@ -216,7 +216,7 @@ class AddProcessor:
         self._trace("bookie.digest_mismatch", ledger_id=ledger_id, entry_id=entry_id, peer=self._peer.peer, size_bytes=len(entry))
 
     def refuse(self, adds: Adds, dialect: Dialect, status: Status) -> None:
-        """Answer the adds of a run without having stored any."""
+        """Answer the adds of a run without storing any."""
         self._refuse(dialect, adds.run.ledger_id, adds.run.entry_ids, adds.txn_ids, status)
 
     def _refuse(self, dialect: Dialect, ledger_id: int, entry_ids: Sequence[int], txn_ids: Sequence[int], status: Status) -> None:
@@ -230,7 +230,7 @@ class AddProcessor:
             self._metrics.adds_refused.inc(count)
 
     def submit(self) -> None:
-        """Give what was accepted to the journal; before anything else of the connection is done, so that its order is kept."""
+        """Submit the accepted adds to the journal, before the connection's next request, so that their order is kept."""
         region, self._region = self._region, None
         if region is None:
             return
@@ -250,24 +250,26 @@ class AddProcessor:
         try:
             region.journal.submit(item)
         except OSError:
-            # The journal is dead and the bookie is stopping: no answer, so the outcome is unknown.
+            # The journal has failed and the bookie is stopping: no answer, so the outcome is unknown.
             self._peer.close()
 
     def _not_journaled(self, runs: list[_Run]) -> None:
-        """The journal had no space. The entries are in the cache all the same and may become durable with it: unknown, so an error."""
+        """The journal had no space. The entries are in the cache and may still become durable: the outcome is unknown, so the answer is
+        an error.
+        """
         for encode, count in runs:
             self._metrics.adds.labels(Status.IO_ERROR.name).inc(count)
             self._peer.answer(encode(Status.IO_ERROR))
 
     def admit_one(self, asked: RequestContext, request: AddRequest) -> None:
-        """An add by itself, which the scan in bulk left: of an old version, written in an unusual way, or with an id no entry can have."""
+        """Handle a single add that the bulk scan did not accept: of an old version, with an unusual encoding, or with an impossible id."""
         handle = asked.ledger
         status = self._status_of_one(request, handle)
         if status is not Status.OK:
             self._count_refused(1, status)
             asked.refuse(status)
             return
-        # The journal knows only the current form of v2, so the packet is made anew.
+        # The journal stores only the current form of v2, so the packet is encoded again.
         frame = encode_request(
             AddRequest(request.ledger_id, request.entry_id, request.master_key, request.body, request.recovery, request.high_priority)
         )

@@ -1,7 +1,7 @@
 """The two protocol versions as a connection sees them: adds in bulk, other requests one by one, answers to frames.
 
-Which one a connection speaks is found out as in BookKeeper's `RequestDecoder`: version 3 until a body is not of version 3, from then on
-version 2 and what came before it.
+The version of a connection is detected as in BookKeeper's `RequestDecoder`: version 3 until a body is not of version 3, from then on
+version 2 and its predecessors.
 """
 
 from __future__ import annotations
@@ -35,55 +35,55 @@ from triplicate.wire import (
 
 
 class Adds(NamedTuple):
-    """Consecutive adds of one ledger with one key and the same flags, as frames of version 2: so the journal keeps them."""
+    """Consecutive adds of one ledger with one key and the same flags, as frames of version 2, which is the journal's form."""
 
     run: AddRun
-    """Its offsets are places in `source`."""
+    """Its offsets point into `source`."""
     source: bytes
     txn_ids: Sequence[int]
-    """Of version 3; empty for version 2."""
+    """Transactions of version 3; empty for version 2."""
     deferred_sync: bool
     end: int
-    """Where they end in the connection's buffer."""
+    """Where the adds end in the connection's buffer."""
 
 
 class Dialect(Protocol):
     """See the module's text."""
 
     def scan_adds(self, buffer: bytes, position: int, end: int, most: int) -> Adds | None:
-        """The adds that begin at `position`; None when something else, or no whole frame, stands there."""
+        """The adds that begin at `position`; None if something else, or no whole frame, stands there."""
 
     def encode_adds(self, ledger_id: int, entry_ids: Sequence[int], txn_ids: Sequence[int], status: Status = Status.OK) -> bytes:
         """The answers to adds."""
 
     def decode(self, body: bytes) -> tuple[Request, int] | bytes:
-        """(request, tag), or the frame that refuses what cannot be served.
+        """(request, tag), or the frame that refuses a request which is not served.
 
         Raises:
             ProtocolError: not a request of this version.
         """
 
     def oversized_add(self, head: bytes) -> OversizedAdd | None:
-        """The add that begins with these bytes and is too large to be taken in; None when it is no add of this version."""
+        """The add that begins with these bytes and is over the frame limit; None if it is no add of this version."""
 
     def encode(self, response: Response, tag: int) -> bytes:
-        """The frame of an answer to the request with this tag."""
+        """The frame of the answer to the request with this tag."""
 
 
 NUMBERED_VERSIONS = range(1, 4)
 NUMBERED_OPERATIONS = range(1, 13)
 UNSERVED_OPERATIONS = tuple(number for number in NUMBERED_OPERATIONS if number not in tuple(v3.OperationType))
-"""Ranges and batch reads, which have numbers and no form in version 3."""
+"""Ranges and batch reads, which have numbers but no messages in version 3."""
 _WITHOUT_PART: dict[int, Request] = {
     v3.OperationType.AUTH: AuthRequest("", b""),
     v3.OperationType.BOOKIE_INFO: BookieInfoRequest(0),
     v3.OperationType.START_TLS: StartTlsRequest(),
 }
-"""What is asked by operations whose part nobody looks at."""
+"""Operations that are refused without decoding their part."""
 
 
 class V2Dialect:
-    """Version 2 and its forerunners. The tag is the request's version, with which it is answered."""
+    """Version 2 and its predecessors. The tag is the request's version, which the answer repeats."""
 
     def scan_adds(self, buffer: bytes, position: int, end: int, most: int) -> Adds | None:
         run = scan_adds(buffer, position, end, most)
@@ -98,7 +98,7 @@ class V2Dialect:
         except Unserved as error:
             if error.answer is not None:
                 return encode_response(error.answer, error.version)
-            # Of a token nobody asks the version; whatever else comes in an unknown one is no request.
+            # The version of a token is not checked. Anything else of an unknown version is no request.
             request = decode_request(bytes([v2.CURRENT_VERSION]) + body[1:])
         return request, body[0]
 
@@ -107,7 +107,7 @@ class V2Dialect:
 
     def encode(self, response: Response, tag: int) -> bytes:
         if isinstance(response, AuthResponse):
-            # BookKeeper's bookie names the current version here, whatever was asked.
+            # BookKeeper's bookie answers with the current version here, whatever the request's version was.
             return encode_response(response)
         return encode_response(response, tag)
 
@@ -115,11 +115,11 @@ class V2Dialect:
 class V3Dialect:
     """Version 3. The tag is the transaction.
 
-    What BookKeeper's bookie cannot read, though it is a good message, is no request here either: numbers that the protocol's enumerations
-    do not have, an operation without its part. Found out by asking Apache's bookie 4.18.
+    A good message that BookKeeper's bookie cannot read is no request here either: numbers that the protocol's enumerations do not have, an
+    operation without its part. Measured with Apache's bookie 4.18.
 
     Args:
-        knows_unknown_state: whether clients understand status 507; a status unknown to them makes the whole answer unreadable.
+        knows_unknown_state: whether clients understand status 507; an unknown status makes the whole answer unreadable for them.
     """
 
     def __init__(self, knows_unknown_state: bool = True) -> None:
@@ -145,7 +145,7 @@ class V3Dialect:
                 return v3.encode_unknown_operation(asked)
             raise ProtocolError(f"a request for operation {asked.operation} without the part that says what is wanted")
         if isinstance(request, AuthRequest | BookieInfoRequest | StartTlsRequest):
-            # These are answered whatever the header says.
+            # These are answered for any header.
             return request, asked.txn_id
         if asked.refusal is not None:
             return v3.encode_refusal(asked, asked.refusal)

@@ -1,8 +1,9 @@
-"""Reads that wait until a ledger's last-add-confirmed passes what the reader knows. Source: BookKeeper `LongPollReadEntryProcessorV3`.
+"""Long polls: reads that wait until a ledger's last-add-confirmed passes the one known to the reader. Source: BookKeeper
+`LongPollReadEntryProcessorV3`.
 
-A poll waits with its ledger's handle, which calls back when the last-add-confirmed advances (by an entry or an explicit record), and
-when the ledger is fenced or deleted; or until its time is over; or until its connection goes. Woken polls are answered in a turn of
-their own, so that whoever writes is not held up by those who read. How many wait is bounded, per connection and in total.
+A poll waits at its ledger's handle, which calls back when the last-add-confirmed advances (by an entry or an explicit record), and when
+the ledger is fenced or deleted. It ends with its timeout, or with its connection. Woken polls are answered in a loop iteration of their
+own, so that readers do not delay the writer. The number of polls is bounded, per connection and in total.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ class LongPolls:
         self._of_peer: dict[int, dict[int, _Parked]] = {}
         self._count = 0
         self._woken: dict[int, int | None] = {}
-        """Ledgers whose polls are to look again, and when the last-add-confirmed advanced (None: it need not have)."""
+        """Ledgers whose polls must be checked, with the time when the last-add-confirmed advanced (None: it may not have)."""
         metrics.long_polls.set_function(lambda: self._count)
 
     @property
     def count(self) -> int:
-        """Polls that wait."""
+        """Number of waiting polls."""
         return self._count
 
     def admit(self, asked: RequestContext, request: ReadRequest) -> None:

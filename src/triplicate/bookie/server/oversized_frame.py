@@ -1,4 +1,4 @@
-"""A frame above the limit on its way through a connection: its first bytes are kept, the rest is read and dropped."""
+"""A frame over the limit while it passes through a connection: its first bytes are kept, the rest is read and dropped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class OversizedFrame:
     def __init__(self, size_bytes: int) -> None:
         self.size_bytes = size_bytes
         self.left_bytes = size_bytes
-        """What has not arrived yet."""
+        """Bytes that have not arrived yet."""
         self.head = b""
         self.refused = False
         """The peer has been sent an answer."""
@@ -25,7 +25,7 @@ class OversizedFrame:
         return len(self.head) == min(OVERSIZED_HEAD_BYTES, self.size_bytes)
 
     def pass_over(self, buffer: bytes, position: int) -> int:
-        """Consume what the buffer holds of the frame from `position` on; returns where that ends."""
+        """Consume the frame's bytes in the buffer from `position` on; returns where they end."""
         end = min(len(buffer), position + self.left_bytes)
         self.head += buffer[position : min(end, position + OVERSIZED_HEAD_BYTES - len(self.head))]
         self.left_bytes -= end - position

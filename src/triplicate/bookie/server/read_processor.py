@@ -1,7 +1,8 @@
-"""Reads beyond the write cache: queued per connection, done on the reader's worker, answered in portions, while adds arrive at a pace.
+"""Reads that miss the write cache: queued per connection, done on the reader's worker, answered in portions, and throttled while adds
+arrive.
 
-What the write cache answers is answered at once, and so a tail is never held up. Of the others some do not wait for the pace either:
-those of recoveries, and those that ask how far a ledger goes.
+Reads that the write cache can answer are answered at once, so tailing readers are never delayed. Of the others, recovery reads and reads
+for the end of a ledger are not throttled.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ from triplicate.wire import (
 
 SIZE_FIELD = struct.Struct(">I")
 BATCH_HEAD_BYTES = 24 + 8 + 4
-"""What BookKeeper reckons for a batch read's answer before the first entry."""
+"""Bytes that BookKeeper counts for a batch-read response before the first entry."""
 LIST_ENVELOPE_BYTES = LENGTH_BYTES + 64
-"""Room for what stands around a list of entries."""
+"""Bytes around the list of entries in a response."""
 CACHED_BATCH_ENTRIES = 1024
-"""Most entries in an answer that is made in a turn of the loop."""
+"""Maximum number of entries in a response that is built in one loop iteration."""
 NEAR_THE_END_ENTRIES = 1024
-"""Whoever is no further behind the last entry of a ledger that grows follows it and does not catch up."""
+"""A reader at most this far behind the last entry of a growing ledger is tailing, not catching up."""
 PORTION_REQUESTS = 64
 REQUESTS_PER_PEER = 16
 
@@ -64,10 +65,10 @@ class ReadProcessor:
         self._metrics = metrics
         self._peers: dict[int, Peer] = {}
         self._urgent: dict[int, int] = {}
-        """How many of the reads of each are urgent, where any are."""
+        """Number of urgent reads, by connection."""
         self._outstanding = 0
         self._held: dict[int, Peer] = {}
-        """Connections that are not read until fewer reads wait."""
+        """Connections that are not read until fewer reads are outstanding."""
         metrics.reads_outstanding.set_function(lambda: self._outstanding)
         self._wanted = asyncio.Event()
         self._throttle = ReadThrottle(host.clock, storage.journals, settings)
@@ -75,7 +76,7 @@ class ReadProcessor:
     # On the loop.
 
     def serve(self, asked: RequestContext) -> None:
-        """Answer now where that needs no disk, else later; in any case by `asked.answer`."""
+        """Answer at once if that needs no disk, else later; in both cases by `asked.answer`."""
         response = self._cached(asked) if asked.peer.accepts_answers else None
         if response is not None:
             asked.answer(response)
@@ -91,7 +92,7 @@ class ReadProcessor:
                 self._throttle.hurry()
 
     def _note(self, peer: Peer, reads: Iterable[RequestContext], sign: int = 1) -> None:
-        """These wait from now on; with -1: no longer."""
+        """Count reads as outstanding; with `sign` -1 as no longer outstanding."""
         key, urgent = id(peer), 0
         for asked in reads:
             self._outstanding += sign
@@ -103,7 +104,7 @@ class ReadProcessor:
 
     @property
     def _hurries(self) -> bool:
-        """An urgent read can be answered."""
+        """Whether an urgent read can be answered."""
         return bool(self._urgent) and any(key in self._urgent and peer.accepts_answers for key, peer in self._peers.items())
 
     def _cached(self, asked: RequestContext) -> Response | None:
@@ -120,7 +121,7 @@ class ReadProcessor:
         return self.answer(asked, self._throttle.batch_bytes)
 
     def _cached_batch(self, request: BatchReadRequest, handle: LedgerHandle) -> BatchReadResponse | None:
-        """The answer if all of it is in the cache, else None: what is missing there may be on disk."""
+        """The answer if all entries are in the cache, else None: a missing entry may be on disk."""
         budget = min(request.max_bytes, self._throttle.batch_bytes_at_once)
         wanted = min(request.max_count, CACHED_BATCH_ENTRIES) if request.max_count > 0 else CACHED_BATCH_ENTRIES
         stop = min(request.start_entry_id + wanted, handle.last_entry_id + 1)
@@ -137,7 +138,7 @@ class ReadProcessor:
         return BatchReadResponse(Status.OK, request.ledger_id, request.start_entry_id, request.request_id, packed=tuple(packed))
 
     def _is_urgent(self, asked: RequestContext) -> bool:
-        """Whether a read is none of those by which somebody catches up: of a recovery, for the end of a ledger, or of what just came."""
+        """Whether a read is not part of catching up: it is of a recovery, for the end of a ledger, or for a recent entry."""
         request, handle = asked.request, asked.ledger
         if isinstance(request, ListEntriesRequest):
             return False
@@ -147,7 +148,7 @@ class ReadProcessor:
             return True
         wanted, cache = _first_entry(request, handle), self._storage.cache
         if cache.holds(handle.ledger_id) and handle.last_entry_id - wanted < NEAR_THE_END_ENTRIES:
-            # A flush may just have taken it.
+            # A flush may just have released it.
             return True
         return cache.get(handle.ledger_id, wanted) is not None
 
@@ -161,11 +162,11 @@ class ReadProcessor:
 
     @property
     def full(self) -> bool:
-        """As many reads wait as may, of all connections together."""
+        """Whether the limit of outstanding reads of all connections is reached."""
         return self._outstanding >= self._settings.reads_outstanding_total
 
     def call_when_room(self, peer: Peer) -> None:
-        """Call `peer.reads_done` once fewer reads wait."""
+        """Call `peer.reads_done` once fewer reads are outstanding."""
         self._held[id(peer)] = peer
 
     def _wake_held(self) -> None:
@@ -175,7 +176,7 @@ class ReadProcessor:
                 peer.reads_done()
 
     def wake(self) -> None:
-        """A connection takes answers again."""
+        """A connection accepts answers again."""
         self._wanted.set()
 
     async def run(self) -> None:
@@ -187,7 +188,7 @@ class ReadProcessor:
             waited = await self._throttle.wait(urgent=self._hurries)
             portion = self._portion()
             if not portion:
-                # None of those that wait takes answers now.
+                # No waiting connection accepts answers now.
                 self._wanted.clear()
                 await self._wanted.wait()
                 continue
@@ -202,7 +203,7 @@ class ReadProcessor:
                 self._metrics.reads_paced.inc(len(answers))
                 self._metrics.read_bytes_paced.inc(sum(map(_size_of, answers)))
             for asked in reversed(portion[len(answers) :]):
-                # A peer that just does not take answers is owed them all the same.
+                # A peer that does not accept answers now still gets them later.
                 if not asked.peer.is_gone:
                     asked.peer.reads.appendleft(asked)
                     self._note(asked.peer, [asked])
@@ -220,7 +221,7 @@ class ReadProcessor:
             reads = [peer.reads.popleft() for _ in range(taken)]
             self._note(peer, reads, -1)
             portion += reads
-            # Who was served goes behind the others.
+            # A connection that was served goes to the end of the queue.
             del self._peers[key]
             if peer.reads:
                 self._peers[key] = peer
@@ -231,7 +232,7 @@ class ReadProcessor:
     # On the loop or on the reader's worker.
 
     def _read_portion(self, portion: list[RequestContext], answers: list[Response], most_bytes: int, batch_bytes: int) -> None:
-        """Find answers until they are so large."""
+        """Build answers until their size reaches the limit."""
         size = 0
         for asked in portion:
             response = self.answer(asked, batch_bytes)
@@ -241,7 +242,7 @@ class ReadProcessor:
                 break
 
     def answer(self, asked: RequestContext, batch_bytes: int) -> Response:
-        """The complete answer. Damaged files are IO_ERROR, which everybody takes as unknown; never 'no such entry'."""
+        """The complete answer. Damaged files give IO_ERROR, which clients take as unknown, never as 'no such entry'."""
         request, handle = asked.request, asked.ledger
         try:
             if isinstance(request, ReadRequest):
@@ -272,15 +273,15 @@ class ReadProcessor:
 
     def _read(self, request: ReadRequest, handle: LedgerHandle) -> ReadResponse:
         if handle.limbo and request.entry_id == LAST_ENTRY:
-            # The last entry that is left need not be the last there was.
+            # The last remaining entry may not be the last one written.
             return ReadResponse(Status.UNKNOWN_LEDGER_STATE, request.ledger_id, request.entry_id)
         status, body = self._entry(handle, _first_entry(request, handle))
-        # Never from the header of this copy, which nobody has verified since it was stored.
+        # Never from the header of this copy, which has not been verified since it was stored.
         max_lac = handle.max_lac if status is Status.OK and not request.fence else None
         return ReadResponse(status, request.ledger_id, request.entry_id, body, max_lac=max_lac)
 
     def _next_entry(self, request: ReadRequest, previous_lac: int, handle: LedgerHandle, lac_update_ms: int | None) -> ReadResponse:
-        """What a long poll hears in the end: the entry after the one it knows, if that is confirmed, else only how far that goes."""
+        """The final answer to a long poll: the next entry if it is confirmed, else only the last-add-confirmed."""
         max_lac = handle.max_lac
         if not handle.exists or (handle.limbo and max_lac <= previous_lac):
             status = Status.UNKNOWN_LEDGER_STATE if handle.limbo else Status.NO_LEDGER
@@ -314,7 +315,7 @@ class ReadProcessor:
                 except (CorruptionError, FormatError, OSError) as error:
                     if not taken:
                         raise
-                    # The entries before it are good; who asks for this one by itself hears of the damage.
+                    # The entries before it are good. A read of the damaged entry itself reports the damage.
                     self._host.trace("bookie.damaged_read", ledger_id=handle.ledger_id, entry_id=entry_id, error=str(error))
                     break
                 if body is None and not taken:
@@ -328,7 +329,7 @@ class ReadProcessor:
         return BatchReadResponse(Status.OK, request.ledger_id, request.start_entry_id, request.request_id, packed=tuple(packed))
 
     def _stretch(self, handle: LedgerHandle, entry_id: int, count_max: int, size_max: int) -> tuple[bytes, int] | None:
-        """Entries as they travel, and how many; None where they must be looked for one by one, damaged ones among them."""
+        """Consecutive entries and their count; None if they must be read one by one, for instance because one is damaged."""
         if not handle.exists or not 0 <= entry_id <= handle.last_entry_id:
             return None
         try:
@@ -339,8 +340,8 @@ class ReadProcessor:
     def _read_lac(self, request: ReadLacRequest, handle: LedgerHandle) -> ReadLacResponse:
         """The explicit record and the last entry, each if there is one.
 
-        An unknown ledger is "no entry" here, as in BookKeeper. What BookKeeper says where the last entry cannot be read is not copied: it
-        says "no entry" there too, if there is no explicit record, so that an unknown would count as a no.
+        An unknown ledger is "no entry" here, as in BookKeeper. An unreadable last entry is not: BookKeeper answers "no entry" there too,
+        if there is no explicit record, so that an unknown would count as a no.
         """
         try:
             status, body = self._entry(handle, handle.last_entry_id)
@@ -352,7 +353,7 @@ class ReadProcessor:
         elif status is Status.NO_ENTRY and handle.durable_explicit_lac is not None:
             status = Status.OK
         if handle.limbo:
-            # What is left here need not be the greatest there was.
+            # The greatest remaining id may not be the greatest there was.
             status, body = Status.UNKNOWN_LEDGER_STATE, None
         return ReadLacResponse(status, request.ledger_id, handle.durable_explicit_lac, body)
 
@@ -361,11 +362,11 @@ class ReadProcessor:
             return ListEntriesResponse(Status.UNKNOWN_LEDGER_STATE, request.ledger_id)
         if not handle.exists:
             return ListEntriesResponse(Status.NO_LEDGER, request.ledger_id)
-        # The cache first: what a flush moves meanwhile is then seen twice, never not at all.
+        # The cache first: an entry that a flush moves meanwhile is then seen twice, never not at all.
         cached = consecutive(sorted(self._storage.cache.ids(handle.ledger_id)))
         stored = sorted(self._storage.stored.entry_ids(handle.ledger_id), key=_start_of)
         encoded = encode_availability(merge(cached, stored, key=_start_of))
-        # The clients' own limit is mostly the protocol's default, which the bookie's passes a little.
+        # The clients' limit is mostly the protocol's default, which the bookie's exceeds slightly.
         if len(encoded) > min(self._settings.frame_limit_bytes, MAX_FRAME_BYTES) - LIST_ENVELOPE_BYTES:
             self._host.trace("bookie.list_too_long", ledger_id=handle.ledger_id, size_bytes=len(encoded))
             return ListEntriesResponse(Status.IO_ERROR, request.ledger_id)

@@ -1,4 +1,4 @@
-"""A request on its way through the bookie, and who waits for its answer."""
+"""A request that is being served, with the connection that gets its answer."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Peer(Protocol):
 
     @property
     def accepts_answers(self) -> bool:
-        """False while the peer does not take what it was sent, or the connection is closed."""
+        """False while the peer does not read its answers, or the connection is closed."""
 
     @property
     def is_gone(self) -> bool:
-        """The connection is closed: nobody waits for answers."""
+        """Whether the connection is closed."""
 
     def respond(self, response: Response, frame: bytes) -> None:
         """Send an answer. Nothing is sent on a connection that is gone."""
@@ -34,18 +34,18 @@ class Peer(Protocol):
 
 @dataclass(slots=True, eq=False)
 class RequestContext:
-    """One request of one connection. `handle` is its ledger's, for requests about one whose state matters."""
+    """One request of one connection. `handle`: its ledger's, for requests that depend on the ledger's state."""
 
     request: Request
     peer: Peer
     dialect: Dialect
     tag: int
-    """What the dialect needs beside the answer: version 2 the request's version, version 3 its transaction."""
+    """What the dialect needs for the answer: version 2 the request's version, version 3 its transaction."""
     handle: LedgerHandle | None = None
     lac_update_ms: int | None = None
-    """Of a long poll: when the last-add-confirmed advanced, milliseconds since the epoch."""
+    """For a long poll: the time when the last-add-confirmed advanced, milliseconds since the epoch."""
     urgent: bool = False
-    """A read that does not wait for the pace of those who catch up."""
+    """A read that is not throttled."""
 
     @property
     def ledger(self) -> LedgerHandle:
@@ -56,5 +56,5 @@ class RequestContext:
         self.peer.respond(response, self.dialect.encode(response, self.tag))
 
     def refuse(self, status: Status) -> None:
-        """Answer without having done anything."""
+        """Answer with an error, without having done anything."""
         self.answer(v3.refusal_of(self.request, status))

@@ -1,7 +1,7 @@
-"""What a bookie does with each request, whatever protocol version carried it; adds are taken in bulk beside this (`adds`).
+"""Handles each request, whatever protocol version carried it. `AddProcessor` handles adds in bulk beside this.
 
-Everything here is synchronous on the loop: a fence takes effect between two adds, never within one.
-Source of the rules: BookKeeper `BookieImpl`, `LedgerDescriptorImpl`, `ReadEntryProcessor`, `WriteEntryProcessor`.
+Everything here is synchronous on the loop: a fence takes effect between two adds, never within one. Source of the rules: BookKeeper
+`BookieImpl`, `LedgerDescriptorImpl`, `ReadEntryProcessor`, `WriteEntryProcessor`.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from triplicate.wire import (
 
 LAC_RECORD_BYTES_MIN = 16
 LAC_RECORD_BYTES_MAX = 64
-"""The longest digest makes records of 36 bytes. They are kept in memory, journaled and flushed with the state of every ledger."""
+"""The longest digest makes records of 36 bytes. Records are kept in memory, journaled, and flushed with the state of every ledger."""
 
 
 class ServerState(Protocol):
-    """What may change while the bookie runs."""
+    """State that changes while the bookie runs."""
 
     @property
     def read_only(self) -> bool: ...
@@ -81,22 +81,22 @@ class RequestProcessor:
 
     @property
     def read_only(self) -> bool:
-        """No normal adds are taken."""
+        """Whether normal adds are refused."""
         return self._state.read_only
 
     @property
     def journals_behind(self) -> bool:
-        """So much waits for a journal that adds would be refused on its account alone."""
+        """Whether a journal is so far behind that adds would be refused because of it."""
         limit = 2 * self._settings.journal_queue_bytes
         return any(journal.waiting_bytes >= limit for journal in self.storage.journals)
 
     def forget(self, peer: Peer) -> None:
-        """The connection is gone: nobody waits for what it asked."""
+        """Forget a connection that is gone."""
         self.reads.forget(peer)
         self.long_polls.forget(peer)
 
     def handle(self, asked: RequestContext) -> None:
-        """Do what is asked; the answer goes to the peer, now or later. Adds are not asked here."""
+        """Handle a request other than an add. The answer goes to the peer, now or later."""
         request = asked.request
         if isinstance(request, ReadRequest | BatchReadRequest):
             self._read(asked, request)
@@ -109,7 +109,7 @@ class RequestProcessor:
             elif isinstance(request, AuthRequest):
                 asked.answer(AuthResponse(Status.OK, v3.AUTH_DISABLED, b""))
             elif isinstance(request, ForceRequest):
-                # Whether the ledger exists is not asked, and a read-only bookie forces too.
+                # The ledger need not exist, and a read-only bookie forces too.
                 self._after_sync(
                     asked,
                     lambda then: self.storage.journal_barrier(request.ledger_id, then),
@@ -123,14 +123,14 @@ class RequestProcessor:
     # Adds.
 
     def admit(self, handle: LedgerHandle, master_key: bytes, *, recovery: bool, high_priority: bool) -> Status:
-        """Whether adds with this key and these flags are taken now; creates the ledger. The version was checked by whoever decoded them.
+        """Check whether adds with this key and these flags are accepted now; creates the ledger. The decoder has checked the version.
 
         The order of checks is BookKeeper's: version, read-only, key, fence, store.
         """
         if self._state.read_only and not (high_priority and self._state.accepts_high_priority):
             return Status.READ_ONLY
         if handle.limbo and not recovery:
-            # The fence that would stop an old writer may be lost; a living one takes another bookie.
+            # The fence that would stop an old writer may be lost. A living writer replaces this bookie.
             return Status.READ_ONLY
         if handle.master_key is None:
             if self.storage.ledgers.was_fenced_and_deleted(handle.ledger_id):
@@ -163,7 +163,7 @@ class RequestProcessor:
             self.reads.serve(asked)
 
     def _fencing_read(self, asked: RequestContext, handle: LedgerHandle, master_key: bytes | None) -> None:
-        """Key and fence are journaled together and synced before any answer, also when that is 'no entry' (trap 13 of the protocol)."""
+        """Key and fence are journaled together and synced before any answer, also before 'no entry' (trap 13 of the protocol)."""
         self.metrics.fences.inc()
         if master_key is None or (handle.master_key is not None and handle.master_key != master_key):
             asked.refuse(Status.UNAUTHORIZED)
@@ -186,7 +186,7 @@ class RequestProcessor:
         self._journal_fence(handle, then)
 
     def _fence(self, handle: LedgerHandle, master_key: bytes) -> None:
-        """From here on only recovery may add."""
+        """Fence the ledger: from now on only recovery may add."""
         handle.master_key = master_key
         if not handle.fenced:
             handle.fenced = True
@@ -217,7 +217,7 @@ class RequestProcessor:
         elif self.storage.full:
             status = Status.TOO_MANY_REQUESTS
         elif handle.verifier is not None and not handle.verifier.verify_lac(request.body):
-            # Polls hand the number on without the record, so that no reader could tell that it is damaged.
+            # Polls pass on the number without the record, so a reader could not detect a damaged record.
             self.metrics.digest_mismatches.inc()
             self._host.trace("bookie.lac_record_mismatch", ledger_id=ledger_id, size_bytes=len(request.body))
             status = Status.IO_ERROR if self.checks.refuses else Status.OK
@@ -230,7 +230,7 @@ class RequestProcessor:
         def submit(then: Callable[[bool], None]) -> None:
             def synced(done: bool) -> None:
                 if done:
-                    # Not before: a reader that has seen the record finds it after every crash (decision 29).
+                    # Not earlier: a reader that has seen the record must find it after every crash (decision 29).
                     # The record may be newer than the request's own field, so the number is taken from it (trap 17 of the protocol).
                     handle.publish_explicit_lac(request.body)
                 then(done)
@@ -274,5 +274,5 @@ def changes_ledger(request: Request) -> bool:
 
 
 def is_journaled(request: Request) -> bool:
-    """Whether a request waits for the journal, and takes room there until then."""
+    """Whether a request waits for the journal and occupies room there."""
     return isinstance(request, ForceRequest) or changes_ledger(request)

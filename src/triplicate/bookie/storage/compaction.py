@@ -1,7 +1,8 @@
-"""Compaction: entry logs of which little is alive any more are rewritten, so that their space comes back.
+"""Compaction: rewrites entry logs that are mostly dead, to free their space.
 
-Paced in bytes per second and done in small portions on the worker that flushes too, so that no flush waits for long; only where a disk
-has room for the copy. Source of the thresholds: BookKeeper `GarbageCollectorThread` (minor and major compaction).
+The copying is limited in bytes per second and done in small portions on the worker that also flushes, so that no flush waits for long. A
+log is copied only if a disk has room for the copy. Source of the thresholds: BookKeeper `GarbageCollectorThread` (minor and major
+compaction).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from triplicate.errors import CorruptionError
 from triplicate.runtime import Host, fault_point, sleep, sleep_until
 
 PORTION_BYTES = 256 * 1024
-"""Copied at once: so long at most does a flush wait for it."""
+"""Bytes copied at once. A flush waits for at most one such portion."""
 
 
 class Compactor:
@@ -32,7 +33,7 @@ class Compactor:
         self._metrics = metrics
         self._on_full_disk = on_full_disk
         self._damaged: set[int] = set()
-        """Logs that could not be copied; they are left alone until the next start."""
+        """Logs that could not be copied. They are skipped until the next start."""
 
     async def run(self) -> None:
         settings, clock = self._settings, self._host.clock
@@ -48,7 +49,7 @@ class Compactor:
             except CorruptionError as error:
                 self._host.trace("bookie.compaction_put_off", error=str(error))
             except OSError as error:
-                # Anything but a full disk may be a sync that failed, and such a disk is not written on.
+                # Any other error may be a failed sync, and such a disk must not be written to.
                 if error.errno not in NO_SPACE:
                     raise
                 self._host.trace("bookie.compaction_put_off", error=str(error))
@@ -58,7 +59,7 @@ class Compactor:
                 major = clock.monotonic() + settings.major_compaction_interval_s
 
     async def compact(self, threshold: float) -> int:
-        """Rewrite every finished log of which less than this share is alive, the emptiest first; returns how many.
+        """Rewrite every finished log whose living share is below the threshold, the emptiest first; returns how many.
 
         Raises:
             OSError: a disk is full or failed. CorruptionError: of the index.
@@ -78,17 +79,17 @@ class Compactor:
         return done
 
     async def _below(self, threshold: float) -> list[tuple[int, int, int]]:
-        """(log, size, living bytes) of the logs that are to be rewritten."""
+        """(log, size, living bytes) of the logs to rewrite."""
         stored = self._storage.stored
         found: list[tuple[float, int, int, int]] = []
         sizes: dict[int, int] = await self._storage.on_writer(stored.finished_logs)
         total = 0
         for log, size in sizes.items():
-            # One by one: each look takes as long as the log has runs, and a flush may wait.
+            # One by one: each query takes time in proportion to the log's runs, and a flush may wait.
             living: int = await self._storage.on_writer(stored.index.living_bytes, log)
             share = living / max(1, size - HEADER_BYTES)
             total += size
-            # Where nothing lives there is nothing to copy: garbage collection deletes it.
+            # A log in which nothing lives is left to garbage collection.
             if 0 < share < threshold and log not in self._damaged:
                 found.append((share, log, size, living))
         self._metrics.entry_logs.set(len(sizes))
@@ -104,7 +105,7 @@ class Compactor:
             try:
                 copied, done = await storage.on_writer(storage.stored.copier.portion, min(PORTION_BYTES, rate))
             except CorruptionError as error:
-                # What is damaged stays where it is: nobody would find it in a copy either, and a backup may mend it.
+                # Damaged entries stay in place: a copy could not be read either, and a backup may restore them.
                 self._damaged.add(log)
                 self._host.trace("bookie.compaction_met_damage", log=log, error=str(error))
                 return False

@@ -1,15 +1,15 @@
-"""Garbage collection: ledgers whose metadata is gone are deleted, entry logs in which nothing lives as well.
+"""Garbage collection: deletes ledgers whose metadata is gone, and entry logs in which nothing lives.
 
-A ledger is deleted only when two questions agree: it is missing from a complete listing that began after the bookie made its own list
-(metadata exists before any entry is written, so a new ledger cannot be missing), and asked for by name it does not exist. Whenever the
-metadata cannot answer, nothing is deleted. Questions about many ledgers are asked at once, so that a round, and with it the time after
-which space comes back, does not grow by an answer of the metadata for each. Source: BookKeeper `ScanAndCompareGarbageCollector`.
+A ledger is deleted only if two checks agree: it is missing from a complete listing that began after the bookie made its own list (metadata
+exists before any entry is written, so a new ledger cannot be missing), and a look-up by its id does not find it. When the metadata cannot
+answer, nothing is deleted. Many ledgers are looked up at once, so that the duration of a round does not grow by one round trip per ledger.
+Source: BookKeeper `ScanAndCompareGarbageCollector`.
 
-A ledger whose metadata lie in the trash may be undeleted. Until it has been missing for `trash_period_s` by both questions of every
-round it is only noted. One that was undeleted and deleted again between two rounds was missing in each of them: its time begins with the
-deletion of which the trash tells. A ledger without a record there, which is what a client of Apache's leaves behind, or one whose trash
-period is 0, cannot be brought back: it goes in the round that misses it. A deletion writes the record before the metadata go, and an
-undelete removes it after they are back, so a ledger that can be brought back is always in one of the two places.
+A ledger whose metadata lies in the trash may be undeleted. It is only noted until both checks of every round have missed it for
+`trash_period_s`. A ledger that was undeleted and deleted again between two rounds is missing in each of them, so its period begins with
+the deletion that the trash records. A ledger without a record in the trash cannot be undeleted and is deleted at once; Apache's clients
+and a trash period of 0 leave none. A deletion writes the record before the metadata is removed, and an undelete removes it after the
+metadata is back, so a ledger that can be undeleted is always in one of the two places.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Answer = TypeVar("Answer")
 
 DELETED_AT_ONCE = 100
 QUESTIONS_AT_ONCE = 50
-"""So many ledgers the metadata is asked about at a time: one after another would take a round as long as its answers together."""
+"""Number of metadata look-ups in flight. One at a time would make a round as long as the sum of its answers."""
 EXPIRED_PAGES = 50
-"""So many pages of the trash one round empties where all that stands on them is due."""
+"""Maximum number of trash pages that one round empties, if everything on them is due."""
 
 
 class GarbageCollector:
@@ -57,7 +57,7 @@ class GarbageCollector:
         self._trash_period_s = trash_period_s
         self._on_full_disk = on_full_disk
         self._waited_for: dict[int, int] = {}
-        """By ledger: the deletion, as the trash dates it, for which its time began anew."""
+        """The deletion, as dated by the trash, with which a ledger's period began again; by ledger."""
 
     async def run(self) -> None:
         while True:
@@ -67,7 +67,7 @@ class GarbageCollector:
             except (MetadataError, CorruptionError) as error:
                 self._host.trace("bookie.gc_put_off", error=str(error))
             except OSError as error:
-                # Anything but a full disk may be a sync that failed, and such a disk is not written on.
+                # Any other error may be a failed sync, and such a disk must not be written to.
                 if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                     raise
                 self._host.trace("bookie.gc_put_off", error=str(error))
@@ -75,10 +75,10 @@ class GarbageCollector:
                     self._on_full_disk()
 
     async def collect(self) -> int:
-        """One round; returns how many ledgers were deleted.
+        """Run one round; returns how many ledgers were deleted.
 
         Raises:
-            MetadataError: it could not answer, so nothing was deleted. OSError, CorruptionError: of index and logs.
+            MetadataError: the metadata could not answer, so nothing was deleted. OSError, CorruptionError: of index and logs.
         """
         held = await self._storage.ledger_ids()
         self._metrics.ledgers_active.set(len(held))
@@ -99,10 +99,10 @@ class GarbageCollector:
         return len(gone)
 
     async def _unkept(self, missing: list[int]) -> list[int]:
-        """Those of the missing ledgers that nobody can bring back: they are not in the trash.
+        """The missing ledgers that cannot be undeleted, since they are not in the trash.
 
-        Asked after the ledger was found missing, over the same session, which never goes back: a listing of the trash, then by name, as
-        `_deleted_ms` does it, so that an undelete in between is noticed.
+        Checked after the ledger was found missing, over the same session, which never goes back in time: first a listing of the trash,
+        then a look-up by id, as in `_deleted_ms`, which notices an undelete in between.
         """
         kept = set(await self.metadata.trash.ledger_ids()) if missing else set()
         unlisted = [ledger_id for ledger_id in missing if ledger_id not in kept]
@@ -114,7 +114,7 @@ class GarbageCollector:
         return unkept
 
     async def _due(self, missing: list[int]) -> list[int]:
-        """Those of these ledgers, ascending, whose time in the trash is over; keeps the notes about the others."""
+        """The ledgers, ascending, whose trash period is over. Updates the notes about the others."""
         stored, on_writer = self._storage.stored, self._storage.on_writer
         noted = await on_writer(stored.index.missing)
         now_ms = self._host.clock.wall_us() // 1000
@@ -133,7 +133,7 @@ class GarbageCollector:
             await on_writer(stored.index.note_missing, now_ms, new, found_again)
             self._host.trace("bookie.ledgers_missing", new=len(new), found_again=len(found_again))
         for ledger, deleted_ms in again.items():
-            # The clock of whoever deleted it may be ahead.
+            # The clock of the deleting client may be ahead.
             await on_writer(stored.index.note_missing, min(deleted_ms, now_ms), [ledger])
         waiting = set(missing) - gone
         self._waited_for = {ledger: ms for ledger, ms in (self._waited_for | again).items() if ledger in waiting}
@@ -142,9 +142,9 @@ class GarbageCollector:
         return sorted(gone)
 
     async def _deleted_again(self, due: list[int], now_ms: int) -> dict[int, int]:
-        """Those of these ledgers that may still be undeleted, and when they were deleted, milliseconds since the epoch.
+        """The ledgers that may still be undeleted, with the time of their deletion, milliseconds since the epoch.
 
-        However far clocks are apart, nobody waits twice for the same deletion, unless the process ended meanwhile.
+        However far clocks are apart, the same deletion is waited for only once, unless the process ended meanwhile.
         """
         deleted = await _for_each_ledger(due, lambda ledger_id: self._known_deletion_ms(ledger_id, now_ms))
         again: dict[int, int] = {}
@@ -156,26 +156,26 @@ class GarbageCollector:
         return again
 
     async def _known_deletion_ms(self, ledger_id: int, now_ms: int) -> int | None:
-        """As `_deleted_ms`, and `now_ms` where the record in the trash is not understood."""
+        """As `_deleted_ms`; `now_ms` if the record in the trash is not understood."""
         try:
             return await self._deleted_ms(ledger_id, now_ms)
         except FormatError as error:
             self._host.trace("bookie.trash_not_understood", ledger_id=ledger_id, error=str(error))
-            return now_ms  # Of a newer release perhaps, which can bring the ledger back.
+            return now_ms  # Perhaps from a newer release, which can undelete the ledger.
 
     async def _deleted_ms(self, ledger_id: int, now_ms: int) -> int | None:
-        """When a missing ledger was deleted, `now_ms` if it is there again; None: it is gone for good. Raises FormatError."""
+        """The time when a missing ledger was deleted, `now_ms` if it exists again, None if it is gone for good. Raises FormatError."""
         trash = self.metadata.trash
         found = await trash.get(ledger_id)
         if found is None:
-            # An undelete since it was found missing has emptied the trash, and another deletion may fill it behind this question.
+            # An undelete may have removed the record meanwhile, and another deletion may write one after this look-up.
             if await self.metadata.ledgers.exists(ledger_id):
                 return now_ms
             found = await trash.get(ledger_id)
         return found.deleted_ms if found is not None else None
 
     async def _missing(self, held: list[int]) -> list[int]:
-        """Of these ids, ascending, those that neither a listing nor a question by name finds."""
+        """The ids, ascending, that neither the listing nor a look-up by id finds."""
         if not held:
             return []
         unlisted: list[int] = []
@@ -188,18 +188,18 @@ class GarbageCollector:
                 position += 1
         unlisted += held[position:]
         if unlisted:
-            # A ZooKeeper server may be behind the one that took the ledger's creation.
+            # A ZooKeeper server may be behind the one that recorded the ledger's creation.
             await self.metadata.ledgers.refresh()
         there = await _for_each_ledger(unlisted, self.metadata.ledgers.exists)
         missing = [ledger_id for ledger_id, exists in zip(unlisted, there, strict=True) if not exists]
         if missing:
-            # Another cluster under the same root says nothing about ours.
+            # Another cluster under the same root tells nothing about ours.
             await self.metadata.check_same()
         return missing
 
 
 async def _for_each_ledger(ledger_ids: Sequence[int], ask: Callable[[int], Coroutine[Any, Any, Answer]]) -> list[Answer]:
-    """The answers in the order of the ids, `QUESTIONS_AT_ONCE` asked at a time. One that fails ends it: what it raised is raised."""
+    """Call `ask` for each ledger, `QUESTIONS_AT_ONCE` at a time; returns the answers in the order of the ids. Raises the first error."""
     answers: list[Answer] = []
     for start in range(0, len(ledger_ids), QUESTIONS_AT_ONCE):
         async with TaskScope("garbage") as scope:
@@ -209,5 +209,5 @@ async def _for_each_ledger(ledger_ids: Sequence[int], ask: Callable[[int], Corou
 
 
 def _since(noted: dict[int, int], ledger_id: int, now_ms: int) -> int:
-    """Since when a ledger is known to be missing. A clock that was put back starts anew."""
+    """The time since when a ledger is known to be missing. A clock that was set back starts the period again."""
     return min(noted.get(ledger_id, now_ms), now_ms)

@@ -1,9 +1,8 @@
-"""Storage: journals, write cache, entry logs and index as one thing, with the order of writes that makes it safe.
+"""Storage: journals, write cache, entry logs and index, with the order of writes that makes it safe.
 
-An entry goes into the write cache and, in the same step, to the journal; it is acknowledged after the journal's sync. A flush takes
-the cache as it is and writes, in this order, each step durable before the next: entries and changed states into entry logs; the index;
-the journals' marks, which then lie where they were when the cache was taken. A crash between any two steps leaves entries in two
-places, never in none.
+An entry goes into the write cache and, in the same step, to the journal; it is acknowledged after the journal's sync. A flush freezes
+the cache and writes, in this order, each step durable before the next: entries and changed states into entry logs; the index; the
+journals' marks, at their positions when the cache was frozen. A crash between any two steps leaves entries in two places, never in none.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ from triplicate.wire import ADD_HEAD_BYTES, scan_adds
 Result = TypeVar("Result")
 FULL_DISK_RETRY_S = 1.0
 SHARED_ENTRY_BYTES = 4096
-"""Entries of so many bytes or more share the chunk that brought them, where they are most of it."""
+"""Entries of at least this size share the chunk that they arrived in, if they are most of it."""
 VIEW_OVERHEAD_BYTES = 200
-"""What a view takes in memory beside the bytes that it shows."""
+"""Memory of a view beside the bytes that it shows."""
 
 
 class Storage:
@@ -47,9 +46,9 @@ class Storage:
         on_group: called after each journal group with its items.
         on_failure: called once when the journal or a flush failed for good; the bookie must stop.
         on_full_disk: called when a flush finds no space (True), and when one succeeds after that (False).
-        on_journal_full: called when a journal refused a group for want of space and goes on, and when it could not open. None: it fails,
-            and so does an `open` that finds no space to flush what it replays.
-        in_limbo: whether a ledger may have lost entries here, asked when it is loaded; None: no ledger has. May raise OSError.
+        on_journal_full: called when a journal refused a group for lack of space and continues, and when it could not open. None: the
+        journal fails, and so does an `open` that finds no space to flush what it replays.
+        in_limbo: whether a ledger may have lost entries here, called when it is loaded; None: no ledger has. May raise OSError.
     """
 
     def __init__(
@@ -85,11 +84,11 @@ class Storage:
         self.journals: list[Journal] = []
         """Empty before `open`."""
         self.flush_number = 0
-        """The last flush that is durable."""
+        """Number of the newest durable flush."""
         self._written: WrittenFlush | None = None
-        """How far the flush is that was tried last and has not ended; the writer's worker alone knows."""
+        """Progress of the flush that was tried last and has not ended. Only the writer's worker uses it."""
         self._without_space = False
-        """The flush at hand found no space."""
+        """The current flush found no space."""
         self.flushes = 0
         self.flushed_bytes = 0
         self._half_bytes = settings.write_cache_bytes // 2
@@ -116,7 +115,7 @@ class Storage:
         if self.cache.frozen is not None:
             self._lack_space()
             self._wanted.set()
-        # A list that others have kept since before the start is filled, not replaced.
+        # The list is filled, not replaced: others have held it since before the start.
         self.journals += [Journal(self._host.disk, self._host.clock, journal, self._journal_callbacks) for journal in opened]
         for journal in self.journals:
             self._scope.spawn(journal.spares.run(self._filer), name=f"files of {journal.directory}")
@@ -144,10 +143,10 @@ class Storage:
         return opened
 
     def _flush_replayed(self) -> None:
-        """Make room for more of the journal. The marks stay: whatever happens now, the next start replays from where this one did.
+        """Make room for more of the journal. The marks stay, so the next start replays from the same place.
 
-        On a full disk what was frozen waits for space, as it would have in the life before, and memory takes what the bounds of a bookie
-        that runs allow to be behind the mark: both halves of the cache, each filled twice, and what waited for the journals.
+        On a full disk the frozen half waits for space, as in a running bookie. Memory then holds as much as the bounds of a running
+        bookie allow behind the mark: both halves of the cache, each filled twice, and what waited for the journals.
         """
         settings = self._settings
         waiting_bytes = 2 * settings.journal_queue_bytes + settings.journal_group_bytes
@@ -204,7 +203,7 @@ class Storage:
         return handle if handle is not None else self.ledgers.add(self.stored.load(ledger_id))
 
     async def close(self, *, flush: bool) -> None:
-        """Sync the journals; with `flush` also write what the cache holds, so that the next start replays nothing."""
+        """Sync the journals. With `flush` also flush the cache, so that the next start replays nothing."""
         self._closing = True
         for journal in self.journals:
             await journal.close()
@@ -219,7 +218,7 @@ class Storage:
         await self._writer.close()
 
     def set_short_of_space(self, short: bool) -> None:
-        """While the disks are `short` of space, keep no journal file beside the next. On any worker. Raises OSError."""
+        """While the disks are `short` of space, keep no journal file beside the next one. On any worker. Raises OSError."""
         for journal in self.journals:
             journal.set_short_of_space(short)
 
@@ -228,17 +227,17 @@ class Storage:
     def store(
         self, handle: LedgerHandle, entry_ids: Sequence[int], entries: Sequence[Buffer], last_add_confirmed: int, held_bytes: int
     ) -> None:
-        """Put entries into the cache. They are readable from now on; durable they are when the journal says so.
+        """Put entries into the cache. They are readable at once, and durable when the journal reports it.
 
         Args:
-            last_add_confirmed: the greatest that the entries' headers state; -1 where they are not to be believed.
-            held_bytes: what the entries keep in memory.
+            last_add_confirmed: the greatest in the entries' headers; -1 if they cannot be trusted.
+            held_bytes: memory that the entries hold.
         """
         self.cache.put(handle.ledger_id, entry_ids, entries, held_bytes)
         greatest = max(entry_ids)
         handle.last_entry_id = max(handle.last_entry_id, greatest)
         if last_add_confirmed >= greatest:
-            # At least one header cannot be believed.
+            # At least one header is wrong.
             last_add_confirmed = max(map(lac_of_entry, entries))
         if last_add_confirmed > handle.max_lac:
             handle.learn_lac(last_add_confirmed)
@@ -246,7 +245,7 @@ class Storage:
             self._wanted.set()
 
     def store_one(self, handle: LedgerHandle, entry_id: int, entry: bytes, last_add_confirmed: int) -> None:
-        """As `store` for one entry whose header is to be believed."""
+        """As `store` for one entry with a plausible header."""
         cache = self.cache
         cache.put_one(handle.ledger_id, entry_id, entry)
         if entry_id > handle.last_entry_id:
@@ -261,7 +260,7 @@ class Storage:
         self.wake_waiters()
 
     def _journal_full(self, error: OSError) -> None:
-        """A group was refused. Those that wait for room behind it have it now, and find the bookie read-only."""
+        """Wake all waiters after a refused group. Their requests find the bookie read-only."""
         assert self._on_journal_full is not None, "a journal that does not outlive a full disk fails"
         self._on_journal_full(error)
         self.wake_waiters(refused=True)
@@ -270,7 +269,7 @@ class Storage:
         return self.journals[ledger_id % len(self.journals)]
 
     def journal_state(self, handle: LedgerHandle, then: Callable[[bool], None]) -> None:
-        """Journal a ledger's whole state; `then` hears whether it was synced. Raises OSError: the journal is gone."""
+        """Journal a ledger's whole state. `then` is called with whether it was synced. Raises OSError: the journal is closed."""
         body, _ = encode_states([handle.state()])
         self.ledgers.touch_state(handle)
         self.journal_of(handle.ledger_id).submit(JournalItem(GroupType.STATES, [body], len(body), 1, then=then))
@@ -294,26 +293,26 @@ class Storage:
         if self.cache.active_bytes >= times * self._half_bytes:
             return True
         limit = times * self._settings.journal_queue_bytes
-        # A plain loop: this is asked for every run of adds, and with many ledgers a run is one entry.
+        # A plain loop: this runs for every run of adds, and with many ledgers a run is one entry.
         for journal in self.journals:  # noqa: SIM110
             if journal.commit.waiting_bytes >= limit:
                 return True
         return False
 
     def call_when_room(self, waiting: object, callback: Callable[[], None]) -> None:
-        """Call back once there may be room again; once for each that waits."""
+        """Register a callback for when there may be room again, once per `waiting`."""
         self._room[waiting] = callback
         self._wanted.set()
 
     def forget_waiter(self, waiting: object) -> None:
-        """It is gone and is not called back."""
+        """Unregister a waiter that is gone."""
         self._room.pop(waiting, None)
 
     def wake_waiters(self, *, refused: bool = False) -> None:
-        """Wake those who wait, if there is room. Called after every group and flush.
+        """Call the waiters back if there is room. Called after every group and flush.
 
         Args:
-            refused: wake them in any case: what they add is refused from now on, and their reads and fences go on.
+            refused: call them in any case: adds are refused from now on, and reads and fences proceed.
         """
         if self._room and (refused or not self.crowded):
             waiting, self._room = self._room, {}
@@ -323,7 +322,7 @@ class Storage:
     # Reading.
 
     async def load(self, ledger_id: int) -> LedgerHandle:
-        """A ledger's handle, from the index if it is not in memory. Raises CorruptionError; OSError, also where memory takes no more."""
+        """A ledger's handle, loaded from the index if it is not in memory. Raises CorruptionError; OSError, also if memory is full."""
         handle = self.ledgers.get(ledger_id)
         if handle is None:
             while not self.ledgers.has_room():
@@ -331,10 +330,10 @@ class Storage:
                 if self._without_space or not flushing:
                     raise OSError(errno.ENOBUFS, "too many ledgers are in use or wait to be flushed")
                 await self._next_flush()
-            # Asked first: between the look into the index and here nobody may write.
+            # Limbo is checked first: no write may come between the look-up in the index and `add`.
             limbo = self._in_limbo is not None and await self._in_limbo(ledger_id)
             loaded = await self._reader.run(self.stored.load, ledger_id)
-            # The record may be of the time before the bookie was visited, and so may the answer by now.
+            # Record and answer may be from before the bookie was visited.
             loaded.limbo = limbo and not self.ledgers.limbo_is_over
             handle = self.ledgers.add(loaded)
             if self.ledgers.crowded:
@@ -347,7 +346,7 @@ class Storage:
             return await self._writer.run(function, *args)
 
     async def on_reader(self, function: Callable[[], object]) -> None:
-        """Run a function on the reader's worker; it keeps its result itself."""
+        """Run a function on the reader's worker. The function stores its own result."""
         await self._reader.run(function)
 
     def read(self, ledger_id: int, entry_id: int) -> bytes | None:
@@ -356,8 +355,8 @@ class Storage:
         return entry if entry is not None else self.stored.read(ledger_id, entry_id)
 
     def stretch(self, ledger_id: int, entry_id: int, count_max: int, size_max: int) -> tuple[bytes, int] | None:
-        """Stored entries as they travel, and how many: see `LedgerStorage.stretch`. On the reader's worker."""
-        # The cache first, as for a single entry: what a flush moves meanwhile is then in the index.
+        """Consecutive stored entries and their count: see `LedgerStorage.stretch`. On the reader's worker."""
+        # The cache is checked first: entries that a flush moves meanwhile are then in the index.
         if not self.cache.lacks(ledger_id, range(entry_id, entry_id + min(count_max, MAX_RUN_SPAN))):
             return None
         return self.stored.stretch(ledger_id, entry_id, count_max, size_max)
@@ -365,7 +364,7 @@ class Storage:
     # Flushing.
 
     async def flush(self) -> None:
-        """Flush what the cache holds now, and wait until that is durable."""
+        """Flush the current content of the cache, and return when it is durable."""
         target = self.flushes + (2 if self.cache.frozen is not None else 1)
         if not self.cache.active and not self.ledgers.any_dirty:
             target -= 1
@@ -391,10 +390,10 @@ class Storage:
                 async with timeout_at(self._host.clock.monotonic() + self._settings.flush_interval_s):
                     await self._wanted.wait()
             except TimeoutError:
-                pass  # Nobody asked within the interval: what gathered since is flushed all the same.
+                pass  # No flush was requested within the interval: write what has gathered.
             self._wanted.clear()
             if self.cache.frozen is not None:
-                # The start found no space for it.
+                # The start found no space for this flush.
                 await self._write_frozen(self.cache.frozen, [])
             if self.cache.active or self.ledgers.any_dirty:
                 await self._flush_once()
@@ -402,14 +401,14 @@ class Storage:
 
     @fault_point("bookie.flush")
     async def _flush_once(self) -> None:
-        # What each journal had synced by now was in the cache before, so it is covered by this flush.
+        # Everything synced so far was in the cache before, so this flush covers it.
         positions = [journal.synced for journal in self.journals]
         frozen = self.cache.freeze(self.ledgers.pop_dirty())
         self.wake_waiters()
         await self._write_frozen(frozen, positions)
 
     async def _write_frozen(self, frozen: Frozen, positions: Sequence[GroupPosition]) -> None:
-        """Until there is space for it."""
+        """Write a flush, waiting until there is space for it."""
         while True:
             try:
                 await self._writer.run(self._write_flush, frozen, positions)
@@ -444,7 +443,9 @@ class Storage:
 
     @fault_point("bookie.flush.writing")
     def _write_flush(self, frozen: Frozen, positions: Sequence[GroupPosition]) -> None:
-        """On the writer's worker. The order of these three is what makes a crash harmless; a further try goes on where one failed."""
+        """On the writer's worker. The order of these three steps makes a crash harmless. A retry continues where the last attempt
+        failed.
+        """
         written = self._written
         if written is None or not self._still_holds(written, frozen):
             written = self._written = self.stored.write_logs(self._next_flush_number(), frozen)
@@ -456,11 +457,11 @@ class Storage:
         self._written = None
 
     def _still_holds(self, written: WrittenFlush, frozen: Frozen) -> bool:
-        """Whether nothing has happened since a flush was written into the logs that its rows would contradict."""
+        """Whether the rows of a flush that is already in the logs are still valid."""
         return written.indexed or (written.flush_number > self.flush_number and written.dropped == frozen.dropped.copy())
 
     def _next_flush_number(self) -> int:
-        """One that no block has, not even of a try that failed."""
+        """A number that no block has, also of a failed attempt."""
         return max(self.flush_number, self._written.flush_number if self._written is not None else 0) + 1
 
     def _flush_loop_failed(self, error: BaseException) -> None:
@@ -470,10 +471,11 @@ class Storage:
 
     @fault_point("bookie.delete_ledgers")
     async def delete_ledgers(self, ledger_ids: Sequence[int]) -> None:
-        """Forget ledgers: memory, then index. Their entry logs go once nothing else lives in them. Fenced ones stay fenced for good.
+        """Delete ledgers from memory, then from the index. Entry logs are deleted once nothing else lives in them. Fenced ledgers stay
+        fenced for good.
 
         Raises:
-            OSError: they are forgotten in memory and not on disk; to be tried again unless a sync failed. CorruptionError.
+            OSError: they are deleted in memory and not on disk; retry unless a sync failed. CorruptionError.
         """
         fenced: list[LedgerData] = []
         for ledger_id in ledger_ids:
@@ -483,24 +485,24 @@ class Storage:
             self.cache.drop_ledger(ledger_id, kept)
         up_to_flush = await self.on_writer(self._durable_flush)
         while await self.on_writer(self.stored.index.delete_runs, ledger_ids, up_to_flush):
-            """Flushes and reads have their turn between two pages."""
+            """Flushes and reads run between two pages."""
         await self.on_writer(self._write_deletion, ledger_ids, fenced, up_to_flush)
         self.ledgers.deletion_durable(ledger_ids)
         for ledger_id in ledger_ids:
             self._forget_again(ledger_id)
 
     def _durable_flush(self) -> int:
-        """On the writer's worker: no flush is on its way that might not have heard of a deletion."""
+        """On the writer's worker: no flush is running that may have missed a deletion."""
         return self.flush_number
 
     def _forget_again(self, ledger_id: int) -> None:
-        """Drop what somebody has loaded of a ledger while it was deleted; one to which something was added since is not gone."""
+        """Forget a ledger that was loaded again while it was deleted. A ledger with entries added since stays."""
         handle, frozen = self.ledgers.get(ledger_id), self.cache.frozen
         if handle is None or not handle.exists:
             return
         flushing = frozen is not None and ledger_id in frozen.tables and ledger_id not in frozen.dropped
         if handle.dirty or flushing or ledger_id in self.cache.active:
-            # Its row in the index may be gone, and with it nobody would ever find what was added.
+            # Its row in the index may be gone, and without it the new entries would never be found.
             self.ledgers.touch_state(handle)
         else:
             self.ledgers.forget(ledger_id)
@@ -516,7 +518,7 @@ class Storage:
         """Delete entry logs in which nothing lives; returns the bytes freed. Raises OSError, CorruptionError.
 
         Args:
-            logs: those to look at; None: all.
+            logs: those to check; None: all.
         """
         dead, with_states = await self.on_writer(self.stored.dead_logs, logs)
         for log in with_states:
@@ -543,7 +545,7 @@ class Storage:
 
 @contextmanager
 def _faults_of_storage() -> Iterator[None]:
-    """An error that nobody foresaw leaves files in a state that nobody knows: it ends the bookie, as an error of the disk does."""
+    """An unexpected error leaves files in an unknown state. It ends the bookie, as an error of the disk does."""
     try:
         yield
     except (TriplicateError, OSError):
@@ -553,15 +555,15 @@ def _faults_of_storage() -> Iterator[None]:
 
 
 def is_most_of(size_bytes: int, buffer: bytes) -> bool:
-    """Whether so much of a chunk may keep all of it in memory: hardly more than a copy would take."""
+    """Whether a part of a chunk is large enough to hold the whole chunk in memory instead of a copy of the part."""
     return 8 * size_bytes >= 7 * len(buffer)
 
 
 def entries_of(buffer: bytes, offsets: Sequence[int]) -> tuple[list[Buffer], int]:
-    """The entries of an `AddRun`, and how many bytes they keep in memory.
+    """The entries of an `AddRun`, and the memory that they hold, in bytes.
 
-    Small ones are copies, since a view that shares the chunk would keep all of it in memory, and takes more than what it saves. Large
-    ones that are most of the chunk share it, and all of it counts.
+    Small entries are copied, since a view holds the whole chunk in memory and costs more than it saves. Large entries that are most of
+    the chunk share it, and the whole chunk counts.
     """
     count, size = len(offsets) - 1, offsets[-1] - offsets[0]
     if size >= SHARED_ENTRY_BYTES * count and is_most_of(size, buffer):

@@ -1,4 +1,4 @@
-"""What stands before an entry in the frame of its add, over either version of the protocol. A writer chooses once."""
+"""The bytes around an entry in the frame of its add, for each version of the protocol. A writer chooses one of them for good."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ class AddFraming(Protocol):
     """Frame of an add = head, entry, tail."""
 
     reusable: bool
-    """Whether a head fits every entry of its size, and not only the one it was made for."""
+    """Whether a head fits every entry of its size, and not only the one that it was made for."""
     tail: bytes
 
     def head(self, entry_id: int, entry_size: int) -> bytes:
-        """The head for a complete entry of so many bytes."""
+        """The head for a complete entry of `entry_size` bytes."""
 
 
 class V2AddFraming:
-    """Length, header word, master key: alike for all entries of a size."""
+    """Length, header word, master key: equal for all entries of a size."""
 
     reusable = True
     tail = b""
@@ -35,7 +35,7 @@ class V2AddFraming:
 
 
 class V3AddFraming:
-    """Every add has a transaction of its own, the same for all bookies that it goes to.
+    """Every add has its own transaction id, which is the same for all bookies that get it.
 
     Args:
         transactions: of the pool whose connections carry the adds.

@@ -1,4 +1,4 @@
-"""Proving to a bookie who we are, before anything else is asked on a new connection.
+"""Authentication of the client to a bookie, before the first request of a new connection.
 
 Source: BookKeeper `AuthHandler.ClientSideHandler`, `ClientAuthProvider`.
 """
@@ -18,20 +18,20 @@ Token = TypeVar("Token", bytes, bytes | None)
 
 
 class Authenticator(Protocol):
-    """A plugin of the user's. One object serves all connections, which may authenticate at the same time."""
+    """A plugin of the user. One object serves all connections, which may authenticate at the same time."""
 
     plugin: str
-    """Its name, which the bookie's must equal."""
+    """The plugin's name; the bookie's plugin must have the same."""
 
     def first_token(self) -> bytes:
-        """What to send first; may be empty."""
+        """The first token to send; may be empty."""
 
     def answer(self, token: bytes) -> bytes | None:
-        """What to send in reply to a token of the bookie's; None when all is said."""
+        """The token to send in reply to one from the bookie; None when the authentication is complete."""
 
 
 class Handshake:
-    """The exchange of tokens on one connection. The caller bounds its time."""
+    """The exchange of tokens on one connection. The caller limits its duration."""
 
     def __init__(self, authenticator: Authenticator, exchange: Exchange, transport: asyncio.Transport, limit_bytes: int) -> None:
         self._authenticator = authenticator
@@ -41,14 +41,14 @@ class Handshake:
         self._answer: asyncio.Future[AuthResponse] | None = None
 
     async def run(self) -> None:
-        """Return when the bookie is content, or asks for no authentication at all.
+        """Return when the bookie accepts, or requires no authentication.
 
         Raises:
             Unauthorized: it refused, or the plugin raised. ConnectionError: it closed the connection.
             ProtocolError: it sent something else.
         """
         authenticator = self._authenticator
-        token: bytes | None = self._said_by_plugin(authenticator.first_token)
+        token: bytes | None = self._call_plugin(authenticator.first_token)
         while token is not None:
             self._answer = asyncio.get_running_loop().create_future()
             self._transport.write(self._exchange.encode_token(AuthRequest(authenticator.plugin, token)))
@@ -59,17 +59,17 @@ class Handshake:
                 return
             if answer.plugin != authenticator.plugin:
                 raise Unauthorized(f"it authenticates by the plugin {answer.plugin!r}, this client by {authenticator.plugin!r}")
-            token = self._said_by_plugin(partial(authenticator.answer, answer.payload))
+            token = self._call_plugin(partial(authenticator.answer, answer.payload))
 
-    def _said_by_plugin(self, say: Callable[[], Token]) -> Token:
+    def _call_plugin(self, say: Callable[[], Token]) -> Token:
         try:
             return say()
         except Exception as error:
-            # A token it cannot make sense of is the failure of this connection, not of the whole client.
+            # A token that the plugin does not understand fails this connection, not the whole client.
             raise Unauthorized(f"the plugin {self._authenticator.plugin!r} failed: {error!r}") from error
 
     def data_received(self, data: bytes) -> None:
-        """Bytes from the bookie. Anything but a token is dropped, as BookKeeper's client does."""
+        """Process bytes from the bookie. Any frame but a token is ignored, as BookKeeper's client does."""
         try:
             for body in self._frames.bodies(data):
                 _, response = self._exchange.decode(body)
@@ -79,12 +79,12 @@ class Handshake:
             self._fail(error)
 
     def connection_lost(self) -> None:
-        """The bookie, or the network, ended it."""
+        """The bookie, or the network, ended the connection."""
         plugin = self._authenticator.plugin
         self._fail(ConnectionResetError(f"it closed the connection while the plugin {plugin!r} authenticated; was the token refused?"))
 
     def _fail(self, error: Exception) -> None:
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(error)
-            # Whoever awaits it may have given up already.
+            # The caller may have stopped waiting already.
             self._answer.exception()

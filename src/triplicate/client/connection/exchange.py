@@ -1,7 +1,7 @@
-"""What differs between the protocol's versions on a connection: how requests are written, and how an answer finds who asked.
+"""The differences between the protocol's versions on a connection: the encoding of requests, and the matching of answers to them.
 
-Over v3 an answer carries the number of its request. Over v2 an answer to a read carries no more than its ledger and entry; only batch
-reads are numbered. Answers that nobody waits for (any more) belong to nobody and do no harm. Source: BookKeeper `PerChannelBookieClient`.
+Over v3 an answer carries the number of its request. Over v2 an answer to a read carries only its ledger and entry, and only batch reads
+are numbered. Answers without a pending request are ignored. Source: BookKeeper `PerChannelBookieClient`.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from triplicate.wire import (
 )
 
 Callback = Callable[[Any, Any, BookieError | None], None]
-"""Called once with the token of the request and either the answer or what went wrong."""
+"""Called once with the token of the request and either the answer or the error."""
 
 Answer = Response | BatchAnswer
 
 Gathered = dict[int, int | list[int]]
-"""Ledger → the entry, or entries, that a bookie stored."""
+"""Ledger id → the entry id, or entry ids, that a bookie stored."""
 
 ANSWERS: dict[type, type] = {
     ReadRequest: ReadResponse,
@@ -58,7 +58,7 @@ ANSWERS: dict[type, type] = {
     BookieInfoRequest: BookieInfoResponse,
     AuthRequest: AuthResponse,
 }
-"""What answers what. Adds are not here: they are matched by entry, in bulk (`client.channel`)."""
+"""Request class → answer class. Adds are matched by entry, in bulk (`connection.bookie_channel`)."""
 
 _WORDS: dict[type, str] = {
     ReadLacRequest: "read of the last-add-confirmed",
@@ -89,7 +89,7 @@ class PendingRequest:
     timeout_s: float
 
     def is_overdue(self, now: float) -> bool:
-        """Whether the answer should be here by now."""
+        """Whether the answer is overdue at `now`, in seconds of the monotonic clock."""
         return self.sent_at + self.timeout_s <= now
 
 
@@ -97,7 +97,7 @@ class Exchange(Protocol):
     """The requests of one connection that wait for answers."""
 
     def __len__(self) -> int:
-        """Requests to which an answer may still come, also where nobody waits for it any more."""
+        """Number of requests that may still be answered, including those that timed out."""
 
     def submit(self, pending: PendingRequest) -> bytes | None:
         """The frame to send for a request; None when it waits behind another one.
@@ -107,16 +107,16 @@ class Exchange(Protocol):
         """
 
     def encode_token(self, request: AuthRequest) -> bytes:
-        """The frame of a request that nobody waits for here."""
+        """The frame of an authentication token; its answer is handled by `Handshake`."""
 
     def scan_adds(self, buffer: bytes, position: int, end: int) -> AddAnswerRun | V3AddAnswerRun | None:
-        """The run of answers to adds at `position`; None when something else stands there."""
+        """The run of answers to adds at `position`; None if the frame there is something else."""
 
     def gather_adds(self, buffer: bytes, position: int, end: int, gathered: Gathered) -> int:
-        """Sort good answers to adds, of whatever ledgers in turn, and return where they end: perhaps where they began.
+        """Collect successful answers to adds, of any ledgers in turn, and return where they end (`position` if there are none).
 
         Args:
-            gathered: ledger → entries in the order of their answers; what is found is added.
+            gathered: ledger → entries in the order of their answers; the found entries are added to it.
         """
 
     def decode(self, buffer: bytes, start: int = 0, stop: int | None = None) -> tuple[int, Answer]:
@@ -127,16 +127,16 @@ class Exchange(Protocol):
         """
 
     def match(self, number: int, response: Answer, now: float) -> tuple[list[PendingRequest], bytes | None]:
-        """Whose answer it is, and a frame that is to be sent now that it came."""
+        """The requests that the answer belongs to, and a frame that must be sent now that it is here."""
 
     def overdue(self, now: float) -> list[PendingRequest]:
-        """Those whose time is up; they are forgotten."""
+        """Remove and return the requests that are overdue."""
 
     def owed_since(self, now: float) -> float:
-        """When the oldest request was sent that must be answered before another one can be."""
+        """When the oldest request was sent that blocks another one until it is answered; `now` if there is none."""
 
     def drain(self) -> list[PendingRequest]:
-        """Everybody; the connection is gone, and no answer will come."""
+        """Remove and return all requests, since the connection is gone."""
 
 
 @dataclass(slots=True)
@@ -148,7 +148,7 @@ class _EntryReads:
     frame: bytes
     asked_at: float
     asked: list[PendingRequest]
-    """For whom the request is out; empty once they all gave up."""
+    """Requests that the read in flight serves; empty when all have timed out."""
     waiting: list[PendingRequest]
 
 
@@ -222,11 +222,11 @@ class V2Exchange:
         """See `Exchange`."""
         found: list[PendingRequest] = []
         for reads in self._reads.values():
-            # The answer is still owed, so the request stays known: whenever it comes, it belongs to nobody who asks from now on.
+            # The answer is still owed, so the read stays known: its late answer must not be taken for that of a later request.
             found += [pending for pending in (*reads.asked, *reads.waiting) if pending.is_overdue(now)]
             reads.asked = [pending for pending in reads.asked if not pending.is_overdue(now)]
             reads.waiting = [pending for pending in reads.waiting if not pending.is_overdue(now)]
-        return found + _take_overdue(self._batches, now)
+        return found + _pop_overdue(self._batches, now)
 
     def owed_since(self, now: float) -> float:
         """See `Exchange`."""
@@ -269,7 +269,7 @@ class V3Exchange:
         return scan_v3_add_responses(buffer, position, end)
 
     def gather_adds(self, buffer: bytes, position: int, end: int, gathered: Gathered) -> int:
-        """See `Exchange`. Nothing is gained here: each answer must be taken apart by itself."""
+        """See `Exchange`. A bulk form gains nothing over version 3: each answer must be decoded by itself."""
         return position
 
     def decode(self, buffer: bytes, start: int = 0, stop: int | None = None) -> tuple[int, Answer]:
@@ -277,7 +277,7 @@ class V3Exchange:
         return v3.decode_response(buffer[start:stop])
 
     def match(self, number: int, response: Answer, now: float) -> tuple[list[PendingRequest], bytes | None]:
-        """See `Exchange`. An answer to another operation than was asked for under this number is nobody's."""
+        """See `Exchange`. An answer of another operation than the request of this number is ignored."""
         pending = self._calls.get(number)
         if pending is None or type(response) is not ANSWERS[type(pending.request)]:
             return [], None
@@ -286,7 +286,7 @@ class V3Exchange:
 
     def overdue(self, now: float) -> list[PendingRequest]:
         """See `Exchange`."""
-        return _take_overdue(self._calls, now)
+        return _pop_overdue(self._calls, now)
 
     def owed_since(self, now: float) -> float:
         """See `Exchange`. Nobody waits behind another here."""
@@ -298,7 +298,7 @@ class V3Exchange:
         return list(calls.values())
 
 
-def _take_overdue(calls: dict[int, PendingRequest], now: float) -> list[PendingRequest]:
+def _pop_overdue(calls: dict[int, PendingRequest], now: float) -> list[PendingRequest]:
     overdue = {number: pending for number, pending in calls.items() if pending.is_overdue(now)}
     for number in overdue:
         del calls[number]

@@ -1,4 +1,4 @@
-"""The connections of one client, one per bookie, and what all its handles share."""
+"""The connections of one client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from triplicate.runtime import Host, TaskScope
 class ChannelPool:
     """Makes a connection when it is first needed; all are closed together.
 
-    A bookie has up to three: one of the version that the settings name, for adds and reads; one of version 3 for what version 2 lacks;
+    A bookie has up to three: one of the configured version, for adds and reads; one of version 3 for operations that version 2 lacks;
     and one of version 2 for batch reads.
     """
 
@@ -37,9 +37,9 @@ class ChannelPool:
         self._channels: dict[tuple[str, str], BookieChannel] = {}
         self._closed = False
         self.scheduler = FlushScheduler(host.clock)
-        """What the ledgers that use these connections send, goes out in it together."""
+        """Sends the adds of all ledgers on these connections together."""
         self.transactions = count(1)
-        """Ids of requests, each taken once: a version-3 add goes to several bookies as it is, so the pool numbers, not a channel."""
+        """Ids of requests, each used once. The pool numbers them, not a channel: a version-3 add goes to several bookies unchanged."""
 
     @property
     def wire(self) -> str:
@@ -55,18 +55,18 @@ class ChannelPool:
         return self._channel(bookie_id, "data", self._settings.wire)
 
     def connect(self, bookie_ids: Sequence[str]) -> None:
-        """Begin to connect the channels for adds and reads, before there is anything to say. Raises as `channel`."""
+        """Begin to connect the channels for adds and reads before there is a request. Raises as `channel`."""
         for bookie_id in bookie_ids:
             self.channel(bookie_id).connect()
 
     def v3_channel(self, bookie_id: str) -> BookieChannel:
-        """The channel for what only version 3 has; `channel` where that speaks version 3 anyhow. Raises as `channel`."""
+        """The channel for operations of version 3 only; the same as `channel` where that speaks version 3. Raises as `channel`."""
         return self._channel(bookie_id, "data" if self._settings.wire == "v3" else "control", "v3")
 
     def batch_channel(self, bookie_id: str) -> BookieChannel:
         """The channel for batch reads, always of version 2. Raises as `channel`.
 
-        Bookies before BookKeeper 4.17 close a connection on which one is asked, and nothing else must die with it.
+        Bookies before BookKeeper 4.17 close a connection on which they get a batch read, which must not fail other requests.
         """
         return self._channel(bookie_id, "batch", "v2")
 
@@ -90,7 +90,7 @@ class ChannelPool:
         return channel
 
     def close(self) -> None:
-        """Drop all connections; what waits for answers is failed. Idempotent."""
+        """Close all connections and fail the pending requests. Idempotent."""
         self._closed = True
         for channel in list(self._channels.values()):
             channel.close()

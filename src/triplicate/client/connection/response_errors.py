@@ -1,4 +1,4 @@
-"""What a bookie's refusal means to a client, as an exception."""
+"""Exceptions for the answers of bookies, and for missing answers."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from triplicate.errors import (
 from triplicate.wire import MAX_FRAME_BYTES, TOO_LARGE, Status
 
 EXPLICIT_NEGATIVES = (Status.NO_ENTRY, Status.NO_LEDGER)
-"""The only answers that say "it is not here". Every other one, a fenced answer included, leaves that unknown."""
+"""The only answers that deny an entry. Every other answer, including "fenced", leaves its existence unknown."""
 
 SIZE_REFUSALS = (TOO_LARGE, Status.BAD_REQUEST)
-"""Answers to an add that may mean that its frame passes the bookie's limit."""
+"""Answers to an add that may mean that its frame exceeds the bookie's limit."""
 
 
 def error_for_status(status: Status, bookie_id: str, ledger_id: int, what: str) -> TriplicateError:
     """The exception for a status other than OK.
 
     Args:
-        what: what was asked, for example ``add of entry 7``.
+        what: names the request, for example ``add of entry 7``.
     """
     text = f"bookie {bookie_id} answered {status.name} to the {what} of ledger {ledger_id}"
     if status == Status.FENCED:
@@ -45,10 +45,10 @@ def error_for_status(status: Status, bookie_id: str, ledger_id: int, what: str) 
 
 
 def too_large(status: Status, bookie_id: str, ledger_id: int, entry_id: int, frame_bytes: int) -> TriplicateError | None:
-    """The exception for a refusal by which bookies say that an add's frame passes their limit; None where it says something else.
+    """The exception for a refusal because an add's frame exceeds the bookie's limit; None if the refusal means something else.
 
-    The protocol has no status of its own for that: our bookies say "unauthorized", which is the only one that ends Apache's writers.
-    A frame within the limit that every bookie has by default is never refused for its size.
+    The protocol has no status for this: our bookies answer "unauthorized", the only status that ends Apache's writers. A frame within
+    the default limit of bookies is never refused for its size.
     """
     if frame_bytes <= MAX_FRAME_BYTES or status not in SIZE_REFUSALS:
         return None
@@ -74,14 +74,14 @@ def bookie_unavailable(bookie_id: str, why: str) -> BookieError:
 
 
 def connection_broken(bookie_id: str, why: str) -> BookieError:
-    """There was a connection, and it ended while the request was on the way."""
+    """The connection ended while the request was in flight."""
     return bookie_error(ConnectionBroken, bookie_id, f"bookie {bookie_id} is unavailable: {why}")
 
 
 def owes_too_much(bookie_id: str, requests: int) -> BookieError:
-    """Nothing more is sent to a bookie that owes so many answers."""
+    """The bookie owes too many answers, so the request is not sent."""
     return bookie_error(
-        TooManyRequests, bookie_id, f"bookie {bookie_id} owes {requests} answers, and no more is asked of it before some came"
+        TooManyRequests, bookie_id, f"bookie {bookie_id} owes {requests} answers, and is sent no more requests until some of them arrive"
     )
 
 

@@ -1,4 +1,4 @@
-"""One request to one bookie, awaited: for what is asked now and then."""
+"""One awaited request to one bookie, for infrequent operations."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Answer = TypeVar("Answer")
 
 
 async def send_request(channel: BookieChannel, request: Request, kind: type[Answer]) -> Answer:
-    """The bookie's answer, whatever its status.
+    """Send a request and return the bookie's answer, whatever its status.
 
     Raises:
-        BookieError: there is none, so nothing is known.
+        BookieError: there is no answer, so the outcome is unknown.
     """
     future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES, error_for_status
 from triplicate.client.context import ClientContext
 from triplicate.errors import BookieError, ConnectionBroken, HandleClosed
-from triplicate.ledger import Entry, EntryCodec, LedgerMetadata, ReadPlan
+from triplicate.ledger import Entry, EntryCodec, LedgerMetadata, ReadPlan, decode_entries
 from triplicate.runtime import Timer, let_freed_memory_linger
 from triplicate.wire import BatchAnswer, BatchReadRequest, Status
 
@@ -86,9 +86,9 @@ class BatchRead:
         self._request = BatchReadRequest(codec.ledger_id, first, 0, count, max(1, max_bytes - ANSWER_HEAD_BYTES))
         self._is_over = False
         self._hedge: Timer | None = None
-        self._ask()
+        self._request_next()
 
-    def _ask(self) -> None:
+    def _request_next(self) -> None:
         self._stop_hedging()
         if not self._is_wanted():
             self._is_over = True
@@ -102,7 +102,7 @@ class BatchRead:
             else:
                 self._hedge_later()
                 return
-        elif self.plan.asked:
+        elif self.plan.awaited:
             return
         self._end()
 
@@ -124,9 +124,9 @@ class BatchRead:
     def _overdue(self) -> None:
         """None of those asked has answered in time."""
         now = self._context.host.clock.monotonic()
-        for bookie_id in self.plan.asked:
+        for bookie_id in self.plan.awaited:
             self._context.slow_bookies.add(bookie_id, now)
-        self._ask()
+        self._request_next()
 
     def _answered(self, bookie_id: str, response: BatchAnswer | None, error: BookieError | None) -> None:
         if self._is_over:
@@ -137,7 +137,7 @@ class BatchRead:
             self._end()
             return
         if response is not None and response.status is Status.OK:
-            failure = self._take(response)
+            failure = self._process(response)
         elif response is not None and response.status in EXPLICIT_NEGATIVES:
             failure = None
         else:
@@ -150,12 +150,12 @@ class BatchRead:
             self.plan.absent(bookie_id)
         else:
             self.plan.failed(bookie_id, failure)
-        self._ask()
+        self._request_next()
 
-    def _take(self, answer: BatchAnswer) -> str | None:
+    def _process(self, answer: BatchAnswer) -> str | None:
         """Keep the entries up to the first that is damaged, which another request will ask for; what is wrong if there are none."""
         codec = self._codec
-        self.entries, self.payload_bytes, mismatch = codec.decode_all(answer.data, answer.position, answer.end, self.first, self.count)
+        self.entries, self.payload_bytes, mismatch = decode_entries(codec, answer.data, answer.position, answer.end, self.first, self.count)
         if mismatch is not None:
             self._context.metrics.digest_mismatches.labels(bookie=self.bookie_id).inc()
             entry_id = self.first + len(self.entries)

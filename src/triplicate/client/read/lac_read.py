@@ -19,7 +19,7 @@ Token = tuple[int, str]
 
 
 class LacRead:
-    """Resolves to the last-add-confirmed once the bookies that answered cover it: the greatest that any entry or explicit record states.
+    """Resolves to the greatest last-add-confirmed in any entry or explicit record, once the answers cover every write quorum.
 
     Asks over version 3, which alone has explicit records. A bookie that refuses that, or cannot be reached so, is asked for its last
     entry over the data channel instead; one that stays silent is not asked twice.
@@ -29,12 +29,12 @@ class LacRead:
     def __init__(self, context: ClientContext, metadata: LedgerMetadata, codec: EntryCodec) -> None:
         self.future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.explicit = -1
-        """The greatest that an explicit record states."""
+        """The greatest last-add-confirmed in an explicit record."""
         self._context = context
         self._codec = codec
         ensemble = metadata.last_segment.ensemble
         self._answers = LastConfirmed(ensemble, metadata.write_quorum, metadata.ack_quorum)
-        # Everything before the last segment is confirmed, or the segment could not have been started.
+        # Every entry before the last segment is confirmed; otherwise the segment could not exist.
         self._floor = metadata.last_segment.first_entry_id - 1
         for position, bookie_id in enumerate(ensemble):
             context.pool.v3_channel(bookie_id).call(ReadLacRequest(codec.ledger_id), self._answered, (position, bookie_id))
@@ -46,31 +46,31 @@ class LacRead:
             if isinstance(error, RequestTimeout):
                 self._answers.failed(token[0], str(error))
             else:
-                self._otherwise(token, str(error))
+                self._read_last_entry(token, str(error))
         else:
-            self._take(token, response)
+            self._process(token, response)
         self._conclude()
 
-    def _take(self, token: Token, response: ReadLacResponse) -> None:
+    def _process(self, token: Token, response: ReadLacResponse) -> None:
         position, bookie_id = token
-        # BookKeeper's bookie sends a record beside an I/O error when the ledger has no entry there; the record is signed all the same.
-        has_record = response.lac_body is not None and self._take_record(bookie_id, response.lac_body)
+        # BookKeeper's bookie sends a signed record beside an I/O error when it holds no entry of the ledger.
+        has_record = response.lac_body is not None and self._process_record(bookie_id, response.lac_body)
         if self._is_settled(response, has_record):
             self._answers.nothing_there(position)
         elif response.status is Status.OK and response.last_entry_body is not None:
-            self._take_entry(token, response.last_entry_body)
+            self._process_entry(token, response.last_entry_body)
         else:
             refusal = error_for_status(response.status, bookie_id, self._codec.ledger_id, "read of the last-add-confirmed")
             if isinstance(refusal, Unauthorized):
                 self._fail(refusal)
             else:
-                self._otherwise(token, str(refusal))
+                self._read_last_entry(token, str(refusal))
 
     def _is_settled(self, response: ReadLacResponse, has_record: bool) -> bool:
-        """Whether the bookie is known without a look at an entry."""
+        """Whether the answer says enough without an entry."""
         return response.status in EXPLICIT_NEGATIVES or (response.status is Status.OK and has_record and response.last_entry_body is None)
 
-    def _take_record(self, bookie_id: str, record: bytes) -> bool:
+    def _process_record(self, bookie_id: str, record: bytes) -> bool:
         try:
             self.explicit = max(self.explicit, self._codec.decode_lac(record))
         except DigestMismatch:
@@ -78,7 +78,7 @@ class LacRead:
             return False
         return True
 
-    def _take_entry(self, token: Token, body: bytes) -> None:
+    def _process_entry(self, token: Token, body: bytes) -> None:
         position, bookie_id = token
         try:
             entry = self._codec.decode(body)
@@ -88,8 +88,8 @@ class LacRead:
         else:
             self._answers.answered(position, entry.entry_id, entry.last_add_confirmed, entry.length)
 
-    def _otherwise(self, token: Token, reason: str) -> None:
-        """Ask for the last entry, which every bookie can be asked for."""
+    def _read_last_entry(self, token: Token, reason: str) -> None:
+        """Read the last entry, which every bookie supports."""
         try:
             self._context.pool.channel(token[1]).read(self._codec.ledger_id, LAST_ENTRY, self._last_entry, token)
         except HandleClosed:
@@ -101,7 +101,7 @@ class LacRead:
         if response is None:
             self._answers.failed(token[0], str(error))
         elif response.status is Status.OK and response.body is not None:
-            self._take_entry(token, response.body)
+            self._process_entry(token, response.body)
         elif response.status in EXPLICIT_NEGATIVES:
             self._answers.nothing_there(token[0])
         else:
@@ -132,26 +132,26 @@ class LacRead:
 
 
 class ExplicitLacRead(LacRead):
-    """`LacRead` of explicit records alone: when the future resolves, `explicit` is what they state, -1 for none.
+    """`LacRead` of explicit records alone: when the future resolves, `explicit` has their greatest last-add-confirmed, -1 for none.
 
-    Entries say nothing here, so a bookie that cannot be asked over version 3 stays unknown.
+    Entries do not count, so a bookie that does not support the request over version 3 stays unknown.
     """
 
     def _is_settled(self, response: ReadLacResponse, has_record: bool) -> bool:
         has_none = response.status is Status.OK and response.lac_body is None
         return has_record or has_none or response.status in EXPLICIT_NEGATIVES
 
-    def _take_entry(self, token: Token, body: bytes) -> None:
+    def _process_entry(self, token: Token, body: bytes) -> None:
         self._answers.failed(token[0], "its explicit record is damaged")
 
-    def _otherwise(self, token: Token, reason: str) -> None:
+    def _read_last_entry(self, token: Token, reason: str) -> None:
         self._answers.failed(token[0], reason)
 
 
 class TryLacRead:
-    """Resolves on the first answer that states more than `known`, else to `known` when every bookie answered or failed.
+    """Resolves with the first answer that exceeds `known`, or to `known` when every bookie answered or failed.
 
-    Raises (through the future) ReadFailed when not one answer could be used, and Unauthorized.
+    Raises (through the future) ReadFailed when no answer was usable, and Unauthorized.
     """
 
     def __init__(self, context: ClientContext, metadata: LedgerMetadata, codec: EntryCodec, known: int) -> None:
@@ -171,7 +171,7 @@ class TryLacRead:
         if self.future.done():
             return
         try:
-            found = self._take(bookie_id, response, error)
+            found = self._process(bookie_id, response, error)
         except Unauthorized as refusal:
             self.future.set_exception(refusal)
             return
@@ -185,7 +185,7 @@ class TryLacRead:
         if not self._waiting:
             self._conclude()
 
-    def _take(self, bookie_id: str, response: ReadResponse | None, error: BookieError | None) -> int:
+    def _process(self, bookie_id: str, response: ReadResponse | None, error: BookieError | None) -> int:
         if response is None:
             assert error is not None, "a request without an answer has an error"
             raise error

@@ -23,11 +23,11 @@ from triplicate.runtime import timeout_at
 from triplicate.wire import LAST_ENTRY, ListEntriesRequest, ListEntriesResponse, ReadRequest, ReadResponse, Status
 
 REFRESH_S = 0.1
-"""How long a wait for an entry gives the metadata at least."""
+"""Shortest time that a wait for an entry allows for reading the metadata, in seconds."""
 
 
 class LedgerReader:
-    """A view of a ledger. Made by `Client.open` and `Client.recover`. What it once showed as confirmed stays so."""
+    """A view of a ledger. Made by `Client.open` and `Client.recover`. Its last-add-confirmed never decreases."""
 
     def __init__(self, context: ClientContext, ledger_id: int, found: Versioned) -> None:
         self.ledger_id = ledger_id
@@ -39,7 +39,7 @@ class LedgerReader:
         self._tails: dict[int, Tail] = {}
         self._closed = False
         self.missing_bookies: tuple[str, ...] = ()
-        """Bookies that the recovery which opened this reader could not copy entries to. See `Client.recover`."""
+        """Bookies to which the recovery that opened this reader could not copy entries. See `Client.recover`."""
 
     @property
     def metadata(self) -> LedgerMetadata:
@@ -58,12 +58,12 @@ class LedgerReader:
 
     @property
     def length(self) -> int | None:
-        """Payload bytes of a closed ledger; None while it is open. Ledgers closed by other clients may state it wrongly."""
+        """Payload bytes of a closed ledger; None while it is open. It may be wrong for ledgers closed by other clients."""
         return self._found.value.length if self.is_closed else None
 
     @property
     def entries_at_a_time(self) -> int:
-        """How many entries one reading has on the way at most."""
+        """The most entries that one read has in flight."""
         settings = self._context.settings
         return settings.read_window_entries * (BATCHES_AT_A_TIME if self._batches.fits(self.metadata) else 1)
 
@@ -72,15 +72,15 @@ class LedgerReader:
 
         Raises:
             ArgumentError: the range is empty or begins below 0. NoSuchEntry: it ends behind the last confirmed entry.
-            ReadFailed: for an entry no replica delivered, also after the metadata was read again. NoSuchLedger: deleted meanwhile.
-            ConnectionLost: the metadata is away, so whether entries behind the last known one are confirmed cannot be told.
+            ReadFailed: no replica delivered an entry, even after the metadata was read again. NoSuchLedger: it was deleted meanwhile.
+            ConnectionLost: the metadata store is away, so it is unknown whether entries behind the last known one are confirmed.
         """
         self._check_range(first_entry_id, last_entry_id)
         await self._reach(last_entry_id)
         return await self.read_confirmed(first_entry_id, last_entry_id)
 
     async def read_unconfirmed(self, first_entry_id: int, last_entry_id: int) -> list[Entry]:
-        """`read` without asking what is confirmed: entries that were never acknowledged may be among them, and be gone later.
+        """`read` without a check of the last-add-confirmed: the entries may include unacknowledged ones, which may disappear later.
 
         Raises:
             NoSuchEntry: every replica of an entry says that it does not have it. Otherwise as `read`.
@@ -89,17 +89,17 @@ class LedgerReader:
         return await self._read_range(first_entry_id, last_entry_id, unconfirmed=True)
 
     async def read_batch(self, first_entry_id: int, max_entries: int, max_bytes: int = 0) -> list[Entry]:
-        """Confirmed entries from `first_entry_id` on in one request: at least one, and fewer than asked for is normal.
+        """Confirmed entries from `first_entry_id` on in one request: at least one, and often fewer than requested.
 
-        Where batches cannot be had (other wire versions, ensembles larger than the write quorum, bookies before BookKeeper 4.17), the
-        entries are read one by one, to the same effect.
+        Without support for batches (other wire versions, ensembles larger than the write quorum, bookies before BookKeeper 4.17), the
+        entries are read one by one, with the same result.
 
         Args:
-            max_entries: at most so many. max_bytes: of the entries as they travel; the first comes whatever its size. 0 leaves it to
-                the largest frame.
+            max_entries: upper bound on the entries. max_bytes: upper bound on the bytes of the entries in the answer, except that the
+                first is always delivered; 0 for the largest frame.
 
         Raises:
-            ArgumentError: the arguments ask for nothing. Otherwise as `read`.
+            ArgumentError: the arguments request nothing. Otherwise as `read`.
         """
         self._check_range(first_entry_id, first_entry_id)
         if max_entries < 1 or max_bytes < 0:
@@ -109,14 +109,14 @@ class LedgerReader:
         max_bytes = min(max_bytes, limit) if max_bytes else limit
         last = min(first_entry_id + max_entries - 1, self._last_add_confirmed)
         if self._batches.fits(self.metadata):
-            entries = await self._ask_batch(first_entry_id, last, max_bytes)
+            entries = await self._request_batch(first_entry_id, last, max_bytes)
             if entries:
                 return entries
         last = min(last, first_entry_id + self._context.settings.read_window_entries - 1)
         return self._cut(await self.read_confirmed(first_entry_id, last), max_bytes)
 
-    async def _ask_batch(self, first: int, last: int, max_bytes: int) -> list[Entry]:
-        """What one bookie gives; empty when single reads have to do it."""
+    async def _request_batch(self, first: int, last: int, max_bytes: int) -> list[Entry]:
+        """The entries that one bookie delivers; empty if they must be read one by one."""
         future: asyncio.Future[BatchRead] = asyncio.get_running_loop().create_future()
         count = min(last + 1, segment_end(self.metadata, first)) - first
 
@@ -143,11 +143,11 @@ class LedgerReader:
         return entries
 
     async def _reach(self, entry_id: int) -> None:
-        """Ask how far the ledger is confirmed, if the entry is not known to be."""
+        """Refresh the last-add-confirmed, if the entry is not known to be confirmed."""
         if entry_id > self._last_add_confirmed and not self.is_closed:
             await self.read_last_confirmed()
         while entry_id > self._last_add_confirmed and not self.is_closed and await self._has_changed(self._found.version):
-            await self.ask_last_confirmed()
+            await self.refresh_last_confirmed()
         if entry_id > self._last_add_confirmed:
             error = NoSuchEntry(
                 f"entry {entry_id} of ledger {self.ledger_id} does not exist: the last confirmed entry is {self._last_add_confirmed}"
@@ -200,9 +200,9 @@ class LedgerReader:
         if not self.is_closed:
             # Bookies that were replaced since would in good faith answer with what they last heard, and nobody tells them of the end.
             await self.refresh_metadata()
-        return await self.ask_last_confirmed()
+        return await self.refresh_last_confirmed()
 
-    async def ask_last_confirmed(self) -> int:
+    async def refresh_last_confirmed(self) -> int:
         """`read_last_confirmed` with metadata that was just read."""
         while not self.is_closed:
             version = self._found.version
@@ -259,7 +259,7 @@ class LedgerReader:
         clock = self._context.host.clock
         refresh_at = clock.monotonic()
         deadline = refresh_at + timeout_s
-        listening = LongPoller(self._context, self, self._codec, longest_wait_s=timeout_s)
+        poller = LongPoller(self._context, self, self._codec, longest_wait_s=timeout_s)
         while entry_id > self._last_add_confirmed and not self.is_closed:
             now = clock.monotonic()
             if now >= refresh_at:
@@ -269,10 +269,10 @@ class LedgerReader:
                 refresh_at = clock.monotonic() + pause_s
                 continue
             if now >= deadline:
-                if listening.failure and not listening.answers:
-                    raise self._unheard(entry_id, listening.failure)
+                if poller.failure and not poller.answers:
+                    raise self._unheard(entry_id, poller.failure)
                 return None
-            entry = await listening.wait(entry_id, min(deadline, refresh_at) - now)
+            entry = await poller.wait(entry_id, min(deadline, refresh_at) - now)
             if entry is not None:
                 self._count(1, len(entry.payload))
                 return entry

@@ -1,94 +1,107 @@
-"""Learning that a ledger grew.
+"""Long polls: learning that a ledger grew.
 
-One bookie keeps a long poll and answers when its last-add-confirmed passes what the reader knows, mostly with the very entry. A bookie
-that is slow or lost would keep the news to itself, so another one is asked at growing intervals as well; where no bookie keeps polls,
-these questions are all there is, and come more often. Whatever a bookie says of the last-add-confirmed is what the writer once said, so
-one answer is enough. Source: BookKeeper `ReadLastConfirmedAndEntryOp`.
+One bookie keeps a long poll and answers when its last-add-confirmed passes the one that the reader knows, usually with the entry itself. A
+bookie that is slow or lost would delay the news, so another one is asked for its last entry as well, at growing intervals. Where no bookie
+keeps polls, these reads are the only source of news, and are sent more often. Any last-add-confirmed that a bookie reports was once sent by
+the writer, so one answer is enough. Source: BookKeeper `ReadLastConfirmedAndEntryOp`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES
 from triplicate.client.context import ClientContext
 from triplicate.errors import BookieError, DigestMismatch, HandleClosed, RequestTimeout
-from triplicate.ledger import Entry, EntryCodec
+from triplicate.ledger import Entry, EntryCodec, LedgerMetadata
 from triplicate.wire import LAST_ENTRY, ReadRequest, ReadResponse, Status
 
-if TYPE_CHECKING:
-    from triplicate.client.read.ledger_reader import LedgerReader
-
 WAIT_SHARE = 0.6
-"""How much of the read time-out a long poll may take: the rest is for the way and for a bookie that answers late."""
+"""Longest wait of a long poll, as a share of the read timeout; the rest is for the network and for a bookie that answers late."""
 
 EARLY_SHARE = 0.5
-"""An answer without news before so much of the wait is over was not waited for, and is not asked for again at once."""
+"""An answer without news that comes before this share of the wait did not wait for news; that bookie is not polled again at once."""
+
+
+class PolledLedger(Protocol):
+    """What a poller needs of a reader."""
+
+    @property
+    def metadata(self) -> LedgerMetadata:
+        """As last read."""
+
+    @property
+    def last_add_confirmed(self) -> int:
+        """The greatest id known to be confirmed; -1 when there is none."""
+
+    def learn(self, last_add_confirmed: int) -> None:
+        """A bookie reported that the ledger is confirmed up to this id."""
 
 
 class _Poll(NamedTuple):
     bookie_id: str
     entry_id: int
-    """What was not confirmed yet when it was sent."""
+    """The first entry that was not known to be confirmed when the poll was sent."""
     sent_at: float
     wait_s: float
 
 
 class LongPoller:
-    """What one tail, or one wait for an entry, has out at the bookies. At most one poll waits for news, and no bookie owes two answers."""
+    """The polls and reads of one tail, or of one wait for an entry. At most one poll waits for news, and no bookie owes two answers."""
 
-    def __init__(self, context: ClientContext, reader: LedgerReader, codec: EntryCodec, longest_wait_s: float | None = None) -> None:
+    def __init__(self, context: ClientContext, ledger: PolledLedger, codec: EntryCodec, longest_wait_s: float | None = None) -> None:
         """
         Args:
-            longest_wait_s: of a poll; None takes what the settings allow.
+            longest_wait_s: longest wait of a poll, in seconds; None for the limit of the settings.
         """
         self.answers = 0
-        """How many bookies said something usable, be it that there is nothing new."""
+        """Usable answers so far, including those without news."""
         self.failure = ""
-        """What the last one that failed said."""
+        """The last failure of a bookie, for a message."""
         self._context = context
         self._settings = context.settings
         self._clock = context.host.clock
-        self._reader = reader
+        self._ledger = ledger
         self._codec = codec
         self._wait_s = min(self._settings.long_poll_wait_s, WAIT_SHARE * self._settings.read_timeout_s)
         if longest_wait_s is not None:
             self._wait_s = min(self._wait_s, max(longest_wait_s, 0.001))
-        self._turn = context.host.entropy.stream("tail").randrange(1 << 16)
-        self._owing: dict[str, None] = {}
-        self._parked: _Poll | None = None
-        self._no_polls_until: dict[str, float] = {}
-        self._knew_nothing: dict[str, None] = {}
-        """Bookies that answered a poll at once, having nothing of the ledger; no more polls to them until somebody has news."""
+        self._next_position = context.host.entropy.stream("tail").randrange(1 << 16)
+        self._unanswered: dict[str, None] = {}
+        self._poll: _Poll | None = None
+        self._no_polls_before: dict[str, float] = {}
+        self._without_news: dict[str, None] = {}
+        """Bookies that answered a poll at once, since they hold nothing of the ledger; they are not polled again until there is news."""
         self._pause_s = self._settings.tail_wait_minimum_s
         self._entry_id = -1
         self._entry: Entry | None = None
-        self._wake: asyncio.Future[None] | None = None
+        self._woken: asyncio.Future[None] | None = None
         self._client_closed: HandleClosed | None = None
 
-    def wake_up(self) -> None:
-        """Let `wait` return."""
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+    def wake(self) -> None:
+        """Let `wait` return now."""
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)
 
-    def had_news(self) -> None:
-        """The reader went on by itself: ask soon again."""
+    def note_progress(self) -> None:
+        """The reader made progress by other means: ask again soon."""
         self._pause_s = self._settings.tail_wait_minimum_s
-        self._knew_nothing.clear()
+        self._without_news.clear()
 
     async def wait(self, entry_id: int, at_most_s: float | None = None) -> Entry | None:
-        """Return when `entry_id` is confirmed, with the entry where a poll brought it; or None, when a pause is over or at a `wake_up`.
+        """Wait until `entry_id` is confirmed; return the entry if a poll brought it. Returns None after a pause, or at a `wake`.
 
         Args:
-            entry_id: the first that is not known to be confirmed.
+            entry_id: the first entry that is not known to be confirmed.
+            at_most_s: the longest wait, in seconds; None for the present pause.
 
         Raises:
             HandleClosed: the client was closed.
         """
         self._entry_id, self._entry = entry_id, None
-        self._wake = asyncio.get_running_loop().create_future()
-        is_waited_for = self._settings.long_poll and self._park()
+        self._woken = asyncio.get_running_loop().create_future()
+        is_waited_for = self._settings.long_poll and self._send_poll()
         pause_s = self._pause_s
         if is_waited_for:
             pause_s = max(pause_s, min(self._settings.tail_wait_maximum_s, self._wait_s))
@@ -96,120 +109,120 @@ class LongPoller:
         timer = self._clock.call_at(now + (pause_s if at_most_s is None else min(pause_s, at_most_s)), self._pause_over)
         try:
             if not is_waited_for:
-                self._ask()
-            await self._wake
+                self._read_last_entry()
+            await self._woken
         finally:
             timer.cancel()
         if self._client_closed is not None:
             raise self._client_closed
         entry, self._entry = self._entry, None
-        if self._reader.last_add_confirmed >= entry_id:
-            self.had_news()
+        if self._ledger.last_add_confirmed >= entry_id:
+            self.note_progress()
         else:
-            longest = self._wait_s if self._parked is not None else self._settings.tail_wait_maximum_s
+            longest = self._wait_s if self._poll is not None else self._settings.tail_wait_maximum_s
             self._pause_s = min(2 * pause_s, max(longest, self._settings.tail_wait_minimum_s))
         return entry
 
     def _pause_over(self) -> None:
-        if self._parked is not None:
-            self._ask()
-        self.wake_up()
+        if self._poll is not None:
+            self._read_last_entry()
+        self.wake()
 
     # Polls.
 
-    def _park(self) -> bool:
-        """Leave a poll with a bookie; whether one waits now for the entry that is wanted."""
-        parked = self._parked
-        metadata = self._reader.metadata
+    def _send_poll(self) -> bool:
+        """Send a long poll to a bookie, if none waits for the wanted entry. Returns whether one waits now."""
+        current = self._poll
+        metadata = self._ledger.metadata
         ensemble = metadata.last_segment.ensemble
-        if parked is not None and parked.entry_id == self._entry_id and parked.bookie_id in ensemble:
+        if current is not None and current.entry_id == self._entry_id and current.bookie_id in ensemble:
             return True
-        # A poll for an earlier entry tells of a bookie that is behind the others; it answers some day, and so does one that was replaced.
-        self._parked = None
+        # A poll for an earlier entry is at a bookie that is behind the others, or was replaced; it will be answered some time.
+        self._poll = None
         now = self._clock.monotonic()
         if metadata.write_quorum < len(ensemble):
-            # The news comes with a later entry, and the bookies of the next one hold this one too, but for a write quorum of one.
-            self._turn = self._entry_id + 1
+            # News comes with a later entry; the bookies of the next entry hold this one too, unless the write quorum is one.
+            self._next_position = self._entry_id + 1
         for step in range(len(ensemble)):
-            bookie_id = ensemble[(self._turn + step) % len(ensemble)]
-            if bookie_id in self._owing or bookie_id in self._knew_nothing or self._no_polls_until.get(bookie_id, now) > now:
+            bookie_id = ensemble[(self._next_position + step) % len(ensemble)]
+            if bookie_id in self._unanswered or bookie_id in self._without_news or self._no_polls_before.get(bookie_id, now) > now:
                 continue
-            self._turn += step
+            self._next_position += step
             poll = _Poll(bookie_id, self._entry_id, now, self._wait_s)
             wait_ms = max(1, int(1000 * self._wait_s))
             request = ReadRequest(self._codec.ledger_id, LAST_ENTRY, previous_lac=self._entry_id - 1, timeout_ms=wait_ms, piggyback=True)
             self._context.pool.v3_channel(bookie_id).call(request, self._polled, poll)
-            self._owing[bookie_id] = None
-            self._parked = poll
+            self._unanswered[bookie_id] = None
+            self._poll = poll
             return True
         return False
 
     def _polled(self, poll: _Poll, response: ReadResponse | None, error: BookieError | None) -> None:
-        self._owing.pop(poll.bookie_id, None)
-        if self._parked is poll:
-            self._parked = None
+        self._unanswered.pop(poll.bookie_id, None)
+        if self._poll is poll:
+            self._poll = None
         now = self._clock.monotonic()
         if response is not None and (response.status is Status.OK or response.status in EXPLICIT_NEGATIVES):
             self.answers += 1
-            self._take_news(poll, response)
+            self._process_news(poll, response)
             early = now - poll.sent_at < EARLY_SHARE * poll.wait_s
-            if early and self._reader.last_add_confirmed < poll.entry_id:
-                # It does not wait: it knows nothing of the ledger, or was woken by something else than an entry.
-                self._knew_nothing[poll.bookie_id] = None
-                self._turn += 1
+            if early and self._ledger.last_add_confirmed < poll.entry_id:
+                # The bookie does not wait: it knows nothing of the ledger, or something other than an entry woke it.
+                self._without_news[poll.bookie_id] = None
+                self._next_position += 1
         else:
-            # Not heard, not understood, or not willing: no more polls for a while. A lost connection may be all that an old bookie says.
+            # Not received, not understood, or refused: no polls for a while. An old bookie may just close the connection.
             self.failure = f"{poll.bookie_id}: {response.status.name if response is not None else error}"
             rest_s = 0.0 if isinstance(error, RequestTimeout) else self._settings.suspect_s
-            self._no_polls_until[poll.bookie_id] = now + max(rest_s, self._settings.tail_wait_maximum_s)
-            self._turn += 1
-        if self._reader.last_add_confirmed >= self._entry_id or self._parked is None:
-            self.wake_up()
+            self._no_polls_before[poll.bookie_id] = now + max(rest_s, self._settings.tail_wait_maximum_s)
+            self._next_position += 1
+        if self._ledger.last_add_confirmed >= self._entry_id or self._poll is None:
+            self.wake()
 
-    def _take_news(self, poll: _Poll, response: ReadResponse) -> None:
+    def _process_news(self, poll: _Poll, response: ReadResponse) -> None:
         max_lac = -1 if response.max_lac is None else response.max_lac
         if response.body is None:
-            self._reader.learn(max_lac)
+            self._ledger.learn(max_lac)
             return
         entry = self._decode(poll.bookie_id, response.body)
         if entry is None:
-            return  # The bookie may have its number from the same damaged bytes.
-        self._reader.learn(max(entry.last_add_confirmed, max_lac))
-        if entry.entry_id == self._entry_id <= self._reader.last_add_confirmed:
+            return  # The bookie may have taken its last-add-confirmed from the same damaged bytes.
+        self._ledger.learn(max(entry.last_add_confirmed, max_lac))
+        if entry.entry_id == self._entry_id <= self._ledger.last_add_confirmed:
             self._entry = entry
 
-    # Questions.
+    # Reads of the last entry.
 
-    def _ask(self) -> None:
-        """Ask the next bookie in turn that does not owe an answer for its last entry."""
-        ensemble = self._reader.metadata.last_segment.ensemble
+    def _read_last_entry(self) -> None:
+        """Read the last entry of the next bookie in turn that does not owe an answer."""
+        ensemble = self._ledger.metadata.last_segment.ensemble
         for step in range(1, len(ensemble) + 1):
-            bookie_id = ensemble[(self._turn + step) % len(ensemble)]
-            if bookie_id not in self._owing:
+            bookie_id = ensemble[(self._next_position + step) % len(ensemble)]
+            if bookie_id not in self._unanswered:
                 try:
                     self._context.pool.channel(bookie_id).read(self._codec.ledger_id, LAST_ENTRY, self._answered, bookie_id)
                 except HandleClosed as closed:
                     self._client_closed = closed
-                    self.wake_up()
+                    self.wake()
                     return
-                if self._parked is None:
-                    self._turn += step
-                self._owing[bookie_id] = None
+                if self._poll is None:
+                    self._next_position += step
+                self._unanswered[bookie_id] = None
                 return
 
     def _answered(self, bookie_id: str, response: ReadResponse | None, error: BookieError | None) -> None:
-        self._owing.pop(bookie_id, None)
+        self._unanswered.pop(bookie_id, None)
         if response is not None and response.status is Status.OK and response.body is not None:
             entry = self._decode(bookie_id, response.body)
             if entry is not None:
                 self.answers += 1
-                self._reader.learn(max(entry.last_add_confirmed, -1 if response.max_lac is None else response.max_lac))
+                self._ledger.learn(max(entry.last_add_confirmed, -1 if response.max_lac is None else response.max_lac))
         elif response is not None and response.status in EXPLICIT_NEGATIVES:
             self.answers += 1
         else:
             self.failure = f"{bookie_id}: {response.status.name if response is not None else error}"
-        if self._reader.last_add_confirmed >= self._entry_id:
-            self.wake_up()
+        if self._ledger.last_add_confirmed >= self._entry_id:
+            self.wake()
 
     def _decode(self, bookie_id: str, body: bytes) -> Entry | None:
         try:

@@ -104,26 +104,26 @@ class RangeRead:
         window = self._window()
         while not self.future.done():
             if self._rests and self._batches_out < BATCHES_AT_A_TIME:
-                self._ask_batch(*self._rests.popleft())
+                self._request_batch(*self._rests.popleft())
             elif self._singles and len(self._on_the_way) < window:
                 entry_id = self._singles.popleft()
-                self._ask(entry_id, self._first_replica(entry_id))
+                self._request(entry_id, self._first_replica(entry_id))
             elif self._next < self._last and self._batches.fits(self._metadata):
                 if self._batches_out + len(self._rests) >= BATCHES_AT_A_TIME:
                     break
                 first = self._next
                 stop = min(first + self._window(BATCHES_AT_A_TIME), segment_end(self._metadata, first), self._last + 1)
                 self._next = stop
-                self._ask_batch(first, stop, "")
+                self._request_batch(first, stop, "")
             elif self._next <= self._last and len(self._on_the_way) < window:
                 entry_id, self._next = self._next, self._next + 1
-                self._ask(entry_id, self._first_replica(entry_id))
+                self._request(entry_id, self._first_replica(entry_id))
             else:
                 break
 
     # Batches.
 
-    def _ask_batch(self, first: int, stop: int, preferred: str) -> None:
+    def _request_batch(self, first: int, stop: int, preferred: str) -> None:
         settings = self._context.settings
         replicas = self._context.slow_last(replicas_of(self._metadata, first))
         # Stable: otherwise the order of the write set, which spreads the batches over the bookies.
@@ -153,7 +153,7 @@ class RangeRead:
             self._singles.extend(range(batch.first, stop))
             self._pump()
         else:
-            self._give_up(batch.plan)
+            self._fail_read(batch.plan)
 
     def _note_failures(self, plan: ReadPlan, delivered: str) -> None:
         """Ask those that failed last from now on."""
@@ -173,7 +173,7 @@ class RangeRead:
             self._segment = range(self._metadata.segment_of(entry_id).first_entry_id, segment_end(self._metadata, entry_id))
         return self._first_replicas[entry_id % len(self._first_replicas)]
 
-    def _ask(self, entry_id: int, bookie_id: str) -> None:
+    def _request(self, entry_id: int, bookie_id: str) -> None:
         try:
             channel = self._context.pool.channel(bookie_id)
         except HandleClosed as closed:
@@ -234,9 +234,9 @@ class RangeRead:
             plan.failed(bookie_id, failure)
         following = plan.next_replica()
         if following is not None:
-            self._ask(entry_id, following)
-        elif not plan.asked:
-            self._give_up(plan)
+            self._request(entry_id, following)
+        elif not plan.awaited:
+            self._fail_read(plan)
 
     def _plan_of(self, entry_id: int, asked: str) -> ReadPlan:
         """The plan of an entry; made for one that was asked of a single replica so far."""
@@ -268,10 +268,10 @@ class RangeRead:
             self._segment = range(0)  # The next entries are asked of others first.
             following = self._plan_of(entry_id, bookie_id).next_replica()
             if following is not None:
-                self._ask(entry_id, following)
+                self._request(entry_id, following)
         self._hedge_later(context.hedge_s / 2)
 
-    def _give_up(self, plan: ReadPlan) -> None:
+    def _fail_read(self, plan: ReadPlan) -> None:
         """No replica delivered. That it is not there is said only where all of them said so."""
         entry, report = f"entry {plan.entry_id} of ledger {self._codec.ledger_id}", plan.report()
         if self._unconfirmed and plan.is_absent:

@@ -13,13 +13,13 @@ from triplicate.config.log_settings import LogSettings
 from triplicate.errors import ArgumentError, CorruptionError, FormatError
 
 VERSION = 2
-"""Of heads and pages. Version 1 knows neither purposes nor reduced segments; it is read, and written again as version 2."""
+"""Version of heads and pages. Version 1 has neither purposes nor reduced segments; it is read, and written back as version 2."""
 SIDE_VERSION = 1
-"""Of the nodes beside the head: publishers and the living writer."""
+"""Version of the nodes beside the head: publishers and the living writer."""
 NODE_LIMIT_BYTES = 64 * 1024
-"""No node of a log is longer."""
+"""Size limit of each node of a log."""
 TEXT_LIMIT = 256
-"""Longest owner name, archive file name and digest, so that no list of them passes the limit of a node."""
+"""Length limit of owner names, archive file names and digests, bytes, so that no list of them exceeds the limit of a node."""
 
 
 class SegmentState(StrEnum):
@@ -48,7 +48,7 @@ class PurposeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What a log belongs to. A log that is not its user's own is changed only by what it belongs to.
+    """The owner of a log: a user, a database, a key-value store or a pipeline. Only programs of the owner may change it.
 
     Args:
         name: of the database, key-value store or pipeline; empty for a user's log.
@@ -63,7 +63,7 @@ class Purpose:
 
 USER = Purpose()
 _DATABASE_LOG = re.compile(r"database\.(.+)\.[0-9a-f]{8}")
-"""Names of the logs of databases: how a head of version 1 tells that it belongs to one."""
+"""Names of databases' logs; a head of version 1 has no other sign of its purpose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +81,11 @@ class LogSegment:
     Args:
         ledger_id: ids carry no order.
         first_offset: offset of its first record.
-        records: how many records it holds; an open segment says 0.
+        records: number of its records; 0 while it is open.
         size_bytes: sum of the payload lengths of its entries.
         last_entry: last entry id; -1 while open or if there is none.
         min_time_us, max_time_us: wall times of its first and last entry.
-        reduced: its quorums, where they are smaller than the log's settings; None for a segment with its full copies.
+        reduced: its quorums if they are smaller than the log's settings; None for a segment with all copies.
     """
 
     ledger_id: int
@@ -101,16 +101,16 @@ class LogSegment:
 
     @property
     def end_offset(self) -> int:
-        """Offset after its last record. Of an open segment: its first offset, since the list does not know more."""
+        """Offset after its last record. For an open segment its first offset, since its records are not listed yet."""
         return self.first_offset + self.records
 
 
 @dataclass(frozen=True, slots=True)
 class PageReference:
-    """A page seen from the head or from a page above it. `page` below 0 is a page of a change that is not written yet.
+    """A reference to a page from the head or from a page above. A `page` below 0 is a page of a change that is not written yet.
 
     Args:
-        size_bytes: sum of the sizes of the segments beneath, without those marked for deletion; None where an earlier release wrote it.
+        size_bytes: sum of the sizes of the segments beneath, without those marked for deletion; None if an earlier release wrote it.
     """
 
     page: int
@@ -134,7 +134,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose take-over raised the epoch last. The token tells two take-overs of one name apart."""
+    """The writer whose take-over raised the epoch last. The token distinguishes take-overs of one name."""
 
     name: str
     token: str
@@ -272,7 +272,7 @@ def encode_head(head: Head) -> bytes:
     """The head's node.
 
     Raises:
-        ArgumentError: it would pass 64 KiB, which `core.changes` never lets happen.
+        ArgumentError: it would exceed 64 KiB, which `core.head_changes` prevents.
     """
     return dump_node(
         {
@@ -331,7 +331,7 @@ _HEAD_FIELDS = frozenset(
 
 
 def _refuse_unknown(value: dict[str, Any], known: frozenset[str], what: str) -> None:
-    # A change writes the whole node again, so a field that is not understood would be lost.
+    # A change rewrites the whole node, so an unknown field would be lost.
     unknown = sorted(set(value) - known)
     if unknown:
         raise FormatError(f"{what} has unknown field {unknown[0]!r}: upgrade Triplicate")
@@ -434,7 +434,7 @@ def reference_to(page: Page, sequence: int) -> PageReference:
 
 
 def size_beneath(items: Sequence[LogSegment] | Sequence[PageReference]) -> int | None:
-    """Bytes of segments and of what lies beneath references, without segments marked for deletion; None if one does not know."""
+    """The sum of the sizes of segments or references, without segments marked for deletion; None if a size is unknown."""
     sizes = [0 if isinstance(item, LogSegment) and item.state is SegmentState.DELETING else item.size_bytes for item in items]
     return None if None in sizes else sum(size for size in sizes if size is not None)
 

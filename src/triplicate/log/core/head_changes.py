@@ -1,7 +1,7 @@
-"""Every change that a log's head can undergo, as pure functions from one head to the next.
+"""The changes of a log's head, as pure functions from one head to the next.
 
-A change carries the new head and the new pages it refers to. New pages have no number yet: the head and pages above refer to the page
-at place i of `Change.pages` as -(i + 1), and the shell, having written the pages in order, puts the numbers in with `numbered`.
+A change holds the new head and the new pages it refers to. New pages have no number yet: the head and pages above refer to the page at
+index i of `Change.pages` as -(i + 1). The shell writes the pages in order and inserts their numbers by `numbered`.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Change:
     """A head to write, after its new pages; a page never refers to one that comes later.
 
     Args:
-        listed: ledgers that the log did not list before; the change is refused where one of them is gone.
-        replaced: numbers of the pages that the new head refers to no more; they are deleted after the change.
+        listed: ledgers that the log did not list before; the change fails if one of them is gone.
+        replaced: numbers of the pages to which the new head no longer refers; they are deleted after the change.
     """
 
     head: Head
@@ -138,8 +138,8 @@ def remove(head: Head, ledger_ids: frozenset[int], pages: Mapping[int, Page], to
     def drop(segment: LogSegment) -> LogSegment | None:
         return None if segment.state is SegmentState.DELETING and segment.ledger_id in ledger_ids else segment
 
-    # A log that loses all its segments still knows where it ends, since truncation has raised its first offset as far; and its next
-    # writer must still know what time it was.
+    # A log without segments still has its end, since truncation has raised its first offset so far. Its next writer also needs the latest
+    # wall time.
     return rewrite(replace(head, token=token, past_time_us=head.last_time_us), pages, drop, lambda reference: reference.page in pages)
 
 
@@ -165,7 +165,7 @@ def segments_within(head: Head, pages: Mapping[int, Page], first: int, end: int)
 
 
 def replace_run(head: Head, pages: Mapping[int, Page], run: Sequence[LogSegment], segment: LogSegment, token: str) -> Change:
-    """A segment that holds the records of a run of neighbouring closed ones takes their place.
+    """Replace a run of neighbouring closed segments by one segment that holds their records.
 
     Args:
         pages: at least the pages beneath references that overlap the run.
@@ -189,7 +189,7 @@ def replace_run(head: Head, pages: Mapping[int, Page], run: Sequence[LogSegment]
 
 
 def mark_deleted(head: Head, token: str) -> Change:
-    """The log is gone for everybody; the epoch is raised so that a writer finds itself fenced."""
+    """Mark the log as deleted. The epoch is raised, so that a writer finds itself fenced."""
     return Change(replace(head, deleted=True, epoch=head.epoch + 1, owner=None, token=token))
 
 
@@ -198,7 +198,7 @@ def rewrite(
 ) -> Change:
     """Apply `edit` to every closed segment, within pages only beneath references that `touches` picks; None drops a segment.
 
-    Pages whose content changes are written anew and references swapped; all others stay as they are. The open segment is left alone.
+    Pages whose content changes are replaced by new ones; all others are kept. The open segment is not edited.
     """
     new: list[Page] = []
     listed: list[int] = []

@@ -1,4 +1,4 @@
-"""From an offset to its place: first over segments, then over the entries of one; and the planning of ranges for parallel readers."""
+"""Locating an offset among segments and among the entries of a segment, and planning ranges for parallel readers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triplicate.log.core.head import Archive, LogSegment, PageReference, Segment
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """A piece of one segment, for one reader. Its offsets are a pure function of what was planned; see `plan_ranges`.
+    """A part of one segment for one reader. See `plan_ranges`.
 
     Args:
         ledger_id: the segment's ledger.
@@ -20,8 +20,8 @@ class OffsetRange:
         first_offset, end_offset: the records to read, end exclusive.
         last_entry: last entry of the ledger where known: an upper bound for the search, no part of the range's identity.
         archive: where the records are if the ledger was archived; likewise.
-        log, log_id: where to look for the records if the ledger was rewritten since; likewise. Empty: nowhere.
-        size_bytes: about how many bytes of entries; likewise. None in an open segment.
+        log, log_id: the log to search if the ledger was rewritten since; likewise. Empty for none.
+        size_bytes: approximate size of its entries; likewise. None in an open segment.
     """
 
     ledger_id: int
@@ -59,16 +59,16 @@ def check_not_lost(segment: LogSegment) -> None:
 
 
 class EntrySearch:
-    """Binary search for the entry that holds a record, over entry headers that somebody else reads.
+    """Binary search for the entry that holds a record, over entry headers that the caller reads.
 
-    Ask `next_entry`, read that entry's header, tell it to `found`; until `next_entry` is None. Then `entry` is the last entry whose
-    first index is not after the one looked for, not counting entries without records behind it: reading begins there.
-    The first guess is by proportion, since entries of a segment are of similar size; every other one halves what is left.
+    Read the header of `next_entry` and pass it to `record_header`, until `next_entry` is None. Then `entry` is the last entry whose first
+    index is not after the record, ignoring entries without records behind it: reading begins there. The first guess is proportional, since
+    entries of a segment have similar sizes. Every further one halves the range.
 
     Args:
         index: of the record within its segment.
         first_entry, last_entry: the entries to search, both included.
-        records: how many records these entries are thought to hold; 0 if nobody knows.
+        records: the estimated number of records in these entries; 0 if unknown.
     """
 
     def __init__(self, index: int, first_entry: int, last_entry: int, records: int = 0) -> None:
@@ -80,14 +80,14 @@ class EntrySearch:
         self._done = last_entry < first_entry
 
     def next_entry(self) -> int | None:
-        """The entry whose header is wanted, or None when the search is over."""
+        """The entry whose header is needed, or None when the search is over."""
         if self._done or self._low > self._high:
             return None
         guess, self._guess = self._guess, -1
         return guess if self._low <= guess <= self._high else (self._low + self._high) // 2
 
-    def found(self, entry: int, first_index: int, count: int) -> None:
-        """Tell the header of the entry asked for."""
+    def record_header(self, entry: int, first_index: int, count: int) -> None:
+        """Supply the header of `next_entry`."""
         if first_index <= self.index < first_index + count:
             self.entry = entry
             self._done = True

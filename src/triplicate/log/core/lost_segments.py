@@ -1,4 +1,4 @@
-"""Changes of a head whose ledgers are gone: what was in them stays a described hole, and no offset is given twice."""
+"""Changes of a head whose ledgers are gone: their offsets remain a listed hole, and no offset is used twice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triplicate.log.core.head_changes import Change, PageLimits
 from triplicate.log.core.payload import ENTRY_LIMIT_BYTES, HEADER_SIZE
 
 RECORDS_PER_ENTRY = ENTRY_LIMIT_BYTES // 4
-"""An entry holds no more records: each takes four bytes of offsets."""
+"""Upper bound of the records of an entry: each occupies four bytes of offsets at least."""
 ENTRIES_ON_THEIR_WAY = 1_000_000
 """A writer sends no more entries beyond the size at which a segment rolls: the bound of its window."""
 HAVE_LEDGERS = (SegmentState.OPEN, SegmentState.CLOSED)
@@ -41,10 +41,10 @@ def lose_closed(head: Head, ledger_ids: frozenset[int], pages: Mapping[int, Page
 
 
 def lose_open(head: Head, end: int, owner: Owner, limits: PageLimits) -> Change:
-    """Begin a new epoch without the open segment; the log goes on at `end`.
+    """Begin a new epoch without the open segment; the log continues at `end`.
 
     Args:
-        end: no record of the segment that anybody has seen has this offset or a later one. Without any, the segment leaves the list.
+        end: no known record of the segment has this offset or a later one. At the segment's first offset, the segment leaves the list.
 
     Raises:
         ArgumentError: the end lies before the segment's first offset.

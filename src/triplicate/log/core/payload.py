@@ -183,7 +183,7 @@ class _Parts:
         self.count = count
         self.position = 0
 
-    def take(self, size: int, what: str) -> memoryview:
+    def read(self, size: int, what: str) -> memoryview:
         start = self.position
         if start + size > len(self.body):
             raise CorruptionError(f"entry of a log ends within its {what}: {len(self.body)} bytes, {start + size} needed")
@@ -191,12 +191,12 @@ class _Parts:
         return self.body[start : start + size]
 
     def column(self, what: str) -> tuple[memoryview, memoryview]:
-        offsets = _numbers(self.take(4 * (self.count + 1), f"{what} offsets"), "I")
+        offsets = _numbers(self.read(4 * (self.count + 1), f"{what} offsets"), "I")
         places = offsets.tolist()
         # Arrow trusts offsets without looking, so they are checked here; sorting what is sorted is one quick pass.
         if places[0] != 0 or places != sorted(places):
             raise CorruptionError(f"entry of a log has {what} offsets that do not begin at 0 or that fall")
-        return offsets, self.take(places[-1], f"{what} data")
+        return offsets, self.read(places[-1], f"{what} data")
 
     def finish(self) -> None:
         if self.position != len(self.body):
@@ -231,19 +231,19 @@ def decode_entry(payload: Buffer) -> EntryView:
     if flags & PREAMBLE:
         if len(body) < 4:
             raise CorruptionError("entry of a log ends within its preamble")
-        preamble = parts.take(4 + int.from_bytes(body[:4], "little"), "preamble")[4:]
+        preamble = parts.read(4 + int.from_bytes(body[:4], "little"), "preamble")[4:]
     value_offsets, value_data = parts.column("value")
     if flags & TIMESTAMPS:
-        timestamps = _numbers(parts.take(8 * count, "timestamps"), "q")
+        timestamps = _numbers(parts.read(8 * count, "timestamps"), "q")
     if flags & TRANSACTION_IDS:
-        transaction_ids = _numbers(parts.take(8 * count, "transaction ids"), "q")
+        transaction_ids = _numbers(parts.read(8 * count, "transaction ids"), "q")
     if flags & KEYS:
         key_offsets, key_data = parts.column("key")
     if flags & HEADERS:
         header_offsets, header_data = parts.column("header")
     bits = (count + 7) // 8
-    value_validity = parts.take(bits, "value validity") if flags & VALUE_VALIDITY else None
-    key_validity = parts.take(bits, "key validity") if flags & KEY_VALIDITY else None
+    value_validity = parts.read(bits, "value validity") if flags & VALUE_VALIDITY else None
+    key_validity = parts.read(bits, "key validity") if flags & KEY_VALIDITY else None
     parts.finish()
     return EntryView(
         header,

@@ -317,5 +317,5 @@ def columns_cut(
 
 
 def wall_time_after(previous_us: int, clock_us: int) -> int:
-    """The wall time of the next entry: never before the previous one's, whatever the clock says."""
+    """The wall time of the next entry: the clock's, but never before that of the previous entry."""
     return max(previous_us, clock_us)

@@ -34,7 +34,7 @@ def check_retention(log: str, settings: LogSettings, purpose: Purpose) -> None:
     """Check that retention does not take from a log what its owner still needs.
 
     Raises:
-        ArgumentError: the log of a database is to be cut by age or size, whatever its snapshots hold.
+        ArgumentError: retention by age or size is configured for the log of a database, which is truncated behind its snapshots.
     """
     if purpose.kind is PurposeKind.DATABASE and (settings.retain_age_s > 0 or settings.retain_size_bytes > 0):
         raise ArgumentError(

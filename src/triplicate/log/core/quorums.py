@@ -13,10 +13,10 @@ def full_quorums(log: LogSettings) -> Quorums:
 
 
 def quorums_for(log: LogSettings, writable: int) -> Quorums | None:
-    """The quorums of a new segment while so many bookies are writable: the ensemble shrinks first, then the write quorum.
+    """The quorums of a new segment for a number of writable bookies: the ensemble shrinks first, then the write quorum.
 
     Returns:
-        None if there are fewer bookies than the ack quorum. What is acknowledged has as many copies as always, so the ack quorum stays.
+        None if there are fewer bookies than the ack quorum. The ack quorum stays, so an acknowledged record always has as many copies.
     """
     ensemble_size = min(log.ensemble_size, writable)
     write_quorum = min(log.write_quorum, ensemble_size)
@@ -24,7 +24,7 @@ def quorums_for(log: LogSettings, writable: int) -> Quorums | None:
 
 
 def reduced_quorums(log: LogSettings, copies: Quorums) -> Quorums | None:
-    """What the list says of a segment with these quorums: None if they are what the log asks for, or more."""
+    """The quorums that the list records for a segment: None if they are at least the log's settings."""
     full = full_quorums(log)
     return copies if copies.ensemble_size < full.ensemble_size or copies.write_quorum < full.write_quorum else None
 
@@ -35,6 +35,6 @@ def reduced_quorums_of(log: LogSettings, metadata: LedgerMetadata) -> Quorums | 
 
 
 def degraded_quorums(log: LogSettings) -> Quorums | None:
-    """What the list says of a segment that went on while a bookie of its ensemble was away: an entry may have no more copies than the
-    ack quorum. None where that is the write quorum."""
+    """The quorums that the list records for a segment that continued without a bookie of its ensemble: an entry may have only as many
+    copies as the ack quorum. None if that is the write quorum."""
     return Quorums(log.ensemble_size, log.ack_quorum) if log.ack_quorum < log.write_quorum else None

@@ -1,8 +1,8 @@
-"""When the writer of a log prepares its next ledger, when it goes on in it, and when it stays in the present segment.
+"""The rolling policy: when the writer of a log prepares its next ledger, and when it rolls to the next segment.
 
-The next ledger is created before the present one is closed, so a roll that cannot be done costs nothing: the segment grows until it can.
-Nothing limits that growth: no format has a field that it would overflow, and a limit would stop a writer whose ledger takes entries.
-All times are of the monotonic clock and come in from outside.
+The next ledger is created before the present one is closed, so a failed preparation costs nothing: the segment grows until a roll succeeds.
+That growth is not limited: no field of a format would overflow, and a limit would stop a writer whose ledger accepts entries.
+All times are of the monotonic clock and are passed in.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from triplicate.config.log_settings import LogSettings
 PREPARE_SHARE = 0.75
 """The next ledger is created when the segment has this share of its final size."""
 PREPARE_BEFORE_S = 30.0
-"""It is created so long before the segment has its final age, at most a quarter of that age."""
+"""The next ledger is created this long before the segment has its final age, at most a quarter of that age."""
 CHECKED_S = 1.0
-"""A roll begins only when the metadata answered so shortly before that the log is still this writer's."""
+"""Before a roll, the metadata must have confirmed within this time that the log is still this writer's."""
 HOLD_S = 0.25
-"""A segment that reached its size while the next ledger is about to be there holds its entries back, once and at most so long."""
+"""How long a segment that has reached its size holds entries back, once, while the next ledger is being created."""
 NEVER_BYTES = 2**62
 
 
@@ -27,18 +27,18 @@ class RollStep(Enum):
     HOLD = "hold"
     """Send nothing: the roll is about to begin."""
     PREPARE = "prepare"
-    """Have a next ledger, and ask the metadata whether the log is still this writer's."""
+    """Create the next ledger, and check in the metadata that the log is still this writer's."""
     PREPARE_FULL = "prepare full"
-    """The same, and the next ledger must have all copies."""
+    """As `PREPARE`; the next ledger must have all copies."""
     ROLL = "roll"
 
 
 class RollingPolicy:
-    """One writer's plan. Drive it with `step`, and tell it what came of each step.
+    """The policy of one writer. `step` returns the next step; the caller reports its result by `preparing`, `prepared`, `failed`, `begin`.
 
     Args:
-        reduced_retry_s: how old a segment with fewer copies must be before the writer tries to leave it, and the pause between trials.
-        spare_age_s: an unused next ledger that is older is not used, since a sweep of orphans may be about to delete it.
+        reduced_retry_s: age at which the writer first tries to leave a segment with fewer copies, and the pause between attempts.
+        spare_age_s: a next ledger older than this is not used, since a sweep of orphans may delete it.
     """
 
     def __init__(self, log: LogSettings, reduced_retry_s: float, spare_age_s: float) -> None:
@@ -48,14 +48,14 @@ class RollingPolicy:
         self._spare_age_s = spare_age_s
         self._age_at = 0.0
         self._full_at: float | None = None
-        """When to try to leave a segment with fewer copies; None in a segment with all of them."""
+        """When to try to leave a segment with fewer copies; None in a segment with all copies."""
         self._not_before = 0.0
         self._checked_at: float | None = None
         self._spare_at: float | None = None
         self._spare_is_full = False
         self._is_preparing = False
         self._hold_until: float | None = None
-        """None before the segment reached its size, or once its roll has been put off."""
+        """The end of the hold; None before the segment has reached its size."""
         self._is_put_off = False
         self._is_asked = False
 
@@ -70,26 +70,30 @@ class RollingPolicy:
         self._is_asked = False
 
     def request(self) -> None:
-        """The segment is to end as soon as the next ledger is there, whatever its size and age, and even without records."""
+        """Request a roll as soon as the next ledger exists, regardless of the segment's size, age and records."""
         self._is_asked = True
 
     def preparing(self) -> None:
-        """A preparation runs; its end is told by `prepared` or `failed`."""
+        """A preparation has begun; `prepared` or `failed` reports its end."""
         self._is_preparing = True
 
     def prepared(self, now: float, made_at: float | None, *, full: bool) -> None:
-        """There is a next ledger, and the log was this writer's a moment ago.
+        """The next ledger exists, and the log was this writer's just now.
 
         Args:
             made_at: when the ledger was created; None if it was used meanwhile.
-            full: it has all the copies that the log asks for.
+            full: whether it has all copies.
         """
         self._is_preparing = False
         self._spare_at, self._spare_is_full = made_at, full and made_at is not None
         self._checked_at = now if made_at is not None else None
 
     def failed(self, now: float, pause_s: float, *, full: bool) -> None:
-        """The preparation failed. The roll is put off, the next trial comes after a pause; of a full one, after its own."""
+        """The preparation failed: the roll is postponed, and the next attempt follows after a pause.
+
+        Args:
+            full: the failed step was `PREPARE_FULL`, whose next attempt follows after `reduced_retry_s`.
+        """
         self._is_preparing = False
         if full:
             self._full_at = now + self._reduced_retry_s
@@ -98,7 +102,7 @@ class RollingPolicy:
             self._is_put_off = True
 
     def step(self, now: float, size_bytes: int, *, has_records: bool) -> RollStep:
-        """What to do now, in a segment of this size that takes entries."""
+        """The next step for an open segment of this size."""
         if not has_records and now >= self._age_at:
             self._age_at = now + self._age_s
         if size_bytes >= self._roll_bytes and self._hold_until is None:
@@ -117,7 +121,7 @@ class RollingPolicy:
         return RollStep.PREPARE if is_near and self._spare_at is None else RollStep.STAY
 
     def check_bytes(self, now: float) -> int:
-        """The size of the segment from which on `step` must be asked again; before it only time changes the answer."""
+        """The segment size from which on `step` must be called again. Below it, only time changes the result."""
         if self._is_preparing:
             return self._roll_bytes if self._hold_until is None or self._is_holding(now) else NEVER_BYTES
         if now < self._not_before:
@@ -125,7 +129,7 @@ class RollingPolicy:
         return self._near_bytes if self._spare_at is None else self._roll_bytes
 
     def check_at(self, now: float) -> float:
-        """When `step` must be asked again whatever happens."""
+        """The time at which `step` must be called again at the latest."""
         moments = [self._not_before, self._near_at, self._age_at]
         moments += [moment for moment in (self._full_at, self._hold_until) if moment is not None]
         return min((moment for moment in moments if moment > now), default=now + self._age_s)

@@ -16,9 +16,9 @@ from triplicate.log.core.head import TEXT_LIMIT, dump_node, load_node
 
 VERSION = 1
 LEDGER_FORMAT = 1
-"""Of the ledger that holds a snapshot's content; see `core.snapshot_entries`."""
+"""Version of the ledger that holds a snapshot's content; see `core.snapshot_format`."""
 KEPT = 2
-"""Good snapshots that stay listed: the newest is loaded, the older is there in case the newest turns out to be damaged."""
+"""Number of good snapshots that stay listed: the newest is loaded, and the older one is used if the newest is damaged."""
 
 
 class SnapshotState(StrEnum):
@@ -76,7 +76,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotList:
-    """What a log's snapshots node says.
+    """The contents of a log's snapshots node.
 
     Args:
         snapshots: oldest first.
@@ -105,7 +105,7 @@ class SnapshotList:
 
 
 def add(listed: SnapshotList, snapshot: Snapshot, after: str | None) -> SnapshotList | None:
-    """The list with another snapshot, or None when it has changed since the attempt began and the attempt has lost.
+    """The list with another snapshot, or None if it has changed since the attempt began, which has failed then.
 
     Args:
         after: id of the newest snapshot that was listed when the copy was taken, or None if there was none.
@@ -136,9 +136,9 @@ def want(listed: SnapshotList, position: int) -> SnapshotList | None:
 
 
 def truncation_offset(listed: SnapshotList) -> int | None:
-    """The offset before which the log is not needed any more: where the older of the last two good snapshots stands.
+    """The offset before which the log is no longer needed: the position of the older of the last two good snapshots.
 
-    None while fewer than two are good: a log behind the only snapshot would be lost together with it.
+    None while fewer than two are good: otherwise a damaged snapshot would lose the log before it as well.
     """
     good = listed.good
     return good[-KEPT].position if len(good) >= KEPT else None
@@ -174,7 +174,7 @@ def encode_snapshots(listed: SnapshotList) -> bytes:
     """The snapshots node.
 
     Raises:
-        ArgumentError: it would pass 64 KiB, which the bounds of its texts never let happen.
+        ArgumentError: it would exceed 64 KiB, which the limits of its texts prevent.
     """
     items: list[dict[str, Any]] = [
         {**{key: getattr(snapshot, name) for key, name, _ in _FIELDS}, "state": snapshot.state.value} for snapshot in listed.snapshots
@@ -201,7 +201,7 @@ def decode_snapshots(data: bytes, name: str) -> SnapshotList:
 
 
 def _refuse_unknown(value: Mapping[str, Any], known: frozenset[str], what: str) -> None:
-    # A change writes the whole node again, so a field that is not understood would be lost.
+    # A change rewrites the whole node, so an unknown field would be lost.
     unknown = sorted(set(value) - known)
     if unknown:
         raise FormatError(f"{what} has unknown field {unknown[0]!r}: upgrade Triplicate")

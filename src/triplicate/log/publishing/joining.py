@@ -1,7 +1,7 @@
-"""Joining small staging ledgers of a batch into larger ones before they are published: a log need not list hundreds of tiny segments.
+"""Joining small staging ledgers of a batch before they are published, so that a log does not list hundreds of tiny segments.
 
-Nothing hangs on it: the new ledgers are staging ledgers as the old ones are, and only what is published counts. A process that dies in
-between leaves both to the sweep.
+A failure does no harm: the new ledgers are staging ledgers like the old ones, and only publishing lists them. If the process dies, the
+sweep of orphans deletes both.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from triplicate.runtime import fault_point, map_bounded
 
 READ_LEDGERS = 16
 READ_BYTES = 8 * 1024 * 1024
-"""Ledgers are read side by side, up to a number of ledgers and a number of bytes at a time."""
+"""Limits of what is read concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinResult:
-    """What is to be published in place of some staging ledgers.
+    """The ledgers to publish in place of given staging ledgers.
 
     Args:
-        ledgers: in order, those that were joined replaced by what they became.
-        replaced: those that are not needed any more once these are published.
-        made: those among `ledgers` that were made here.
+        ledgers: in order; those that were joined are replaced by the joined ledger.
+        replaced: the ledgers that are no longer needed once `ledgers` are published.
+        made: those of `ledgers` that were created by joining.
     """
 
     ledgers: tuple[StagedLedger, ...]
@@ -73,7 +73,7 @@ async def join(
 async def _join_run(
     client: LedgerClient, settings: LogClientSettings, log: LogSettings, origin: StagingOrigin, run: Sequence[StagedLedger]
 ) -> StagedLedger:
-    """One staging ledger with the entries of several, in order."""
+    """Create one staging ledger with the entries of several, in order."""
     ledger, _ = await create_segment(client, settings, log, {**origin.custom(), "joined": str(len(run))})
     try:
         records, size_bytes = await _copy(client, settings, run, ledger)
@@ -96,17 +96,17 @@ async def _join_run(
 
 @fault_point("log.join_copy")
 async def _copy(client: LedgerClient, settings: LogClientSettings, run: Sequence[StagedLedger], ledger: LedgerAppender) -> tuple[int, int]:
-    """Write the entries of some ledgers into another; returns its records and bytes.
+    """Write the entries of some ledgers into another. Returns its records and bytes.
 
     Raises:
-        CorruptionError: a ledger does not hold what its task said.
+        CorruptionError: a ledger does not hold the records of its `StagedLedger`.
     """
 
     async def read(staged: StagedLedger) -> list[bytes]:
         return [payload async for payload in payloads_of(client, settings, staged)]
 
     records = size_bytes = 0
-    sending = PipelinedAppender(ledger)
+    appender = PipelinedAppender(ledger)
     try:
         for group in _groups(run):
             for staged, payloads in zip(group, await map_bounded(read, group, most=READ_LEDGERS, name="join"), strict=True):
@@ -117,19 +117,19 @@ async def _copy(client: LedgerClient, settings: LogClientSettings, run: Sequence
                         raise CorruptionError(
                             f"ledger {staged.ledger_id} holds record {header.first_index} where {records - first} follows"
                         )
-                    await sending.send(with_first_index(payload, records))
+                    await appender.send(with_first_index(payload, records))
                     records += header.count
                     size_bytes += len(payload)
                 if records - first != staged.records:
                     raise CorruptionError(f"ledger {staged.ledger_id} holds {records - first} records; its task wrote {staged.records}")
-        await sending.finish()
+        await appender.finish()
     finally:
-        sending.forget()
+        appender.detach()
     return records, size_bytes
 
 
 def _groups(run: Sequence[StagedLedger]) -> Iterator[list[StagedLedger]]:
-    """Ledgers whose entries are in memory at the same time."""
+    """Cut a run into groups of ledgers whose entries fit into memory together."""
     group: list[StagedLedger] = []
     for staged in run:
         if group and (len(group) >= READ_LEDGERS or sum(item.size_bytes for item in group) + staged.size_bytes > READ_BYTES):
@@ -141,7 +141,7 @@ def _groups(run: Sequence[StagedLedger]) -> Iterator[list[StagedLedger]]:
 
 
 async def _delete(client: LedgerClient, ledger: StagedLedger) -> None:
-    """Delete a ledger that nobody was asked to publish; what cannot be deleted now is found by the sweep of orphans."""
+    """Delete a ledger that was not published. If that fails, the sweep of orphans deletes it later."""
     try:
         await client.delete(ledger.ledger_id)
     except TriplicateError as error:

@@ -1,7 +1,7 @@
 """Publishing: sealed ledgers become segments of a log in one compare-and-set, together with the publisher's name and batch number.
 
-The same transaction changes the metadata of each ledger at the version that was read (see `marks`). So a ledger that is gone, or was
-published by somebody else, makes it fail, and whether a ledger is listed already is read from the ledger and not from the whole list.
+The same transaction changes the metadata of each ledger at the version that was read (see `staging_marks`). It therefore fails if a ledger
+was deleted or published meanwhile. Whether a ledger is listed already is read from its own metadata and not from the whole list.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from triplicate.metadata import CheckVersion, CreateNode, SetData, TreeOperation
 from triplicate.runtime import fault_point, map_bounded, sleep
 
 LEDGERS_MAXIMUM = 10_000
-"""Ledgers of one publish: their checks, the head and its new pages fit into one transaction of ZooKeeper, which takes 1 MiB."""
+"""Ledgers of one publish. Their checks, the head and its new pages fit into one transaction of ZooKeeper, which is limited to 1 MiB."""
 MARKS_BYTES_MAXIMUM = 768 * 1024
-"""What marking may take of one transaction; beyond that, the ledgers are announced first."""
+"""The share of the marks in one transaction; ledgers whose marks exceed it are announced first."""
 MARK_OVERHEAD_BYTES = 200
-"""What a mark takes beside the ledger's metadata, path included."""
+"""The size of a mark in addition to the ledger's metadata, path included."""
 ANNOUNCED_AT_ONCE = 250
 READ_AT_ONCE = 16
-"""Ledgers whose metadata are asked for at the same time."""
+"""Ledgers whose metadata are read concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishResult:
-    """What became of a publish.
+    """The result of a publish.
 
     Args:
-        first_offset, end_offset: the records of the batch; of an older batch than the last, both are the last batch's end.
+        first_offset, end_offset: the records of the batch. For a batch older than the last, both are the end of the last batch.
         already: True if the batch had been published before, and this call added nothing.
         batch: the application's last batch, -1 without application.
-        by_writer: the living writer of the log listed the batch, at this call's request.
+        by_writer: the log's living writer listed the batch at the request of this call.
     """
 
     first_offset: int
@@ -58,7 +58,7 @@ class PublishResult:
 
 
 def is_old_batch(state: PublisherState | None, batch: int) -> bool:
-    """Whether a batch was published before: batches of one application are published in rising order."""
+    """Whether a batch was published before: an application publishes its batches in ascending order."""
     return state is not None and batch <= state.batch
 
 
@@ -82,7 +82,7 @@ async def publish(
         return _already(state)
     await publication.read()
     request = PublishRequest(store.token(), publisher, application, batch, tuple(publication.segments))
-    petitioner = RequestClient(store, name, wait_s)
+    requests = RequestClient(store, name, wait_s)
     answer: list[PublishResult] = []
     attempts = 0
 
@@ -90,12 +90,12 @@ async def publish(
         nonlocal attempts
         answer.clear()
         attempts += 1
-        found = await publication.find(stored, attempted=attempts > 1, asked=petitioner.has_asked)
+        found = await publication.find(stored, attempted=attempts > 1, requested=requests.was_sent)
         if found is not None:
             answer.append(found)
             return None
         if stored.head.open is not None and publication.segments:
-            await _make_way(client, store, settings, name, stored.head, request, petitioner)
+            await _free_head(client, store, settings, name, stored.head, request, requests)
             raise NoNode("the head has changed since it was read")
         change = head_changes.publish(stored.head, publication.segments, store.token(), store.limits)
         first = stored.head.closed_end
@@ -108,11 +108,11 @@ async def publish(
         raise NoSuchLedger(f"nothing was published: a ledger of the batch was deleted before; write the batch again ({error})") from error
     except NoSuchLedger as error:
         if application is not None:
-            raise  # The publisher's node has just said that the batch is not in the log.
-        # A ledger is read again only after an attempt. The log may have listed it then, and a merge replaced it since.
+            raise  # The publisher's node has just shown that the batch is not in the log.
+        # A ledger is read again only after an attempt. The log may have listed it then, and a merge may have replaced it since.
         raise OutcomeUnknown(
-            f"nobody knows whether log {name!r} has the batch: after an attempt to publish it, which may have succeeded, {error}. Look for "
-            "its records before you write them again; a batch with an application's name and a number can be repeated without a look"
+            f"it is unknown whether log {name!r} has the batch: after an attempt to publish it, which may have succeeded, {error}. Search "
+            "for its records before you write them again; a batch with an application's name and a number can be repeated safely"
         ) from error
     return answer[0]
 
@@ -121,42 +121,42 @@ def _already(state: PublisherState) -> PublishResult:
     return PublishResult(state.first_offset, state.end_offset, True, state.batch)
 
 
-async def _make_way(
+async def _free_head(
     client: LedgerClient,
     store: HeadStore,
     settings: LogClientSettings,
     name: str,
     head: Head,
     request: PublishRequest,
-    petitioner: RequestClient,
+    requests: RequestClient,
 ) -> None:
-    """The log has an open segment: ask its living writer to list the batch, or take the log from a dead one.
+    """Request the log's living writer to list the batch, or close the open segment of a dead one.
 
     Raises:
-        LogOwned: the writer is alive and did not answer in time; or it lists nothing for others, since the log is not its user's own.
+        LogOwned: the writer is alive and did not answer in time, or it serves no publishers since the log is reserved.
     """
     writer = await live_owner(store, name)
     if writer is not None and serves_publishers(head):
-        await petitioner.ask(request, writer.name)
+        await requests.submit(request, writer.name)
         return
     try:
-        await _refuse_or_free(client, store, settings, name, request.publisher)
+        await _close_abandoned_segment(client, store, settings, name, request.publisher)
     except LogOwned:
-        # Another writer came meanwhile: that one is asked next.
+        # Another writer has taken the log over meanwhile: the next attempt sends it the request.
         if not serves_publishers(head):
             raise
 
 
 def serves_publishers(head: Head) -> bool:
-    """Whether the writer of a log lists what publishers ask for: only of logs that are their users' own."""
+    """Whether the writer of a log serves publish requests: only in logs that belong to users."""
     return head.purpose.kind is PurposeKind.USER
 
 
-async def _refuse_or_free(client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str, publisher: str) -> None:
-    """The log has an open segment: refuse if its writer is alive; otherwise fence, count and close it.
+async def _close_abandoned_segment(client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str, publisher: str) -> None:
+    """Fence, count and close the open segment of a writer that has ended.
 
     Raises:
-        LogOwned: the message names the writer.
+        LogOwned: the writer is alive; the message names it.
     """
     owner = Owner(publisher, store.token())
     await claim(store, name, owner, take_over=False)
@@ -170,10 +170,10 @@ async def _refuse_or_free(client: LedgerClient, store: HeadStore, settings: LogC
 async def describe(
     client: LedgerClient, store: HeadStore, settings: LogClientSettings, log: LogSettings, name: str, ledger: int | StagedLedger
 ) -> tuple[LogSegment, Versioned]:
-    """What a sealed ledger would be as a segment, and its metadata.
+    """The segment that a sealed ledger would become, without its first offset, and the ledger's metadata.
 
     Raises:
-        ArgumentError: it is not closed, is no staging ledger for this log, or is not what it is said to be. NoSuchLedger.
+        ArgumentError: it is not closed, is no staging ledger for this log, or differs from its `StagedLedger`. NoSuchLedger.
     """
     ledger_id = ledger if isinstance(ledger, int) else ledger.ledger_id
     found = await store.ledgers.get(ledger_id)
@@ -200,10 +200,10 @@ async def describe(
 
 
 async def check_password(store: HeadStore, name: str, head: Head, passwords: Collection[bytes]) -> None:
-    """Check that ledgers with these passwords can be read together with those that a log has.
+    """Check that ledgers with these passwords can be read together with those of a log.
 
     Raises:
-        Unauthorized: the log's newest ledger has another password. Who reads a log opens all its ledgers with one.
+        Unauthorized: the log's newest ledger has another password. A reader opens all ledgers of a log with one password.
     """
     listed = [head.open] if head.open is not None else [item for item in head.recent if item.state is SegmentState.CLOSED]
     if not listed or not passwords:
@@ -211,16 +211,16 @@ async def check_password(store: HeadStore, name: str, head: Head, passwords: Col
     try:
         newest = (await store.ledgers.get(listed[-1].ledger_id)).value
     except NoSuchLedger:
-        return  # Retention took it, or it is lost.
+        return  # Retention has deleted it, or it is lost.
     if newest.credentials_stored and any(password != newest.password for password in passwords):
         raise Unauthorized(
-            f"log {name!r}: what is to be published has another password than ledger {listed[-1].ledger_id} of the log, so nobody could "
-            "read both. Write it with the cluster's log.ledger_password (in Spark the option 'ledgerPassword')"
+            f"log {name!r}: the ledgers to be published have another password than ledger {listed[-1].ledger_id} of the log, so no reader "
+            "could read both. Write them with the cluster's log.ledger_password (in Spark the option 'ledgerPassword')"
         )
 
 
 class Candidates:
-    """The ledgers of one publish: what each would be as a segment, and whether the log lists it already."""
+    """The ledgers of one publish: the segment that each would become, and whether the log lists it already."""
 
     def __init__(
         self, client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str, ledgers: Sequence[int | StagedLedger]
@@ -231,7 +231,7 @@ class Candidates:
         if len(ids) > LEDGERS_MAXIMUM:
             raise ArgumentError(f"{len(ids)} ledgers are more than one publish takes ({LEDGERS_MAXIMUM}): write the batch with fewer tasks")
         self.segments: list[LogSegment] = []
-        """Those with records, in order; their first offsets are not assigned yet."""
+        """The ledgers with records, in order, without first offsets."""
         self._client = client
         self._store = store
         self._settings = settings
@@ -239,7 +239,7 @@ class Candidates:
         self._ledgers = ledgers
         self._found: dict[int, Versioned] = {}
         self._tried: int | None = None
-        """The version of the head that the last attempt was made on."""
+        """The version of the head at the last attempt."""
 
     async def read(self) -> None:
         """Describe every ledger. Raises as `describe`. Unauthorized: see `check_password`."""
@@ -254,9 +254,9 @@ class Candidates:
         self._found = {segment.ledger_id: found for segment, found in described}
 
     async def refresh(self, stored: StoredHead) -> None:
-        """After a failed attempt, read again what it may have changed.
+        """Read again what a failed attempt may have changed.
 
-        An attempt that was applied after all marked every ledger. One that failed on an unchanged head failed on some ledger.
+        An attempt that was applied after all has marked every ledger. One that failed with an unchanged head failed because of a ledger.
         """
         tried, self._tried = self._tried, stored.version
         if tried is None or not self.segments:
@@ -270,12 +270,12 @@ class Candidates:
         ids = [segment.ledger_id for segment in segments]
         self._found.update(zip(ids, await map_bounded(self._store.ledgers.get, ids, most=READ_AT_ONCE, name="refresh"), strict=True))
 
-    async def known(self, stored: StoredHead) -> list[LogSegment]:
-        """Those that the log lists already, with their first offsets. Raises NoNode when the head is out of date."""
+    async def already_listed(self, stored: StoredHead) -> list[LogSegment]:
+        """The ledgers that the log lists already, with their first offsets. Raises NoNode if the head is out of date."""
         return await listed_among(self._store, self._name, stored, self.segments, self._found)
 
     async def begins_at(self, stored: StoredHead) -> int | None:
-        """Offset at which the log lists the first of them, or None. Raises NoNode when the head is out of date."""
+        """Offset at which the log lists the first of the ledgers, or None. Raises NoNode if the head is out of date."""
         try:
             await self._read_again(self.segments[:1])
         except NoSuchLedger:
@@ -284,16 +284,16 @@ class Candidates:
         return known[0].first_offset if known else None
 
     async def announce(self, stored: StoredHead) -> None:
-        """Do ahead of the change what it would do first: announce ledgers that are too many to be marked in one transaction."""
+        """Announce the ledgers ahead of the change, if they are too many to be marked in one transaction."""
         if self._is_large(stored):
             await self._announce(stored)
         self._tried = None
 
     async def marks(self, stored: StoredHead, first: int) -> list[TreeOperation]:
-        """What the change does to the ledgers: marks each with its place, or insists on the announcement made here.
+        """The operations of the change on the ledgers: each is marked with its offset, or its announcement is checked.
 
         Args:
-            first: offset of the first of them.
+            first: offset of the first ledger.
         """
         if self._is_large(stored):
             await self._announce(stored)
@@ -311,7 +311,7 @@ class Candidates:
         return operations
 
     async def _announce(self, stored: StoredHead) -> None:
-        """Mark the ledgers as perhaps listed from here on, some at a time. One that is announced already keeps its offset."""
+        """Mark the ledgers as perhaps listed from here on, in several transactions. One that is announced already keeps its offset."""
         missing = [segment for segment in self.segments if self._mark(segment) is None or self._mark_log(segment) != stored.head.log_id]
         mark = PublishMark(stored.head.log_id, stored.head.closed_end, exact=False)
         for start in range(0, len(missing), ANNOUNCED_AT_ONCE):
@@ -342,12 +342,12 @@ class Candidates:
 
 
 def cost_of(operations: Sequence[TreeOperation]) -> int:
-    """About how many bytes some operations take of a transaction."""
+    """The approximate size of operations in a transaction, bytes."""
     return sum(MARK_OVERHEAD_BYTES + (len(operation.data) if isinstance(operation, SetData) else 0) for operation in operations)
 
 
 class Publication:
-    """One batch that is to be listed: what of it the log has already, and the operations that belong to the change that lists it.
+    """One batch to be listed: it finds what the log already has, and makes the operations of the change that lists the batch.
 
     Raises:
         ArgumentError: a ledger is given twice, there are too many, or only one of application and batch is given.
@@ -377,24 +377,24 @@ class Publication:
 
     @property
     def segments(self) -> list[LogSegment]:
-        """The ledgers with records, in order, once they were read."""
+        """The ledgers with records, in order. Empty before `read`."""
         return self._candidates.segments
 
     @property
     def records(self) -> int:
-        """How many records they hold."""
+        """The number of records in them."""
         return sum(segment.records for segment in self.segments)
 
     async def read(self) -> None:
         """Read the ledgers' metadata. Raises as `describe`."""
         await self._candidates.read()
 
-    async def find(self, stored: StoredHead, *, attempted: bool = False, asked: bool = False) -> PublishResult | None:
-        """What the log has of the batch already, or None: then it is to be listed.
+    async def find(self, stored: StoredHead, *, attempted: bool = False, requested: bool = False) -> PublishResult | None:
+        """The result if the log has the batch already; None if it is to be listed.
 
         Args:
-            attempted: this publish has tried before, with an outcome that nobody knew, so that the batch may be there by it.
-            asked: the log's writer was asked to list it, with the same effect.
+            attempted: an earlier attempt of this publish had an unknown outcome and may have listed the batch.
+            requested: the log's writer was requested to list it and may have done so.
 
         Raises:
             ArgumentError: some of the ledgers are listed, but not as this batch. PublisherForgotten. NoSuchLedger. NoNode: the head is
@@ -404,23 +404,23 @@ class Publication:
         if state is not None and is_old_batch(state, self.batch):
             # Another driver of the same application may have published the same batch from ledgers of its own.
             is_ours = attempted and state.batch == self.batch and await self._candidates.begins_at(stored) == state.first_offset
-            return replace(_already(state), already=not is_ours, by_writer=is_ours and asked)
+            return replace(_already(state), already=not is_ours, by_writer=is_ours and requested)
         if state is None and self.application is not None:
             await check_not_forgotten(self._store, self._name, self.application, self.batch)
         await self._candidates.refresh(stored)
-        known = await self._candidates.known(stored)
+        known = await self._candidates.already_listed(stored)
         if known and self.application is None and len(known) == len(self.segments):
-            return PublishResult(known[0].first_offset, known[-1].end_offset, not attempted, -1, asked)
+            return PublishResult(known[0].first_offset, known[-1].end_offset, not attempted, -1, requested)
         if known:
             raise ArgumentError(f"ledger {known[0].ledger_id} is a segment of log {self._name!r} already, from another batch")
         return None
 
     async def prepare(self, stored: StoredHead) -> None:
-        """Do ahead what need not wait for the change itself."""
+        """Do the part that can precede the change."""
         await self._candidates.announce(stored)
 
     async def operations(self, stored: StoredHead, first: int) -> list[TreeOperation]:
-        """What the change does beside the head; `find` has looked at this head before.
+        """The operations of the change in addition to the head. `find` was called with this head before.
 
         Args:
             first: offset of the batch's first record.
@@ -437,10 +437,10 @@ class Publication:
 async def listed_among(
     store: HeadStore, name: str, stored: StoredHead, segments: Sequence[LogSegment], metadata: Mapping[int, Versioned]
 ) -> list[LogSegment]:
-    """Those of some ledgers that a log lists, with their first offsets, in the order given.
+    """Those of the given ledgers that a log lists, with their first offsets, in the order given.
 
-    A mark tells without a look at the list; only for ledgers that were announced, and for those of earlier releases, is it searched, from
-    the offset on from which they can be there.
+    A ledger's own mark suffices for most. The list is searched only for announced ledgers and for those of earlier releases, from the
+    first offset at which they can be listed.
 
     Raises:
         NoNode: the head is out of date.
@@ -463,7 +463,7 @@ async def listed_among(
 
 
 async def is_published(store: HeadStore, name: str, ledger_ids: Sequence[int]) -> bool:
-    """Whether every one of some ledgers is a segment of a log. A log that does not exist has none."""
+    """Whether all given ledgers are segments of a log. False if the log does not exist."""
     await store.sync()
     backoff = store.backoff()
     while True:

@@ -1,7 +1,7 @@
-"""What each publisher of a log published last, and what stays known of those that have been idle for long.
+"""The last batch of each publisher of a log, and the batches of publishers that have been idle for long.
 
-A publisher's node stays for as long as its log has not too many of them. Beyond that, those that have been idle for longest go, by the
-metadata store's clock, and only their last batches are kept, all in one node: a batch that comes again is then refused and not repeated.
+A publisher's node is kept while the log has not too many publishers. Beyond that number the nodes that have been idle for longest, by the
+metadata store's clock, are deleted. One node keeps only their last batches, so that a repeated batch is refused and not published twice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from triplicate.metadata import CreateNode, DeleteNode, SetData, TreeOperation, 
 
 
 async def read_publisher(store: HeadStore, name: str, application: str | None) -> tuple[PublisherState | None, int | None]:
-    """What an application published last and its node's version, or (None, None)."""
+    """The last publish of an application and its node's version, or (None, None)."""
     if application is None:
         return None, None
     path = own.publisher_path(store.own_root, name, application)
@@ -34,12 +34,12 @@ async def check_not_forgotten(store: HeadStore, name: str, application: str, bat
     if last is not None and batch <= last:
         raise PublisherForgotten(
             f"log {name!r}: batch {batch} of {application!r} was published, as all up to {last} were, so long ago that its offsets are "
-            "forgotten; nothing was published again. A new job needs another application's name"
+            "no longer known; nothing was published again. A new job needs another application's name"
         )
 
 
 async def sweep_publishers(store: HeadStore, name: str, *, dry_run: bool = False) -> int:
-    """Delete the nodes of idle publishers beyond the number that is kept; returns how many."""
+    """Delete the nodes of idle publishers beyond the number that is kept. Returns the number deleted."""
     folder = own.publishers_path(store.own_root, name)
     try:
         children, _ = await store.persist(lambda: store.tree.children(folder))
@@ -52,12 +52,12 @@ async def sweep_publishers(store: HeadStore, name: str, *, dry_run: bool = False
     idle = [found for found in await _by_last_change(store, folder, children) if found[0] <= oldest_ms]
     swept = 0
     for _, child, version in idle[:excess]:
-        swept += dry_run or await _forget(store, name, child, version)
+        swept += dry_run or await _fold_into_forgotten(store, name, child, version)
     return swept
 
 
 async def _by_last_change(store: HeadStore, folder: str, children: Sequence[str]) -> list[tuple[int, str, int]]:
-    """Time of the last change (ms, the store's), name and version of nodes, the oldest first."""
+    """Time of the last change (ms by the store's clock), name and version of nodes, oldest first."""
     found: list[tuple[int, str, int]] = []
     for child in children:
         stat = await store.persist(lambda child=child: store.tree.exists(f"{folder}/{child}"))  # type: ignore[misc]
@@ -66,8 +66,12 @@ async def _by_last_change(store: HeadStore, folder: str, children: Sequence[str]
     return sorted(found)
 
 
-async def _forget(store: HeadStore, name: str, child: str, version: int) -> bool:
-    """Move one publisher to the forgotten ones, in one transaction. False: it has published meanwhile, or another process did it."""
+async def _fold_into_forgotten(store: HeadStore, name: str, child: str, version: int) -> bool:
+    """Replace one publisher's node by an entry in the common node, in one transaction.
+
+    Returns:
+        False if it has published meanwhile, or another process has done this.
+    """
     path = f"{own.publishers_path(store.own_root, name)}/{child}"
     application = own.decode_name(child)
     try:

@@ -1,7 +1,7 @@
-"""Requests to publish, as nodes beside a log's head: a publisher places one, the living writer lists what it asks for at its next roll.
+"""Publish requests, as nodes beside a log's head. A publisher queues a request, and the log's writer serves it at its next roll.
 
-A request is ephemeral, so it goes with its publisher. The transaction that lists the ledgers deletes the request, so a request that was
-withdrawn, or whose publisher is gone, is not served any more, and a request that was served is gone.
+A request is an ephemeral node and disappears with its publisher. The transaction that lists the ledgers deletes the request. A request
+that was withdrawn, or whose publisher has ended, is therefore never served, and one that was served no longer exists.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from triplicate.log.store.ownership import live_owner
 from triplicate.metadata import JoinedWatch, Watch, own
 from triplicate.runtime import fault_point, shielded, sleep, timeout_at
 
-LOOK_S = 1.0
-"""The interval at which a publisher looks at its request, in addition to each change that wakes it."""
+CHECK_S = 1.0
+"""The interval at which a publisher checks its request, in addition to each change that wakes it."""
 REFUSALS_MAXIMUM = 10
 """The number of refusals without a known cause after which a publisher gives up: its writer may be of a later release."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedRequest:
-    """A request and its node, which nobody ever changes."""
+    """A request and the path of its node, which is never changed."""
 
     path: str
     request: PublishRequest
@@ -38,11 +38,11 @@ class RequestQueue:
         self._folder = own.requests_path(store.own_root, name)
 
     def watch(self) -> Watch:
-        """Wakes when requests may have come or gone."""
+        """A watch that fires when requests may have been queued or deleted."""
         return self._store.tree.watch(self._folder)
 
     async def pending(self) -> list[QueuedRequest]:
-        """The requests that wait, in the order of arrival. One that cannot be read is left to its publisher."""
+        """The queued requests in the order of arrival. One that cannot be read is left to its publisher."""
         found: list[QueuedRequest] = []
         for child in (await self._children())[:REQUESTS_MAXIMUM]:
             path = f"{self._folder}/{child}"
@@ -55,8 +55,8 @@ class RequestQueue:
                 self._store.host.trace("log.request_unreadable", log=self._name, error=repr(error))
         return found
 
-    async def place(self, request: PublishRequest) -> str | None:
-        """Make a request's node; returns its path, or None while too many requests wait.
+    async def queue(self, request: PublishRequest) -> str | None:
+        """Create a request's node. Returns its path, or None while too many requests are queued.
 
         Raises:
             NoNode: the log is gone. ArgumentError: the request is too large.
@@ -65,7 +65,7 @@ class RequestQueue:
 
         async def attempt() -> str | None:
             children = await self._children()
-            # An earlier attempt may have been applied though its answer was lost.
+            # An earlier attempt may have been applied although its answer was lost.
             made = next((child for child in children if child.startswith(request.token)), None)
             if made is None:
                 if len(children) >= REQUESTS_MAXIMUM:
@@ -74,7 +74,7 @@ class RequestQueue:
                 made = path.rpartition("/")[2]
                 children = await self._children()
             if made in children[REQUESTS_MAXIMUM:]:
-                # Others placed theirs at the same moment.
+                # Other publishers queued theirs at the same time.
                 await self.delete(f"{self._folder}/{made}")
                 return None
             return f"{self._folder}/{made}"
@@ -85,8 +85,8 @@ class RequestQueue:
             await store.persist(self._ensure_folder)
             return await store.persist(attempt)
 
-    async def is_there(self, path: str) -> bool:
-        """Whether a request waits."""
+    async def is_queued(self, path: str) -> bool:
+        """Whether a request is still queued."""
         return await self._store.persist(lambda: self._store.tree.exists(path)) is not None
 
     async def delete(self, path: str) -> None:
@@ -101,7 +101,7 @@ class RequestQueue:
         await self._store.persist(attempt)
 
     async def withdraw(self, token: str) -> None:
-        """Return when the request of this name, if there was one, can be served no more: whether it was served is definite then."""
+        """Delete the request with this token, if it exists. Afterwards it cannot be served, and whether it was served is definite."""
         await self._store.persist(lambda: self._store.tree.sync(self._store.path(self._name)))
         for child in await self._children():
             if child.startswith(token):
@@ -116,17 +116,17 @@ class RequestQueue:
 
     async def _ensure_folder(self) -> None:
         try:
-            # Without parents: a log that is gone must not come back as an empty node.
+            # Without parents: a deleted log must not be recreated as an empty node.
             await self._store.tree.create(self._folder)
         except NodeExists:
             return
 
 
 class RequestClient:
-    """Asks the living writer of a log to list one batch; waits for a limited time over all.
+    """Requests the writer of a log to list one batch, within one time limit for all attempts.
 
     Args:
-        wait_s: how long, from now on.
+        wait_s: the time limit, from now on.
     """
 
     def __init__(self, store: HeadStore, name: str, wait_s: float) -> None:
@@ -137,20 +137,21 @@ class RequestClient:
         self._deadline = store.host.clock.monotonic() + wait_s
         self._is_over = False
         self._refusals = 0
-        self.has_asked = False
-        """Whether a writer may have listed the batch because of this."""
+        self.was_sent = False
+        """Whether a writer may have listed the batch for this client."""
 
-    async def ask(self, request: PublishRequest, writer: str) -> None:
-        """Return when it is worth looking again: the request was served or refused, its log has no living writer any more, or the time
-        is over. The request can be served no more then.
+    async def submit(self, request: PublishRequest, writer: str) -> None:
+        """Queue a request and wait until it was served or refused, the log has no living writer, or the time is over.
+
+        The request is withdrawn then, so that reading the log shows whether it was served.
 
         Raises:
-            LogOwned: the time was over at the last call already, or the writer has refused too often, so nothing was published.
+            LogOwned: the time was over at the last call already, or the writer has refused too often. Nothing was published.
         """
         if self._refusals >= REFUSALS_MAXIMUM:
             raise LogOwned(
-                f"log {self._name!r} is written by {writer!r}, which took the batch {self._refusals} times for one that it cannot list: "
-                "nothing was published. Its trace log.request_refused says why"
+                f"log {self._name!r} is written by {writer!r}, which has refused the batch {self._refusals} times: "
+                "nothing was published. Its trace log.request_refused gives the reason"
             )
         if self._is_over:
             raise LogOwned(
@@ -169,7 +170,7 @@ class RequestClient:
         clock = self._store.host.clock
         path: str | None = None
         full = self._store.backoff()
-        # The head's children include the node of its living writer; a request that is refused changes nothing but the requests.
+        # The head's children include the node of its living writer. A refused request changes only the queue.
         watch = JoinedWatch([self._store.watch(self._name), self._requests.watch()])
         try:
             while await live_owner(self._store, self._name) is not None:
@@ -177,28 +178,28 @@ class RequestClient:
                     self._is_over = True
                     return
                 if path is None:
-                    path = await self._place(request)
-                elif not await self._requests.is_there(path):
-                    self._refusals += 1  # Or it was served; then nobody asks again.
+                    path = await self._queue(request)
+                elif not await self._requests.is_queued(path):
+                    self._refusals += 1  # Or it was served; then there is no further attempt.
                     return
                 if path is None:
-                    # There is no room. Each change would wake everyone who waits for some, to make a request and delete it again.
+                    # The queue is full. Each change would wake all publishers that wait for room, to create a request and delete it.
                     await sleep(clock, min(full.next_s(), max(0.0, self._deadline - clock.monotonic())))
                 else:
-                    await _woken(watch, min(self._deadline, clock.monotonic() + LOOK_S))
+                    await _woken(watch, min(self._deadline, clock.monotonic() + CHECK_S))
         finally:
             watch.close()
 
     @fault_point("log.request")
-    async def _place(self, request: PublishRequest) -> str | None:
-        self.has_asked = True
-        return await self._requests.place(request)
+    async def _queue(self, request: PublishRequest) -> str | None:
+        self.was_sent = True
+        return await self._requests.queue(request)
 
     async def _give_up(self, token: str) -> None:
         try:
             await self._requests.withdraw(token)
         except MetadataError as error:
-            # It goes with the session. Until then the batch may be listed: the caller was interrupted and knows of no outcome.
+            # It expires with the session. Until then the batch may be listed: the caller was interrupted, so the outcome is unknown.
             self._store.host.trace("log.request_left", log=self._name, error=repr(error))
 
 

@@ -1,7 +1,7 @@
-"""The living writer's side of publishing: it rolls when publishers ask, and lists their ledgers between its old segment and its next.
+"""The writer's side of publishing: it rolls when requests are queued, and lists their ledgers between its old segment and the next.
 
-What was asked for is looked at before the roll begins, so that appends wait no longer than for any other roll. The change of the list
-decides: it checks the request, the ledgers and the publisher's last batch together with the head.
+Requests are read and checked before the roll begins, so that appends wait no longer than for any other roll. The change of the head
+decides: its transaction checks the request, the ledgers and the publisher's last batch.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ RETRY_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ReadyRequest:
-    """A request whose ledgers were read and can be listed."""
+    """A request whose ledgers were read and that can be served."""
 
     pending: QueuedRequest
     publication: Publication
 
 
 class RequestServer:
-    """Belongs to one writer. Without requests it costs one watch."""
+    """Serves the publish requests of one writer's log. Without requests it costs one watch."""
 
     def __init__(self, client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str) -> None:
         self._client = client
@@ -41,13 +41,13 @@ class RequestServer:
         self._name = name
         self._requests = RequestQueue(store, name)
         self._ready: list[ReadyRequest] = []
-        """What the next roll lists."""
+        """The requests that the next roll serves."""
 
     async def follow(self, roll: Callable[[], Awaitable[None]]) -> None:
-        """Roll whenever somebody asks, for as long as the log is there.
+        """Roll whenever requests are queued, until the log is deleted or the session ends.
 
         Args:
-            roll: has the writer roll, and returns when it has.
+            roll: starts a roll of the writer, and returns when the next segment is open.
         """
         while True:
             try:
@@ -72,8 +72,8 @@ class RequestServer:
             self._ready = []
 
     async def _examine(self, waiting: list[QueuedRequest]) -> list[ReadyRequest]:
-        """The requests that can be served. Others are deleted: their publishers look again, and find out why."""
-        admissions: list[ReadyRequest] = []
+        """Return the requests that can be served, and delete the others: their publishers find out why when they try again."""
+        ready: list[ReadyRequest] = []
         for pending in waiting:
             request = pending.request
             ledgers = [
@@ -86,27 +86,27 @@ class RequestServer:
                 )
                 await publication.read()
                 stored = await self._store.read(self._name)
-                is_wanted = bool(publication.segments) and await publication.find(stored) is None
-                if is_wanted:
+                is_servable = bool(publication.segments) and await publication.find(stored) is None
+                if is_servable:
                     await publication.prepare(stored)
-                    admissions.append(ReadyRequest(pending, publication))
+                    ready.append(ReadyRequest(pending, publication))
             except NoSuchLog:
                 raise
             except (ArgumentError, LedgerError, LogError) as error:
                 self._client.host.trace("log.request_refused", log=self._name, publisher=request.publisher, error=repr(error))
-                is_wanted = False
-            if not is_wanted:
+                is_servable = False
+            if not is_servable:
                 await self._requests.delete(pending.path)
-        return admissions
+        return ready
 
     async def admit(self, stored: StoredHead, first_offset: int) -> tuple[list[LogSegment], list[TreeOperation]]:
-        """What a roll lists between two segments of the writer, and what belongs to its transaction.
+        """The segments that a roll lists between two segments of the writer, and further operations of its transaction.
 
-        One transaction lists as much as it has room for, and one batch of an application. The rest waits for another roll.
+        One transaction lists as many batches as fit, and at most one batch of each application. The others wait for another roll.
 
         Args:
             stored: the head that is to be changed.
-            first_offset: where the first of them begins.
+            first_offset: of the first segment.
 
         Raises:
             NoNode: the head is out of date. ConnectionLost.
@@ -114,29 +114,29 @@ class RequestServer:
         segments: list[LogSegment] = []
         operations: list[TreeOperation] = []
         applications: set[str] = set()
-        for admission in self._ready:
-            publication = admission.publication
+        for served in self._ready:
+            publication = served.publication
             known = {segment.ledger_id for segment in segments}
             if publication.application in applications or any(segment.ledger_id in known for segment in publication.segments):
                 continue
             try:
-                if not await self._requests.is_there(admission.pending.path) or await publication.find(stored) is not None:
+                if not await self._requests.is_queued(served.pending.path) or await publication.find(stored) is not None:
                     continue
                 added = await publication.operations(stored, first_offset)
             except (ArgumentError, LedgerError, LogError):
-                continue  # It is looked at again after the roll.
+                continue  # It is examined again after the roll.
             if operations and cost_of([*operations, *added]) > MARKS_BYTES_MAXIMUM:
                 break
             if publication.application is not None:
                 applications.add(publication.application)
-            operations += [*added, DeleteNode(admission.pending.path)]
+            operations += [*added, DeleteNode(served.pending.path)]
             segments += publication.segments
             first_offset += publication.records
         if segments:
             self._client.host.trace("log.admitted", log=self._name, ledgers=len(segments))
         return segments, operations
 
-    def drop(self) -> bool:
-        """List nothing at the next roll: a ledger that was to be listed is gone. Returns whether there was anything."""
+    def discard_ready(self) -> bool:
+        """Serve nothing at the next roll, because a ledger of a request is gone. Returns whether anything was ready."""
         dropped, self._ready = bool(self._ready), []
         return dropped

@@ -1,4 +1,4 @@
-"""Ledgers written elsewhere, by many tasks at once, to become segments of a log when they are published."""
+"""Staging ledgers: many tasks write them concurrently, and publishing makes them segments of a log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from triplicate.log.store.staging_marks import COMPONENT, PROMISE, PROMISED
 
 @dataclass(frozen=True, slots=True)
 class StagedLedger:
-    """A sealed ledger, ready to be published. Small, and may be pickled from a task to a driver."""
+    """A sealed ledger that can be published. Small; it can be pickled from a task to a driver."""
 
     ledger_id: int
     records: int
@@ -31,7 +31,7 @@ class StagedLedger:
 
 @dataclass(frozen=True, slots=True)
 class StagingOrigin:
-    """Who writes a staging ledger; becomes its custom metadata, which the sweep of orphans reads."""
+    """The origin of a staging ledger, stored as its custom metadata, which the sweep of orphans reads."""
 
     log: str
     application: str = ""
@@ -55,9 +55,9 @@ class StagingOrigin:
 
 
 class StagingWriter:
-    """Writes one staging ledger. Made by `Logs.staging`. Entries are sent while the next is made, within the window of the settings.
+    """Writes one staging ledger, with several entries in flight. Made by `Logs.staging`.
 
-    Leaving ``async with`` by an error, or without all entries acknowledged, deletes the ledger; `seal` it to keep it.
+    Leaving ``async with`` with an error, or if an entry is not acknowledged, deletes the ledger. Otherwise it is sealed.
     """
 
     def __init__(self, client: LedgerClient, settings: LogClientSettings, ledger: LedgerAppender, compression: str) -> None:
@@ -66,8 +66,8 @@ class StagingWriter:
         self._settings = settings
         self._ledger = ledger
         self._compressor = Compressor(compression)
-        self._on_their_way: deque[tuple[asyncio.Future[int], int]] = deque()
-        self._bytes_on_their_way = 0
+        self._in_flight: deque[tuple[asyncio.Future[int], int]] = deque()
+        self._bytes_in_flight = 0
         self._records = 0
         self._entries = 0
         self._size_bytes = 0
@@ -89,7 +89,7 @@ class StagingWriter:
         timestamps_us: Sequence[int] | None = None,
         headers: Sequence[RecordHeaders] | None = None,
     ) -> None:
-        """Append records in order, in as many entries as they need. Returns when they are on their way; `seal` waits for them.
+        """Append records in order, in as many entries as they need. Returns when they are sent; `seal` waits for their acknowledgement.
 
         Raises:
             RecordTooLarge: a record exceeds 4 MiB.
@@ -98,48 +98,48 @@ class StagingWriter:
             await self.append_columns(columns)
 
     async def append_columns(self, columns: Columns, *, preamble: Buffer | None = None, producer: Producer | None = None) -> None:
-        """Append one entry of columns, for example an Arrow batch's own buffers. Returns when it is on its way.
+        """Append one entry of columns, for example the buffers of an Arrow batch. Returns when it is sent.
 
         Raises:
-            RecordTooLarge: more than 4 MiB. Also whatever ended the ledger.
+            RecordTooLarge: more than 4 MiB. Also the error that ended the ledger.
         """
         if self._closed or self._sealed is not None:
             raise HandleClosed(f"staging ledger {self.ledger_id} is sealed or given up")
         encoded = encode_columns(columns, self._compressor, preamble=preamble, producer=producer)
-        await self._room(encoded.size_bytes)
+        await self._await_room(encoded.size_bytes)
         self._send(encoded)
 
     def _send(self, encoded: EncodedEntry) -> None:
         self._wall_time_us = wall_time_after(self._wall_time_us, self._client.host.clock.wall_us())
         payload = encoded.payload(self._records, self._wall_time_us)
-        self._on_their_way.append((self._ledger.append_nowait(payload), len(payload)))
-        self._bytes_on_their_way += len(payload)
+        self._in_flight.append((self._ledger.append_nowait(payload), len(payload)))
+        self._bytes_in_flight += len(payload)
         if self._entries == 0:
             self._min_time_us = self._wall_time_us
         self._entries += 1
         self._records += encoded.count
         self._size_bytes += len(payload)
 
-    async def _room(self, size_bytes: int) -> None:
-        """Wait until an entry of this size may be sent; learns of failures."""
-        while self._on_their_way and (
-            len(self._on_their_way) >= self._settings.staging_window_entries
-            or self._bytes_on_their_way + size_bytes > self._settings.staging_window_bytes
+    async def _await_room(self, size_bytes: int) -> None:
+        """Wait until an entry of this size may be sent. Raises the error of an earlier entry."""
+        while self._in_flight and (
+            len(self._in_flight) >= self._settings.staging_window_entries
+            or self._bytes_in_flight + size_bytes > self._settings.staging_window_bytes
         ):
-            await self._settle_one()
+            await self._await_oldest()
 
-    async def _settle_one(self) -> None:
-        future, size_bytes = self._on_their_way[0]
+    async def _await_oldest(self) -> None:
+        future, size_bytes = self._in_flight[0]
         await asyncio.shield(future)
-        if self._on_their_way and self._on_their_way[0][0] is future:
-            self._on_their_way.popleft()
-            self._bytes_on_their_way -= size_bytes
+        if self._in_flight and self._in_flight[0][0] is future:
+            self._in_flight.popleft()
+            self._bytes_in_flight -= size_bytes
 
     async def seal(self) -> StagedLedger:
-        """Wait for every entry, close the ledger, and say what it holds. Idempotent."""
+        """Wait for every entry, close the ledger, and return its description. Idempotent."""
         if self._sealed is None:
-            while self._on_their_way:
-                await self._settle_one()
+            while self._in_flight:
+                await self._await_oldest()
             last_entry = await self._ledger.close()
             self._sealed = StagedLedger(
                 self.ledger_id, self._records, self._size_bytes, last_entry, self._min_time_us, self._wall_time_us if self._records else 0
@@ -147,11 +147,11 @@ class StagingWriter:
         return self._sealed
 
     async def abandon(self) -> None:
-        """Give the ledger up and delete it, unless it is sealed; what cannot be deleted now is found by the sweep of orphans."""
+        """Delete the ledger unless it is sealed. If that fails, the sweep of orphans deletes it later."""
         if self._closed or self._sealed is not None:
             return
         self._closed = True
-        for future, _ in self._on_their_way:
+        for future, _ in self._in_flight:
             future.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             self._ledger.abandon()
@@ -167,5 +167,4 @@ class StagingWriter:
             if error is None:
                 await self.seal()
         finally:
-            # Harmless once it is sealed.
-            await self.abandon()
+            await self.abandon()  # No effect on a sealed ledger.

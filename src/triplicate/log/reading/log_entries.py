@@ -1,4 +1,4 @@
-"""Entries as readers of a log see them, and how readers find and fetch them."""
+"""Entries as readers of a log deliver them, and how readers find and fetch them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ FIRST_CHUNK_ENTRIES = 2
 class LogEntry:
     """Records of one entry, or a control record.
 
-    A reader that begins or ends within an entry gets the records of its range only: `values` and the other lists are cut; the
-    columns of `view` are whole, and `slot` says where the first record of this range is in them.
+    A reader that begins or ends within an entry delivers only the records of its range: `values` and the other lists are cut. The columns
+    of `view` are complete, and `slot` is the index of the range's first record in them.
     """
 
     __slots__ = ("_view", "count", "entry_id", "epoch", "first_offset", "ledger_id", "slot")
@@ -30,7 +30,7 @@ class LogEntry:
     def __init__(self, view: EntryView, *, first_offset: int, slot: int, count: int, ledger_id: int, entry_id: int, epoch: int) -> None:
         self._view = view
         self.first_offset = first_offset
-        """Offset of the first record; of a control record, of the record that follows."""
+        """Offset of the first record. For a control record, offset of the record that follows."""
         self.slot = slot
         self.count = count
         self.ledger_id = ledger_id
@@ -87,7 +87,7 @@ class LogEntry:
 
     @property
     def timestamps_us(self) -> list[int] | None:
-        """µs since the epoch; None if the entry has none of its own (`wall_time_us` then says when it was written)."""
+        """Timestamps, µs since the epoch; None if the entry has none. `wall_time_us` is the time at which it was written."""
         return self._numbers(self._view.timestamps_us)
 
     @property
@@ -103,10 +103,10 @@ class LogEntry:
 
 
 def check_continuity(name: str, expected_offset: int, found_offset: int, ledger_id: int, entry_id: int) -> None:
-    """Check that what is read next is what comes next.
+    """Check that the entry read is the one that follows.
 
     Raises:
-        OffsetGap: it is not.
+        OffsetGap: records are missing before it.
     """
     if found_offset != expected_offset:
         raise OffsetGap(
@@ -116,7 +116,7 @@ def check_continuity(name: str, expected_offset: int, found_offset: int, ledger_
 
 
 def epoch_of(view: LedgerView) -> int:
-    """The epoch in which a ledger was written, 0 if it was written elsewhere and published."""
+    """The epoch in which a ledger was written; 0 for a published ledger."""
     return epoch_of_metadata(view.metadata)
 
 
@@ -127,24 +127,25 @@ def epoch_of_metadata(metadata: LedgerMetadata) -> int:
 
 
 async def find_entry(view: LedgerView, index: int, last_entry: int, records: int, first_entry: int = 0) -> int:
-    """The entry at which reading from a record begins.
+    """Find the entry that holds a record.
 
     Args:
         index: of the record within the segment.
-        last_entry: the last entry that may be read. records: how many records they hold, 0 if unknown.
-        first_entry: one that does not begin behind the record.
+        last_entry: the last entry that may be read.
+        records: the number of records up to it; 0 if unknown.
+        first_entry: an entry that does not begin after the record.
     """
     if index == 0 or last_entry < 0:
         return 0
     search = EntrySearch(index, first_entry, last_entry, records)
     while (entry_id := search.next_entry()) is not None:
         header = await read_header(view, entry_id)
-        search.found(entry_id, header.first_index, header.count)
+        search.record_header(entry_id, header.first_index, header.count)
     return search.entry
 
 
 class Chunks:
-    """Entries of a ledger one by one, fetched many at a time, the next chunk while one is used; chunks grow up to `limit` entries."""
+    """Entries of a ledger one by one. They are fetched in chunks that grow up to `limit` entries, one chunk ahead."""
 
     def __init__(self, view: LedgerView, first_entry: int, last_entry: int, limit: int) -> None:
         self._view = view
@@ -155,7 +156,7 @@ class Chunks:
         self._ready: deque[Entry] = deque()
         self._fetching: asyncio.Task[Sequence[Entry] | TriplicateError] | None = None
         self._fetching_from = first_entry
-        # A failed fetch is raised by `next`; the scope need not raise it again.
+        # A failed fetch is raised by `next` and not by the scope.
         self._scope = TaskScope(f"read ledger {view.ledger_id}", on_failure=lambda error: None)
 
     async def next(self) -> Entry | None:
@@ -188,7 +189,7 @@ class Chunks:
         self._size = min(self._size * 2, self._limit)
 
     async def _read(self, first: int, last: int) -> Sequence[Entry] | TriplicateError:
-        # An error is an answer here: as a failure of the task it would close the scope, and nothing could be read after it.
+        # An error is returned here. Raised by the task it would close the scope, so that nothing could be read after it.
         try:
             return await self._view.read(first, last)
         except TriplicateError as error:
@@ -202,7 +203,7 @@ class Chunks:
 
 
 class BusyGuard:
-    """Refuses a second user of something that only one may use at a time."""
+    """Rejects concurrent use of an object that supports one user at a time."""
 
     def __init__(self, what: str) -> None:
         self._what = what

@@ -1,4 +1,4 @@
-"""Reading a log from an offset on, over all its segments, and then as it grows."""
+"""Reading a log from an offset on: all its segments, and then new records as they are appended."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from triplicate.log.store.segments import password_of, read_header
 from triplicate.runtime import deadline_after, timeout_at
 
 STALE_ATTEMPTS = 20
-"""How often a head that turns out to be out of date is read again before that is an error."""
+"""How often a head that is out of date is read again before that is an error."""
 
 
 class LogReader:
-    """Made by `Logs.reader`; iterate over it with ``async for``, or ask `next_entry`. Never ends by itself: at the end it waits.
+    """Made by `Logs.reader`. Iterate over it with ``async for``, or call `next_entry`. It does not end: at the log's end it waits.
 
-    Every record is delivered once and in order, or an error says why not: `OffsetTruncated`, `OffsetGap`, or what reading a ledger raises.
-    After such an error the reader is still at the same place.
+    Every record is delivered once and in order. Otherwise an error is raised: `OffsetTruncated`, `OffsetGap`, or an error of reading a
+    ledger. The reader keeps its position after an error.
     """
 
     def __init__(
@@ -56,15 +56,15 @@ class LogReader:
         self._chunks: Chunks | None = None
         self._tail: LedgerTail | None = None
         self._ready: deque[Entry] = deque()
-        """What the tail has given and nobody has taken."""
+        """Entries fetched from the tail and not delivered yet."""
         self._seeking = True
-        """Whether the place within a segment was searched, so that entries before the position may come first."""
+        """Whether the position was searched within a segment, so that entries before it may be fetched first."""
         self._finished_ledger: int | None = None
         self._missing_ledger: int | None = None
         self._synced = False
-        """Whether the place was looked up in a head that is known to be new enough: only then may it contradict the position."""
+        """Whether the segment was found in a head that is known to be current: only such a head may contradict the position."""
         self._doubted = False
-        """Whether an entry contradicted a place that was looked up in a head that may be old."""
+        """Whether an entry contradicted the position in a head that may be stale."""
 
     @property
     def position(self) -> int:
@@ -80,14 +80,13 @@ class LogReader:
         return entry
 
     async def next_entry(self, timeout_s: float | None = None) -> LogEntry | None:
-        """The next entry, or None if there is none within the time. Cancelling loses nothing.
+        """Return the next entry, or None if there is none within the time. Cancelling loses nothing.
 
         Args:
-            timeout_s: None waits for ever; 0 gives what has been fetched already and asks nobody, so it is for taking what came
-                together with an entry that was waited for.
+            timeout_s: None: no limit; 0: only an entry that was fetched already, for example together with the one before.
 
         Raises:
-            OffsetTruncated: the position was truncated. OffsetGap: what comes next is not what is there. NoSuchLog: the log was deleted.
+            OffsetTruncated: the position was truncated. OffsetGap: records are missing. NoSuchLog: the log was deleted.
         """
         with self._guard:
             if timeout_s is None:
@@ -107,13 +106,13 @@ class LogReader:
     async def _next(self) -> LogEntry | None:
         while True:
             if self._doubted:
-                await self._look_again()
+                await self._search_again()
             try:
                 made = await self._step()
             except (OffsetGap, OffsetTruncated):
                 if self._synced:
                     raise
-                # The head may come from a server that is behind the one that told of this position.
+                # The head may come from a metadata server that is behind.
                 self._doubted = True
                 continue
             if made is not None:
@@ -133,8 +132,8 @@ class LogReader:
             return None
         return self._accept(entry)
 
-    async def _look_again(self) -> None:
-        """Leave the segment and have the position looked up in a head that is new enough."""
+    async def _search_again(self) -> None:
+        """Leave the segment, so that the position is searched in a current head."""
         await self._leave()
         self._synced = True
         self._doubted = False
@@ -151,7 +150,7 @@ class LogReader:
             except OffsetGap:
                 if self._synced:
                     raise
-                self._doubted = True  # The next call looks again; the position has not moved.
+                self._doubted = True  # The next call searches again; the position is unchanged.
                 return None
             if made is not None:
                 return made
@@ -165,7 +164,7 @@ class LogReader:
         return self._ready.popleft() if self._ready else None
 
     def _accept(self, entry: Entry) -> LogEntry | None:
-        """Check an entry's place and make what the caller gets; None if it is not for the caller."""
+        """Check an entry's offset and return what is delivered of it; None if nothing is."""
         segment = self._segment
         assert segment is not None, "entries come from a segment"
         view = decode_entry(entry.payload)
@@ -202,7 +201,7 @@ class LogReader:
         return made
 
     async def _finish(self) -> None:
-        """The segment has no more entries: check that it delivered what the list says, then look for the next."""
+        """Finish a segment without further entries: check that it delivered what the list says, and leave it."""
         segment = self._segment
         assert segment is not None, "a segment ends after it was entered"
         if segment.state is not SegmentState.OPEN and self._position < segment.end_offset:
@@ -213,19 +212,19 @@ class LogReader:
         await self._leave()
 
     async def _lost(self) -> None:
-        """The ledger is not there: truncated since the list was read, or lost."""
+        """Handle a ledger that does not exist: it was truncated since the list was read, or is lost."""
         segment = self._segment
         assert segment is not None, "a ledger is read as a segment"
         if self._missing_ledger == segment.ledger_id:
             raise NoSuchLedger(f"log {self.name!r}: ledger {segment.ledger_id} from offset {segment.first_offset} on is gone")
         self._missing_ledger = segment.ledger_id
-        await self._look_again()
+        await self._search_again()
 
     async def _enter(self) -> None:
-        """Find the segment of the position, waiting for it if need be, and begin to read it."""
+        """Find the segment of the position, if necessary wait for it, and begin to read it."""
         segment = await self._await_segment()
         fresh = self._finished_ledger in (None, segment.ledger_id)
-        # A closed segment may have taken the place of several, the finished one among them, and then begins before the position.
+        # A closed segment may have replaced several, including the finished one, and then begins before the position.
         if not fresh and segment.state is SegmentState.OPEN:
             check_continuity(f"log {self.name!r}", self._position, segment.first_offset, segment.ledger_id, 0)
         try:
@@ -271,7 +270,7 @@ class LogReader:
             await self._watch.changed()
 
     async def _leave(self) -> None:
-        """Let go of the segment; the position stays."""
+        """Close the segment's ledger. The position is unchanged."""
         tail, self._tail = self._tail, None
         chunks, self._chunks = self._chunks, None
         view, self._view = self._view, None
@@ -297,10 +296,10 @@ class LogReader:
 
 
 async def find_segment(store: HeadStore, name: str, head: Head, offset: int) -> LogSegment | None:
-    """The segment that holds an offset, or the open one that will, or None if it lies after the last.
+    """The segment that holds an offset, or the open one that will; None if the offset lies after the last segment.
 
     Raises:
-        NoNode: the head is out of date. OffsetGap: the list jumps over the offset.
+        NoNode: the head is out of date. OffsetGap: no segment holds the offset.
     """
     segment = segment_at(head.recent, offset)
     references = head.pages
@@ -346,7 +345,7 @@ async def readable_end(client: LedgerClient, store: HeadStore, settings: LogClie
 
 
 async def head_for(store: HeadStore, name: str, offset: int) -> Head:
-    """The head of a log in which reading can begin at an offset. A head without the offset is believed only after a sync.
+    """The head of a log in which reading can begin at an offset. If the head lacks the offset, it is read again after a sync.
 
     Raises:
         NoSuchLog. ArgumentError, OffsetTruncated: see `check_start`.
@@ -361,7 +360,7 @@ async def head_for(store: HeadStore, name: str, offset: int) -> Head:
 
 
 def check_start(name: str, head: Head, offset: int) -> int:
-    """The offset, if reading can begin there.
+    """Return the offset if reading can begin there.
 
     Raises:
         ArgumentError: it lies below 0, or beyond the end of a log without open segment. OffsetTruncated: before the first.

@@ -1,4 +1,4 @@
-"""Batch reading for many readers at once: planning ranges, and reading one of them; the head is looked at only if its ledger is gone."""
+"""Batch reading by parallel readers: planning ranges, and reading one of them. A reader needs the head only if its ledger is gone."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def plan(store: HeadStore, name: str, start: int, end: int, max_records: i
 class RangeReader:
     """The entries of one range, cut to its offsets; iterate with ``async for``. It ends after the last record of the range.
 
-    Raises while iterating: OffsetGap if the ledger does not hold the records, or what reading a ledger raises.
+    Raises while iterating: OffsetGap if the ledger does not hold the records; errors of reading a ledger.
     """
 
     def __init__(self, client: LedgerClient, store: HeadStore, settings: LogClientSettings, planned: OffsetRange) -> None:
@@ -65,7 +65,7 @@ class RangeReader:
         self._chunks: Chunks | None = None
         self._epoch = 0
         self._landmarks: list[tuple[int, int]] = []
-        """Index of the first record of some entries, and the entry: what was found where reading began, for the next search."""
+        """Entries by the index of their first record: results of earlier searches, which shorten the next one."""
         self._seeking = True
         self._behind_until: float | None = None
         self._where = f"records {planned.first_offset} to {planned.end_offset}"
@@ -116,7 +116,7 @@ class RangeReader:
         return Chunks(self._view, first_entry, last_entry, self._settings.read_ahead_entries)
 
     async def _find_again(self, error: NoSuchLedger) -> None:
-        """The ledger is gone: read on in the one that has taken its place.
+        """Continue in the ledger that has replaced a deleted one.
 
         Raises:
             NoSuchLedger: there is none. OffsetTruncated: the records were truncated.
@@ -147,8 +147,8 @@ class RangeReader:
         raise error
 
     async def _wait_for_more(self, error: OffsetGap) -> None:
-        """Bookies that answer now may know less of an open ledger than those that told the planner. What was planned is confirmed, so
-        it is waited for, though not for ever."""
+        """Wait for planned records of an open ledger that the bookies asked now do not show yet. The planner has seen them confirmed, so
+        they appear within a limited time."""
         clock = self._client.host.clock
         if self._range.last_entry is not None or self._view is None or self._view.is_closed:
             raise error
@@ -189,7 +189,7 @@ class RangeReader:
         return made
 
     async def seek(self, first_offset: int, end_offset: int) -> None:
-        """Read another part of the range's segment next; its ledger stays open. Not while an entry is being read."""
+        """Continue with another part of the range's segment; its ledger stays open. Not while an entry is being read."""
         with self._guard:
             chunks, self._chunks = self._chunks, None
             if chunks is not None:

@@ -1,4 +1,4 @@
-"""Heads and pages in the metadata tree: reading, and changing by compare-and-set with its unknown outcomes settled."""
+"""Heads and pages in the metadata tree: reading them, and changing them by compare-and-set with unknown outcomes resolved."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Result = TypeVar("Result")
 BACKOFF_FIRST_S = 0.01
 BACKOFF_MAXIMUM_S = 1.0
 CONNECTION_ATTEMPTS = 12
-"""How often one operation is tried again after a lost connection: half a minute or so with the store's own timeouts apart."""
+"""How often one operation is retried after a lost connection: about half a minute, without the store's own timeouts."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredHead:
-    """A head and the version of its node: what a compare-and-set is made on."""
+    """A head and the version of its node, on which a compare-and-set is based."""
 
     head: Head
     version: int
@@ -45,7 +45,7 @@ HeadDecision = tuple[Change, Sequence[TreeOperation]]
 
 
 class HeadStore:
-    """All logs of a cluster, as nodes. Shared by writers, readers and publishers of one process."""
+    """The nodes of all logs of a cluster. Shared by writers, readers and publishers of one process."""
 
     def __init__(self, cluster: Cluster, host: Host, settings: LogClientSettings, limits: PageLimits = DEFAULT_LIMITS) -> None:
         tree, own_root = cluster.tree, cluster.own_root
@@ -64,18 +64,18 @@ class HeadStore:
         return own.log_path(self.own_root, name)
 
     def token(self) -> str:
-        """Names one change, or one log; never drawn twice."""
+        """A unique name for one change, or one log."""
         return self._random.randbytes(16).hex()
 
     def backoff(self) -> Backoff:
         return Backoff(BACKOFF_FIRST_S, BACKOFF_MAXIMUM_S, self._random)
 
     def watch(self, name: str) -> Watch:
-        """Wakes when the head may have changed."""
+        """A watch that fires when the head may have changed."""
         return self.tree.watch(self.path(name))
 
     async def persist(self, operation: Callable[[], Awaitable[Result]]) -> Result:
-        """Run a read, or a change that does no harm when it is made twice, again after lost connections.
+        """Run a read or an idempotent change, and retry it after lost connections.
 
         Raises:
             ConnectionLost: every attempt lost its connection.
@@ -90,10 +90,10 @@ class HeadStore:
                 await sleep(self.host.clock, backoff.next_s())
 
     async def create(self, name: str, settings: LogSettings, purpose: Purpose = USER) -> StoredHead:
-        """Make the nodes of a new log.
+        """Create the nodes of a new log.
 
         Raises:
-            LogExists: the name is taken. ArgumentError: it is no name.
+            LogExists: the name is in use. ArgumentError: it is no valid name.
         """
         path = self.path(name)
         head = new_head(self.token(), self.token(), settings, self.host.clock.wall_us() // 1000, purpose)
@@ -121,7 +121,7 @@ class HeadStore:
                 return
 
     async def names(self) -> list[str]:
-        """Names of all logs, sorted; those being deleted are left out."""
+        """Names of all logs, sorted, without those being deleted."""
         found: list[str] = []
         for name in await self.nodes():
             try:
@@ -139,14 +139,14 @@ class HeadStore:
             return []
 
     async def read(self, name: str, *, synced: bool = False) -> StoredHead:
-        """The head as it is now.
+        """Read the present head.
 
         Args:
-            synced: see every change that was made before this call. Without it the head may be a moment old, and nothing may be concluded
-                from what it does not hold.
+            synced: include every change made before this call. Otherwise the head may be slightly old, so that absence from it proves
+                nothing.
 
         Raises:
-            NoSuchLog: there is none, or it is being deleted. FormatError, CorruptionError: it cannot be read.
+            NoSuchLog: it does not exist, or is being deleted. FormatError, CorruptionError: it cannot be read.
         """
         if synced:
             await self.persist(lambda: self.tree.sync(self.path(name)))
@@ -164,7 +164,7 @@ class HeadStore:
             try:
                 data, stat = await self.tree.get(self.path(name))
             except NoNode:
-                # It may have been made a moment ago through a ZooKeeper server that is ahead of ours.
+                # It may just have been created through a ZooKeeper server that is ahead of this session's.
                 await self.tree.sync(self.root)
                 data, stat = await self.tree.get(self.path(name))
         except NoNode:
@@ -172,7 +172,7 @@ class HeadStore:
         return StoredHead(decode_head(data, name), stat.version)
 
     async def pages(self, name: str, head: Head, wanted: Callable[[PageReference], bool] = lambda reference: True) -> dict[int, Page]:
-        """Pages by number: those that `wanted` picks, and beneath them in the same way.
+        """Pages by number: those that `wanted` selects, and pages beneath them by the same rule.
 
         Raises:
             NoNode: the head is out of date and a page it refers to is gone; read the head again.
@@ -198,7 +198,7 @@ class HeadStore:
         return found
 
     async def page(self, name: str, log_id: str, sequence: int) -> Page:
-        """One page, from memory if it was read before: pages never change. Raises NoNode."""
+        """One page. Pages are immutable, so one that was read before comes from memory. Raises NoNode."""
         page = self._pages.get((log_id, sequence))
         if page is None:
             data, _ = await self.persist(lambda: self.tree.get(self._page_path(name, sequence)))
@@ -215,9 +215,9 @@ class HeadStore:
         """Write a change's new pages, then its head and `extra` in one multi-operation on exactly the version it was made for.
 
         Raises:
-            BadVersion: somebody else changed the head or what `extra` touches; nothing was changed by this call.
+            BadVersion: the head or a node of `extra` has changed; this call changed nothing.
             LedgerVanished: a ledger that the change lists is gone; nothing was changed.
-            ConnectionLost: it was perhaps applied, and then perhaps changed again; the caller reads the head and looks.
+            ConnectionLost: the outcome is unknown. The caller reads the head to find out; it may have changed again since.
             NoSuchLog: the log is gone.
         """
         numbers: list[int] = []
@@ -230,18 +230,18 @@ class HeadStore:
         try:
             committed = await self._swap(name, stored, head, operations)
         except BadVersion:
-            await self._delete_pages(name, head.log_id, numbers)  # Nothing refers to them, nor ever will.
+            await self._delete_pages(name, head.log_id, numbers)  # No head will ever refer to them.
             raise
         await self._delete_pages(name, head.log_id, change.replaced)
         return committed
 
     def _ledger_checks(self, change: Change, extra: Sequence[TreeOperation]) -> list[TreeOperation]:
-        """That each ledger the change lists for the first time is there. Deletions check the head in turn, so one of the two fails."""
+        """Checks that each ledger listed for the first time exists. Deletions check the head, so one of two concurrent changes fails."""
         covered = {operation.path for operation in extra}
         return [CheckVersion(path) for path in map(self.ledgers.node_path, change.listed) if path not in covered]
 
     async def _delete_pages(self, name: str, log_id: str, numbers: Sequence[int]) -> None:
-        """Delete pages that the head does not refer to. Readers with an older head read it again; what stays is swept later."""
+        """Delete pages that the head does not refer to. Readers with an older head read it again. Failures are left to a sweep."""
         for number in numbers:
             self._pages.pop((log_id, number), None)
             try:
@@ -254,7 +254,7 @@ class HeadStore:
 
     @fault_point("log.head_change")
     async def _swap(self, name: str, stored: StoredHead, head: Head, operations: Sequence[TreeOperation]) -> StoredHead:
-        """The compare-and-set itself; what the head refers to has been written. Raises as `commit`."""
+        """The compare-and-set. The pages of the new head were written before. Raises as `commit`."""
         backoff = self.backoff()
         while True:
             try:
@@ -276,7 +276,7 @@ class HeadStore:
                 return StoredHead(head, stored.version + 1)
 
     def _raise_vanished(self, name: str, error: str) -> None:
-        """The head is as it was, so a node is gone that the change depends on; a page is written again, a ledger is not."""
+        """Find out which node was missing although the head is unchanged: a page is written again, a ledger is not."""
         if not error.startswith((f"{self.path(name)}:", f"{self.path(name)}/")):
             raise LedgerVanished(f"log {name!r} cannot list a ledger that is gone; nothing was changed ({error})")
 
@@ -286,16 +286,16 @@ class HeadStore:
 
     async def _write_page(self, name: str, page: Page) -> int:
         data = encode_page(page)
-        # After a lost connection it is written again under another number; the first, if it is there, is swept some day.
+        # After a lost connection the page is written again under another number. A sweep deletes the first one if it exists.
         path = await self.persist(lambda: self.tree.create(f"{own.pages_path(self.own_root, name)}/", data, sequential=True))
         return int(path.rpartition("/")[2])
 
     async def change(self, name: str, decide: Callable[[StoredHead], Awaitable[HeadDecision | None]]) -> StoredHead:
-        """Read, decide, commit; again from the start when somebody else came first or the outcome is unknown.
+        """Read, decide and commit. Repeated if the head has changed meanwhile or the outcome is unknown.
 
         Args:
-            decide: makes the change for the head as it is now, or None when nothing is to be done; it must recognise its own change
-                when it sees it applied. What it raises ends the attempt.
+            decide: returns the change of the present head, or None if nothing is to be done. It must recognise its own change if that was
+                applied already. Its errors end the change.
 
         Raises:
             LedgerVanished: a ledger that the change lists is gone.
@@ -315,7 +315,7 @@ class HeadStore:
                 await sleep(self.host.clock, backoff.next_s())
 
     async def now_ms(self) -> int:
-        """What time it is in the metadata store, ms since the epoch: what the ages of nodes are counted against."""
+        """The time of the metadata store, ms since the epoch, by which ages of nodes are measured."""
         path = own.clock_path(self.own_root)
 
         async def attempt() -> int:
@@ -331,16 +331,16 @@ class HeadStore:
         return await self.persist(attempt)
 
     async def sync(self) -> None:
-        """Return when reads of logs see every change made before this call."""
+        """Return when reads of logs include every change made before this call."""
         await self.persist(lambda: self.tree.sync(self.root))
 
     async def listed(self, name: str, stored: StoredHead) -> list[LogSegment]:
-        """Every segment of a head, oldest first, the open one last. Raises NoNode when the head is out of date."""
+        """Every segment of a head, oldest first, the open one last. Raises NoNode if the head is out of date."""
         pages = await self.pages(name, stored.head)
         return list(all_segments(stored.head, pages))
 
     async def oldest_first(self, name: str, head: Head) -> AsyncIterator[tuple[LogSegment, ...]]:
-        """The closed segments of a head, in order, as many at once as a page lists; pages are read when they are reached.
+        """Yield the closed segments of a head in order, page by page. A page is read when it is reached.
 
         Raises:
             NoNode: the head is out of date.
@@ -360,7 +360,7 @@ class HeadStore:
                 yield segments
 
     async def segments(self, name: str) -> list[LogSegment]:
-        """Every segment as it is now, oldest first, the open one last. Raises NoSuchLog."""
+        """Every segment of the present head, oldest first, the open one last. Raises NoSuchLog."""
         backoff = self.backoff()
         while True:
             stored = await self.read(name)

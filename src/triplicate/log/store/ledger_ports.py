@@ -1,4 +1,4 @@
-"""What logs need from the client below them, as protocols: `triplicate.client.Client` fulfils them, and so does a small fake in tests."""
+"""The interfaces to ledgers that logs use, as protocols. `triplicate.client.Client` implements them, and so does a fake in tests."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class LedgerTail(Protocol):
     """Entries as they become readable."""
 
     async def next_entries(self, limit: int = ...) -> Sequence[Entry]:
-        """All that are at hand, at least one; waits for the first. Empty at the end of the ledger. Cancelling loses nothing."""
+        """Return all available entries; waits for the first. Empty at the end of the ledger. Cancelling loses nothing."""
 
     async def aclose(self) -> None: ...
 
 
 class LedgerView(Protocol):
-    """A ledger that is read. `last_add_confirmed` is what it was when the ledger was opened, or more."""
+    """A ledger opened for reading. `last_add_confirmed` is at least its value at the opening."""
 
     @property
     def ledger_id(self) -> int: ...
@@ -60,7 +60,7 @@ class LedgerView(Protocol):
 
     @property
     def missing_bookies(self) -> Sequence[str]:
-        """Bookies of its last ensemble that the recovery which opened it should have copied entries to, and that did not answer."""
+        """Bookies of its last ensemble that did not accept copies of its last entries during recovery."""
 
     async def read(self, first: int, last: int, /) -> Sequence[Entry]: ...
 
@@ -81,7 +81,7 @@ class LedgerNodes(Protocol):
 
 
 class TrashView(Protocol):
-    """Deleted ledgers that may be brought back."""
+    """Deleted ledgers that can still be restored."""
 
     async def get(self, ledger_id: int, /) -> TrashedLedger | None: ...
 
@@ -90,7 +90,7 @@ class Bookies(Protocol):
     """The bookies of the cluster."""
 
     async def writable(self) -> Mapping[str, object]:
-        """Those that take new ledgers, by id."""
+        """Ids of the bookies that accept new ledgers."""
 
 
 class Cluster(Protocol):
@@ -140,7 +140,7 @@ class LedgerClient(Protocol):
     async def recover(self, ledger_id: int, *, password: bytes = b"") -> LedgerView: ...
 
     async def delete(self, ledger_id: int, *, version: int | None = ..., checks: Sequence[TreeOperation] = ...) -> None:
-        """Delete a ledger, at a version of its metadata node and together with checks. Raises BadVersion where one of them fails."""
+        """Delete a ledger at a version of its metadata node, together with checks. Raises BadVersion if one of them fails."""
 
     def ledger_ids(self) -> AsyncIterator[int]: ...
 

@@ -1,4 +1,4 @@
-"""What the users of logs count, by log."""
+"""The metrics of logs, by log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class LogMetrics:
     """Counters and gauges of one log in this process.
 
     Args:
-        metrics: the process's registry; None counts into one that nobody reads.
+        metrics: the process's registry; None: a registry that is not served.
         name: of the log, the value of the label ``log``.
     """
 

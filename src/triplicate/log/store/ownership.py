@@ -1,4 +1,4 @@
-"""Who writes a log now: an ephemeral node, for liveness and for messages. Being safe is the business of fencing alone."""
+"""The owner of a log, recorded in an ephemeral node for liveness and for messages. Safety comes from fencing alone."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def await_no_owner(store: HeadStore, name: str) -> None:
 
 
 async def claim(store: HeadStore, name: str, owner: Owner, *, take_over: bool) -> None:
-    """Become the owner; with `take_over` also in place of one that is alive.
+    """Become the owner; with `take_over` also in place of a living one.
 
     Raises:
         LogOwned: another writer is alive and `take_over` is False.
@@ -74,8 +74,8 @@ async def claim(store: HeadStore, name: str, owner: Owner, *, take_over: bool) -
     raise LogOwned(f"log {name!r}: others become its owner all the time; try again later")
 
 
-async def keep(store: HeadStore, name: str, owner: Owner) -> None:
-    """Claim again whenever the node is gone, as it is when the session was lost and renewed; ends when the log has another owner.
+async def renew(store: HeadStore, name: str, owner: Owner) -> None:
+    """Recreate the node whenever it is gone, for example after the session was renewed. Returns when the log has another owner.
 
     Raises:
         SessionExpired: the client is closed. NoSuchLog: the log is deleted.
@@ -95,7 +95,7 @@ async def keep(store: HeadStore, name: str, owner: Owner) -> None:
 
 
 async def release(store: HeadStore, name: str, owner: Owner) -> None:
-    """Give up ownership; harmless if somebody else has it by now."""
+    """Delete the owner's node if it is still this owner's."""
 
     async def attempt() -> None:
         try:

@@ -1,4 +1,4 @@
-"""Segments as ledgers: making one, closing and counting one that somebody else left open."""
+"""The ledgers of segments: creating one, and recovering and counting one that another writer left open."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triplicate.log.store.ledger_ports import LedgerAppender, LedgerClient, Ledg
 from triplicate.runtime import fault_point
 
 CREATE_ATTEMPTS = 5
-"""How often a segment's quorums are chosen again because bookies came or went between the look and the creation."""
+"""How often a segment's quorums are chosen again because bookies came or went before the creation."""
 
 
 def password_of(settings: LogClientSettings) -> bytes:
@@ -25,7 +25,7 @@ def password_of(settings: LogClientSettings) -> bytes:
 async def create_segment(
     client: LedgerClient, settings: LogClientSettings, log: LogSettings, custom: dict[str, str], *, full: bool = False
 ) -> tuple[LedgerAppender, Quorums | None]:
-    """A new ledger for a log: with all copies, or with as many as there are bookies, but never fewer than the ack quorum.
+    """Create a ledger for a log with all copies, or with as many as there are bookies, but at least the ack quorum.
 
     Args:
         full: only with all copies.
@@ -65,11 +65,11 @@ async def create_segment(
 async def create_ledger(
     client: LedgerClient, settings: LogClientSettings, log: LogSettings, custom: dict[str, str], copies: Quorums | None = None
 ) -> LedgerAppender:
-    """A new ledger for a log.
+    """Create a ledger for a log.
 
     Args:
-        custom: what its metadata says about it, beside `application` and `created`, which are added here.
-        copies: its quorums; None takes those of the log.
+        custom: its custom metadata; `application` and `created` are added.
+        copies: its quorums; None for those of the log.
 
     Raises:
         NotEnoughBookies: fewer writable bookies than the ensemble size.
@@ -113,7 +113,7 @@ async def recover_segment(client: LedgerClient, settings: LogClientSettings, log
 
 
 async def count_segment(view: LedgerView, segment: LogSegment) -> LogSegment:
-    """The segment with what its closed ledger holds: the header of the last entry says how many records there are.
+    """Complete a segment from its closed ledger. The header of the last entry gives the number of records.
 
     Raises:
         ArgumentError: the ledger is not closed. FormatError: its entries are not those of a log.

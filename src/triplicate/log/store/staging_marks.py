@@ -1,8 +1,8 @@
-"""What the metadata of a staging ledger say about its being published, so that nobody need look through a whole log for it.
+"""Marks in the metadata of staging ledgers: whether and where a ledger is listed, so that the list need not be searched.
 
-The transaction that lists a staging ledger writes into the ledger's own metadata where it is listed. Ledgers of earlier releases carry no
-such mark; those of this release say from the beginning that they will (`staging` is 2), so that a missing mark is proof.
-A publish of more ledgers than one transaction can mark announces them first: the mark then says from which offset on to look.
+The transaction that lists a staging ledger records its offset in the ledger's own metadata. Ledgers of earlier releases have no mark. Those
+of this release announce from the beginning that they will (`staging` is 2), so that a missing mark proves that they are unlisted.
+A publish of more ledgers than one transaction can mark announces them first: the mark then gives the offset at which a search begins.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ PUBLISHED, ANNOUNCED = "published", "announced"
 
 @dataclass(frozen=True, slots=True)
 class PublishMark:
-    """Where a ledger is listed, or would be.
+    """The offset at which a ledger is listed.
 
     Args:
-        exact: it is listed, and begins at the offset; otherwise it is perhaps listed, at the offset or after it.
+        exact: the ledger is listed at this offset; otherwise it may be listed at the offset or after it.
     """
 
     log_id: str
@@ -31,7 +31,7 @@ class PublishMark:
 
 
 def promises_mark(metadata: LedgerMetadata) -> bool:
-    """Whether the ledger bears a mark once it is published."""
+    """Whether the ledger has a mark once it is published."""
     return metadata.custom.get(PROMISE) == PROMISED
 
 
@@ -48,7 +48,7 @@ def mark_of(metadata: LedgerMetadata, ledger_id: int) -> PublishMark | None:
 
 
 def marked(metadata: LedgerMetadata, mark: PublishMark) -> LedgerMetadata:
-    """The metadata with a mark in place of any other."""
+    """The metadata with this mark instead of any other."""
     custom = {key: value for key, value in metadata.custom.items() if key not in (PUBLISHED, ANNOUNCED)}
     custom[PUBLISHED if mark.exact else ANNOUNCED] = f"{mark.log_id} {mark.offset}".encode()
     return replace(metadata, custom=custom)

@@ -26,14 +26,14 @@ from triplicate.runtime import fault_point, sleep
 
 @dataclass(frozen=True, slots=True)
 class StoredList:
-    """The list, and the version of its node; None while there is no node."""
+    """The list, and the version of its node; None without a node."""
 
     listed: SnapshotList
     version: int | None
 
 
 async def read_list(store: HeadStore, name: str) -> StoredList:
-    """The list as it is now. Raises FormatError, CorruptionError: it cannot be read."""
+    """Read the present list. Raises FormatError, CorruptionError: it cannot be read."""
     path = own.snapshots_path(store.own_root, name)
     try:
         data, stat = await store.persist(lambda: store.tree.get(path))
@@ -43,18 +43,18 @@ async def read_list(store: HeadStore, name: str) -> StoredList:
 
 
 async def snapshot_ledgers(store: HeadStore, name: str) -> tuple[frozenset[int], list[TreeOperation]]:
-    """Ids of the ledgers that the list names, and operations that fail once the list is another one.
+    """Ids of the ledgers that the list names, and operations that fail once the list has changed.
 
     The caller has synced the store where a list that is behind would do harm.
     """
     path, stored = own.snapshots_path(store.own_root, name), await read_list(store, name)
     ids = frozenset(snapshot.ledger_id for snapshot in stored.listed.snapshots)
-    # No operation checks for absence; the pair does, and leaves nothing behind.
+    # No single operation checks for absence; this pair does.
     return ids, [CreateNode(path), DeleteNode(path)] if stored.version is None else [CheckVersion(path, stored.version)]
 
 
 async def delete_ledgers(client: LedgerClient, ledger_ids: Sequence[int]) -> None:
-    """Delete ledgers of snapshots; those that are gone already are no error."""
+    """Delete ledgers of snapshots, ignoring those already deleted."""
     for ledger_id in ledger_ids:
         try:
             await client.delete(ledger_id)
@@ -73,14 +73,14 @@ class LogSnapshots:
         self._path = own.snapshots_path(store.own_root, name)
 
     def watch(self) -> Watch:
-        """Wakes when the list may have changed."""
+        """A watch that fires when the list may have changed."""
         return self._store.tree.watch(self._path)
 
     async def read(self, *, fresh: bool = False) -> SnapshotList:
-        """The list as it is now; empty where nothing was ever listed.
+        """Read the present list; empty if nothing was ever listed.
 
         Args:
-            fresh: wait until the store has caught up, for conclusions that a list from before would make wrong.
+            fresh: synchronize the metadata first, for decisions that a stale list would make wrong.
 
         Raises:
             FormatError, CorruptionError: it cannot be read.
@@ -91,7 +91,7 @@ class LogSnapshots:
 
     @fault_point("log.snapshot_list")
     async def publish(self, snapshot: Snapshot, after: str | None) -> bool:
-        """List a snapshot whose ledger is closed; ledgers that leave the list with this are deleted.
+        """List a snapshot whose ledger is closed. Ledgers that it displaces from the list are deleted.
 
         Args:
             after: id of the newest listed snapshot when the copy was taken, None if there was none.
@@ -116,22 +116,29 @@ class LogSnapshots:
         return True
 
     async def mark_damaged(self, snapshot_id: str, reason: str) -> bool:
-        """Mark a snapshot so that nobody loads it and the log is not truncated behind it. False: it is not listed as a good one."""
+        """Mark a snapshot as damaged: it is not loaded, and the log is not truncated behind it.
+
+        Returns:
+            False if it is not listed as a good one.
+        """
         _, after = await self._change(lambda listed: snapshot_list.mark_damaged(listed, snapshot_id, reason))
         return after is not None
 
     async def want(self, position: int) -> SnapshotList:
-        """Ask the nodes for a snapshot at an offset or beyond. Returns the list, where the request stands until it is fulfilled."""
+        """Request a snapshot at an offset or beyond. Returns the list, which holds the request until it is fulfilled."""
         before, after = await self._change(lambda listed: snapshot_list.want(listed, position))
         return before if after is None else after
 
-    # Whose turn it is.
+    # The claim.
 
     async def claim(self) -> bool:
-        """Say that this session makes a snapshot now. False: another one does. It is about wasted work only; the list decides who wins."""
+        """Claim the making of a snapshot for this session; False if another session has the claim.
+
+        The claim only avoids wasted work: the list decides which snapshot is kept.
+        """
         path = f"{self._path}/claim"
         for _ in range(2):
-            # Not in a log that is being deleted: the node would stand in the way of the deletion.
+            # Not in a log that is being deleted: the node would block the deletion.
             head = await self._store.read(self.name)
             try:
                 operations: list[TreeOperation] = [
@@ -162,7 +169,7 @@ class LogSnapshots:
             return  # The next attempt to claim finds out.
 
     async def release(self) -> None:
-        """Take the claim back if it is this session's; harmless otherwise."""
+        """Delete the claim if it is this session's."""
         path = f"{self._path}/claim"
         stat = await self._store.persist(lambda: self._store.tree.exists(path))
         if stat is not None and stat.ephemeral_owner == self._store.tree.session_id:
@@ -174,11 +181,11 @@ class LogSnapshots:
     async def _change(
         self, decide: Callable[[SnapshotList], SnapshotList | None], ledger_id: int | None = None
     ) -> tuple[SnapshotList, SnapshotList | None]:
-        """Read, decide, compare and set; again when somebody else came first or the outcome is unknown.
+        """Read, decide, compare and set; repeat if the list has changed meanwhile or the outcome is unknown.
 
         Args:
-            decide: the list as it is to be, or None when nothing is to be changed, as when its change is found applied.
-            ledger_id: a ledger that must be there for the change to be made.
+            decide: returns the new list, or None if nothing is to be changed, for example because the change was applied already.
+            ledger_id: a ledger that must exist for the change to be made.
 
         Returns:
             The first list that was read, and the last one written; None where nothing was written in the last attempt.
@@ -202,7 +209,7 @@ class LogSnapshots:
             except NoNode:
                 await self._explain(ledger_id)
             except (BadVersion, NodeExists, ConnectionLost):
-                # The next round reads what is there now: the change as it was applied, or another's.
+                # The next round reads the list again, and with it this change or another one.
                 if backoff.attempts >= self._settings.change_attempts:
                     raise
             else:
@@ -214,7 +221,7 @@ class LogSnapshots:
         return CreateNode(self._path, data) if version is None else SetData(self._path, data, version)
 
     async def _explain(self, ledger_id: int | None) -> None:
-        """What was missing in a transaction: the log, the ledger, or (then nothing is raised) the list, which is read again.
+        """Find out what was missing in a transaction: the log, the ledger, or the list, which is then read again.
 
         Raises:
             NoSuchLog, NoSuchLedger.
@@ -235,7 +242,7 @@ class LogSnapshots:
         """Begin a ledger for a snapshot with the log's quorums and compression.
 
         Args:
-            rate_bytes_per_s: content is sent no faster; 0 does not slow it down.
+            rate_bytes_per_s: limit of the rate; 0 for none.
 
         Raises:
             NoSuchLog, NotEnoughBookies.
@@ -249,15 +256,15 @@ class LogSnapshots:
         return head.log_id, head.settings.compression
 
     def new_id(self) -> str:
-        """An id that no other snapshot has."""
+        """A new unique id of a snapshot."""
         return self._store.token()
 
     def open(self, snapshot: Snapshot, *, rate_bytes_per_s: int = 0) -> SnapshotReader:
-        """Read a snapshot's content, checked against the list while it is read."""
+        """Open a snapshot for reading. Its content is checked against the list while it is read."""
         return SnapshotReader(self._client, self._settings, snapshot, rate_bytes_per_s)
 
     async def verify(self, snapshot: Snapshot, *, rate_bytes_per_s: int = 0) -> None:
-        """Read a snapshot from the bookies and compare it with what the list says.
+        """Read a snapshot from the bookies and compare it with the list.
 
         Raises:
             SnapshotDamaged, NoSuchLedger: it cannot be loaded. ReadFailed and others: nothing was found out.
@@ -268,24 +275,24 @@ class LogSnapshots:
                 pass
 
     async def discard(self, ledger_id: int) -> None:
-        """Delete the ledger of an attempt that is not listed; what cannot be deleted now is left to the sweep of orphans."""
+        """Delete the ledger of an attempt that is not listed. If that fails, the sweep of orphans deletes it later."""
         await self._delete_dropped([ledger_id])
 
     # How long the log is.
 
     async def mark(self) -> tuple[int, int]:
-        """The segment that is written now, or was last, as its ledger's id, and its length; (-1, 0) where there is none."""
+        """The ledger id and the length, bytes, of the open segment, or of the last one; (-1, 0) without segments."""
         segments = await self._segments()
         if not segments:
             return -1, 0
         return segments[-1].ledger_id, segments[-1].size_bytes
 
     async def size_since(self, offset: int) -> int:
-        """About how many bytes of the log lie beyond an offset. Of a segment in part, a part is counted by its records."""
+        """The approximate size of the log beyond an offset, bytes. Part of a segment is estimated from its records."""
         return sum(_beyond(segment, offset) for segment in await self._segments())
 
     async def grown_since(self, snapshot: Snapshot) -> int:
-        """How many bytes the log has grown since a snapshot was made; as `size_since` where the segment of then is no more."""
+        """The growth of the log since a snapshot was made, bytes; as `size_since` if the segment of that time no longer exists."""
         segments = await self._segments()
         for place, segment in enumerate(segments):
             if segment.ledger_id == snapshot.log_ledger:
@@ -293,7 +300,7 @@ class LogSnapshots:
         return sum(_beyond(segment, snapshot.position) for segment in segments)
 
     async def _segments(self) -> list[LogSegment]:
-        """The log's segments, oldest first, also the open one with its records and length as they are now."""
+        """The log's segments, oldest first. The open one is included with its present records and length."""
         segments = await self._store.segments(self.name)
         if not segments or segments[-1].state is not SegmentState.OPEN:
             return segments
@@ -313,14 +320,14 @@ class LogSnapshots:
 
 
 def _beyond(segment: LogSegment, offset: int) -> int:
-    """Bytes of a segment beyond an offset, taking its records to be of one size."""
+    """Bytes of a segment beyond an offset, assuming records of equal size."""
     if offset <= segment.first_offset:
         return segment.size_bytes
     return segment.size_bytes * max(segment.end_offset - offset, 0) // max(segment.records, 1)
 
 
 async def delete_snapshots(client: LedgerClient, store: HeadStore, name: str) -> None:
-    """Delete the ledgers that the list of a deleted log names; the node goes with the log's others."""
+    """Delete the ledgers that the list of a deleted log names. The node itself is deleted with the log's other nodes."""
     try:
         ledger_ids, _ = await snapshot_ledgers(store, name)
     except NoSuchLog:

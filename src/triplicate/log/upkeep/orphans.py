@@ -1,8 +1,8 @@
-"""Ledgers that were made for a log and that it does not list: deleting them so that none goes that a log lists, or is about to list.
+"""Orphans: ledgers created for a log that the log does not list. They are deleted; a ledger that is listed, or about to be, is not.
 
-Two rules make that safe whatever clocks say and however long a process stands still. A change of a head that lists a ledger for the first
-time insists, in the same transaction, on the ledger's being there. A deletion insists, in the same transaction, on the head's being the
-one in which the ledger was looked for. So of a change and a deletion that meet, one fails.
+Two rules make this safe, independently of clocks and of the speed of processes. The transaction that lists a ledger for the first time
+checks that the ledger exists. The transaction that deletes a ledger checks that the head is the one in which the ledger was searched. If a
+listing and a deletion are concurrent, one of them fails.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from triplicate.metadata import CheckVersion, CreateNode, DeleteNode, TreeOperat
 from triplicate.runtime import fault_point, map_bounded, sleep
 
 SWEPT = ("log", COMPONENT)
-"""Components whose ledgers are listed by the head of a log that is there. Whatever else names a log goes with the log."""
+"""Components whose ledgers the head of an existing log lists. Other ledgers that name a log are deleted with the log."""
 ListBeside: TypeAlias = Callable[[HeadStore, str], Awaitable[tuple[frozenset[int], list[TreeOperation]]]]
-"""Reads a list of ledgers that a node beside a log's head keeps: their ids, and operations that fail once the list has changed."""
+"""Reads the list of ledgers in a node beside a log's head. Returns their ids, and operations that fail once the list has changed."""
 LISTS_BESIDE: Mapping[str, ListBeside] = {"snapshot": snapshot_ledgers}
-"""By the component of the ledgers. They are swept as those are that the head lists."""
+"""By the component of the ledgers, which are swept like those that the head lists."""
 DISCARDED_AT_ONCE = 16
-"""Ledgers that are looked at and deleted at the same time where the list need not be followed."""
+"""Ledgers that are examined and deleted concurrently if the list need not be read."""
 FOREIGN_MAXIMUM = 1_000_000
-"""Ledgers of others that are remembered between rounds, so that their metadata are not read again."""
+"""Limit of the ledgers of other applications that are kept in memory, so that their metadata are not read again."""
 
 
 class ListedLedgers:
-    """The ledgers that one log lists. Pages never change, so each is read once, and a later head costs its new pages only."""
+    """The ledgers that one log lists. Pages are immutable, so each is read once, and a later head only needs its new pages."""
 
     def __init__(self, store: HeadStore, name: str) -> None:
         self._store = store
@@ -45,12 +45,12 @@ class ListedLedgers:
         self._beneath: dict[int, frozenset[int]] = {}
 
     async def holds(self, head: Head, ledger_id: int) -> bool:
-        """Whether a head lists a ledger. Raises NoNode when the head is out of date."""
+        """Whether a head lists a ledger. Raises NoNode if the head is out of date."""
         await self._follow(head)
         return ledger_id in self._recent or any(ledger_id in ids for ids in self._beneath.values())
 
     async def all(self, head: Head) -> set[int]:
-        """Ids of all ledgers of a head. Raises NoNode when the head is out of date."""
+        """Ids of all ledgers of a head. Raises NoNode if the head is out of date."""
         await self._follow(head)
         return self._recent.union(*self._beneath.values())
 
@@ -81,11 +81,11 @@ async def delete_unlisted(
     found: Versioned | None = None,
     listed: ListedLedgers | None = None,
 ) -> bool:
-    """Delete a ledger unless its log lists it; returns whether it was deleted.
+    """Delete a ledger unless its log lists it. Returns whether it was deleted.
 
     Args:
         found: its metadata; it is deleted only while they are unchanged.
-        listed: remembers what earlier calls read of the log.
+        listed: the cache of earlier calls for this log.
     """
     listed = listed if listed is not None else ListedLedgers(store, name)
     backoff = store.backoff()
@@ -105,7 +105,7 @@ async def delete_unlisted(
             if found is not None and await _version(store, ledger_id) != found.version:
                 return False
             if backoff.attempts >= store.settings.change_attempts:
-                return False  # The log changes all the time; what is left is swept another time.
+                return False  # The log changes too often; a later sweep deletes the ledger.
             await sleep(store.host.clock, backoff.next_s())
             await store.sync()
         else:
@@ -113,7 +113,7 @@ async def delete_unlisted(
 
 
 async def read_or_none(store: HeadStore, name: str) -> StoredHead | None:
-    """A log's head, or None where there is none. One that is being deleted still lists its ledgers."""
+    """A log's head, or None if the log does not exist. A log that is being deleted still lists its ledgers."""
     try:
         return await store.read_deleted(name)
     except NoSuchLog:
@@ -121,11 +121,11 @@ async def read_or_none(store: HeadStore, name: str) -> StoredHead | None:
 
 
 def unchanged(store: HeadStore, name: str, stored: StoredHead | None) -> list[TreeOperation]:
-    """Operations that fail unless the head of a log is still the one that was read, or still not there."""
+    """Operations that fail unless the head of a log is still the one that was read, or still absent."""
     path = store.path(name)
     if stored is not None:
         return [CheckVersion(path, stored.version)]
-    # No operation checks for absence; this pair does, and leaves nothing behind.
+    # No single operation checks for absence; this pair does.
     return [CreateNode(path), DeleteNode(path)]
 
 
@@ -137,7 +137,7 @@ async def _version(store: HeadStore, ledger_id: int) -> int | None:
 
 
 async def discard(client: LedgerClient, store: HeadStore, name: str, ledger: LedgerAppender | None) -> None:
-    """Delete a ledger that lost its place in the list; what cannot be deleted now is found by the sweep of orphans."""
+    """Delete a ledger that was not listed. If that fails, the sweep of orphans deletes it later."""
     if ledger is None:
         return
     ledger.abandon()
@@ -149,18 +149,18 @@ async def discard(client: LedgerClient, store: HeadStore, name: str, ledger: Led
 
 @dataclass(slots=True)
 class SweepMemory:
-    """What spares the next sweep from reading the same again.
+    """State that one sweep leaves to the next, so that less is read.
 
     Args:
-        foreign: ledgers that belong to others.
-        listed: what is known of the pages of each log.
+        foreign: ledgers of other applications.
+        listed: cached lists by log.
     """
 
     foreign: set[int] = field(default_factory=set)
     listed: dict[str, ListedLedgers] = field(default_factory=dict)
 
-    def keep(self, names: Sequence[str]) -> None:
-        """Forget logs that are gone."""
+    def retain(self, names: Sequence[str]) -> None:
+        """Drop the lists of logs other than these."""
         self.listed = {name: self.listed[name] for name in names if name in self.listed}
 
 
@@ -168,8 +168,8 @@ class Sweep:
     """One search through all ledgers of the cluster for those that no log lists.
 
     Args:
-        name: only ledgers of this log; None: of all logs, also of logs that are gone.
-        memory: what is remembered from one sweep to the next.
+        name: only ledgers of this log; None: of all logs, also of deleted ones.
+        memory: kept from one sweep to the next.
     """
 
     def __init__(
@@ -182,11 +182,11 @@ class Sweep:
         self._memory = memory if memory is not None else SweepMemory()
 
     async def run(self, *, dry_run: bool = False, pause_s: float = 0.0) -> list[int]:
-        """Delete orphans older than the grace time, by the store's clock; returns their ids.
+        """Delete orphans older than the grace time, by the store's clock. Returns their ids.
 
         Args:
             dry_run: delete nothing.
-            pause_s: how long to rest after each ledger whose metadata were read.
+            pause_s: pause after each ledger whose metadata were read.
         """
         await self._store.sync()
         now_ms = await self._store.now_ms()
@@ -217,17 +217,17 @@ class Sweep:
         return stored is None or not await self._listing(log).holds(stored.head, ledger_id)
 
     async def _all_listed(self) -> set[int]:
-        """A first look, so that metadata are read only of ledgers that may be orphans; what is deleted is looked for once more."""
+        """All listed ledgers, so that metadata are read only of possible orphans. Each deletion checks the list again."""
         found: set[int] = set()
         names = await self._store.nodes()
-        self._memory.keep(names)
+        self._memory.retain(names)
         for name in names:
             try:
                 found |= await self._listing(name).all((await self._store.read(name)).head)
             except (NoSuchLog, NoNode):
                 continue
             except (FormatError, CorruptionError) as error:
-                # Nobody here knows what it lists, so its ledgers stay; those of other logs are swept.
+                # Its list is unknown, so its ledgers stay; those of other logs are swept.
                 self._client.host.trace("log.list_unreadable", log=name, error=repr(error))
         return found
 
@@ -235,7 +235,7 @@ class Sweep:
         return self._memory.listed.setdefault(name, ListedLedgers(self._store, name))
 
     async def _orphan(self, ledger_id: int, now_ms: int) -> Versioned | None:
-        """The metadata of a ledger that was made for a log and is old enough to be swept."""
+        """The metadata of a ledger if it was created for a log and is old enough to be swept; otherwise None."""
         try:
             found = await self._store.ledgers.get(ledger_id)
         except NoSuchLedger:
@@ -259,13 +259,13 @@ class Sweep:
             self._memory.foreign.add(ledger_id)
 
     def _grace_ms(self, metadata: LedgerMetadata) -> float:
-        # Between the beginning of the ledger and its listing lies a job, or a large database that is sent and read back: hours.
+        # Such a ledger is listed at the end of a job, or after a large database was sent and read back, which may take hours.
         slow = _component(metadata) in (COMPONENT, *LISTS_BESIDE)
         return (self._settings.staging_grace_s if slow else self._settings.orphan_grace_s) * 1000
 
 
 def log_of(metadata: LedgerMetadata) -> str:
-    """The log for which a ledger was made; "" for a ledger that was not made for one."""
+    """The log for which a ledger was created; empty for other ledgers."""
     if metadata.custom.get("application") != b"triplicate":
         return ""
     return metadata.custom.get("log", b"").decode(errors="replace")
@@ -277,7 +277,7 @@ def _component(metadata: LedgerMetadata) -> str:
 
 @fault_point("log.discard")
 async def discard_unpublished(client: LedgerClient, store: HeadStore, name: str, ledger_ids: Sequence[int]) -> list[int]:
-    """Delete those of some ledgers that were made for a log and are no segments of it; returns their ids."""
+    """Delete those of the given ledgers that were created for a log and are not listed by it. Returns their ids."""
     await store.sync()
 
     async def read(ledger_id: int) -> Versioned | None:
@@ -296,7 +296,7 @@ async def discard_unpublished(client: LedgerClient, store: HeadStore, name: str,
     async def discard_one(ledger_id: int, found: Versioned) -> bool:
         return await delete_unlisted(client, store, name, ledger_id, found=found, listed=listed)
 
-    # What its metadata prove to be unlisted needs no look at the list, which only one at a time may follow.
+    # A ledger whose metadata prove that it is unlisted is deleted without reading the list, which one task at a time may do.
     plain = [(ledger_id, found) for ledger_id, found in there if found is not None and is_unlisted(found.value)]
     deletions = await map_bounded(lambda item: discard_one(*item), plain, most=DISCARDED_AT_ONCE, name="discard")
     gone = {ledger_id for (ledger_id, _), deleted in zip(plain, deletions, strict=True) if deleted}

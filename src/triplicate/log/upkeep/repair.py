@@ -1,4 +1,4 @@
-"""Logs whose ledgers are gone: what is missing, whether it can be brought back, and how the log goes on without it."""
+"""Repair of logs whose ledgers are gone: what is missing, whether it can be restored, and how the log continues without it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from triplicate.runtime import sleep
 
 @dataclass(frozen=True, slots=True)
 class LostLedger:
-    """A ledger that a log lists and that is not there.
+    """A ledger that a log lists and that does not exist.
 
     Args:
-        end_offset: offset after its last record; None for the open segment, of which nobody knows it.
-        undelete_until_ms: until when `triplicate ledger undelete` brings it back, ms since the epoch; None if it cannot.
+        end_offset: offset after its last record; None for the open segment, whose end is unknown.
+        undelete_until_ms: until when `triplicate ledger undelete` restores it, ms since the epoch; None if it cannot.
     """
 
     ledger_id: int
@@ -32,12 +32,12 @@ class LostLedger:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What is missing of a log.
+    """The result of examining a log for missing ledgers.
 
     Args:
         lost: oldest first, the open segment's last.
         holes: offsets, end exclusive, of segments that were given up in earlier repairs.
-        next_offset: where the log goes on if nothing else is said: after the lost open segment no offset is given that may have been.
+        next_offset: where the log continues by default: beyond every offset that the lost open segment may have used.
     """
 
     head: Head
@@ -47,7 +47,7 @@ class Examination:
 
     @property
     def recoverable(self) -> tuple[LostLedger, ...]:
-        """Those that can still be brought back."""
+        """The lost ledgers that can still be restored."""
         return tuple(item for item in self.lost if item.undelete_until_ms is not None)
 
     @property
@@ -56,7 +56,7 @@ class Examination:
 
 
 async def examine(client: LedgerClient, store: HeadStore, name: str) -> Examination:
-    """Look for every ledger of a log. Raises NoSuchLog."""
+    """Check that every ledger of a log exists. Raises NoSuchLog."""
     backoff = store.backoff()
     while True:
         await store.sync()
@@ -86,7 +86,7 @@ def _examination(head: Head, segments: Sequence[LogSegment], found: Sequence[Los
 
 
 async def _lost(client: LedgerClient, store: HeadStore, segment: LogSegment) -> LostLedger | None:
-    """A segment's ledger if it is really gone: it may have been made after the ledgers were counted."""
+    """A segment's ledger if it is really gone: it may have been created after the ledgers were listed."""
     try:
         await store.ledgers.get(segment.ledger_id)
     except NoSuchLedger:
@@ -108,16 +108,16 @@ async def _undelete_until_ms(client: LedgerClient, ledger_id: int) -> int | None
 
 
 async def repair(client: LedgerClient, store: HeadStore, name: str, *, end: int | None, by: str) -> Examination:
-    """Give up what cannot be brought back, and let the log go on; returns what is missing afterwards.
+    """Give up segments that cannot be restored, and let the log continue. Returns what is missing afterwards.
 
     A closed segment whose ledger is gone is marked as lost and keeps its offsets. An open one is closed in a new epoch.
 
     Args:
-        end: where the log goes on after a lost open segment; None: where no record of it can have been.
-        by: who does it, for messages.
+        end: where the log continues after a lost open segment; None: beyond every offset that the segment may have used.
+        by: name of the operator, for messages.
 
     Raises:
-        ArgumentError: a ledger can still be brought back, or `end` lies before the open segment. LogOwned: a writer is alive.
+        ArgumentError: a ledger can still be restored, or `end` lies before the open segment. LogOwned: a writer is alive.
     """
     found = await examine(client, store, name)
     if found.recoverable:

@@ -1,8 +1,8 @@
-"""Rewriting closed segments: into full copies where bookies were short, and small neighbours into one.
+"""Rewriting closed segments: those with missing copies into ledgers with all copies, and small neighbours into one ledger.
 
-For each run of segments: read their ledgers, write a new one with all copies, read it back, put it in their place in the list by
-compare-and-set, delete the old ledgers. Until the list has changed nothing else has; a rewriting that is killed leaves a ledger that the
-sweep of orphans deletes, and the next one begins again. A reader that meets a deleted ledger looks into the list and finds the new one.
+For each run of segments the rewriter reads their ledgers, writes a new one with all copies, reads it back, replaces the run in the list by
+compare-and-set, and deletes the old ledgers. Nothing else changes before the list. If the process dies, the sweep of orphans deletes the
+new ledger and the next rewriting starts again. A reader that meets a deleted ledger reads the list again and finds the new one.
 """
 
 from __future__ import annotations
@@ -39,28 +39,29 @@ from triplicate.runtime import Clock, fault_point, sleep
 
 CHUNK_BYTES = 4 * 1024 * 1024
 CHUNK_ENTRIES = 64
-"""Read at once, going by the mean size of a segment's entries; another chunk is fetched ahead."""
+"""Limits of one read, by the mean size of a segment's entries. Another chunk is fetched ahead."""
 WINDOW_BYTES = 8 * 1024 * 1024
-"""Written and not acknowledged."""
+"""Limit of the bytes that are not acknowledged."""
 PACE_STEP_S = 0.01
-"""Shorter waits are put together."""
+"""Shorter pauses are accumulated."""
 COPIES_WAIT_S = 10.0
-"""How long a new ledger may take, after its last acknowledgement, until every bookie has every entry."""
+"""How long to wait, after the last acknowledgement, until every bookie has every entry of a new ledger."""
 COPIES_PAUSE_S = 0.02
 MAINTAIN_RUNS = 16
-"""How many runs one `maintain` rewrites."""
+"""Limit of the runs that one `maintain` rewrites."""
 MAINTAIN_LEAST = 8
-"""In the background, fewer neighbours than these are not merged yet."""
+"""The least number of neighbours that are merged in the background."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewriteResult:
-    """What became of a rewriting.
+    """The result of a rewriting.
 
     Args:
-        segments: how many old segments were replaced. ledgers: how many new ones took their place.
-        records, size_bytes: what these hold.
-        postponed: segments that were left as they are, since the list changed meanwhile or bookies were short.
+        segments: number of segments replaced.
+        ledgers: number of new ledgers.
+        records, size_bytes: contents of the new ledgers.
+        postponed: number of segments left unchanged because the list changed meanwhile or bookies were short.
     """
 
     segments: int = 0
@@ -80,19 +81,19 @@ class RewriteResult:
 
 
 class Overtaken(LogError):
-    """The segments that were rewritten are not in the list any more as they were: truncated, or rewritten by somebody else."""
+    """The list no longer holds the segments that were rewritten: they were truncated, or rewritten by another process."""
 
 
 class CopyThrottle:
-    """Lets so many bytes a second pass."""
+    """Limits the rate of copying, bytes per second."""
 
     def __init__(self, clock: Clock, bytes_per_s: int) -> None:
         self._clock = clock
         self._bytes_per_s = bytes_per_s
         self._free_at = clock.monotonic()
 
-    async def passed(self, size_bytes: int) -> None:
-        """Wait until what has passed fits the pace."""
+    async def admit(self, size_bytes: int) -> None:
+        """Wait until the rate admits these bytes."""
         now = self._clock.monotonic()
         self._free_at = max(self._free_at, now) + size_bytes / self._bytes_per_s
         if self._free_at - now >= PACE_STEP_S:
@@ -100,7 +101,7 @@ class CopyThrottle:
 
 
 class LedgerSpan(Protocol):
-    """What is known of a closed ledger: a segment, or a staging ledger."""
+    """The extent of a closed ledger: a segment, or a staging ledger."""
 
     @property
     def ledger_id(self) -> int: ...
@@ -113,7 +114,7 @@ class LedgerSpan(Protocol):
 
 
 class PipelinedAppender:
-    """Appends to a new ledger, with as much on its way as the windows allow."""
+    """Appends to a new ledger with several entries in flight, as the windows allow."""
 
     def __init__(self, ledger: LedgerAppender) -> None:
         self._ledger = ledger
@@ -121,7 +122,7 @@ class PipelinedAppender:
         self._bytes = 0
 
     async def send(self, payload: bytes) -> None:
-        """Append an entry; it may still be on its way. Raises what ended the ledger."""
+        """Append an entry without waiting for its acknowledgement. Raises the error that ended the ledger."""
         while self._waiting and self._bytes + len(payload) > WINDOW_BYTES:
             await self._oldest()
         while True:
@@ -137,12 +138,12 @@ class PipelinedAppender:
         self._bytes += len(payload)
 
     async def finish(self) -> None:
-        """Wait until all is acknowledged."""
+        """Wait until everything is acknowledged."""
         while self._waiting:
             await self._oldest()
 
-    def forget(self) -> None:
-        """Wait for nothing more; errors of what is on its way are nobody's."""
+    def detach(self) -> None:
+        """Stop waiting; errors of entries in flight are ignored."""
         for future, _ in self._waiting:
             future.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._waiting.clear()
@@ -154,14 +155,14 @@ class PipelinedAppender:
 
 
 class Rewriter:
-    """Rewrites runs of one log, at the pace of the settings."""
+    """Rewrites runs of one log, at the rate of the settings."""
 
     def __init__(self, client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str) -> None:
         self._client = client
         self._store = store
         self._settings = settings
         self._name = name
-        self._pace = CopyThrottle(client.host.clock, settings.rewrite_bytes_per_s)
+        self._throttle = CopyThrottle(client.host.clock, settings.rewrite_bytes_per_s)
 
     async def reduced(self) -> list[Run]:
         """The runs that `raise_copies` rewrites. Raises NoSuchLog."""
@@ -173,7 +174,7 @@ class Rewriter:
         limits = merge_limits(self._settings, head.settings, self._client.host.clock.wall_us(), least=least, every=every)
         runs: list[Run] = []
         for row in small_neighbours(await self._store.segments(self._name), limits):
-            # Metadata is read only where the sizes alone would make a run.
+            # Metadata are read only if the sizes alone would make a run.
             for candidates in merge_runs(row, {segment.ledger_id: 0 for segment in row}, limits):
                 runs += merge_runs(candidates, await self._epochs(candidates), limits)
                 if limit is not None and len(runs) >= limit:
@@ -181,7 +182,7 @@ class Rewriter:
         return runs
 
     async def _epochs(self, run: Run) -> dict[int, int]:
-        """Epochs of segments by ledger id; those that were rewritten or truncated since the list was read are left out."""
+        """Epochs of segments by ledger id, without those rewritten or truncated since the list was read."""
         epochs: dict[int, int] = {}
         for segment in run:
             try:
@@ -194,7 +195,7 @@ class Rewriter:
         """Rewrite one run.
 
         Raises:
-            CorruptionError: a ledger does not hold what the list says. Also what reading, creating and writing ledgers raise.
+            CorruptionError: a ledger does not hold what the list says. Also the errors of reading, creating and writing ledgers.
         """
         head = (await self._store.read(self._name)).head
         try:
@@ -229,9 +230,9 @@ class Rewriter:
         return segment
 
     async def _mark_listed(self, run: Run, head: Head) -> None:
-        """Mark ledgers that were only announced with the place at which the list names them.
+        """Mark ledgers that were only announced with the offset at which they are listed.
 
-        Once the list names the new ledger, a search for an announced one finds nothing, and a repeated publish would add its records again.
+        Once the list names the new ledger, a search for an announced one fails, and a repeated publish would add its records twice.
 
         Raises:
             BadVersion: a ledger's metadata changed meanwhile. NoSuchLedger.
@@ -250,7 +251,7 @@ class Rewriter:
 
     @fault_point("log.rewrite_copy")
     async def _copy(self, run: Run, ledger: LedgerAppender) -> RecordsDigest:
-        """Write the entries of a run into a new ledger; what they hold."""
+        """Write the entries of a run into a new ledger. Returns the digest of their records."""
         tally, sending = RecordsDigest(run[0].first_offset), PipelinedAppender(ledger)
         try:
             for place, segment in enumerate(run):
@@ -259,19 +260,19 @@ class Rewriter:
                         continue
                     offset = tally.add(payload, segment.first_offset, _place(segment))
                     await sending.send(with_first_index(payload, offset - run[0].first_offset))
-                    await self._pace.passed(len(payload))
+                    await self._throttle.admit(len(payload))
                 if tally.next_offset != segment.end_offset:
                     raise CorruptionError(f"{_place(segment)()} ends at offset {tally.next_offset}, the list says {segment.end_offset}")
             await sending.finish()
         finally:
-            sending.forget()
+            sending.detach()
         return tally
 
     async def _close(self, ledger: LedgerAppender) -> int:
-        """Wait until every bookie has every entry, and close.
+        """Wait until every bookie has every entry, and close the ledger.
 
         Raises:
-            NotEnoughBookies: some bookie has not.
+            NotEnoughBookies: a bookie lacks entries.
         """
         clock = self._client.host.clock
         deadline = clock.monotonic() + COPIES_WAIT_S
@@ -283,7 +284,7 @@ class Rewriter:
 
     @fault_point("log.rewrite_verify")
     async def verify(self, segment: LogSegment, source: RecordsDigest) -> None:
-        """Read a new ledger back and compare it with what was read from the old ones.
+        """Read a new ledger back and compare it with the old ones.
 
         Raises:
             CorruptionError: they differ.
@@ -291,7 +292,7 @@ class Rewriter:
         found = RecordsDigest(segment.first_offset)
         async for payload in payloads_of(self._client, self._settings, segment):
             found.add(payload, segment.first_offset, _place(segment))
-            await self._pace.passed(len(payload))
+            await self._throttle.admit(len(payload))
         if found.facts() != source.facts():
             raise CorruptionError(
                 f"log {self._name!r}: {_place(segment)()}, written from offset {segment.first_offset} on, reads as {found.facts()} "
@@ -300,10 +301,10 @@ class Rewriter:
 
     @fault_point("log.rewrite_list")
     async def _list(self, run: Run, segment: LogSegment) -> None:
-        """Put the new segment in the place of the run.
+        """Replace the run in the list by the new segment.
 
         Raises:
-            Overtaken: the list does not hold the run any more. BadVersion: it changes too fast.
+            Overtaken: the list no longer holds the run. BadVersion: it changes too often.
         """
         name, store = self._name, self._store
         first, end = segment.first_offset, segment.end_offset
@@ -314,7 +315,7 @@ class Rewriter:
             if segment.ledger_id in [item.ledger_id for item in listed]:
                 return None  # An earlier attempt was applied after all.
             if tuple(listed) != run:
-                raise Overtaken(f"log {name!r}: the segments from offset {first} to {end} were changed by somebody else meanwhile")
+                raise Overtaken(f"log {name!r}: the segments from offset {first} to {end} were changed by another process meanwhile")
             return head_changes.replace_run(stored.head, pages, run, segment, store.token()), ()
 
         await store.change(name, decide)
@@ -324,7 +325,7 @@ class Rewriter:
 
 
 async def payloads_of(client: LedgerClient, settings: LogClientSettings, segment: LedgerSpan) -> AsyncIterator[bytes]:
-    """Every entry of a closed ledger of a log."""
+    """Yield the payload of every entry of a closed ledger."""
     view = await client.open(segment.ledger_id, password=password_of(settings))
     mean = max(1, segment.size_bytes // (segment.last_entry + 1))
     chunks = Chunks(view, 0, segment.last_entry, max(1, min(CHUNK_ENTRIES, CHUNK_BYTES // mean)))
@@ -341,7 +342,7 @@ def _place(segment: LogSegment) -> Callable[[], str]:
 
 
 class Maintained(Protocol):
-    """What `maintain` needs of `Logs`."""
+    """The methods of `Logs` that `maintain` uses."""
 
     async def raise_copies(self, name: str, *, limit: int | None = None) -> RewriteResult: ...
 
@@ -349,12 +350,12 @@ class Maintained(Protocol):
 
 
 async def maintain(logs: Maintained, name: str) -> None:
-    """What a janitor does for the segments of a log: raise copies, then merge small neighbours; a bounded piece of it, paced.
+    """Raise the copies of a log's segments, then merge small neighbours. The work of one call and its rate are limited.
 
-    Harmless when several processes do it at once: the list takes the work of one. What is left is done by the next call.
+    Concurrent calls of several processes do no harm: the list accepts the work of one. The next call does what is left.
 
     Raises:
-        NoSuchLog. CorruptionError, and what reading and writing ledgers raise.
+        NoSuchLog. CorruptionError, and the errors of reading and writing ledgers.
     """
     await logs.raise_copies(name, limit=MAINTAIN_RUNS)
     await logs.merge_small(name, limit=MAINTAIN_RUNS, least=MAINTAIN_LEAST, every=False)

@@ -1,4 +1,4 @@
-"""The ledger of a snapshot: writing it chunk by chunk, and reading it with everything checked. Memory stays within a few chunks."""
+"""The ledger of a snapshot: it is written chunk by chunk, and everything is checked when it is read. Memory is limited to a few chunks."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from triplicate.log.store.segments import create_ledger, password_of
 from triplicate.runtime import Clock, fault_point, sleep_until
 
 READ_ENTRIES = 4
-"""Entries that are read, unpacked and held at a time."""
+"""Entries that are read, decompressed and held at a time."""
 
 
 class SnapshotThrottle:
-    """Lets bytes through no faster than a rate, counted from the first."""
+    """Limits the rate of a snapshot's content, bytes per second."""
 
     def __init__(self, clock: Clock, rate_bytes_per_s: int) -> None:
         self._clock = clock
         self._rate = rate_bytes_per_s
         self._due: float | None = None
 
-    async def passed(self, size_bytes: int) -> None:
-        """Wait until this many more bytes were allowed. A pause on the other side is not made up for by a burst."""
+    async def admit(self, size_bytes: int) -> None:
+        """Wait until the rate admits these bytes. A pause of the other side is not followed by a burst."""
         if self._rate <= 0:
             return
         now = self._clock.monotonic()
@@ -51,12 +51,12 @@ class SnapshotWriter:
     Leaving ``async with`` without `finish` deletes the ledger.
     """
 
-    def __init__(self, client: LedgerClient, ledger: LedgerAppender, header: SnapshotHeader, pace: SnapshotThrottle) -> None:
+    def __init__(self, client: LedgerClient, ledger: LedgerAppender, header: SnapshotHeader, throttle: SnapshotThrottle) -> None:
         self.ledger_id = ledger.ledger_id
         self._client = client
         self._ledger = ledger
         self._header = header
-        self._pace = pace
+        self._throttle = throttle
         self._worker = client.host.new_worker("snapshot-writer")
         self._compressor = Compressor(header.compression)
         self._first = encode_header(header)
@@ -71,20 +71,20 @@ class SnapshotWriter:
     async def create(
         cls, client: LedgerClient, settings: LogClientSettings, log: LogSettings, name: str, header: SnapshotHeader, rate_bytes_per_s: int
     ) -> SnapshotWriter:
-        """A ledger with its header entry on the way."""
+        """Create the ledger and send its header."""
         custom = {"component": "snapshot", "log": name, "snapshot": header.snapshot_id, "node": header.node}
         ledger = await create_ledger(client, settings, log, custom)
         return cls(client, ledger, header, SnapshotThrottle(client.host.clock, rate_bytes_per_s))
 
     async def append(self, content: bytes) -> None:
-        """Append content: `CHUNK_BYTES` of it, the last time fewer.
+        """Append one chunk: `CHUNK_BYTES` of content, fewer in the last one.
 
         Raises:
             whatever ended the ledger.
         """
         payload = await self._worker.run(self._encode, content)
         await self._append(payload)
-        await self._pace.passed(len(content))
+        await self._throttle.admit(len(content))
 
     def _encode(self, content: bytes) -> bytes:
         if len(content) > CHUNK_BYTES:
@@ -102,10 +102,10 @@ class SnapshotWriter:
         self._stored_bytes += len(payload)
 
     async def finish(self, mark: tuple[int, int] = (-1, 0)) -> Snapshot:
-        """Write the trailer and close the ledger; returns what is to be listed.
+        """Write the trailer and close the ledger. Returns the snapshot to be listed.
 
         Args:
-            mark: how long the log was, as `LogSnapshots.mark` told when the copy was taken.
+            mark: the length of the log, as `LogSnapshots.mark` returned it when the copy was made.
         """
         digest = digest_text(self._digest)
         await self._append(encode_trailer(Trailer(self._chunks, self._size_bytes, digest, self._header_digest)))
@@ -141,7 +141,7 @@ class SnapshotWriter:
         await self._give_up()
 
     async def _give_up(self) -> None:
-        """Delete the ledger unless it is finished; what cannot be deleted now is found by the sweep of orphans."""
+        """Delete the ledger unless it is finished. If that fails, the sweep of orphans deletes it later."""
         await self._worker.close()
         if self._finished:
             return
@@ -160,7 +160,7 @@ class SnapshotReader:
         self.snapshot = snapshot
         self._client = client
         self._settings = settings
-        self._pace = SnapshotThrottle(client.host.clock, rate_bytes_per_s)
+        self._throttle = SnapshotThrottle(client.host.clock, rate_bytes_per_s)
         self._check = ContentCheck(snapshot)
         self._view: LedgerView | None = None
         self._worker = client.host.new_worker("snapshot-reader")
@@ -194,7 +194,7 @@ class SnapshotReader:
         return self._header
 
     async def chunks(self) -> AsyncIterator[memoryview]:
-        """The content in order. Only when this has come to its end is the content known to be sound. Raises as `header`."""
+        """Yield the content in order. It is fully checked only once the iteration has ended. Raises as `header`."""
         await self.header()
         view = self._view
         assert view is not None, "the header was read from it"
@@ -204,7 +204,7 @@ class SnapshotReader:
             payloads = await self._read(view, next_entry, until)
             for content in await self._worker.run(self._unpack, payloads):
                 yield content
-            await self._pace.passed(sum(map(len, payloads)))
+            await self._throttle.admit(sum(map(len, payloads)))
             next_entry = until + 1
         (trailer,) = await self._read(view, last + 1, last + 1)
         self._check.trailer(trailer)

@@ -1,6 +1,6 @@
-"""Letting go of the old: truncation by offset, retention, deletion of logs, and sweeping of what nothing refers to.
+"""Truncation by offset, retention, deletion of logs, and sweeping of unreferenced nodes.
 
-A segment goes in three steps, each repeatable: marked in the list, its ledger deleted, dropped from the list.
+A segment is removed in three repeatable steps: it is marked in the list, its ledger is deleted, and it is dropped from the list.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from triplicate.runtime import sleep
 
 
 async def truncate(client: LedgerClient, store: HeadStore, name: str, offset: int, end_offset: int) -> int:
-    """Let go of the records before an offset; returns the log's first offset.
+    """Remove the records before an offset. Returns the log's first offset.
 
     Args:
-        end_offset: the end of what may be read now; the offset may not lie beyond.
+        end_offset: the end of the readable records; the offset may not exceed it.
 
     Raises:
         ArgumentError: the offset lies beyond the end, or below 0.
@@ -47,7 +47,7 @@ async def delete_marked(client: LedgerClient, store: HeadStore, name: str, *, th
     """Delete the ledgers of segments that are marked for deletion, then drop the segments.
 
     Args:
-        thorough: look through all pages, not only those that begin before the log's first offset.
+        thorough: search all pages, not only those that begin before the log's first offset.
     """
 
     def wanted(stored: StoredHead, reference: PageReference) -> bool:
@@ -82,10 +82,10 @@ async def _delete_ledgers(client: LedgerClient, segments: Iterable[LogSegment]) 
 
 
 async def tidy(client: LedgerClient, store: HeadStore, name: str, *, most: int | None = None) -> None:
-    """Apply retention, then delete what is marked. Reads only the pages of segments that go, and none when there is nothing to do.
+    """Apply retention, then delete the marked segments. Only the pages of these segments are read.
 
     Args:
-        most: so many segments go at once; None: all that retention lets go.
+        most: limit of the segments removed by this call; None for no limit.
     """
     stored = await store.read(name)
     settings = stored.head.settings
@@ -100,7 +100,7 @@ async def tidy(client: LedgerClient, store: HeadStore, name: str, *, most: int |
 
 
 async def _retention_offset(store: HeadStore, name: str, head: Head, most: int | None) -> int | None:
-    """Where retention cuts: page by page from the oldest on, for as long as whole pages go."""
+    """The offset at which retention truncates: page by page from the oldest on, while whole pages are removed."""
     left = most if most is not None else sum(reference.count for reference in head.pages) + len(head.recent)
     now_us = store.host.clock.wall_us()
     rest_bytes = (size_beneath(head.pages) or 0) + kept_bytes(head.recent)
@@ -120,7 +120,7 @@ async def _retention_offset(store: HeadStore, name: str, head: Head, most: int |
 
 
 async def _measure(store: HeadStore, name: str) -> StoredHead:
-    """Look once through the pages whose sizes an earlier release did not write down, and write them into the head."""
+    """Read the pages whose sizes an earlier release did not record, and record them in the head."""
 
     async def decide(stored: StoredHead) -> HeadDecision | None:
         unknown = {reference.page: reference for reference in stored.head.pages if reference.size_bytes is None}
@@ -135,7 +135,7 @@ async def _measure(store: HeadStore, name: str) -> StoredHead:
 
 
 async def delete_log(client: LedgerClient, store: HeadStore, name: str, *, force: bool) -> None:
-    """Delete a log with all its ledgers. Interrupted, it can be run again.
+    """Delete a log with all its ledgers. It can be repeated after an interruption.
 
     Raises:
         LogOwned: a writer is alive and `force` is False. NoSuchLog: there is none.
@@ -162,7 +162,7 @@ async def delete_log(client: LedgerClient, store: HeadStore, name: str, *, force
 
 
 async def _fence(client: LedgerClient, store: HeadStore, segment: LogSegment) -> None:
-    """Stop a writer that is still alive. Where that is impossible, the deletion of its ledger stops it a little later."""
+    """Stop a writer that is still alive. If that fails, the deletion of its ledger stops it a little later."""
     try:
         view = await client.recover(segment.ledger_id, password=password_of(store.settings))
     except TriplicateError as error:
@@ -172,7 +172,7 @@ async def _fence(client: LedgerClient, store: HeadStore, segment: LogSegment) ->
 
 
 async def _delete_nodes(store: HeadStore, name: str) -> None:
-    """Delete the head and all below it, also what other releases keep there; the head last, so that an interruption can be gone on from."""
+    """Delete the head and all nodes below it, also those of other releases. The head is last, so that the deletion can be repeated."""
     await _delete_tree(store, store.path(name))
 
 
@@ -187,7 +187,7 @@ async def _delete_tree(store: HeadStore, path: str) -> None:
         except NoNode:
             return
         except NotEmpty:
-            # A publisher or a writer that has not noticed yet has made a node meanwhile.
+            # A publisher or a writer has created a node meanwhile.
             if backoff.attempts >= store.settings.change_attempts:
                 raise
             await sleep(store.host.clock, backoff.next_s())
@@ -196,10 +196,10 @@ async def _delete_tree(store: HeadStore, path: str) -> None:
 
 
 async def sweep_segments(client: LedgerClient, store: HeadStore, name: str, *, dry_run: bool = False) -> int:
-    """Apply retention and delete every segment that is marked, wherever it is listed; returns how many left the list.
+    """Apply retention and delete every marked segment on any page. Returns the number removed from the list.
 
     Args:
-        dry_run: change nothing, and count those that are marked.
+        dry_run: change nothing, and count the marked segments.
     """
     if dry_run:
         return sum(segment.state is SegmentState.DELETING for segment in await store.segments(name))
@@ -214,7 +214,7 @@ def _listed_count(head: Head) -> int:
 
 
 async def sweep_pages(store: HeadStore, name: str, *, dry_run: bool = False) -> int:
-    """Delete pages that nothing refers to and that are older than the sweep's age, by the store's clock; returns how many."""
+    """Delete unreferenced pages that are older than the sweep's age, by the store's clock. Returns their number."""
     backoff = store.backoff()
     swept = 0
     while True:
@@ -224,8 +224,8 @@ async def sweep_pages(store: HeadStore, name: str, *, dry_run: bool = False) -> 
             if dry_run:
                 return len(idle)
             for path in idle:
-                # The next change of the head may refer to a page however old, so it goes only while the head is the one that was
-                # looked at; that change in turn insists on the page's being there.
+                # The next change of the head may refer to an old page. The page is deleted only while the head is unchanged, and a
+                # change that refers to it checks that it exists.
                 await store.tree.multi([CheckVersion(store.path(name), stored.version), DeleteNode(path)])
                 swept += 1
         except (BadVersion, NoNode):
@@ -237,7 +237,7 @@ async def sweep_pages(store: HeadStore, name: str, *, dry_run: bool = False) -> 
 
 
 async def _idle_pages(store: HeadStore, name: str, stored: StoredHead) -> list[str]:
-    """Paths of old pages that a head does not refer to. Raises NoNode when the head is out of date."""
+    """Paths of old pages that a head does not refer to. Raises NoNode if the head is out of date."""
     referred = await store.page_numbers(name, stored.head)
     folder = own.pages_path(store.own_root, name)
     oldest_ms = await store.now_ms() - int(store.settings.page_sweep_age_s * 1000)

@@ -12,11 +12,11 @@ from triplicate.log.core.payload_encoder import EncodedEntry, add_headers, colum
 
 
 class EntryBuilder:
-    """Gathers single records in the order they came. All of them share the future of their entry."""
+    """Collects single records in order. All of them share the future of their entry."""
 
     def __init__(self) -> None:
         self.size_bytes = 0
-        """The room that its records have taken in the window."""
+        """The bytes that its records occupy in the window."""
         self.future: asyncio.Future[range] = asyncio.get_running_loop().create_future()
         self._values: list[Buffer | None] = []
         self._keys: list[Buffer | None] = []
@@ -36,7 +36,7 @@ class EntryBuilder:
         return len(self._values) - 1
 
     def encode(self, compressor: Compressor, wall_time_us: int) -> EncodedEntry:
-        """Make the entry; records without a timestamp of their own get the wall time if others have one."""
+        """Encode the entry. Records without a timestamp get the wall time if others have one."""
         keys = self._keys if any(key is not None for key in self._keys) else None
         times = None
         if any(time is not None for time in self._timestamps_us):
@@ -48,7 +48,7 @@ class EntryBuilder:
 
 
 def joined(ranges: Sequence[range]) -> Sequence[int]:
-    """The offsets of several entries, in order: one range where each continues the one before."""
+    """The offsets of several entries, in order: one range if each continues the one before."""
     if ranges and all(left.stop == right.start for left, right in pairwise(ranges)):
         return range(ranges[0].start, ranges[-1].stop)
     return [offset for offsets in ranges for offset in offsets]

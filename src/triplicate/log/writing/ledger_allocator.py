@@ -1,4 +1,4 @@
-"""The ledger that a writer goes on in next: created before the present one is fenced or closed, deleted if it is not needed."""
+"""The allocator of a writer's next ledger: created before the present one is fenced or closed, deleted if it is not needed."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from triplicate.log.store.ledger_ports import LedgerAppender, LedgerClient
 from triplicate.log.store.segments import create_segment
 
 SPARE_AGE_S = 300.0
-"""An unused ledger is not kept longer, nor longer than half the time after which the sweep takes it for an orphan."""
+"""Limit of the age of an unused ledger; also limited to half the grace time of the sweep of orphans."""
 SPARE_LEAST_S = 2.0
-"""But so long, that a sweep without any grace does not keep a writer from ever having a next ledger."""
+"""The least such limit, so that a writer has a next ledger although the sweep has no grace time."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpareLedger:
-    """A ledger that no list names yet.
+    """A ledger that is not listed yet.
 
     Args:
-        reduced: its quorums, where they are smaller than the log asks for.
+        reduced: its quorums if they are smaller than the log's settings.
         made_at: monotonic seconds.
     """
 
@@ -33,12 +33,12 @@ class SpareLedger:
 
 
 def spare_age_s(settings: LogClientSettings) -> float:
-    """How long an unused ledger may wait for its use."""
+    """The age limit of an unused ledger, seconds."""
     return max(SPARE_LEAST_S, min(SPARE_AGE_S, settings.orphan_grace_s / 2))
 
 
 class LedgerAllocator:
-    """Belongs to one writer. At most one ledger waits here."""
+    """Keeps at most one ledger in reserve for one writer."""
 
     def __init__(
         self,
@@ -55,13 +55,13 @@ class LedgerAllocator:
         self.spare: SpareLedger | None = None
 
     async def prepare(self, *, full: bool) -> None:
-        """Have a ledger. One that waits is replaced if it is too old, or if it has fewer copies and now one with all can be created.
+        """Create the spare ledger. An existing one is replaced if it is too old, or if it has fewer copies and one with all can be created.
 
         Args:
-            full: only one with all copies will do.
+            full: only a ledger with all copies.
 
         Raises:
-            NotEnoughBookies: too few for an ack quorum; with `full`, for the full ensemble. Also whatever creation raises.
+            NotEnoughBookies: too few for an ack quorum; with `full`, for the full ensemble. Also other errors of the creation.
         """
         async with self._turn:
             spare, clock = self.spare, self._client.host.clock
@@ -78,28 +78,28 @@ class LedgerAllocator:
                 if full or spare is None:
                     raise
                 return
-            # In this order: a writer that was about to take the old one meanwhile finds the new one.
+            # In this order, so that a writer that takes the spare during the deletion gets the new one.
             replaced, self.spare = self.spare, SpareLedger(ledger, reduced, clock.monotonic())
             await delete_unused(self._client, None if replaced is None else replaced.ledger)
 
-    def collect(self) -> SpareLedger | None:
-        """Hand the ledger over; the caller lists it, or discards it."""
+    def pop(self) -> SpareLedger | None:
+        """Return the spare ledger and forget it. The caller lists it or discards it."""
         spare, self.spare = self.spare, None
         return spare
 
     async def aclose(self) -> None:
-        """Delete what waits."""
+        """Delete the spare ledger."""
         async with self._turn:
             await self._discard()
 
     async def _discard(self) -> None:
-        spare = self.collect()
+        spare = self.pop()
         if spare is not None:
             await delete_unused(self._client, spare.ledger)
 
 
 async def delete_unused(client: LedgerClient, ledger: LedgerAppender | None) -> None:
-    """Delete a ledger that no change of a log was ever asked to list; what cannot be deleted now is found by the sweep of orphans."""
+    """Delete a ledger that no change has tried to list. If that fails, the sweep of orphans deletes it later."""
     if ledger is None:
         return
     ledger.abandon()

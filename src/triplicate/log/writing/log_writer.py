@@ -123,7 +123,7 @@ class LogWriter:
         writer = cls(transitions, settings, metrics, head, owner, machine, ledger)
         try:
             await writer._open_segment()
-            writer._scope.spawn(transitions.keep_ownership(owner), name="owner")
+            writer._scope.spawn(transitions.renew_ownership(owner), name="owner")
             writer._scope.spawn(transitions.follow_requests(writer._roller.roll), name="requests")
             await transitions.tidy()
         except LOST as error:
@@ -478,7 +478,7 @@ class LogWriter:
         await self._transitions.tidy()
 
     async def _switch_once(self, broken: bool) -> None:
-        await self._transitions.have_next()
+        await self._transitions.ensure_next()
         closed = await self._close_segment(broken)
         self._ledger, segment = await self._transitions.next_segment(closed, self.epoch, self.owner)
         self._step(SegmentListed(segment))
@@ -486,7 +486,7 @@ class LogWriter:
 
     async def _leave_once(self, broken: bool) -> None:
         await self._transitions.leave(await self._close_segment(broken), self.epoch, self.owner)
-        await self._transitions.drop_next()
+        await self._transitions.delete_next()
 
     async def _close_segment(self, broken: bool) -> LogSegment:
         if not broken:
@@ -562,7 +562,7 @@ class LogWriter:
         self._step(Abandoned(self._builder is not None))
         self._stop_timers()
         await self._scope.aclose()
-        await self._transitions.drop_next()
+        await self._transitions.delete_next()
         await self._transitions.release(self.owner)
 
     async def __aenter__(self) -> LogWriter:

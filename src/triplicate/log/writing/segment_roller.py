@@ -16,7 +16,7 @@ from triplicate.runtime import Backoff, TaskScope, Timer
 
 PREPARE_PAUSE_S = 0.25
 PREPARE_PAUSE_MAXIMUM_S = 30.0
-"""Between trials to create the next ledger, while the present segment goes on."""
+"""Pauses between attempts to create the next ledger; the present segment continues meanwhile."""
 
 
 class RollingWriter(Protocol):
@@ -46,10 +46,10 @@ class RollingWriter(Protocol):
 
 
 class SegmentRoller:
-    """Belongs to one writer. One timer, and a task while a preparation runs.
+    """Rolls the segments of one writer. It has one timer, and a task while a preparation runs.
 
     Args:
-        scope: the writer's.
+        scope: the writer's scope.
     """
 
     def __init__(
@@ -81,14 +81,18 @@ class SegmentRoller:
         self._schedule_check(now)
 
     async def roll(self) -> None:
-        """Go on in the next segment as soon as there is a ledger for it; returns when the next segment has begun."""
+        """Roll as soon as the next ledger exists. Returns when the next segment is open."""
         self._begun.clear()
         self._policy.request()
         self._check()
         await self._begun.wait()
 
     def consider(self) -> bool:
-        """Do what the plan says now; true if nothing may be sent. The plan is asked at a size, at a time, and after each preparation."""
+        """Apply the policy now. Called at a size of the segment, at a time, and after each preparation.
+
+        Returns:
+            Whether entries must be held back.
+        """
         if not self._writer.can_roll:
             return False
         now = self._host.clock.monotonic()
@@ -104,7 +108,7 @@ class SegmentRoller:
         return step is RollStep.HOLD
 
     def end(self) -> None:
-        """The writer ends: look no more. Idempotent."""
+        """Stop the timer, since the writer has ended. Idempotent."""
         self._stop()
         self._metrics.reduced.set(False)
 
@@ -126,14 +130,14 @@ class SegmentRoller:
             self._writer.resume()
 
     async def _prepare(self, *, full: bool) -> None:
-        """Have the next ledger ready. While that fails, the present segment goes on."""
+        """Prepare the next ledger. If that fails, the present segment continues."""
         clock, name = self._host.clock, self._transitions.name
         try:
             await self._transitions.prepare(self._epoch, full=full)
         except (LogFenced, NoSuchLog) as error:
             self._writer.lose(error)
         except TriplicateError as error:
-            if not full:  # That a reduced segment stays one for now is said by its gauge.
+            if not full:  # A gauge shows that a reduced segment continues.
                 self._host.trace("log.roll_postponed", log=name, error=repr(error))
                 self._metrics.postponed.inc()
             self._policy.failed(clock.monotonic(), self._pauses.next_s(), full=full)

@@ -1,9 +1,9 @@
-"""From one segment to the next: take-overs by a new writer, rolls and leaving by the same one.
+"""Transitions from one segment to the next: take-overs by a new writer, rolls and leaving by the same one.
 
-A take-over: read the list at version v; create a ledger; recover (fence) the segment that is not marked closed and count its records;
-change the list by one compare-and-set on exactly v, with a token of its own. Losing it means that the list changed since: the new ledger
-is deleted and everything starts over, because only segments of the list that was read have been fenced. The ledger comes before the
-fence: a take-over that cannot go on would otherwise end a writer that can.
+A take-over reads the head at version v, creates a ledger, recovers (fences) the segment that is not closed, counts its records, and changes
+the head by one compare-and-set on version v, with a token of its own. If that fails, the head has changed since: the new ledger is deleted
+and the take-over starts again, because only segments of the head that was read are fenced. The ledger is created before the fence:
+otherwise a take-over that cannot continue would end a writer that can.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from triplicate.log.core.head import Head, LogSegment, Owner
 from triplicate.log.core.quorums import degraded_quorums
 from triplicate.log.store.head_store import HeadDecision, HeadStore, StoredHead
 from triplicate.log.store.ledger_ports import LedgerAppender, LedgerClient
-from triplicate.log.store.ownership import keep, release
+from triplicate.log.store.ownership import release, renew
 from triplicate.log.store.segments import create_segment, recover_segment
 from triplicate.log.upkeep.orphans import discard
 from triplicate.log.upkeep.truncation import tidy
@@ -52,8 +52,8 @@ async def take_over(
         open_next: open a segment and return its ledger; otherwise the log is left without an open segment, for publishing.
 
     Raises:
-        LogFenced: every attempt lost against another one. Also whatever recovery and creation of ledgers raise; where the next ledger
-        cannot be created, the writer that is there was not disturbed.
+        LogFenced: every attempt lost against another take-over. Also the errors of recovering and creating ledgers. If the next ledger
+        cannot be created, the present writer was not disturbed.
     """
     backoff = store.backoff()
     for _ in range(settings.take_over_attempts):
@@ -77,7 +77,7 @@ async def take_over(
 
 
 def custom_of(name: str, epoch: int) -> dict[str, str]:
-    """Custom metadata of a ledger that a log's writer writes."""
+    """The custom metadata of a ledger that a log's writer creates."""
     return {"component": "log", "log": name, "epoch": str(epoch)}
 
 
@@ -91,7 +91,7 @@ async def _fence_and_list(
     opened: LogSegment | None,
     ledger: LedgerAppender | None,
 ) -> StoredHead | None:
-    """Fence the open segment of a head, and list it as closed and the next as open; None if others came first."""
+    """Fence the open segment of a head, and list it as closed and the next as open. None if another take-over was first."""
     head = stored.head
     try:
         closed = None if head.open is None else await recover_segment(client, settings, head.settings, head.open)
@@ -114,25 +114,25 @@ async def _fence_and_list(
         return None
     except ConnectionLost:
         current = await store.read(name)
-        # If it is not ours it may have been. A ledger that the list knows belongs to the list; the sweep finds the others.
+        # If this take-over is not listed now, it may have been before. Listed ledgers stay; the sweep of orphans deletes the others.
         return current if current.head.owner == change.head.owner else None
 
 
 class PublishSource(Protocol):
-    """What publishers ask the writer of a log to list at its rolls."""
+    """The source of the segments that a writer lists at its rolls for publishers."""
 
     async def follow(self, roll: Callable[[], Awaitable[None]], /) -> None: ...
 
     async def admit(self, stored: StoredHead, first_offset: int, /) -> tuple[Sequence[LogSegment], Sequence[TreeOperation]]: ...
 
-    def drop(self) -> bool: ...
+    def discard_ready(self) -> bool: ...
 
 
 class SegmentTransitions:
-    """What a writer asks of its log's head.
+    """The transitions of one writer: everything that changes its log's head.
 
     Args:
-        admissions: None where the writer lists nothing for publishers.
+        publications: None where the writer lists nothing for publishers.
     """
 
     def __init__(
@@ -142,10 +142,10 @@ class SegmentTransitions:
         store: HeadStore,
         settings: LogClientSettings,
         head: Head,
-        admissions: PublishSource | None = None,
+        publications: PublishSource | None = None,
     ) -> None:
         self.name = name
-        self._admissions = admissions
+        self._publish_source = publications
         self.client = client
         self.log_id = head.log_id
         self._store = store
@@ -154,10 +154,13 @@ class SegmentTransitions:
         self._next = LedgerAllocator(client, settings, head.settings, custom_of(name, head.epoch))
 
     async def retry(self, once: Callable[[bool], Awaitable[None]], *, broken: bool) -> None:
-        """Run a change of segments until it succeeds, for a limited time. `once` is told whether the segment must be recovered.
+        """Retry a change of segments until it succeeds, for a limited time.
+
+        Args:
+            once: called with whether the segment must be recovered: as given at first, then true.
 
         Raises:
-            LogFenced, LedgerFenced: somebody else has the log. OutcomeUnknown: the time is up.
+            LogFenced, LedgerFenced: another writer has the log. OutcomeUnknown: the time is over.
         """
         clock = self.client.host.clock
         deadline = clock.monotonic() + self._settings.repair_timeout_s
@@ -171,7 +174,7 @@ class SegmentTransitions:
                 self.client.host.trace("log.roll_failed", log=self.name, error=repr(error))
                 if clock.monotonic() >= deadline:
                     raise OutcomeUnknown(
-                        f"log {self.name!r}: no way past a broken segment in {self._settings.repair_timeout_s:g} s: {error}"
+                        f"log {self.name!r}: a broken segment was not replaced within {self._settings.repair_timeout_s:g} s: {error}"
                     ) from error
             else:
                 return
@@ -190,17 +193,17 @@ class SegmentTransitions:
 
     @property
     def spare(self) -> SpareLedger | None:
-        """The next ledger, if there is one."""
+        """The next ledger, or None."""
         return self._next.spare
 
     async def prepare(self, epoch: int, *, full: bool) -> None:
-        """Have a next ledger, and find that the metadata answer and the log is still this writer's.
+        """Create the next ledger, and check that the metadata answer and the log is still this writer's.
 
         Args:
             full: only a ledger with all copies.
 
         Raises:
-            LogFenced: the epoch is past. NotEnoughBookies, and what else creation raises: the present segment goes on.
+            LogFenced: the epoch is past. NotEnoughBookies, and other errors of creation: the present segment continues.
         """
         await self._next.prepare(full=full)
         head = (await self._store.read(self.name)).head
@@ -208,24 +211,24 @@ class SegmentTransitions:
         if head.epoch > epoch:
             raise LogFenced(f"log {self.name!r} was taken over (epoch {head.epoch}) from the writer of epoch {epoch}")
 
-    async def have_next(self) -> None:
-        """Have a next ledger, with as many copies as can be."""
+    async def ensure_next(self) -> None:
+        """Create the next ledger unless it exists, with as many copies as possible."""
         if self._next.spare is None:
             await self._next.prepare(full=False)
 
-    async def drop_next(self) -> None:
-        """Delete the next ledger: it is not needed any more."""
+    async def delete_next(self) -> None:
+        """Delete the next ledger, which is no longer needed."""
         await self._next.aclose()
 
     async def next_segment(self, closed: LogSegment, epoch: int, owner: Owner) -> tuple[LedgerAppender, LogSegment]:
-        """List a closed segment and, as the one after it, the next ledger. `have_next` came before.
+        """List a closed segment, and the next ledger as the open segment. `ensure_next` was called before.
 
-        What publishers asked for stands between the two, so the next segment may begin after the end of the closed one.
+        Segments of publishers may be listed between the two, so the next segment may begin after the end of the closed one.
 
         Raises:
             LogFenced: the epoch is past.
         """
-        spare = self._next.collect()
+        spare = self._next.pop()
         assert spare is not None, "a segment is closed when the next ledger is there"
         ledger = spare.ledger
         opened = LogSegment(ledger.ledger_id, closed.end_offset, reduced=spare.reduced)
@@ -235,7 +238,7 @@ class SegmentTransitions:
             await discard(self.client, self._store, self.name, ledger)
             raise
         except BaseException:
-            # The list has it or not: the next attempt finds out, and will not use it.
+            # The head may list it: the next attempt finds out, and does not use it.
             ledger.abandon()
             raise
         assert listed is not None, "the change lists an open segment"
@@ -243,7 +246,7 @@ class SegmentTransitions:
 
     @fault_point("log.segment_header")
     async def begin(self, ledger: LedgerAppender, header: bytes) -> None:
-        """Write the header of a segment and wait for it. A ledger that does not take it is given up."""
+        """Write the header of a segment and wait for it. The ledger is abandoned on failure."""
         try:
             await ledger.append(header)
         except BaseException:
@@ -251,13 +254,13 @@ class SegmentTransitions:
             raise
 
     async def leave(self, closed: LogSegment, epoch: int, owner: Owner) -> None:
-        """List the closed segment and none after it. Raises LogFenced."""
+        """List the closed segment without an open one. Raises LogFenced."""
         await self._replace_open(closed, None, epoch, owner)
         await self.tidy()
 
     @fault_point("log.roll")
     async def _replace_open(self, closed: LogSegment, opened: LogSegment | None, epoch: int, owner: Owner) -> LogSegment | None:
-        """List a closed segment, what publishers asked for, and the next segment; returns the next as it is listed."""
+        """List a closed segment, the segments of publishers, and the next segment. Returns the next as it is listed."""
 
         async def decide(stored: StoredHead) -> HeadDecision | None:
             head = stored.head
@@ -268,36 +271,36 @@ class SegmentTransitions:
                 return None
             closing = closed
             if head.open is not None and head.open.ledger_id != closed.ledger_id:
-                # An earlier attempt of ours was applied after all; its segment was never used.
+                # An earlier attempt of this writer was applied after all. Its segment was never used.
                 closing = await self.recover(head.open)
             if opened is None:
                 return head_changes.roll(head, closing, None, self._store.token(), self._store.limits), ()
-            published, extra = await self._admit(stored, closing.end_offset)
+            published, extra = await self._collect_published(stored, closing.end_offset)
             following = replace(opened, first_offset=closing.end_offset + sum(segment.records for segment in published))
             return head_changes.roll(head, closing, following, self._store.token(), self._store.limits, published), extra
 
         try:
             stored = await self._store.change(self.name, decide)
         except LedgerVanished:
-            if self._admissions is None or not self._admissions.drop():
+            if self._publish_source is None or not self._publish_source.discard_ready():
                 raise
             stored = await self._store.change(self.name, decide)
         return stored.head.open
 
-    async def _admit(self, stored: StoredHead, first_offset: int) -> tuple[Sequence[LogSegment], Sequence[TreeOperation]]:
-        return ((), ()) if self._admissions is None else await self._admissions.admit(stored, first_offset)
+    async def _collect_published(self, stored: StoredHead, first_offset: int) -> tuple[Sequence[LogSegment], Sequence[TreeOperation]]:
+        return ((), ()) if self._publish_source is None else await self._publish_source.admit(stored, first_offset)
 
     async def follow_requests(self, roll: Callable[[], Awaitable[None]]) -> None:
-        """Roll when publishers ask for it, for as long as the log is there.
+        """Serve publish requests until the log is deleted or the session ends.
 
         Args:
-            roll: has the writer roll, and returns when it has.
+            roll: starts a roll of the writer, and returns when the next segment is open.
         """
-        if self._admissions is not None:
-            await self._admissions.follow(roll)
+        if self._publish_source is not None:
+            await self._publish_source.follow(roll)
 
     async def raise_lost(self, segment: LogSegment, error: TriplicateError) -> None:
-        """Raise NoSuchLedger if the ledger of a segment is gone that the log still has open; return for every other error."""
+        """Raise NoSuchLedger if the log still lists a segment as open whose ledger is gone. Return for every other error."""
         if not isinstance(error, NoSuchLedger):
             return
         try:
@@ -307,21 +310,21 @@ class SegmentTransitions:
         if head.open is not None and head.open.ledger_id == segment.ledger_id:
             raise NoSuchLedger(
                 f"log {self.name!r}: ledger {segment.ledger_id} is gone, and with it the records from offset {segment.first_offset} on; "
-                f"`triplicate log repair {self.name}` says whether it can be brought back"
+                f"`triplicate log repair {self.name}` shows whether it can be restored"
             ) from error
 
     async def tidy(self) -> None:
-        """Apply retention and delete what is marked for deletion. What fails is left to the next time."""
+        """Apply retention and delete segments marked for deletion. Failures are traced and retried at the next call."""
         try:
             await tidy(self.client, self._store, self.name)
         except TriplicateError as error:
             self.client.host.trace("log.tidy_failed", log=self.name, error=repr(error))
 
-    async def keep_ownership(self, owner: Owner) -> None:
-        """Stay visible as the log's owner for as long as the log is ours. For messages only, so an error ends no writer."""
+    async def renew_ownership(self, owner: Owner) -> None:
+        """Keep this writer recorded as the log's owner. The record is for messages only, so an error does not end the writer."""
         while True:
             try:
-                await keep(self._store, self.name, owner)
+                await renew(self._store, self.name, owner)
             except (SessionExpired, NoSuchLog):
                 return
             except TriplicateError as error:
@@ -331,7 +334,7 @@ class SegmentTransitions:
                 return
 
     async def release(self, owner: Owner) -> None:
-        """Give up ownership. If the store cannot be reached now, the end of the session does it."""
+        """Delete the record of the owner. If the metadata cannot be reached, it expires with the session."""
         try:
             await release(self._store, self.name, owner)
         except TriplicateError as error:

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 
 from triplicate.errors import SqlError
-from triplicate.sql.interface import Value
+from triplicate.sql.core.interface import Value
 
 WIDTH = 4
 """How many arrays one ``pg_unnest`` takes apart side by side."""

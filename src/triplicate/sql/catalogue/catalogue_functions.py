@@ -16,7 +16,7 @@ from triplicate.sql.catalogue.array_functions import register_arrays
 from triplicate.sql.catalogue.relations import CATALOG, CATALOG_OIDS, INFORMATION, OWNER, PUBLIC, relation_oid
 from triplicate.sql.catalogue.type_names import TYPES, format_type, type_named
 from triplicate.sql.catalogue.virtual_tables import CatalogueReader
-from triplicate.sql.interface import Value
+from triplicate.sql.core.interface import Value
 
 _SCHEMAS = {"pg_catalog": CATALOG, "public": PUBLIC, "information_schema": INFORMATION}
 _CONSTANT_SETTINGS = {

@@ -16,7 +16,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.catalogue.schema_facts import ColumnFacts, ForeignKeyFacts, IndexFacts, RelationFacts
 from triplicate.sql.catalogue.table_definitions import CheckConstraint, IndexDefinition
 from triplicate.sql.catalogue.type_names import TYPES, declared_type, format_type
-from triplicate.sql.interface import Row
+from triplicate.sql.core.interface import Row
 
 CATALOG, PUBLIC, INFORMATION = 11, 2200, 13000
 OWNER = 10

@@ -10,7 +10,7 @@ import apsw
 
 from triplicate.sql.catalogue.relations import TABLES, Catalogue, build
 from triplicate.sql.catalogue.schema_facts import read_facts
-from triplicate.sql.interface import Row
+from triplicate.sql.core.interface import Row
 
 _SCANNED_ROWS = 1000.0
 """Estimated rows of a table, for the planner; each column that is compared with one value divides it."""

@@ -1,7 +1,7 @@
 """Tokens of SQL text: PostgreSQL's lexical rules for what clients send, SQLite's rules for what the engine runs and stores. Pure.
 
-Quotes, comments and parameters are told apart here and nowhere else. A text is split into statements, and each statement keeps its
-tokens, so that every later step reads the same ones. Other modules decide what a statement means.
+Only this module distinguishes quotes, comments and parameters. A text is split into statements, and each statement keeps its tokens,
+so that all later steps read the same ones. Other modules find the meaning of a statement.
 Source: PostgreSQL 15 documentation, "Lexical Structure"; SQLite's tokenizer.
 """
 
@@ -17,7 +17,7 @@ from itertools import islice, pairwise
 from triplicate.errors import SqlError
 
 
-class Dialect(Enum):
+class SqlDialect(Enum):
     """Which lexical rules a text follows."""
 
     POSTGRESQL = "postgresql"
@@ -124,14 +124,14 @@ class Statement:
         return self.tokens[0].upper if self.tokens else ""
 
 
-def statement_of(sql: str, dialect: Dialect = Dialect.POSTGRESQL) -> Statement:
+def statement_of(sql: str, dialect: SqlDialect = SqlDialect.POSTGRESQL) -> Statement:
     """The whole of a text as one statement."""
     return Statement(sql, tuple(tokenize(sql, dialect)))
 
 
-def tokenize(sql: str, dialect: Dialect = Dialect.POSTGRESQL) -> list[Token]:
+def tokenize(sql: str, dialect: SqlDialect = SqlDialect.POSTGRESQL) -> list[Token]:
     """All tokens but white space and comments."""
-    return _postgresql_tokens(sql) if dialect is Dialect.POSTGRESQL else sqlite_tokens(sql)
+    return _postgresql_tokens(sql) if dialect is SqlDialect.POSTGRESQL else sqlite_tokens(sql)
 
 
 def sqlite_tokens(sql: str) -> list[Token]:
@@ -199,7 +199,7 @@ def _comment_end(sql: str, start: int) -> int:
             return at
 
 
-def split_statements(sql: str, dialect: Dialect = Dialect.POSTGRESQL) -> list[Statement]:
+def split_statements(sql: str, dialect: SqlDialect = SqlDialect.POSTGRESQL) -> list[Statement]:
     """The statements of a text, each without its semicolon and without the space and comments around it; empty ones are left out.
 
     The body of CREATE TRIGGER holds semicolons of its own. It runs from BEGIN to the END that follows a semicolon; CASE … END in it

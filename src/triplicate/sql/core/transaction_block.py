@@ -7,11 +7,19 @@ whose transaction has ended under it is doomed: only ROLLBACK of the whole block
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.records import StatementResult
 from triplicate.sql.core.request_results import repeated_result
-from triplicate.sql.interface import TransactionStatus
+
+
+class TransactionStatus(Enum):
+    """PostgreSQL's letters for ReadyForQuery."""
+
+    IDLE = "I"
+    ACTIVE = "T"
+    FAILED = "E"
 
 
 def failed_transaction() -> SqlError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from triplicate.sql.interface import Column, Row
+from triplicate.sql.core.interface import Column, Row
 
 
 class RowsCursor:

@@ -14,7 +14,8 @@ import apsw
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
 from triplicate.runtime import shielded
-from triplicate.sql.core.lexer import Dialect, first_words, split_statements
+from triplicate.sql.core.interface import Cursor, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
+from triplicate.sql.core.lexer import SqlDialect, first_words, split_statements
 from triplicate.sql.core.records import StatementResult
 from triplicate.sql.core.transaction_block import TransactionBlock, failed_transaction
 from triplicate.sql.engine.cursors import RowsCursor, StreamCursor
@@ -25,7 +26,6 @@ from triplicate.sql.executor.interrupts import StopFlag
 from triplicate.sql.executor.reader_connection import FIRST_ROWS
 from triplicate.sql.executor.reader_pool import ReaderCheckout, ReaderPool
 from triplicate.sql.executor.writer_connection import AutocommitRequest, StatementOutcome, WriterConnection
-from triplicate.sql.interface import Cursor, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
 from triplicate.sql.storage.sqlite_schema import check_references, columns_of, key_of
 from triplicate.sql.storage.transaction_history import StoredResult
 
@@ -526,7 +526,7 @@ def _allowed_when_failed(sql: str, reason: SqlError | None = None) -> Prepared:
     Raises:
         SqlError: 25P02, or the reason.
     """
-    statements = split_statements(sql, Dialect.SQLITE)
+    statements = split_statements(sql, SqlDialect.SQLITE)
     if not statements:
         return Prepared("", StatementKind.EMPTY, (), (), "")
     control = control_statement(statements[0].sql, first_words(statements[0].tokens))

@@ -10,7 +10,7 @@ from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import Diverged, FormatError, SqlError
 from triplicate.log import LogEntry, LogWriter
 from triplicate.runtime import Host, Metrics, fault_point, shielded, sleep
-from triplicate.sql.core.availability import Availability
+from triplicate.sql.core.copy_availability import CopyAvailability
 from triplicate.sql.core.lease import wait_s
 from triplicate.sql.engine.leadership import Leadership, LogAppender
 from triplicate.sql.engine.local_copy import LocalCopy
@@ -65,7 +65,7 @@ class SqlDatabase:
         self.leadership: Leadership | None = None
         self.position = 0
         self.schema_version = 0
-        self.availability = Availability(name)
+        self.availability = CopyAvailability(name)
         self.snapshots = SqlSnapshots(host, self, name, identity, setup, settings.snapshot_wal_limit_bytes)
         """Copies the local file, and replaces it by another."""
         self.find_leader: Callable[[], str | None] = lambda: None

@@ -1,8 +1,7 @@
-"""The gate: which statements may run at all, what kind each is, and what may happen while one runs.
+"""The authorizer: the statements that may run, the kind of each, and the actions that are allowed while one runs.
 
-SQLite's authorizer sees every action of a statement when it is prepared. A statement is first *examined* on a connection that never
-runs it; what it may do when it runs is enforced again by the same authorizer on the connection that runs it, because the schema may
-have changed in between.
+SQLite calls its authorizer for every action of a statement that it prepares. A statement is first *examined* on a connection that never
+runs it. The authorizer of the connection that runs it enforces the rules again, because the schema may have changed in between.
 """
 
 from __future__ import annotations
@@ -16,8 +15,9 @@ import apsw
 
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue.relations import TABLES as CATALOGUE_TABLES
+from triplicate.sql.core.interface import Column, Prepared, StatementKind
 from triplicate.sql.core.lexer import (
-    Dialect,
+    SqlDialect,
     Statement,
     first_words,
     identifier,
@@ -28,7 +28,6 @@ from triplicate.sql.core.lexer import (
     statement_of,
 )
 from triplicate.sql.executor.definitions import has_column, parse_column_change, statements_of
-from triplicate.sql.interface import Column, Prepared, StatementKind
 from triplicate.sql.storage.sqlite_schema import is_internal
 from triplicate.sql.storage.sqlstates import from_sqlite
 
@@ -85,12 +84,12 @@ MAX_STATEMENT_BYTES = 1024 * 1024
 
 
 class Mode(Enum):
-    """What the statement being prepared may do."""
+    """The actions that the statement being prepared may take."""
 
-    OURS = 0
-    """Our own statements: anything."""
+    INTERNAL = 0
+    """An internal statement: all."""
     EXAMINE = 1
-    """Anything that may pass at all; what it does is noted."""
+    """Every action that some statement may take; the actions decide the statement's kind."""
     READ = 2
     CHANGE = 3
     SCHEMA = 4
@@ -105,7 +104,7 @@ class Authorizer:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._mode = Mode.OURS
+        self._mode = Mode.INTERNAL
         self._kind = StatementKind.READ
         self._refusal: SqlError | None = None
         self._action = 0
@@ -114,7 +113,7 @@ class Authorizer:
 
     @contextmanager
     def running(self, kind: StatementKind, *, explain: bool = False) -> Iterator[None]:
-        """While a user's statement of this kind is prepared and runs. An action beyond it becomes the SqlError that says why.
+        """For the time in which a user's statement of this kind is prepared and runs. A forbidden action raises SqlError.
 
         Args:
             explain: it is EXPLAIN, which prepares any statement and runs none.
@@ -125,17 +124,17 @@ class Authorizer:
         except apsw.AuthError as error:
             raise self._refusal or from_sqlite(error) from error
         finally:
-            self._mode = Mode.OURS
+            self._mode = Mode.INTERNAL
 
     def examine(self, sql: str) -> Prepared:
         """Prepare a statement without running it.
 
         Raises:
-            SqlError: 42601 for a mistake in it or for more than one statement, 0A000 or 42501 for what is not allowed here, ….
+            SqlError: 42601 for a mistake in it or for more than one statement, 0A000 or 42501 for a statement that is not allowed, ….
         """
         if len(sql) > MAX_STATEMENT_BYTES:
             raise SqlError("54000", f"a statement may have {MAX_STATEMENT_BYTES} characters, this one has {len(sql)}")
-        statements = split_statements(sql, Dialect.SQLITE)
+        statements = split_statements(sql, SqlDialect.SQLITE)
         if not statements:
             return Prepared("", StatementKind.EMPTY, (), (), "")
         if len(statements) > 1:
@@ -158,7 +157,7 @@ class Authorizer:
         change = parse_column_change(text)
         if change is None or has_column(self._connection, change) is not change.adds:
             for part in statements_of(text):
-                self._examine(statement_of(part, Dialect.SQLITE), words)
+                self._examine(statement_of(part, SqlDialect.SQLITE), words)
         numbers = parameter_numbers(statement.tokens)
         parameters = tuple(f"?{number}" if number in numbers else None for number in range(1, max(numbers, default=0) + 1))
         return Prepared(text, StatementKind.SCHEMA, (), parameters, command_tag(words))
@@ -178,11 +177,11 @@ class Authorizer:
         try:
             cursor.execute(text, apsw._null_bindings, can_cache=False)  # type: ignore[attr-defined]
         except apsw.ExecTraceAbort:
-            pass  # Our own trace stopped it before its first step: it was to be looked at, not run.
+            pass  # The trace above stopped the statement before its first step.
         except (apsw.Error, UnicodeError) as error:
             raise self._refusal or from_sqlite(error, text) from error
         finally:
-            self._mode = Mode.OURS
+            self._mode = Mode.INTERNAL
             cursor.close(True)
         if not facts:
             return Prepared("", StatementKind.EMPTY, (), (), "")
@@ -192,7 +191,7 @@ class Authorizer:
             kind = StatementKind.SCHEMA if words[0] == "PRAGMA" else StatementKind.WRITE
         markers = parameter_markers(statement.tokens)
         parameters = tuple(None if name is None else markers.get(name, name) for name in names)
-        # SQLite lets out what its own queries inside of ALTER TABLE return.
+        # SQLite describes the columns of its internal queries inside of ALTER TABLE.
         shown = () if kind is StatementKind.SCHEMA else description
         columns = tuple(Column(name, declared, table, origin) for name, declared, _database, table, origin in shown)
         tag = _TAGS.get(self._action, "SELECT") if words[0] == "WITH" else command_tag(words)
@@ -200,8 +199,8 @@ class Authorizer:
 
     def _authorize(self, action: int, first: str | None, second: str | None, database: str | None, _inner: str | None) -> int:
         mode = self._mode
-        if mode is Mode.OURS or action in _READ_ACTIONS:
-            if mode is not Mode.OURS and action == apsw.SQLITE_FUNCTION and second in _FORBIDDEN_FUNCTIONS and mode is not Mode.SCHEMA:
+        if mode is Mode.INTERNAL or action in _READ_ACTIONS:
+            if mode is not Mode.INTERNAL and action == apsw.SQLITE_FUNCTION and second in _FORBIDDEN_FUNCTIONS and mode is not Mode.SCHEMA:
                 return self._deny_function(second)
             return apsw.SQLITE_OK
         if action == apsw.SQLITE_PRAGMA:
@@ -215,7 +214,7 @@ class Authorizer:
         return self._deny("0A000", f"{apsw.mapping_authorizer_function.get(action, action)} is not available on a replicated database")
 
     def _deny_function(self, name: str | None) -> int:
-        # ALTER TABLE uses a function of its own while it is examined; a user who calls it by name is refused when it runs.
+        # ALTER TABLE uses an internal function while it is examined. A user's call of it is refused when the statement runs.
         if self._mode is Mode.EXAMINE and self._kind is StatementKind.SCHEMA:
             return apsw.SQLITE_OK
         return self._deny("42501", f"function {name} is not available")
@@ -255,8 +254,8 @@ class Authorizer:
         if mode is Mode.EXAMINE and self._kind is StatementKind.READ and not table.lower().startswith("sqlite_"):
             self._kind, self._action = StatementKind.WRITE, action
         elif table.lower().startswith("sqlite_"):
-            # A schema change writes the catalogue as its first action, and ANALYZE of one table deletes its old statistics; they are known
-            # for what they are only a moment later.
+            # A schema change writes the catalogue as its first action, and ANALYZE of one table deletes old statistics. Their own actions
+            # follow later.
             if mode is Mode.CHANGE or self._kind is StatementKind.WRITE:
                 return self._deny("42501", f"table {table} belongs to SQLite and cannot be changed directly")
             known = table.lower() in _CATALOGUE or (self._analyzes and table.lower().startswith("sqlite_stat"))
@@ -276,10 +275,10 @@ _CATALOGUE = frozenset(("sqlite_master", "sqlite_schema", "sqlite_temp_master", 
 
 
 def control_statement(text: str, words: list[str]) -> Prepared | None:
-    """BEGIN, COMMIT, SAVEPOINT and their kin, which the engine runs itself; None for anything else.
+    """BEGIN, COMMIT, SAVEPOINT and similar statements, which the engine runs itself; None for any other statement.
 
-    PostgreSQL's words are understood beside SQLite's: START TRANSACTION, ABORT, and the isolation levels and access modes after
-    BEGIN, which change nothing since every transaction is serializable.
+    PostgreSQL's forms are accepted beside SQLite's: START TRANSACTION, ABORT, and isolation levels and access modes after BEGIN. These
+    have no effect, since every transaction is serializable.
     """
     first = words[0]
     rest = [word for word in words[1:] if word not in ("TRANSACTION", "WORK")]

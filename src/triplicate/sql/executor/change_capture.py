@@ -1,11 +1,11 @@
-"""Row changes as SQLite makes them: the pre-update hook's calls gathered in order, to become a transaction's operations.
+"""Capturing the row changes that SQLite makes, in order, to become the operations of a transaction.
 
-The rules that make this complete are those of `docs/sql.md`: the hook never raises (an exception there would not stop the
-change), rows of a failed statement are cut off again, virtual tables are flushed before the rows are taken, and what the hook
-cannot see (virtual generated columns, rows of CREATE TABLE AS, counters of AUTOINCREMENT) is read from the tables instead.
+Rows come from SQLite's pre-update hook. These rules make the capture complete, see `docs/sql.md`. The hook never raises: an exception
+would not stop the change. Rows of a failed statement are cut off again. Virtual tables are flushed before the rows are collected. The
+tables are read for changes that the hook does not see: virtual generated columns, rows of CREATE TABLE AS, counters of AUTOINCREMENT.
 
-The hook is also where the leader sees each value before it is stored: one that does not fit its column's declared type, and a
-transaction that has grown too large, fail the statement.
+The hook also sees each value before it is stored. A value that does not fit its column's declared type fails the statement, and so does
+a transaction that has become too large.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from triplicate.sql.core.records import Column, Operation, RowKind, RowRun, Sett
 from triplicate.sql.storage.sqlite_schema import Table, is_internal, load_tables
 
 MAX_CHANGES = 1_000_000
-"""Row changes in one transaction; far beyond what a record of 4 MiB can hold, so it only bounds what rows without values take."""
+"""Upper bound on the row changes of one transaction. A record of 4 MiB holds far fewer, except of rows without values."""
 
 SMALLER = "Use several smaller transactions."
 _TOO_LARGE = "54000"
@@ -49,22 +49,22 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class _RowChecks:
-    """What the hook does with rows whose values have certain types."""
+    """The checks of rows whose values have certain types."""
 
     inspections: tuple[tuple[int, Callable[[Any], bool]], ...] | None
     """Index and check of each value that its type alone does not decide; None where a type is refused."""
     texts: tuple[int, ...]
     blobs: tuple[int, ...]
     most: int
-    """Bytes that such a row takes at most, its texts and bytes apart."""
+    """Upper bound on the bytes of such a row, without its texts and blobs."""
 
 
 _REMEMBERED = 1024
-"""Combinations of types that are remembered for one table."""
+"""Upper bound on the combinations of types that are remembered for one table."""
 
 
 class _TableCapture:
-    """What the hook needs of one table, looked up by name once per change."""
+    """The properties of one table that the hook needs, looked up by name once per change."""
 
     def __init__(self, table: Table, full: bool) -> None:
         shape = table.shape
@@ -76,7 +76,7 @@ class _TableCapture:
         self._rules = table.rules
         self._logged = frozenset(table.real)
         self.plans: dict[tuple[type, ...], _RowChecks] = {}
-        """What to do with a row of these types of values, for the types that were met."""
+        """The checks for each combination of value types that has occurred."""
         self.insert = _Group(table, RowKind.INSERT)
         self.update = _Group(table, RowKind.UPDATE, full=full)
         self.moved = _Group(table, RowKind.UPDATE, moved=True, full=full)
@@ -85,7 +85,7 @@ class _TableCapture:
         self.delete = _Group(table, RowKind.DELETE, keyed=self.keyed, full=full)
 
     def plan(self, kinds: tuple[type, ...]) -> _RowChecks:
-        """Make what `plans` lacks."""
+        """The checks for a new combination of value types."""
         values = [kind for index, kind in enumerate(kinds) if index in self._logged]
         plan = _RowChecks(
             self._rules.inspections(kinds),
@@ -98,7 +98,7 @@ class _TableCapture:
         return plan
 
     def broken(self, row: _Row, old: _Row | None) -> SqlError | None:
-        """Why a row may not be stored. A value that an update leaves alone may: rows of earlier releases may hold anything."""
+        """Why a row may not be stored, or None. Values that an update does not change are not checked: earlier releases stored any."""
         for rule in self._rules.refused(row):
             if old is None or _differs(old[rule.index], row[rule.index]):
                 return rule.refusal(self.table.shape.name, row[rule.index])
@@ -113,13 +113,13 @@ class ChangeCapture:
     """The changes of the open transaction on one connection.
 
     `events` holds tuples whose first item is a group (a captured row: group, rowid, new rowid, new row, old row) or an operation.
-    A mark is its length; cutting back to a mark forgets what came after it.
+    A mark is its length; cutting back to a mark drops the later changes.
     """
 
     def __init__(self, connection: apsw.Connection, max_bytes: int) -> None:
         """
         Args:
-            max_bytes: how many bytes the changes of one transaction may take once they are encoded.
+            max_bytes: upper bound on the encoded changes of one transaction.
         """
         self._connection = connection
         self._bytes = ByteCount(lambda start, end: _runs(self.events[start:end]), max_bytes)
@@ -128,17 +128,21 @@ class ChangeCapture:
         self.full: frozenset[str] = frozenset()
         self._touched: dict[str, dict[int, bool]] = {}
         self._stored: set[tuple[str, object]] | None = None
-        """The rows that the statement has stored, where it may be an INSERT … ON CONFLICT DO UPDATE, which must not meet them again."""
+        """The rows that the statement has stored. An INSERT … ON CONFLICT DO UPDATE must not change one of them again."""
         self._counts = False
         self.events: list[_Row] = []
         self.poison: SqlError | None = None
-        """Why the captured rows must not be kept, from the first row for which that is so; the statement must be rolled back."""
+        """The error of the first row that cannot be captured or stored; the statement must be rolled back."""
         self.unknown: str | None = None
-        """A table that was changed but is not known. Only a statement that makes tables may meet one."""
+        """Name of a changed table that is not among the tables. Only a statement that makes tables may change one."""
         connection.preupdate_hook(self._on_change)
 
     def schema_changed(self, full: frozenset[str]) -> None:
-        """Read the tables again before the next statement. `full`: the tables whose old rows are logged too."""
+        """Load the tables again before the next statement.
+
+        Args:
+            full: names of the tables whose old rows are logged too.
+        """
         self._stale = True
         self.full = full
 
@@ -156,11 +160,11 @@ class ChangeCapture:
 
     @property
     def overflowing(self) -> bool:
-        """True when the transaction changes too much to go on: the statement must stop at once."""
+        """Whether the transaction has become too large, so that the statement must stop at once."""
         return self.poison is not None and self.poison.sqlstate == _TOO_LARGE
 
     def begin_transaction(self) -> None:
-        """What is captured from here on is another transaction, whose bytes are counted from zero."""
+        """Later changes belong to another transaction, whose bytes are counted from zero."""
         self._bytes.begin(len(self.events))
 
     def mark(self) -> int:
@@ -176,7 +180,7 @@ class ChangeCapture:
         self.events.append((operation,))
 
     def flush_virtual_tables(self) -> None:
-        """Full-text and other virtual tables write their shadow tables only when a savepoint begins or a transaction ends."""
+        """Have virtual tables write their shadow tables, which they do when a savepoint begins or a transaction ends."""
         self._connection.execute("savepoint triplicate_flush; release triplicate_flush")
 
     def _on_change(self, change: Any) -> None:
@@ -204,11 +208,11 @@ class ChangeCapture:
                 self._update(known, change)
         except UnicodeDecodeError:
             self._spoil(SqlError("22021", f"table {change.table_name!r} was given text that is not valid UTF-8"))
-        except Exception as error:  # noqa: BLE001  an exception would not stop the change, only hide it: see the module's text
+        except Exception as error:  # noqa: BLE001  an exception would not stop the change; see the module's docstring
             self._spoil(SqlError("XX000", f"a change could not be captured: {type(error).__name__}: {error}"))
 
     def _watch(self, known: _TableCapture, change: Any, stored: set[tuple[str, object]]) -> None:
-        """Refuse the second change of one row. What triggers change besides is their own affair."""
+        """Refuse the second change of one row. Changes by triggers are not refused."""
         is_keyed = known.table.shape.without_rowid
         if change.opcode == apsw.SQLITE_UPDATE:
             old: object = known.keys_of(change.old) if is_keyed else change.rowid
@@ -228,7 +232,11 @@ class ChangeCapture:
             self.poison = reason
 
     def _add(self, event: _Row, known: _TableCapture, change: Any) -> None:
-        """Note a row that is stored, if it may be. `change`: as the hook has it, None for a row that was read."""
+        """Capture a row that is stored, if its values are accepted.
+
+        Args:
+            change: the hook's object, None for a row that was read from its table.
+        """
         self.events.append(event)
         row: _Row = event[3]
         kinds = tuple(map(type, row))
@@ -295,8 +303,8 @@ class ChangeCapture:
             self._spoil(SqlError(_TOO_LARGE, f"the statement changes more than {MAX_CHANGES} rows", hint=SMALLER))
 
     def end_statement(self) -> None:
-        """For tables with virtual columns, whose values the hook cannot read: delete every touched row that was there before the
-        statement, then insert every one that is there now.
+        """For tables with virtual columns, whose values the hook cannot read: delete every changed row that existed before the
+        statement, then insert every one that exists now.
         """
         for name, rows in self._touched.items():
             known = self._known[name]
@@ -328,10 +336,10 @@ class ChangeCapture:
         return {str(name): int(value or 0) for name, value in self._connection.execute("select name, seq from main.sqlite_sequence")}
 
     def used_up(self) -> bool:
-        """Whether a counter of AUTOINCREMENT stands, or stood in the transaction that failed, at its last number.
+        """Whether a counter of AUTOINCREMENT is, or was in the failed transaction, at its last number.
 
-        SQLite says of the next number what it says of a full disk, and undoes the transaction as it does then. A row whose number an
-        update has changed counts as well.
+        SQLite reports the next number as a full disk, and undoes the transaction. A row whose number was changed by an update counts as
+        well.
         """
         if any(isinstance(event[0], _Group) and _LAST_NUMBER in event[1:3] for event in self.events):
             return True
@@ -344,12 +352,12 @@ class ChangeCapture:
         return bool(self._connection.execute(sql, (_LAST_NUMBER,)).fetchall())
 
     def end_transaction(self, mark: int, before: dict[str, int]) -> dict[str, int]:
-        """Note the counters of AUTOINCREMENT that the rows captured since `mark` do not lead to by themselves.
+        """Capture the counters of AUTOINCREMENT that do not follow from the rows captured since `mark`; the counters now.
 
-        An ignored insert counts without a row to show for it; an update of a rowid that had to be logged as an insert does not.
+        An ignored insert moves the counter without a row. An update of a rowid that is logged as an insert does not move it.
 
         Args:
-            before: the counters when the transaction began. Returns those of now.
+            before: the counters at the begin of the transaction.
         """
         now = self.counters()
         if not now:
@@ -365,7 +373,7 @@ class ChangeCapture:
         return now
 
     def keep_only(self, mark: int, names: frozenset[str]) -> None:
-        """Forget what was captured since `mark`, except rows of the tables named (a schema change's side effects on others)."""
+        """Drop the changes since `mark`, except rows of these tables: side effects of a schema change on other tables."""
         kept = [event for event in self.events[mark:] if isinstance(event[0], _Group) and event[0].table.shape.name in names]
         self._touched = {name: rows for name, rows in self._touched.items() if name in names}
         self.events[mark:] = kept
@@ -373,7 +381,7 @@ class ChangeCapture:
         self.unknown = None
 
     def scan_table(self, name: str) -> int:
-        """Capture every row of a table as inserted; the number of rows. For CREATE TABLE AS, whose rows the hook does not see."""
+        """Capture every row of a table as an insert; the number of rows. For CREATE TABLE AS, whose rows the hook does not see."""
         self.prepare()
         known = self._known[name]
         table = known.table
@@ -393,7 +401,7 @@ class ChangeCapture:
         return count
 
     def operations(self, start: int = 0) -> list[Operation]:
-        """What was captured since a mark, as the operations of a transaction."""
+        """The changes since a mark, as the operations of a transaction."""
         return list(_operations(self.events[start:] if start else self.events))
 
 
@@ -410,7 +418,7 @@ def _runs(events: list[_Row]) -> Iterator[RowRun]:
 
 
 def _most(row: _Row | None) -> int:
-    """Bytes that the old values of a row take at most, with its rowid."""
+    """Upper bound on the bytes of a row's old values and rowid."""
     if row is None:
         return MOST_PER_VALUE
     texts = sum(len(value) * MOST_PER_CHARACTER for value in row if type(value) in (str, bytes))

@@ -1,8 +1,8 @@
-"""Definitions of PostgreSQL that SQLite has no statement for, as the leader runs them: several of SQLite's, all or none.
+"""Definitions of PostgreSQL for which SQLite has no statement. The leader runs them as several statements of SQLite, all or none.
 
-``DROP TABLE a, b RESTRICT`` drops several at once and refuses to break what depends on them; ``ALTER TABLE t ADD COLUMN IF NOT EXISTS c``
-and ``DROP COLUMN IF EXISTS c`` change nothing where there is nothing to change. ``CREATE TABLE t (columns) AS INSERT INTO t …`` makes a
-table and fills it. Pure, but for the questions asked of a connection.
+``DROP TABLE a, b RESTRICT`` drops several objects, and fails when others depend on them. ``ALTER TABLE t ADD COLUMN IF NOT EXISTS c`` and
+``DROP COLUMN IF EXISTS c`` may have nothing to change. ``CREATE TABLE t (columns) AS INSERT INTO t …`` makes a table and fills it. The
+module is pure except for queries on a connection.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Drop:
     names: tuple[str, ...]
     if_exists: bool
     keeps_dependents: bool
-    """RESTRICT or CASCADE was written, as PostgreSQL's meaning of DROP needs it: what depends on the names is not broken."""
+    """RESTRICT or CASCADE was written, which asks for PostgreSQL's DROP: it fails when other objects depend on the names."""
     cascades: bool
 
     def statement(self, name: str) -> str:
@@ -47,12 +47,12 @@ class ColumnChange:
     column: str
     adds: bool
     sql: str
-    """SQLite's statement, for when it has something to change."""
+    """SQLite's statement, for the case that there is something to change."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilledTable:
-    """CREATE TABLE with columns AS INSERT: how CREATE TABLE AS of PostgreSQL's clients arrives, whose columns keep their types."""
+    """CREATE TABLE with columns AS INSERT, the form that CREATE TABLE AS of PostgreSQL's clients has here. Its columns keep their types."""
 
     table: str
     if_not_exists: bool
@@ -61,7 +61,7 @@ class FilledTable:
 
 
 def parse_filled_table(sql: str) -> FilledTable | None:
-    """What a CREATE TABLE with columns and an INSERT says, else None."""
+    """Parse CREATE TABLE with columns AS INSERT; None for any other statement."""
     found = sqlite_tokens(sql)
     words = [token.text.upper() if token.kind == "word" else "" for token in found]
     if words[:2] != ["CREATE", "TABLE"]:
@@ -76,7 +76,7 @@ def parse_filled_table(sql: str) -> FilledTable | None:
 
 
 def parse_drop(sql: str) -> Drop | None:
-    """What a DROP says that SQLite cannot run by itself, else None."""
+    """Parse a DROP that SQLite cannot run by itself; None for any other statement."""
     found = sqlite_tokens(sql)
     words = [token.text.upper() if token.kind == "word" else "" for token in found]
     if words[:1] != ["DROP"] or len(found) < 4 or words[1] not in _KINDS:
@@ -93,7 +93,7 @@ def parse_drop(sql: str) -> Drop | None:
 
 
 def parse_column_change(sql: str) -> ColumnChange | None:
-    """What ALTER TABLE says of a column that may be there or not, else None."""
+    """Parse ALTER TABLE … ADD COLUMN IF NOT EXISTS or DROP COLUMN IF EXISTS; None for any other statement."""
     found = sqlite_tokens(sql)
     words = [token.text.upper() if token.kind == "word" else "" for token in found]
     if words[:2] != ["ALTER", "TABLE"] or len(found) < 7:
@@ -117,7 +117,7 @@ def run_definition(connection: apsw.Connection, sql: str, run: Callable[[str], N
         insert: runs the statement that fills a new table.
 
     Raises:
-        SqlError: 2BP01 or 0A000 when something else depends on what a DROP takes away.
+        SqlError: 2BP01 or 0A000 when another object depends on one that is dropped.
     """
     drop, change, redefinition = parse_drop(sql), parse_column_change(sql), parse_redefinition(sql)
     if redefinition is not None:
@@ -141,7 +141,7 @@ def run_definition(connection: apsw.Connection, sql: str, run: Callable[[str], N
 
 
 def _check_added(connection: apsw.Connection, sql: str) -> None:
-    """Raises what an INSERT would where the rows that are there have got a value that does not fit the type of a new column."""
+    """Raises the error of an INSERT when existing rows have got a value that does not fit the type of a new column."""
     if first_words(sqlite_tokens(sql), 2) != ["ALTER", "TABLE"]:
         return
     change = table_change(sql)
@@ -172,7 +172,7 @@ def has_column(connection: apsw.Connection, change: ColumnChange) -> bool:
 
 
 def _in_order(connection: apsw.Connection, drop: Drop) -> list[str]:
-    """The names, tables that refer to others first: SQLite deletes a table's rows before it drops the table.
+    """The names, with referring tables before those that they refer to: SQLite deletes a table's rows before it drops the table.
 
     Raises:
         SqlError: 2BP01, a table that is not among them refers to one of them.
@@ -220,7 +220,7 @@ def _is_usable(connection: apsw.Connection, view: str) -> bool:
 
 
 def _refuse_broken_views(connection: apsw.Connection, drop: Drop, before: frozenset[str]) -> None:
-    """Raises SqlError 2BP01 when a view that could be read before cannot be read any more."""
+    """Raises SqlError 2BP01 when a view that could be read before can no longer be read."""
     left = _usable_views(connection)
     existing = {str(name) for (name,) in connection.execute("select name from main.sqlite_schema where type = 'view'")}
     broken = sorted((before - left) & existing)
@@ -242,7 +242,7 @@ def _dependent(drop: Drop, name: str, dependent: str) -> SqlError:
 
 
 def statements_of(sql: str) -> Sequence[str]:
-    """SQLite's statements that a definition of this module stands for, to be examined before it runs; none for any other statement."""
+    """SQLite's statements for a definition of this module, which are examined before it runs; empty for any other statement."""
     drop = parse_drop(sql)
     if drop is not None:
         return [drop.statement(name) for name in drop.names]
@@ -257,7 +257,7 @@ def statements_of(sql: str) -> Sequence[str]:
 
 
 def broken_by_rows(sql: str) -> SqlError | None:
-    """The error of an ALTER TABLE whose new constraint does not hold for the rows that are there: SQLite says no more than that."""
+    """The error of an ALTER TABLE whose new constraint existing rows violate, since SQLite's error has no details; None otherwise."""
     found = sqlite_tokens(sql)
     words = [token.text.upper() if token.kind == "word" else "" for token in found]
     if words[:2] != ["ALTER", "TABLE"] or len(found) < 6:

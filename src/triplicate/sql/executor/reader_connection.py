@@ -12,10 +12,10 @@ import apsw
 from triplicate.errors import SqlError
 from triplicate.runtime import Worker
 from triplicate.sql.core.column_codec import Value
+from triplicate.sql.core.interface import Prepared, Row, StatementKind
 from triplicate.sql.executor.authorizer import Authorizer, check_width
 from triplicate.sql.executor.interrupts import StopFlag, finish_or_stop
 from triplicate.sql.executor.transaction_functions import TransactionContext
-from triplicate.sql.interface import Prepared, Row, StatementKind
 from triplicate.sql.storage.sqlite_file import ConnectionSetup, open_reader, read_state
 from triplicate.sql.storage.sqlite_schema import columns_of, key_of
 from triplicate.sql.storage.sqlstates import from_sqlite

@@ -1,8 +1,8 @@
-"""Changes of a table's definition that SQLite has no statement for: an empty table is dropped and made again with the new definition.
+"""Changes of a table for which SQLite has no statement: an empty table is dropped and created again with the new definition.
 
-``ADD FOREIGN KEY``, ``ALTER COLUMN … TYPE`` and ``DROP DEFAULT`` are what migrations of frameworks write right after they have
-made a table. No row can be lost or be of a wrong type where there is none; a table that holds rows is refused. ``ADD UNIQUE`` becomes a
-unique index, whose rows are checked as a constraint's. Pure, but for the questions asked of a connection.
+Migrations of frameworks use ``ADD FOREIGN KEY``, ``ALTER COLUMN … TYPE`` and ``DROP DEFAULT`` right after they have created a table. An
+empty table has no rows to lose or to convert; a table with rows is refused. ``ADD UNIQUE`` becomes a unique index, which checks rows as a
+constraint does. The module is pure except for queries on a connection.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class Redefinition:
 
     table: str
     action: str
-    """As the client names it, for errors."""
+    """The client's words for it, for errors."""
     column: str = ""
     text: str | None = None
-    """The new type or the constraint; None takes the column's default away."""
+    """The new type or the constraint; None removes the column's default."""
 
 
 def parse_redefinition(sql: str) -> UniqueIndex | Redefinition | None:
-    """What an ALTER TABLE says that SQLite cannot run by itself, else None."""
+    """Parse an ALTER TABLE of this module; None for any other statement."""
     found = sqlite_tokens(sql)
     words = [token.text.upper() if token.kind == "word" else "" for token in found]
     if words[:2] != ["ALTER", "TABLE"] or len(found) < 6:
@@ -76,7 +76,7 @@ def _unique(sql: str, found: Sequence[Token], at: int, table: str, name: str | N
 
 
 def examined(change: UniqueIndex | Redefinition) -> str:
-    """A statement of SQLite's that is allowed where the change is."""
+    """A statement of SQLite that is allowed when the change is, to be examined in its place."""
     return change.statement if isinstance(change, UniqueIndex) else f"DROP TABLE {quote(change.table)}"
 
 
@@ -84,7 +84,7 @@ def statements(connection: apsw.Connection, change: UniqueIndex | Redefinition) 
     """SQLite's statements for the change, in their order.
 
     Raises:
-        SqlError: 42P01, 42703, there is no such table or column; 0A000, the table holds rows, or something that cannot be made again.
+        SqlError: 42P01, 42703, there is no such table or column; 0A000, the table has rows, or a part that cannot be created again.
     """
     if isinstance(change, UniqueIndex):
         return [change.statement]
@@ -131,7 +131,7 @@ def redefined(created: str, change: Redefinition) -> str:
 
 
 def _is_key(item: Sequence[Token], column: str) -> bool:
-    """Whether this is a table's PRIMARY KEY of one column, which may be the row's number, or need its NOT NULL."""
+    """Whether this is a PRIMARY KEY of one column, which may be the rowid, or need its NOT NULL."""
     words = [token.text.upper() if token.kind == "word" else "" for token in item]
     if "PRIMARY" not in words or (words[0] != "PRIMARY" and words[:1] + words[2:3] != ["CONSTRAINT", "PRIMARY"]):
         return False
@@ -157,7 +157,7 @@ def _with_column(created: str, item: Sequence[Token], change: Redefinition) -> s
 
 
 def _default_end(sql: str, item: Sequence[Token], start: int) -> int:
-    """Where the value behind DEFAULT ends. Tokens here divide x'00', .5 and 1e-05, of which no part stands alone."""
+    """Index of the end of the value after DEFAULT. x'00', .5 and 1e-05 are several tokens here."""
     if item[start].text == "(":
         return item[closing(item, start)].end
     found = _CONSTANT.match(sql, item[start].start)

@@ -1,7 +1,7 @@
-"""Functions of PostgreSQL that SQLite lacks or has with another meaning, for each connection.
+"""Scalar functions and aggregates of PostgreSQL that SQLite lacks or has with another meaning.
 
-Translated statements call them (`triplicate.sql.pg.translate`); nothing that is stored in a schema may, so that plain SQLite reads the
-file. All give the same for the same arguments.
+Translated statements call them (`triplicate.sql.pg.translate`). Stored schemas may not call them, so that plain SQLite can read the file.
+All are deterministic.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from triplicate.sql.pg.values.date_functions import date_part, date_trunc, diffe
 from triplicate.sql.pg.values.patterns import glob_of_like, regular_expression
 
 _TEXT_MAX = 16 * 1024 * 1024
-"""Characters that a function may make."""
+"""Upper bound on the characters of a result."""
 _MATCHED_MAX = 100_000
-"""Characters that a regular expression is matched against."""
+"""Upper bound on the characters that a regular expression is matched against."""
 _DECIMALS = Context(prec=1000, rounding=ROUND_HALF_UP, Emax=200_000, Emin=-200_000)
 
 
 def _strict(function: Callable[..., Value]) -> Callable[..., Value]:
-    """NULL for any argument that is NULL."""
+    """Make a function return NULL when an argument is NULL."""
 
     def called(*arguments: Value) -> Value:
         return None if None in arguments else function(*arguments)
@@ -46,14 +46,14 @@ def _cast(target: int, value: Value, source: Value = 0, *modifiers: Any) -> Valu
 
 
 def _divisor(value: Value, dividend: Value) -> Value:
-    """The right side of a division; NULL on the left makes the result NULL whatever stands here."""
+    """The right side of a division. With NULL on the left the result is NULL for any right side."""
     if dividend is not None and value == 0 and not isinstance(value, (str, bytes)):
         raise _division_by_zero()
     return value
 
 
 def _quotient(left: Any, right: Any) -> Value:
-    """As SQLite divides: integers are cut towards zero."""
+    """Division as in SQLite: integers are truncated towards zero."""
     if right == 0:
         raise _division_by_zero()
     if isinstance(left, int) and isinstance(right, int):
@@ -73,7 +73,7 @@ def _whole_remainder(left: Any, right: Any) -> Value:
 
 
 def _limit(value: Any, is_offset: Any) -> Value:
-    """Of LIMIT or OFFSET: NULL is none."""
+    """The count of LIMIT or OFFSET; NULL is none."""
     if value is None:
         return 0 if is_offset else -1
     if not isinstance(value, int):
@@ -102,7 +102,7 @@ def _division_by_zero() -> SqlError:
 
 
 def _substr(value: Any, start: Any, length: Any = None) -> Value:
-    """From place `start` (from 1); places before the first count against the length."""
+    """The characters from position `start`, counted from 1. Positions before the first count towards the length."""
     if not isinstance(value, bytes):
         value = str(value)
     end = len(value) if length is None else int(start) - 1 + int(length)
@@ -182,7 +182,7 @@ _PLACE = re.compile(r"%(?:(\d+)\$)?(-?)(\d*)(.?)", re.DOTALL)
 
 
 def _format(pattern: Value, *arguments: Value) -> Value:
-    """PostgreSQL's format(): ``%s`` with a place and a width, and ``%%``. NULL is an empty text."""
+    """PostgreSQL's format(): ``%s`` with a position and a width, and ``%%``. NULL is an empty text."""
     if pattern is None:
         return None
     found, at, following, text = list[str](), 0, 0, str(pattern)
@@ -251,13 +251,13 @@ def _numeric_order(left: Any, right: Any) -> Value:
 
 
 def _numeric_text(value: Value, scale: Any) -> Value:
-    """A numeric, filled with zeros up to `scale` digits behind its point."""
+    """A numeric with zeros appended up to `scale` fractional digits."""
     number = decimal_of(value)
     return f"{number:f}" if not number.is_finite() or _scale(number) >= scale else f"{number:.{int(scale)}f}"
 
 
 def _whole(value: Value) -> Value:
-    """The result of integers, which SQLite makes a float of where it has more than 64 bits."""
+    """The result of an operation on integers, which SQLite makes a float when it exceeds 64 bits."""
     if type(value) is float:
         raise SqlError("22003", "bigint out of range", hint="Cast one side to numeric or double precision.")
     return value
@@ -285,7 +285,7 @@ def _divide(left: Decimal, right: Decimal) -> Decimal:
     if not left.is_finite() or not right.is_finite():
         return _DECIMALS.divide(left, right)
     quotient = Context(prec=60).divide(left, right)
-    # At least 16 significant digits, as PostgreSQL: groups of four digits before the point count.
+    # At least 16 significant digits, as in PostgreSQL, which counts groups of four digits before the point.
     weight = quotient.adjusted() // 4 if quotient else 0
     first, second = _leading(left), _leading(right)
     if quotient:
@@ -295,7 +295,7 @@ def _divide(left: Decimal, right: Decimal) -> Decimal:
 
 
 def _leading(number: Decimal) -> int:
-    """The first group of four digits, as numeric is stored."""
+    """The first group of four digits, the unit in which PostgreSQL stores numerics."""
     if not number:
         return 0
     return int(abs(number).scaleb(-(number.adjusted() // 4) * 4))
@@ -374,7 +374,7 @@ def _arc(function: Callable[[float], float], value: float) -> float:
 
 
 def _extreme(pick: Callable[..., Any], *values: Value) -> Value:
-    """The greatest or least of those that are not NULL."""
+    """The greatest or least argument that is not NULL."""
     known: list[Any] = [value for value in values if value is not None]
     try:
         found: Value = pick(known) if known else None
@@ -421,7 +421,7 @@ class _NumericAverage(_NumericSum):
 
 
 class _DistinctJoin:
-    """string_agg() of different values, in their order, as PostgreSQL sorts them to find equal ones."""
+    """string_agg(DISTINCT …). The values are in order, as in PostgreSQL, which sorts them to find equal ones."""
 
     def __init__(self) -> None:
         self._found: set[tuple[str, str]] = set()
@@ -503,7 +503,7 @@ _STRICT: dict[str, tuple[Callable[..., Value], tuple[int, ...]]] = {
 
 
 def register_scalars(connection: apsw.Connection) -> None:
-    """Make the functions known to a connection. Views, triggers, indexes and checks cannot call them."""
+    """Register the functions on a connection. Views, triggers, indexes and checks cannot call them."""
 
     def add(name: str, function: Callable[..., Value], count: int) -> None:
         connection.create_scalar_function(f"triplicate_{name}", function, count, deterministic=True, flags=apsw.SQLITE_DIRECTONLY)

@@ -10,13 +10,13 @@ from collections.abc import Callable
 import apsw
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.interface import StatementKind
 from triplicate.sql.core.lexer import first_words, sqlite_tokens
 from triplicate.sql.core.records import SchemaChange, SettingChange
 from triplicate.sql.core.schema_versions import SchemaVersions
 from triplicate.sql.executor.authorizer import Authorizer, change_images
 from triplicate.sql.executor.change_capture import ChangeCapture
 from triplicate.sql.executor.definitions import broken_by_rows, run_definition
-from triplicate.sql.interface import StatementKind
 from triplicate.sql.storage.sqlite_file import full_image_tables, set_change_images
 from triplicate.sql.storage.sqlite_schema import schema_digest, stored_text, table_names, unfit_reason
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from triplicate.runtime import Worker
+from triplicate.sql.core.interface import Prepared, Result
 from triplicate.sql.core.schema_cache import SchemaCache
 from triplicate.sql.executor.reader_connection import ReaderConnection, closing_error
-from triplicate.sql.interface import Prepared, Result
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
 
 _REMEMBERED = 2000

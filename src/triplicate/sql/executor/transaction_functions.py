@@ -1,4 +1,4 @@
-"""SQL functions of PostgreSQL: ``pg_current_xact_id()``, ``pg_xact_status(id)``, and those that client libraries call by themselves."""
+"""SQL functions of PostgreSQL: ``pg_current_xact_id()``, ``pg_xact_status(id)``, and functions that client libraries call on their own."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from triplicate.sql.executor.scalars import register_scalars
 from triplicate.sql.storage.sqlite_file import read_state
 from triplicate.sql.storage.transaction_history import committed, transaction_id
 
-_REMEMBERED = 100_000
+_ABORTED_MAX = 100_000
 SERVER = f"PostgreSQL 15.0 (Triplicate; the SQL is that of SQLite {apsw.sqlite_lib_version()})"
 
 
 def _register_constants(connection: apsw.Connection) -> None:
-    """What client libraries ask when they connect or give a connection back to a pool."""
+    """Register functions that client libraries call when they connect, or return a connection to a pool."""
     # A node keeps each database's file in a folder of the database's name.
     name = os.path.basename(os.path.dirname(connection.db_filename("main") or ""))
     answers: dict[str, Value] = {
         "version": SERVER,
         "current_database": name,
         "current_schema": "public",
-        # There are no advisory locks: all of them are unlocked.
+        # There are no advisory locks.
         "pg_advisory_unlock_all": None,
     }
     for function, answer in answers.items():
@@ -34,7 +34,7 @@ def _register_constants(connection: apsw.Connection) -> None:
 
 
 def _register_refusals(connection: apsw.Connection) -> None:
-    """Functions of sequences, which there are none of: a name that is known says more than one that is not."""
+    """Register functions of sequences, which do not exist here, for a helpful error."""
 
     def refuse(name: str) -> None:
         raise SqlError(
@@ -46,47 +46,49 @@ def _register_refusals(connection: apsw.Connection) -> None:
 
 
 class TransactionIds:
-    """Numbers of transactions in one epoch of leadership, from 1. Used from several threads: each step is one atomic operation."""
+    """Allocates the numbers of transactions in one epoch of leadership, from 1. Used from several threads: each step is atomic."""
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self._counter = count(1)
         self.last = 0
         self._in_progress: set[int] = set()
-        self._came_to_nothing: set[int] = set()
-        self._known_from = 1
+        self._aborted: set[int] = set()
+        self._complete_from = 1
 
     def allocate(self) -> int:
-        """A number that no other transaction of the epoch has; in progress until `finish`."""
+        """A new number, in progress until `finish`."""
         number = next(self._counter)
         self._in_progress.add(number)
         self.last = max(self.last, number)
         return number
 
     def finish(self, number: int, *, committed: bool) -> None:
-        """Its outcome is decided, and stored where it committed."""
+        """The outcome of a transaction is decided; that of a committed one is stored."""
         if not committed:
-            if len(self._came_to_nothing) >= _REMEMBERED:
-                forgotten = min(self._came_to_nothing)
-                self._came_to_nothing.discard(forgotten)
-                self._known_from = max(self._known_from, forgotten + 1)
-            self._came_to_nothing.add(number)
+            if len(self._aborted) >= _ABORTED_MAX:
+                forgotten = min(self._aborted)
+                self._aborted.discard(forgotten)
+                self._complete_from = max(self._complete_from, forgotten + 1)
+            self._aborted.add(number)
         self._in_progress.discard(number)
 
     def status(self, number: int) -> str | None:
-        """What became of one of this epoch's numbers, or None when only the tables can say.
+        """The status of one of this epoch's numbers, or None when only the tables have it.
 
-        The tables alone would not do: a query looks at them as they were when it began.
+        The tables alone do not suffice: a query sees them as they were when it began.
         """
         if number in self._in_progress:
             return "in progress"
-        if number in self._came_to_nothing:
+        if number in self._aborted:
             return "aborted"
-        return "committed" if number >= self._known_from else None
+        return "committed" if number >= self._complete_from else None
 
 
 class TransactionContext:
-    """What the functions on one connection know: which epoch this node leads (None: it follows), and the running transaction's number."""
+    """The state of the functions on one connection: the ids of this node's epoch (None while it follows), and the running transaction's
+    number.
+    """
 
     def __init__(self) -> None:
         self.ids: TransactionIds | None = None
@@ -108,7 +110,7 @@ class TransactionContext:
         _register_refusals(connection)
 
     def require_number(self) -> int:
-        """The running transaction's number, allocated when it is first asked for."""
+        """The running transaction's number, allocated by the first call."""
         if self.ids is None:
             raise SqlError("25006", "this node is not the leader and gives no transaction ids")
         if self.number is None:
@@ -116,7 +118,7 @@ class TransactionContext:
         return self.number
 
     def status(self, connection: apsw.Connection, identity: Value) -> str | None:
-        """``committed``, ``aborted``, ``in progress`` (also: until recovery has decided), or None when the id has been forgotten."""
+        """``committed``, ``aborted``, ``in progress`` (also until recovery has decided), or None when the id is no longer stored."""
         if identity is None:
             return None
         wanted = int(identity) if isinstance(identity, (int, str)) else 0
@@ -133,6 +135,6 @@ class TransactionContext:
         found = committed(connection, wanted)
         if found is not False:
             return "committed" if found else None
-        # A batch of a later epoch, or its leader's first sign, shows that recovery has decided about this one.
+        # A batch or control entry of a later epoch shows that recovery has decided about this one.
         decided = ids is not None or epoch < read_state(connection).epoch
         return "aborted" if decided else "in progress"

@@ -17,6 +17,7 @@ from triplicate.errors import EnvironmentFault, SqlError
 from triplicate.sql.core.batch_builder import MAX_TRANSACTION_BYTES, BatchBuilder, Fit
 from triplicate.sql.core.batch_sequence import BatchSequence
 from triplicate.sql.core.column_codec import Value
+from triplicate.sql.core.interface import Prepared, Row, SchemaMoved, StatementKind
 from triplicate.sql.core.records import BatchHeader, StatementResult, Transaction
 from triplicate.sql.core.request_results import repeated_result
 from triplicate.sql.core.schema_versions import RollbackPoint, SchemaVersion, SchemaVersions
@@ -27,7 +28,6 @@ from triplicate.sql.executor.interrupts import StatementLimit, StopFlag, Transac
 from triplicate.sql.executor.request_checks import RequestChecks
 from triplicate.sql.executor.schema_statements import SchemaStatements
 from triplicate.sql.executor.transaction_functions import TransactionContext, TransactionIds
-from triplicate.sql.interface import Prepared, Row, SchemaMoved, StatementKind
 from triplicate.sql.storage.local_copies import is_damage
 from triplicate.sql.storage.sqlite_file import ConnectionSetup, full_image_tables, open_writer, read_state, record_batch
 from triplicate.sql.storage.sqlite_schema import check_references, schema_digest

@@ -1,7 +1,6 @@
-"""Queries and changes: which columns are in reach where, and the types of what they give. Pure.
+"""Parse analysis of queries and changes: the columns in scope at each place, and the types of the results. Pure.
 
-Expressions get their types in the order in which PostgreSQL looks at the clauses, since the first place that needs a parameter tells
-its type.
+Expressions are typed in the order in which PostgreSQL analyses the clauses: the first use of a parameter determines its type.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from triplicate.sql.pg.values.conversions import CAST_NAMES, SHOWN, type_of_name
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """What ORDER BY of a SELECT may use: a bare name means a column of the select list first, and in expressions none of those."""
+    """The names that ORDER BY of a SELECT resolves. A bare name is a column of the select list first; names in expressions are not."""
 
     named: Scope
     plain: Scope
@@ -32,8 +31,8 @@ class Analyzer(SourceTyping):
     """Types of one statement.
 
     Args:
-        tables: the columns of the tables that it names and that exist. keys: their primary keys.
-        parameters: what the client says of them.
+        tables: columns of the existing tables that the statement names. keys: their primary keys.
+        parameters: the types that the client has declared.
     """
 
     def __init__(self, tables: Tables, parameters: Parameters, keys: Mapping[str, tuple[str, ...]] | None = None) -> None:
@@ -41,7 +40,7 @@ class Analyzer(SourceTyping):
         self._keys = None if keys is None else {name.lower(): key for name, key in keys.items()}
 
     def statement(self, statement: dml_nodes.DmlStatement, parent: Scope | None = None) -> Outputs | None:
-        """The columns that a statement gives; None where they are not known."""
+        """The columns of a statement's result; None where they are unknown."""
         match statement:
             case nodes.QueryExpression():
                 return self.query(statement, parent)
@@ -53,7 +52,7 @@ class Analyzer(SourceTyping):
                 return self._delete(statement, parent)
 
     def scales(self, statement: dml_nodes.DmlStatement, width: int) -> tuple[int | None, ...]:
-        """Digits behind the point of the numerics that a statement gives; `width` is the number of its columns."""
+        """Fractional digits of the numerics in a statement's result, which has `width` columns."""
         rows = (
             rows_of(statement.body) if isinstance(statement, nodes.QueryExpression) else [[item.expression for item in statement.returning]]
         )
@@ -72,7 +71,7 @@ class Analyzer(SourceTyping):
                 self.expression(sort.expression, inner.named if is_bare(sort.expression) else inner.plain)
                 _check_place(sort.expression, query.body, inner.plain, outputs)
             else:
-                self._order_ofrows_of(sort.expression, query.body, outputs, scope)
+                self._order_of_rows(sort.expression, query.body, outputs, scope)
         if isinstance(query.body, nodes.Select) and inner is not None:
             check_grouped(query.body, query.order, inner.plain.relations, self._keys)
         if query.limits is not None:
@@ -82,8 +81,8 @@ class Analyzer(SourceTyping):
                     self.typing.resolve(limit, types.INT8)
         return outputs
 
-    def _order_ofrows_of(self, expression: nodes.Expression, body: nodes.Body, outputs: Outputs | None, scope: Scope) -> None:
-        """ORDER BY of VALUES or of united queries, which knows the result's columns only."""
+    def _order_of_rows(self, expression: nodes.Expression, body: nodes.Body, outputs: Outputs | None, scope: Scope) -> None:
+        """Analyse ORDER BY of VALUES or of a set operation, where only the result's columns are in scope."""
         reach = Scope(parent=scope, aliases={name.lower(): oid for name, oid in outputs or ()})
         if outputs is None:
             reach.relations.append(Relation("", None))
@@ -103,7 +102,7 @@ class Analyzer(SourceTyping):
             self._check_sortable(expression, body, outputs, scope)
 
     def _check_sortable(self, sort: nodes.Expression, body: nodes.Compound, outputs: Outputs, scope: Scope) -> None:
-        """Refuse a numeric of united queries behind a star that may hold numerics of many digits: SQLite would sort them as texts."""
+        """Refuse to sort a set operation by a numeric behind a star that may have many digits: SQLite would sort it as text."""
         names = [name.lower() for name, _ in outputs]
         if isinstance(sort, nodes.Literal):
             place = int(sort.value) if sort.value.isdigit() else 0
@@ -137,7 +136,7 @@ class Analyzer(SourceTyping):
             raise SqlError("42712", f'WITH query name "{twice}" specified more than once')
         scope = Scope(parent=parent, declared=frozenset(names))
         if any(table.is_recursive for table in common):
-            # Each may use all others: what those that follow give is not known yet.
+            # Each query may use all others. The columns of later ones are not known yet.
             scope.common = dict.fromkeys(names)
         for table in common:
             name = table.name.last.lower()
@@ -149,7 +148,7 @@ class Analyzer(SourceTyping):
                     position=table.body.start + 1,
                 )
             if table.is_recursive:
-                # The first part tells the columns that the second may use.
+                # The first part defines the columns that the second part may use.
                 scope.common[name] = self._first_part(table.body, scope, table.columns)
             outputs = self.statement(table.body, scope)
             if outputs is not None:
@@ -202,7 +201,7 @@ class Analyzer(SourceTyping):
     def _values(
         self, values: nodes.Values, scope: Scope, targets: list[tuple[str, int | None]] | None, table: Relation | None = None
     ) -> Outputs | None:
-        """The columns of VALUES; in an INSERT the table's columns tell the types."""
+        """The columns of VALUES; in an INSERT the table's columns determine the types."""
         for row in values.rows:
             for index, item in enumerate(row.items):
                 if isinstance(item, nodes.Literal) and item.kind == "default":
@@ -243,7 +242,7 @@ class Analyzer(SourceTyping):
         return _Reach(named, scope), outputs
 
     def items(self, items: list[nodes.SelectItem], scope: Scope) -> Outputs | None:
-        """The columns of a select list or of RETURNING; None where a star hides unknown ones."""
+        """The columns of a select list or of RETURNING; None where a star stands for unknown columns."""
         outputs: Outputs | None = []
         for item in items:
             found = self._item(item, scope)
@@ -278,7 +277,7 @@ class Analyzer(SourceTyping):
         if insert.query is not None:
             width = self._inserted(insert.query, scope, targets or [], table)
             if not insert.columns and targets is not None and 0 < width < len(targets):
-                # What is not given has its default: SQLite wants a value for each column, or a list of names.
+                # Omitted columns have their defaults. SQLite requires a value for each column, or a list of names.
                 insert.first_columns = tuple(name for name, _ in targets[:width])
         refuse_own_reads(insert.returning, insert.table, "RETURNING")
         inner = Scope(parent=scope, relations=[table])
@@ -296,7 +295,7 @@ class Analyzer(SourceTyping):
         self.typing.assign(expression, oid, column, modifiers)
 
     def _inserted(self, query: nodes.QueryExpression, scope: Scope, targets: list[tuple[str, int | None]], table: Relation) -> int:
-        """How many columns the rows have; 0 where that is not known."""
+        """Number of columns of the rows; 0 where it is unknown."""
         if isinstance(query.body, nodes.Values) and not query.common:
             outputs = self._values(query.body, scope, targets, table)
             for sort in query.order:
@@ -359,7 +358,7 @@ class Analyzer(SourceTyping):
 
 
 def refuse_own_reads(parts: Sequence[nodes.SyntaxNode | None], table: nodes.Name, where: str) -> None:
-    """SQLite lets a query there see the rows that the statement has changed so far; in PostgreSQL it sees none of them.
+    """Refuse a query that reads the table being changed: in SQLite it sees the rows changed so far, in PostgreSQL none of them.
 
     Raises:
         SqlError: 0A000 for a query that reads the changed table.
@@ -393,7 +392,7 @@ def _check_once(columns: list[str], state: str, what: str) -> None:
 
 
 def _check_place(sort: nodes.Expression, body: nodes.Body, inner: Scope, outputs: Outputs | None) -> None:
-    """Refuse a number in ORDER BY for a column behind a star that may hold numerics of many digits: only its name could be sorted by."""
+    """Refuse a position in ORDER BY for a column behind a star that may have numerics of many digits: only its name can be sorted."""
     if not (isinstance(sort, nodes.Literal) and sort.kind == "number" and sort.value.isdigit() and isinstance(body, nodes.Select)):
         return
     if outputs is None or not any(isinstance(item.expression, nodes.Star) for item in body.items):
@@ -428,7 +427,7 @@ def is_bare(expression: nodes.Expression) -> bool:
 
 
 def _check_places(expressions: Sequence[nodes.SyntaxNode], outputs: Outputs | None, word: str) -> None:
-    """Raises SqlError 42P10 for a place that is none, 42601 for another constant, which SQLite would not mind."""
+    """Check a constant in ORDER BY. Raises SqlError 42P10 for a position out of range, 42601 for a constant that SQLite would ignore."""
     for node in expressions:
         expression = node.expression if isinstance(node, nodes.Sort) else node
         sign = 1
@@ -444,7 +443,7 @@ def _check_places(expressions: Sequence[nodes.SyntaxNode], outputs: Outputs | No
 
 
 def selects_of(body: nodes.Body) -> list[nodes.Select]:
-    """The SELECTs whose rows a query gives, in the order of the text."""
+    """The SELECTs that make up a query's result, in the order of the text."""
     match body:
         case nodes.Select():
             return [body]
@@ -456,7 +455,7 @@ def selects_of(body: nodes.Body) -> list[nodes.Select]:
 
 
 def rows_of(body: nodes.Body) -> list[list[nodes.Expression]]:
-    """The lists of expressions that the parts of a query give."""
+    """The select list or row of each part of a query."""
     match body:
         case nodes.Select():
             return [[item.expression for item in body.items]]
@@ -469,7 +468,7 @@ def rows_of(body: nodes.Body) -> list[list[nodes.Expression]]:
 
 
 def result_name(expression: nodes.Expression) -> str:
-    """What PostgreSQL calls a column of the result that has no alias."""
+    """PostgreSQL's name for a result column without an alias."""
     return _named(expression)[0]
 
 

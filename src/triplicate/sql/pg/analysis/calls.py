@@ -1,7 +1,7 @@
-"""Functions: the types of their arguments and results, and what stands for them in SQLite. Pure.
+"""Functions: the types of their arguments and results, and their equivalents in SQLite. Pure.
 
-A function that SQLite has with PostgreSQL's meaning keeps its name. One with another meaning, or none, is a function of ours
-(`triplicate.sql.executor.scalars`), or an expression. What is known here and available nowhere is refused by name.
+A function that SQLite has with PostgreSQL's meaning keeps its name. Every other available function becomes one of ours
+(`triplicate.sql.executor.scalars`) or an expression. Unavailable functions of PostgreSQL are refused by name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OURS = "triplicate_"
 
 @dataclass(frozen=True, slots=True)
 class FunctionSignature:
-    """`arguments` are the types that constants and parameters take there; the last one counts for all that follow."""
+    """A function's types. `arguments` are those of constants and parameters; the last one applies to all further arguments."""
 
     result: int | None
     arguments: tuple[int, ...] = ()
@@ -107,7 +107,7 @@ _OF_INTEGERS = {"to_hex", "chr"}
 
 
 def call_type(call: nodes.Call, typing: TypeResolver) -> int | None:
-    """The call's type; its constant and open arguments take theirs.
+    """Resolve the call's type, and the types of its constant and open arguments.
 
     Raises:
         SqlError: 0A000 or 42883 for a function that is not available.
@@ -150,7 +150,7 @@ def call_type(call: nodes.Call, typing: TypeResolver) -> int | None:
 
 
 def _check_numbers(name: str, call: nodes.Call) -> None:
-    """SQLite would take a text for the number that it begins with, or for 0. Raises SqlError 42883."""
+    """Refuse a text where a number is expected, which SQLite would read as its leading digits or 0. Raises SqlError 42883."""
     wanted = INTEGERS if name in _OF_INTEGERS else NUMBERS if name in _OF_NUMBERS else None
     if wanted is None:
         return

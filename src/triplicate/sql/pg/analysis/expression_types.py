@@ -33,7 +33,7 @@ _MOMENT_TYPES = {
     "localtimestamp": types.TIMESTAMP,
 }
 SESSION_NAMES = ("current_user", "session_user", "user", "current_role", "current_schema", "current_catalog")
-"""Words of PostgreSQL that stand for a value. A column of that name, which a database made for SQLite may have, comes first."""
+"""PostgreSQL's keywords for values. A column of that name, which a schema written for SQLite may have, takes precedence."""
 _PATTERN_OPERATORS = ("~", "~*", "!~", "!~*", "~~", "~~*", "!~~", "!~~*")
 _REFUSED = {
     "#": "write (a | b) - (a & b)",
@@ -81,7 +81,7 @@ class ExpressionTyping:
         raise NotImplementedError
 
     def expression(self, expression: Expression, scope: Scope) -> int | None:
-        """The type of an expression; None where nobody can tell, UNKNOWN for an open constant or parameter."""
+        """The type of an expression; None where it cannot be determined, UNKNOWN for an untyped constant or parameter."""
         expression.oid = self._rules[type(expression)](expression, scope)
         return expression.oid
 
@@ -180,7 +180,7 @@ class ExpressionTyping:
         if operator in ("->", "->>"):
             is_index = node.right.oid in INTEGERS
             if isinstance(node.right, nodes.Literal) and node.right.value.startswith(("$.", "$[")):
-                # A path is SQLite's own: its operator gives numbers as numbers.
+                # A path is SQLite's syntax, whose operator returns numbers as numbers.
                 self.typing.resolve_as_text(node.right)
                 return types.JSON if operator == "->" else None
             self.typing.resolve(node.left, types.JSON)
@@ -398,7 +398,7 @@ class ExpressionTyping:
             raise SqlError("42846", f"cannot cast an array to {node.type.name}")
         source = self.expression(node.operand, scope)
         if source == types.UNKNOWN:
-            # A constant is read as the type; what is computed of constants is text by then.
+            # A constant is converted to the type; a result computed from constants is text by now.
             self.typing.resolve(node.operand, oid if isinstance(_uncollated(node.operand), nodes.Literal | nodes.Parameter) else types.TEXT)
         elif source is not None and not has_cast(source, oid) and node.type.name != "blob":
             raise SqlError("42846", f"cannot cast type {SHOWN[source]} to {SHOWN[oid]}", hint="Cast to text first.")

@@ -1,7 +1,7 @@
-"""FROM: which relations and columns it brings into reach, and in which order a star gives them. Pure.
+"""FROM: the relations and columns that it brings into scope, and the order in which a star expands to them. Pure.
 
-PostgreSQL shows the columns that USING or NATURAL makes one first, SQLite where the left table has them. So a star over such a join
-is written as the columns that it stands for.
+PostgreSQL puts the merged columns of USING or NATURAL first, SQLite leaves them in the left table's order. So a star over such a join
+is expanded into its columns.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from triplicate.sql.pg.values import types
 
 
 class SourceTyping(ExpressionTyping):
-    """Brings what stands in FROM into a scope.
+    """Adds the items of FROM to a scope.
 
     Args:
         tables: see `Analyzer`.
@@ -40,7 +40,7 @@ class SourceTyping(ExpressionTyping):
         return {column.lower(): found for column, declared in columns if (found := column_modifiers(declared))}
 
     def sources(self, source: nodes.FromItem, scope: Scope) -> None:
-        """Bring a whole FROM into the scope, behind what is in it. Raises SqlError for names that stand twice in it."""
+        """Add a whole FROM to the scope. Raises SqlError for a name that occurs twice."""
         before = _visible_of(scope.relations)
         found = self._source(source, scope)
         scope.has_merged = source.alias is None and has_merged(source)
@@ -51,7 +51,7 @@ class SourceTyping(ExpressionTyping):
             raise SqlError("42712", f'table name "{twice}" specified more than once', hint="Give one of them an alias.")
 
     def _source(self, source: nodes.FromItem, scope: Scope) -> list[Visible] | None:
-        """What a part of FROM shows to bare names and stars; None where that is not known."""
+        """The columns of a FROM item that bare names and stars resolve to; None where they are unknown."""
         if source.joined:
             return self._joined(source, scope)
         if source.is_lateral:
@@ -61,7 +61,7 @@ class SourceTyping(ExpressionTyping):
         if source.table is not None:
             relation = self._relation(source, source.table, scope)
         elif source.query is not None:
-            # It does not see what stands beside it.
+            # It does not see the items beside it.
             relation = Relation(source.alias.last if source.alias else "", self.query(source.query, scope.parent))
         else:
             assert source.call is not None, "a source is a table, a query, a call or a join"
@@ -141,7 +141,7 @@ class SourceTyping(ExpressionTyping):
 
 
 def _qualify(node: nodes.SyntaxNode, relations: Sequence[Relation]) -> None:
-    """Bare names in ON mean columns of the join itself: SQLite would look for them in the whole FROM."""
+    """Resolve bare names in ON to columns of the join itself; SQLite would search the whole FROM."""
     if isinstance(node, nodes.ColumnRef) and len(node.name.parts) == 1:
         owner = next((one for one in relations if one is node.relation), None)
         if owner is not None and owner.name:
@@ -181,14 +181,14 @@ def _visible_of(relations: Sequence[Relation]) -> list[Visible] | None:
 
 
 def has_merged(source: nodes.FromItem) -> bool:
-    """Whether USING or NATURAL makes columns of it one, so that SQLite's star has another order."""
+    """Whether USING or NATURAL merges columns in it, so that SQLite's star has another order."""
     if source.using or source.is_natural:
         return True
     return any(has_merged(joined) for joined in source.joined if joined.alias is None)
 
 
 def expanded(visible: Sequence[Visible]) -> tuple[str, ...]:
-    """The columns that a star stands for, as items of a select list.
+    """The columns that a star expands to, as items of a select list.
 
     Raises:
         SqlError: 0A000 for a column that no name means.

@@ -1,4 +1,4 @@
-"""Columns that stand beside an aggregate without being grouped: SQLite takes their values from any row, PostgreSQL refuses. Pure."""
+"""Ungrouped columns beside an aggregate: PostgreSQL refuses them, SQLite returns their values from an arbitrary row. Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from triplicate.sql.pg.syntax import nodes
 def check_grouped(
     select: nodes.Select, order: Sequence[nodes.Sort], relations: Sequence[Relation], keys: Mapping[str, tuple[str, ...]] | None
 ) -> None:
-    """Refuse a column that stands in the select list, HAVING or ORDER BY though it is neither grouped nor depends on a grouped key.
+    """Refuse a column in the select list, HAVING or ORDER BY that is neither grouped nor depends on a grouped key.
 
     Args:
-        relations: of the query's own FROM. keys: primary keys by table; None: they are not known, and with GROUP BY nothing is checked.
+        relations: of the query's own FROM. keys: primary keys by table; None where unknown, and then GROUP BY is not checked.
 
     Raises:
         SqlError: 42803, with the column; 42P10 for SELECT DISTINCT ordered by what it does not select.
@@ -43,7 +43,7 @@ def check_grouped(
 
 
 class _Check:
-    """Which columns of a query that groups may stand outside of its aggregates."""
+    """Checks which columns of a grouping query occur outside of its aggregates."""
 
     def __init__(self, select: nodes.Select, relations: Sequence[Relation], keys: Mapping[str, tuple[str, ...]]) -> None:
         self._relations = relations
@@ -57,7 +57,7 @@ class _Check:
         self._whole = {id(one) for one in relations if _is_grouped(one, names.get(id(one), set()), keys)}
 
     def _meant(self, expression: nodes.Expression, items: Sequence[nodes.SelectItem]) -> nodes.Expression:
-        """What a place in the select list, or a name of it, stands for in GROUP BY."""
+        """The expression that a position or a name of the select list refers to in GROUP BY."""
         if isinstance(expression, nodes.Literal) and expression.kind == "number" and expression.value.isdigit():
             place = int(expression.value)
             return items[place - 1].expression if 1 <= place <= len(items) else expression
@@ -80,7 +80,7 @@ class _Check:
         return id(relation) in self._whole or name in self._names.get(id(relation), ())
 
     def columns(self, node: nodes.SyntaxNode, *, is_nested: bool = False) -> None:
-        """Look at every column outside of the query's own aggregates; a query inside must not use others of its rows either."""
+        """Check every column outside of the query's own aggregates, those in subqueries included."""
         if any(same_expression(node, group) for group in self._groups) or _is_aggregate_of(node, self._relations, is_nested=is_nested):
             return
         if isinstance(node, nodes.ColumnRef) and not node.session_name:
@@ -117,7 +117,7 @@ def _owner(relation: object) -> str:
 
 
 def _name(expression: nodes.Expression) -> str:
-    """The bare name that an expression is; empty where it is none."""
+    """The name, where the expression is a bare name; else an empty text."""
     if isinstance(expression, nodes.ColumnRef) and len(expression.name.parts) == 1:
         return expression.name.last.lower()
     return ""
@@ -129,7 +129,7 @@ def _is_grouped(relation: Relation, names: set[str], keys: Mapping[str, tuple[st
 
 
 def same_expression(left: nodes.SyntaxNode, right: nodes.SyntaxNode) -> bool:
-    """Whether two expressions are written alike."""
+    """Whether two expressions have equal trees."""
     if type(left) is not type(right):
         return False
     if isinstance(left, nodes.ColumnRef) and isinstance(right, nodes.ColumnRef) and left.relation is not right.relation:
@@ -164,10 +164,10 @@ def _is_aggregate(node: nodes.SyntaxNode) -> bool:
 
 
 def _is_aggregate_of(node: nodes.SyntaxNode, relations: Sequence[Relation], *, is_nested: bool) -> bool:
-    """Whether it is an aggregate over the rows of these relations: one belongs to the innermost query whose columns it uses.
+    """Whether a call aggregates the rows of these relations: an aggregate belongs to the innermost query whose columns it uses.
 
     Args:
-        is_nested: it stands in a query inside.
+        is_nested: the call is in a subquery.
     """
     if not _is_aggregate(node):
         return False
@@ -194,7 +194,7 @@ def _aggregates(node: nodes.SyntaxNode, relations: Sequence[Relation], *, is_nes
 
 
 def has_aggregate(node: nodes.SyntaxNode) -> bool:
-    """Whether an aggregate stands in the expression, outside of queries inside."""
+    """Whether the expression contains an aggregate outside of its subqueries."""
     if _is_aggregate(node):
         return True
     return not isinstance(node, nodes.QueryExpression) and any(map(has_aggregate, node.children()))

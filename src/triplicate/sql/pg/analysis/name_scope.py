@@ -1,4 +1,4 @@
-"""What names mean at one place of a statement: the columns in reach with their types, and the parameters' types as they become known."""
+"""The scope of names at one place of a statement: the columns with their types, and the parameters' types as they are resolved."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from triplicate.sql.pg.values import types
 Tables = Mapping[str, Sequence[tuple[str, str]]]
 """Lower-case table name to (column, declared type) in order."""
 Outputs = list[tuple[str, int | None]]
-"""The columns of a query: name and type, None for a type that nobody can tell."""
+"""The columns of a query: name and type, None for an undetermined type."""
 
 _ROW_NUMBERS = ("rowid", "_rowid_", "oid")
 
 
 def column_oid(declared: str) -> int | None:
-    """The type of a column declared so; None where the declaration says none that PostgreSQL knows."""
+    """The type of a column with this declaration; None where PostgreSQL has no such type."""
     oid = types.oid_of_declared(declared)
     if oid == types.TEXT and not any(word in declared.upper() for word in ("CHAR", "TEXT", "CLOB")):
         return None
@@ -42,7 +42,7 @@ def column_modifiers(declared: str) -> tuple[int, ...]:
 
 @dataclass(slots=True, eq=False)
 class Relation:
-    """A table, query or function in FROM. `columns` is None where they are not known."""
+    """A table, query or function in FROM. `columns` is None where they are unknown."""
 
     name: str
     columns: Outputs | None
@@ -64,14 +64,14 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """A column that a bare name in reach of a FROM may mean, and a bare star gives."""
+    """A column that a bare name may refer to, and that a bare star includes."""
 
     name: str
     oid: int | None
     text: str
-    """The column, or what two that USING makes one are together, in SQLite's words; empty where no name means it alone."""
+    """The column, or the merged column of USING, in SQLite's words; empty where it has no unambiguous name."""
     relation: Relation | None
-    """None for a column that two relations give together."""
+    """None for a merged column of two relations."""
 
 
 @dataclass(slots=True)
@@ -85,9 +85,9 @@ class Scope:
     aliases: dict[str, int | None] = field(default_factory=dict)
     """Names of the select list, which ORDER BY and GROUP BY may use."""
     hidden: frozenset[str] = frozenset()
-    """Names of the select list, in lower case, that stand for nothing here, though SQLite takes them for their expressions."""
+    """Names of the select list, in lower case, that are not in scope here, although SQLite would resolve them to their expressions."""
     visible: list[Visible] | None = None
-    """What FROM gives, where all of it is known."""
+    """The columns of FROM, where all of them are known."""
     has_merged: bool = False
     """USING or NATURAL makes columns one in FROM."""
     declared: frozenset[str] = frozenset()
@@ -108,7 +108,7 @@ class Scope:
         return any(relation.oid(column)[0] for relation in self.relations)
 
     def is_declared(self, name: str) -> bool:
-        """Whether SQLite takes the name, in lower case, for a common table expression."""
+        """Whether SQLite resolves the name, in lower case, to a common table expression."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.declared:
@@ -117,11 +117,11 @@ class Scope:
         return False
 
     def column(self, name: nodes.Name) -> tuple[bool, int | None, Relation | None]:
-        """Whether the column is found for sure, its type and its relation.
+        """Whether the column certainly exists, its type and its relation.
 
         Raises:
-            SqlError: 42702 for a bare name of two columns, 42P01 for the name of no table, 42703 for a name of the select list that
-                SQLite would take here.
+            SqlError: 42702 for a bare name of two columns, 42P01 for an unknown table, 42703 for a name of the select list that
+                SQLite would resolve here.
         """
         column, owner = name.last.lower(), name.parts[-2].lower() if len(name.parts) > 1 else None
         is_hidden, is_owned = False, owner is None
@@ -164,7 +164,7 @@ class Scope:
         return None
 
     def is_known(self) -> bool:
-        """Whether the columns of all relations in reach are known, so that a name that is not found does not exist."""
+        """Whether the columns of all relations in scope are known, so that a name that is not found does not exist."""
         scope: Scope | None = self
         while scope is not None:
             if any(relation.columns is None for relation in scope.relations):
@@ -174,7 +174,7 @@ class Scope:
 
 
 class Parameters:
-    """The parameters' types: as the client gave them, else as the first place tells that needs one."""
+    """The parameters' types: declared by the client, or determined by the first use."""
 
     def __init__(self, given: Sequence[int]) -> None:
         self._given = given
@@ -182,7 +182,7 @@ class Parameters:
         self.numbers: set[int] = set()
 
     def oid(self, number: int) -> int:
-        """The parameter's type; UNKNOWN as long as nothing tells it."""
+        """The parameter's type; UNKNOWN until a use determines it."""
         self.numbers.add(number)
         given = self._given[number - 1] if number <= len(self._given) else 0
         if given not in (0, types.UNKNOWN):
@@ -196,10 +196,10 @@ class Parameters:
         return self.oid(number)
 
     def all(self) -> tuple[int, ...]:
-        """Of every parameter up to the largest number; text where nothing tells.
+        """The types of all parameters up to the largest number; text where no use determines one.
 
         Raises:
-            SqlError: 42P18 for a number that the statement does not use and whose type the client does not give.
+            SqlError: 42P18 for a number that the statement does not use and whose type the client does not declare.
         """
         count = max(max(self.numbers, default=0), len(self._given) if self.numbers else 0)
         found = []

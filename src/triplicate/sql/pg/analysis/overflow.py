@@ -1,6 +1,6 @@
-"""Where arithmetic could leave its type without a word: integers that become floats, and numerics that are kept as text. Pure.
+"""Arithmetic that could silently leave its type: integers that become floats, and numerics that are stored as text. Pure.
 
-SQLite goes on with a float where the result of integers is none, and sorts every text behind every number.
+SQLite continues with a float where integers overflow, and sorts every text after every number.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _SHORTENING = ("round", "trunc", "abs", "sign", "ceil", "ceiling", "floor", "lag
 
 
 def mark_arithmetic(statement: dml_nodes.DmlStatement) -> None:
-    """Mark integer arithmetic whose result another expression goes on with: it is checked there.
+    """Mark integer arithmetic whose result is an operand of another expression: it is checked there.
 
-    What leaves the statement is checked where it leaves, and a float compares as the number that it stands for.
+    Results of the statement are checked when they are sent, and a float compares as its number.
     """
     waiting: list[tuple[SyntaxNode, bool]] = [(statement, True)]
     while waiting:

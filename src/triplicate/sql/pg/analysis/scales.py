@@ -1,7 +1,7 @@
-"""How many digits behind the point PostgreSQL shows of a numeric. Pure.
+"""The scale with which PostgreSQL shows a numeric. Pure.
 
-A numeric is stored as an integer or a float, which have no zeros at their end. Where the expression tells how many digits there are,
-they are added when the value is shown. Source: PostgreSQL 15, ``numeric.c``.
+A numeric is stored as an integer or a float, without trailing zeros. Where the expression determines the scale, the zeros are added
+when the value is shown. Source: PostgreSQL 15, ``numeric.c``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FIELDS = {"second": 6, "milliseconds": 3}
 
 
 def scale_of(node: Expression) -> int | None:
-    """Digits behind the point of every value of a numeric expression; None where they differ or nothing tells."""
+    """The scale of every value of a numeric expression; None where it differs or is unknown."""
     if node.as_oid is not None and not isinstance(node, nodes.Literal):
         return _declared(node.as_modifiers) if node.as_oid == types.NUMERIC else None
     if node.oid in INTEGERS:
@@ -53,7 +53,7 @@ def scale_of(node: Expression) -> int | None:
 
 
 def common_scale(expressions: Sequence[Expression]) -> int | None:
-    """Of one column that several queries or rows give."""
+    """The scale of one column of several queries or rows."""
     return _alike(expressions) if any(one.oid == types.NUMERIC for one in expressions) else None
 
 

@@ -1,4 +1,4 @@
-"""How types meet: which type two expressions are compared in, and how a constant or parameter takes the type of its context. Pure."""
+"""Type resolution: the common type of expressions, and the types of constants and parameters from their context. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def is_known(oid: int | None) -> bool:
 
 
 def common_type(oids: Iterable[int | None]) -> int | None:
-    """The type in which values of these types meet; None where they do not, or nothing is known."""
+    """The common type of these types; None where they have none, or none is known."""
     known = {oid for oid in oids if oid is not None and oid != types.UNKNOWN}
     if len(known) <= 1:
         return next(iter(known), None)
@@ -38,7 +38,7 @@ def common_type(oids: Iterable[int | None]) -> int | None:
 
 
 def clash(left: int | None, right: int | None) -> bool:
-    """Whether the types cannot be compared for sure. SQLite would compare text with a number and find it larger, always."""
+    """Whether the types are known to be incomparable. SQLite would compare text with a number and always find the text larger."""
     pair = (left, right)
     for one, other in (pair, pair[::-1]):
         if one in NUMBERS and (other in TEXTS or other in MOMENTS or other in (types.UUID, types.BYTEA)):
@@ -51,7 +51,7 @@ def clash(left: int | None, right: int | None) -> bool:
 
 
 def cannot_unite(left: int | None, right: int | None) -> bool:
-    """Whether columns of these types cannot be one column of united queries for sure."""
+    """Whether columns of these types are known to be incompatible in a set operation."""
     if left is None or right is None or types.UNKNOWN in (left, right):
         return False
     groups: tuple[tuple[int, ...], ...] = (
@@ -62,7 +62,7 @@ def cannot_unite(left: int | None, right: int | None) -> bool:
 
 
 def _is_text_beside_a_moment(one: Expression, other: Expression) -> bool:
-    """Whether a value that was said to be text meets a moment or a UUID: only the form that is stored would be found."""
+    """Whether a value declared as text is compared with a date, a time or a UUID: it would match the stored form only."""
     is_said = isinstance(one, nodes.Parameter | nodes.Cast) and one.oid in TEXTS
     return is_said and (other.oid in MOMENTS or other.oid == types.UUID)
 
@@ -78,13 +78,13 @@ def no_operator(left: int | None, operator: str, right: int | None) -> SqlError:
 
 
 class TypeResolver:
-    """Gives constants and parameters the types of their contexts."""
+    """Resolves constants and parameters to the types of their contexts."""
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
 
     def resolve(self, expression: Expression, oid: int) -> None:
-        """`expression`, of no known type so far, is used as a value of this type."""
+        """Resolve an expression of unknown type that is used as a value of this type."""
         if expression.oid != types.UNKNOWN:
             return
         match expression:
@@ -111,10 +111,10 @@ class TypeResolver:
                 expression.oid = oid
 
     def unify(self, expressions: Sequence[Expression], *, is_result: bool = False) -> int | None:
-        """The type in which these meet; constants and parameters among them take it, dates and timestamps are converted to it.
+        """Resolve the common type; constants and parameters get it, dates and timestamps are converted to it.
 
         Args:
-            is_result: one of them becomes the value. An integer becomes a float then: SQLite would cut a division of the integer.
+            is_result: one of them becomes the value. An integer becomes a float then: SQLite would truncate its division.
         """
         target = common_type(expression.oid for expression in expressions)
         if target is None:
@@ -138,11 +138,11 @@ class TypeResolver:
             expression.as_oid = target
 
     def resolve_as_text(self, expression: Expression) -> None:
-        """What has no type by now is text."""
+        """Resolve an expression that still has no type to text."""
         self.resolve(expression, types.TEXT)
 
     def compare(self, left: Expression, operator: str, right: Expression) -> None:
-        """Bring both sides of a comparison to one type. Raises SqlError 42883 where there is none."""
+        """Resolve both sides of a comparison to one type. Raises SqlError 42883 where there is none."""
         if isinstance(left, nodes.RowConstructor) and isinstance(right, nodes.RowConstructor) and len(left.items) == len(right.items):
             for one, other in zip(left.items, right.items, strict=True):
                 self.compare(one, operator, other)

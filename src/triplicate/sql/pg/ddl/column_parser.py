@@ -68,7 +68,7 @@ class ColumnParts:
 
 
 def parse_column(tokens: Tokens) -> ColumnParts:
-    """Raises SqlError 42601 for what is no column, 0A000 for what is not here."""
+    """Parse a column definition. Raises SqlError 42601 for a syntax error, 0A000 for an unsupported feature."""
     if not tokens or tokens[0].name is None:
         raise SqlError("42601", f"syntax error at or near {at(tokens, 0).text!r}")
     end = _type_stop(tokens)
@@ -84,7 +84,7 @@ def parse_column(tokens: Tokens) -> ColumnParts:
 
 
 def _type_stop(tokens: Tokens) -> int:
-    """The index behind the type; a type that SQLite alone knows may have any words."""
+    """The index after the type; a type that only SQLite accepts may consist of any words."""
     index = max(1, type_end(tokens, 1)) if at(tokens, 1).upper not in _STARTS else 1
     while index < len(tokens) and tokens[index].upper not in _STARTS:
         index = closing(tokens, index) + 1 if tokens[index].text == "(" else index + 1
@@ -183,7 +183,7 @@ def _key_stop(tokens: Tokens, index: int) -> int:
 
 
 def refuse_key_options(tokens: Tokens) -> None:
-    """Raises SqlError 0A000 for what PostgreSQL lets follow a key and SQLite does not, or passes over without a word."""
+    """Refuse options of a key that SQLite does not accept or silently ignores. Raises SqlError 0A000."""
     for token in tokens[:2]:
         if token.upper in ("DEFERRABLE", "INITIALLY"):
             raise refuse("a DEFERRABLE primary key or unique constraint", "leave it out: keys are checked at once; foreign keys may wait")
@@ -222,10 +222,10 @@ def check_references(tokens: Tokens) -> None:
 
 
 def rewrite_column(column: ColumnParts, edits: Edits, expressions: StoredExpressions | None = None) -> None:
-    """Give a column that does not number itself SQLite's type, default and collation, and its expressions their meaning.
+    """Rewrite the type, default, collation and expressions of a column that is not an identity column.
 
     Args:
-        expressions: of the table; None where its columns are not known.
+        expressions: of the table; None where its columns are unknown.
     """
     if column.type_tokens:
         edits.replace_tokens(column.type_tokens, column.declared)
@@ -251,13 +251,13 @@ def _collation(token: Token) -> str:
 
 
 def numbered_text(column: ColumnParts, key_name: str | None, edits: Edits, expressions: StoredExpressions) -> str:
-    """A column that numbers itself, as SQLite writes it.
+    """An identity or serial column in SQLite's words.
 
     Args:
         key_name: the name of the primary key's constraint.
 
     Raises:
-        SqlError: 0A000 or 42601 for what such a column cannot be besides.
+        SqlError: 0A000 or 42601 for an option that such a column cannot have.
     """
     if column.clause("IDENTITY") is not None and (not column.type_tokens or column.type_tokens[0].upper not in _INTEGER_TYPES):
         raise SqlError("22023", "identity column type must be smallint, integer, or bigint")
@@ -270,7 +270,7 @@ def numbered_text(column: ColumnParts, key_name: str | None, edits: Edits, expre
         if clause.kind in ("CHECK", "REFERENCES"):
             kept.append(edits.stretch(clause.tokens[0].start, clause.tokens[-1].end))
     name = f"CONSTRAINT {key_name} " if key_name else ""
-    # SQLite numbers only what is declared INTEGER. The comment keeps for the catalogue what was declared.
+    # SQLite numbers only columns declared INTEGER. The comment keeps the declared type for the catalogue.
     kind = _WIDTHS.get(column.type_tokens[0].upper if column.type_tokens else "", "")
     return " ".join([column.tokens[0].text, f"INTEGER {kind}{name}PRIMARY KEY AUTOINCREMENT", *kept])
 

@@ -24,7 +24,7 @@ _REFUSED = {
     **dict.fromkeys(("INT4RANGE", "INT8RANGE", "NUMRANGE", "TSRANGE", "TSTZRANGE", "DATERANGE"), "use two columns"),
     **dict.fromkeys(("INT4MULTIRANGE", "INT8MULTIRANGE", "NUMMULTIRANGE", "TSMULTIRANGE", "TSTZMULTIRANGE", "DATEMULTIRANGE"), _TEXT_HINT),
     "OID": "declare the column BIGINT",
-    # SQLite would keep the texts that look like numbers as numbers.
+    # SQLite would store texts that look like numbers as numbers.
     **dict.fromkeys(("NAME", "JSONPATH", "XID", "XID8", "CID", "TID"), _TEXT_HINT),
     **dict.fromkeys(("PG_LSN", "TXID_SNAPSHOT", "PG_SNAPSHOT", "REGCLASS", "REGTYPE", "REGPROC"), _TEXT_HINT),
 }

@@ -1,7 +1,7 @@
 """CREATE TABLE as PostgreSQL means it, in SQLite's words. Pure.
 
-Columns that number themselves become ``INTEGER PRIMARY KEY AUTOINCREMENT``, which never gives a number of a deleted row again;
-columns of any other primary key become NOT NULL, which SQLite leaves to the writer of the statement.
+Serial and identity columns become ``INTEGER PRIMARY KEY AUTOINCREMENT``, which never reuses the number of a deleted row. The columns
+of any other primary key become NOT NULL, which SQLite does not imply.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def create_table(sql: str, tokens: Tokens) -> str:
         tokens: of the statement, which begins with CREATE TABLE.
 
     Raises:
-        SqlError: 0A000 for what is not here, by its name; 42601 for what is no statement.
+        SqlError: 0A000 for an unsupported feature, by its name; 42601 for a syntax error.
     """
     edits = Edits(sql)
     drop_schemas(tokens, edits)
@@ -54,7 +54,7 @@ def create_table(sql: str, tokens: Tokens) -> str:
 
 
 def _refuse_options(tokens: Tokens, edits: Edits, *, is_query: bool) -> None:
-    """What stands behind the columns: storage parameters go, SQLite's own words stay, anything else is refused."""
+    """Rewrite the options after the columns: storage parameters are removed, SQLite's own options stay, others are refused."""
     words = [token.upper for token in tokens]
     if is_query:
         if words[-3:] == ["WITH", "NO", "DATA"]:
@@ -166,7 +166,7 @@ class _Body:
         self._edits.replace_tokens(column.tokens, numbered_text(column, name, self._edits, expressions))
 
     def _remove(self, item: list[Token]) -> None:
-        """Take a constraint out, with one of the commas beside it."""
+        """Remove a constraint and one of the commas beside it."""
         index = next(i for i, one in enumerate(self._items) if one is item)
         if index > 0:
             self._edits.replace(self._items[index - 1][-1].end, item[-1].end, "")

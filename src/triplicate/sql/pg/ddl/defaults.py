@@ -7,8 +7,8 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.declared_types import Kind, parse_declared
+from triplicate.sql.core.interface import Value
 from triplicate.sql.core.lexer import Token
-from triplicate.sql.interface import Value
 from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, constant_casts, literal, refuse, top_level, type_text
 from triplicate.sql.pg.values.types import convert_text
 
@@ -46,14 +46,14 @@ _CASTABLE = {
 
 
 def stored_default(tokens: Tokens, declared: str, edits: Edits) -> str:
-    """The text behind DEFAULT.
+    """The text that follows DEFAULT in SQLite's words.
 
     Args:
         tokens: the default's expression. declared: the type of its column. edits: of the whole statement.
 
     Raises:
-        SqlError: 22P02, 22007, … for a constant that is not of the column's type, 42804 for a function of another type, 0A000 for a
-            cast or function that is not here.
+        SqlError: 22P02, 22007, … for a constant that is not of the column's type, 42804 for a function of another type, 0A000 for an
+            unsupported cast or function.
     """
     inner = _without_brackets(tokens)
     casts: list[str] = []
@@ -104,7 +104,7 @@ def _calls(tokens: Tokens, names: tuple[str, ...]) -> bool:
 
 
 def _present(tokens: Tokens) -> Kind | None:
-    """The type of an expression that is the present; None for any other expression."""
+    """The type of an expression for the current date or time; None for any other expression."""
     words = [token.upper for token in tokens]
     if len(words) > 4 and words[-4:-1] == ["AT", "TIME", "ZONE"] and tokens[-1].text.lower() in ("'utc'", "'gmt'"):
         return Kind.TIMESTAMP if _present(_without_brackets(tokens[:-4])) is Kind.TIMESTAMPTZ else None
@@ -126,7 +126,7 @@ def _moment(present: Kind, casts: list[str], declared: str, *, bare: bool) -> st
         return _PRESENT[present]
     if wanted not in _CASTABLE[present]:
         raise SqlError("42804", f"a column of type {declared.lower()} cannot have a default of type {present.value}")
-    # What has no time of day begins the day.
+    # A value without a time of day is midnight.
     if present is Kind.DATE and wanted is not Kind.DATE:
         return f"(strftime('%Y-%m-%d 00:00:00{'+00:00' if wanted is Kind.TIMESTAMPTZ else ''}','now'))"
     return _PRESENT[wanted]
@@ -184,10 +184,10 @@ def _assigned_number(value: Value, declared: str) -> Value:
 
 
 def _assigned(value: Value, declared: str) -> Value:
-    """A constant as a column of the type stores it.
+    """The stored form of a constant in a column of the type.
 
     Raises:
-        SqlError: 22001 for a text that is too long; what `convert_text` raises.
+        SqlError: 22001 for a text that is too long; and as `convert_text`.
     """
     found = parse_declared(declared)
     if isinstance(value, (int, float)) and found.kind is Kind.INTEGER:

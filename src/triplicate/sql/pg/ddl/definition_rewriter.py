@@ -36,17 +36,17 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class RewrittenDefinition:
-    """What the engine is to run; `text` is empty where there is nothing to do. `tag` is for the client then."""
+    """The engine's statement. `text` is empty where there is nothing to do, and `tag` is the command tag then."""
 
     text: str
     tag: str = ""
 
 
 def rewrite_definition(statement: Statement) -> RewrittenDefinition:
-    """One CREATE, ALTER, DROP or COMMENT statement.
+    """Rewrite one CREATE, ALTER, DROP or COMMENT statement.
 
     Raises:
-        SqlError: 0A000 for what is not here, by its name and with what to write instead; 42601 for what is no statement.
+        SqlError: 0A000 for an unsupported feature, with its name and an alternative; 42601 for a syntax error.
     """
     sql, tokens = statement.sql, [token for token in statement.tokens if token.text != ";"]
     match tokens[0].upper:
@@ -60,7 +60,7 @@ def rewrite_definition(statement: Statement) -> RewrittenDefinition:
 
 
 def _kind(tokens: Tokens, index: int) -> str:
-    """What is created, altered or dropped."""
+    """The kind of object that is created, altered or dropped."""
     word = at(tokens, index).upper
     return _MANY_WORDS.get(word, word)
 
@@ -136,7 +136,7 @@ def _create_index(sql: str, tokens: Tokens) -> str:
 
 
 def _index_column(part: Tokens, edits: Edits) -> None:
-    """Orders of NULLs and operator classes of a tree do not change what it finds: they go."""
+    """Remove NULLS FIRST, NULLS LAST and operator classes: they do not change the rows that an index finds."""
     constant_casts(part, edits)
     words = [token.upper for token in part]
     if words[-2:-1] == ["NULLS"]:

@@ -1,4 +1,4 @@
-"""What all definitions share: their tokens, stretches of them, and the changes that are made to their text. Pure."""
+"""Tokens of definitions, ranges of them, and edits of their text. Pure."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.interface import Value
 from triplicate.sql.core.lexer import Token, quote_string
-from triplicate.sql.interface import Value
 from triplicate.sql.pg.values.types import convert_text
 
 Tokens = Sequence[Token]
@@ -27,7 +27,7 @@ def at(tokens: Tokens, index: int) -> Token:
 
 
 def closing(tokens: Tokens, opening: int) -> int:
-    """The index of the bracket that closes the one at `opening`.
+    """The index of the bracket that matches the one at `opening`.
 
     Raises:
         SqlError: 42601, there is none.
@@ -64,7 +64,7 @@ def top_level(tokens: Tokens) -> Iterator[tuple[int, Token]]:
 
 
 def past_words(tokens: Tokens, index: int, *words: str) -> int:
-    """The index behind the words where they stand at `index`, else `index` itself."""
+    """The index after the words if they are at `index`, else `index` itself."""
     found = tuple(at(tokens, index + offset).upper for offset in range(len(words)))
     return index + len(words) if found == words else index
 
@@ -98,7 +98,7 @@ class Edits:
         """The part of the text between two positions, changed."""
         pieces: list[str] = []
         reached = start
-        # Of changes that begin at one place, what is inserted comes first, then the longest.
+        # Of edits that begin at one place, insertions come first, then the longest.
         for first, last, text in sorted(self.changes, key=lambda one: (one[0], one[1] != one[0], -one[1])):
             if first >= reached and last <= end:
                 pieces += [self.sql[reached:first], text]
@@ -107,7 +107,7 @@ class Edits:
 
 
 def literal(value: Value) -> str:
-    """A value as SQLite reads it.
+    """A value as a literal of SQLite.
 
     Raises:
         SqlError: 22021 for text that no constant can hold.
@@ -124,7 +124,7 @@ def literal(value: Value) -> str:
 
 
 def drop_schemas(tokens: Tokens, edits: Edits) -> None:
-    """Take ``public.`` and ``pg_catalog.`` from before names."""
+    """Remove ``public.`` and ``pg_catalog.`` before names."""
     for index in range(len(tokens) - 2):
         first, dot, name = tokens[index : index + 3]
         is_alone = at(tokens, index - 1).text != "."
@@ -133,10 +133,10 @@ def drop_schemas(tokens: Tokens, edits: Edits) -> None:
 
 
 def constant_casts(tokens: Tokens, edits: Edits) -> None:
-    """Turn ``'constant'::type`` into the constant that it stands for; the text of a schema is read by SQLite alone.
+    """Replace ``'constant'::type`` by its value: SQLite alone reads the text of a schema.
 
     Raises:
-        SqlError: 0A000 for a cast of anything else; what `convert_text` raises for a constant that is not of the type.
+        SqlError: 0A000 for a cast of anything but a constant; and as `convert_text`.
     """
     index = 0
     while index < len(tokens):
@@ -177,7 +177,7 @@ _TYPE_FOLLOWS = {
 
 
 def type_end(tokens: Tokens, start: int) -> int:
-    """The index behind the name of a type that begins at `start`, with its arguments; `start` where there is none."""
+    """The index after the type, with its arguments, that begins at `start`; `start` where there is none."""
     index = start
     if at(tokens, index + 1).text == ".":
         index += 2

@@ -1,4 +1,4 @@
-"""The expressions of definitions on a table that is there, whose columns tell what they mean. Pure."""
+"""The expressions of definitions on an existing table, whose columns determine their meaning. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from triplicate.sql.pg.ddl.stored_expressions import StoredExpressions, expressi
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """The expressions of a statement on a table that is there: where each begins and ends, and whether it is a condition of CHECK."""
+    """The expressions of a statement on an existing table: start and end of each, and whether it is a condition of CHECK."""
 
     table: str
     spans: tuple[tuple[int, int, bool], ...]
     is_binding: bool = True
-    """They decide what can be stored; the others only which index serves a query."""
+    """The expressions restrict the rows. Those of a plain index only decide which queries it serves."""
     added: tuple[tuple[str, str], ...] = ()
     """The column that the statement adds."""
 

@@ -1,7 +1,7 @@
-"""Expressions of CHECK constraints, generated columns and indexes: PostgreSQL's meaning, in words that plain SQLite has. Pure.
+"""Expressions of CHECK constraints, generated columns and indexes: PostgreSQL's meaning in the words of plain SQLite. Pure.
 
-A schema is read by tools that know no function of ours. So an expression is stored as the translation of queries writes it where that
-needs none of them, which is nearly always, and is refused where SQLite alone would compute something else.
+Tools that have none of our functions read the schema. So an expression is stored as its translation where that needs no such
+function, which is nearly always. It is refused where SQLite alone would compute another value.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class StoredExpressions:
         self._tables = ((_TABLE, tuple(columns)),)
 
     def rewrite(self, tokens: Tokens, edits: Edits, *, is_condition: bool) -> None:
-        """Put the translation of a bracketed expression in its place.
+        """Replace a bracketed expression by its translation.
 
         Args:
             is_condition: of CHECK, whose value is not stored.
 
         Raises:
-            SqlError: what the translation finds wrong; 0A000 for what SQLite alone would compute otherwise.
+            SqlError: as `translate`; 0A000 where SQLite alone would compute another value.
         """
         if not self.rewrite_span(tokens[0].end, tokens[-1].start, edits, is_condition=is_condition):
             constant_casts(tokens, edits)
@@ -64,7 +64,7 @@ class StoredExpressions:
         head, tail = "SELECT ", f"\n FROM {quote(_TABLE)}"
         place = TargetContext.CONDITION if is_condition else TargetContext.STORED
         found = translate(statement_of(f"{head}{edits.sql[start:end]}{tail}"), self._tables, place=place)
-        if not found.is_understood or found.parameter_oids or found.moments or not found.sql.endswith(tail):
+        if not found.is_understood or found.parameter_oids or found.supplied or not found.sql.endswith(tail):
             return False
         needed = set(_OURS.findall(found.sql))
         if needed:
@@ -75,7 +75,7 @@ class StoredExpressions:
 
 
 def expression_of(tokens: Tokens) -> Tokens:
-    """The bracketed expression behind CHECK or AS.
+    """The bracketed expression after CHECK or AS.
 
     Raises:
         SqlError: 42601, there is none.

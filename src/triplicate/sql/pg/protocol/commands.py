@@ -1,7 +1,7 @@
-"""Statements that PostgreSQL clients send and SQLite does not know: told apart here, before the engine sees anything. Pure.
+"""Classification of statements: session commands of PostgreSQL are separated from statements for the engine. Pure.
 
-SET, SHOW, RESET, DISCARD, DEALLOCATE and the like concern the session; transaction control is brought to the few forms that the
-engine accepts. Everything else goes to SQLite unchanged but for ``pg_catalog.`` before functions.
+SET, SHOW, RESET, DISCARD, DEALLOCATE and the like concern the session. Transaction control is reduced to the few forms that the
+engine accepts, definitions are rewritten, and ``pg_catalog.`` before functions is removed. Everything else stays as it is.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Deallocate:
 
 @dataclass(frozen=True, slots=True)
 class NoOperation:
-    """Accepted and without effect here: `tag` is what the client is told."""
+    """Accepted and without effect here; `tag` is the command tag of the answer."""
 
     tag: str
 
@@ -61,7 +61,7 @@ class Discard:
 
 @dataclass(frozen=True, slots=True)
 class SetAccess:
-    """Whether the transaction, or every later transaction of the session, may change anything; None where nothing is said of it."""
+    """The access mode of the transaction, or of all later transactions of the session; None where the command does not set it."""
 
     read_only: bool | None
     for_session: bool
@@ -69,7 +69,7 @@ class SetAccess:
 
 @dataclass(frozen=True, slots=True)
 class SetConstraints:
-    """SET CONSTRAINTS. DEFERRED says what deferrable foreign keys are here anyway; IMMEDIATE has them checked now."""
+    """SET CONSTRAINTS. Deferrable foreign keys are always DEFERRED here; IMMEDIATE checks them now."""
 
     immediate: bool
 
@@ -80,7 +80,7 @@ class EngineStatement:
 
     statement: Statement
     read_only: bool | None = None
-    """What BEGIN says of the transaction's access mode; None for nothing, and for all other statements."""
+    """The access mode that BEGIN sets; None where it sets none, and for all other statements."""
 
     @property
     def text(self) -> str:
@@ -102,10 +102,10 @@ ClientCommand = (
 
 
 def classify(statement: Statement) -> ClientCommand:
-    """What one statement is.
+    """Classify one statement.
 
     Raises:
-        SqlError: 0A000 for statements of PostgreSQL that are not supported, with what to do instead; 42601 for a malformed SET or SHOW.
+        SqlError: 0A000 for an unsupported statement of PostgreSQL, with an alternative; 42601 for a malformed SET or SHOW.
     """
     sql, tokens, first = statement.sql, statement.tokens, statement.first_word
     match first:
@@ -176,7 +176,7 @@ def _discard(tokens: Sequence[Token]) -> ClientCommand:
     if what == "ALL":
         return Discard()
     if what in ("PLANS", "SEQUENCES", "TEMP", "TEMPORARY"):
-        return NoOperation(f"DISCARD {what.removesuffix('ORARY')}")  # There are none of these.
+        return NoOperation(f"DISCARD {what.removesuffix('ORARY')}")  # The server has none of these.
     raise SqlError("42601", "DISCARD needs one of ALL, PLANS, SEQUENCES and TEMP")
 
 
@@ -231,7 +231,7 @@ def _set_value(tokens: Sequence[Token], sql: str) -> str | None:
 
 
 def _access_mode(tokens: Sequence[Token]) -> bool | None:
-    """True for READ ONLY, False for READ WRITE, None where neither is said; the last one counts."""
+    """True for READ ONLY, False for READ WRITE, None without either; the last one applies."""
     found: bool | None = None
     for token, after in pairwise(tokens):
         if token.upper == "READ" and after.upper in ("ONLY", "WRITE"):
@@ -273,7 +273,7 @@ _MODES = (
 
 
 def _check_modes(words: Sequence[str]) -> None:
-    """Raises SqlError 42601 for what is no list of transaction modes."""
+    """Check a list of transaction modes. Raises SqlError 42601 for anything else."""
     at = 0
     while at < len(words):
         found = next((mode for mode in _MODES if tuple(words[at : at + len(mode)]) == mode), None)

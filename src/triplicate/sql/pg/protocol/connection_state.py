@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from triplicate.runtime import Clock
-from triplicate.sql.interface import Database, Session
+from triplicate.sql.core.interface import Database, Session
 from triplicate.sql.pg.protocol.message_stream import MessageStream
 from triplicate.sql.pg.protocol.plans import PlanCache
 from triplicate.sql.pg.protocol.prepared_statements import Portal, PreparedStatement
@@ -18,7 +18,7 @@ STATEMENTS_MAX = 10_000
 
 @dataclass(slots=True)
 class ConnectionState:
-    """What a connection has, and what its client has made of it so far.
+    """The parts of a connection, its prepared statements and portals, and its place in the protocol.
 
     Args:
         stream: the connection, past its start-up packet.

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from triplicate.errors import ProtocolError, SqlError
+from triplicate.sql.core.interface import StatementKind, TransactionStatus
 from triplicate.sql.core.lexer import Statement, statement_of
-from triplicate.sql.interface import StatementKind, TransactionStatus
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.commands import EngineStatement, ShowParameter, classify
 from triplicate.sql.pg.protocol.connection_state import ConnectionState

@@ -7,7 +7,7 @@ explicit one. Source: PostgreSQL 15 documentation, "Multiple Statements in a Sim
 from __future__ import annotations
 
 from triplicate.errors import SqlError
-from triplicate.sql.interface import Prepared, StatementKind, TransactionStatus
+from triplicate.sql.core.interface import Prepared, StatementKind, TransactionStatus
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
 
@@ -45,7 +45,7 @@ class ImplicitTransaction:
             self._state.session.fail()
 
     def intercept(self, prepared: Prepared) -> bool:
-        """Apply BEGIN, COMMIT or ROLLBACK where the engine has nothing to do for it; False where the engine shall run the statement.
+        """Apply BEGIN, COMMIT or ROLLBACK where the engine has no part in it; False where the engine must run the statement.
 
         Raises:
             SqlError: 25P01, a savepoint in an implicit transaction.

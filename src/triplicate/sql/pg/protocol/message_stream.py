@@ -15,12 +15,12 @@ OUT_BUFFER_BYTES = 64 * 1024
 
 
 class MessageStream(asyncio.Protocol):
-    """Cuts what arrives into messages and gathers what leaves.
+    """Splits incoming bytes into messages and buffers outgoing ones.
 
     Reading stops while more than `limit_bytes` wait to be handled; `flush` waits while the client does not read.
 
     Args:
-        limit_bytes: the largest message, and the bound on what waits.
+        limit_bytes: the largest message, and the bound on the messages that wait.
         on_open: called once with the stream; starts the conversation.
     """
 
@@ -40,9 +40,9 @@ class MessageStream(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._failure: ProtocolError | None = None
         self.on_lost: Callable[[], None] | None = None
-        """Called when the client goes away, so that what runs for it can be interrupted."""
+        """Called when the client disconnects, to interrupt the statement that runs for it."""
 
-    # What asyncio calls.
+    # Callbacks of asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -71,7 +71,7 @@ class MessageStream(asyncio.Protocol):
     def _cut(self) -> None:
         try:
             messages = self._buffer.next_messages()
-        except ProtocolError as error:  # the conversation tells the client and closes
+        except ProtocolError as error:  # The conversation sends the error to the client and closes.
             self._failure = error
             return
         self._inbox.extend(messages)
@@ -81,10 +81,10 @@ class MessageStream(asyncio.Protocol):
             self._is_reading = False
             self._transport.pause_reading()
 
-    # What the conversation calls.
+    # The conversation's side.
 
     def wake(self) -> None:
-        """Let whoever waits look again."""
+        """Wake the task in `wait`."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -110,7 +110,7 @@ class MessageStream(asyncio.Protocol):
         self._cut()
 
     def peek(self) -> bytes | None:
-        """The letter of the next message, without taking it; None when nothing has arrived."""
+        """The letter of the next message, which stays in the queue; None when nothing has arrived."""
         if self._inbox:
             return self._inbox[0][0]
         if self._failure is not None:
@@ -145,7 +145,7 @@ class MessageStream(asyncio.Protocol):
         return self._out_bytes >= OUT_BUFFER_BYTES
 
     async def flush(self) -> None:
-        """Hand what was gathered to the socket and wait while the client does not read."""
+        """Write the buffered messages to the socket and wait while the client does not read."""
         self.flush_nowait()
         while not self._is_writable and not self._is_lost:
             await self.wait()
@@ -157,7 +157,7 @@ class MessageStream(asyncio.Protocol):
         self._out_bytes = 0
 
     def close(self) -> None:
-        """Send what was gathered and close."""
+        """Send the buffered messages and close."""
         self.flush_nowait()
         if self._transport is not None:
             self._transport.close()

@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.interface import Prepared, Result, Session, StatementKind, TransactionStatus
 from triplicate.sql.core.lexer import Statement, split_statements, statement_of
-from triplicate.sql.interface import Prepared, Result, Session, StatementKind, TransactionStatus
 from triplicate.sql.pg.ddl.spans import spans_of
 from triplicate.sql.pg.protocol.commands import ClientCommand, EngineStatement, classify
 from triplicate.sql.pg.rewrite.catalogue_queries import CatalogueQuery, catalogue_query
@@ -40,14 +40,14 @@ _GROUPS = re.compile(r"\bgroup\s+by\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class StatementPlan:
-    """What the engine runs for a statement, and what the client is told of it."""
+    """The engine's form of a statement, and the description of its parameters and columns for the client."""
 
     command: ClientCommand
     prepared: Prepared | None
     """None for a session command (SET, SHOW, …) and for an empty statement."""
     parameter_oids: tuple[int, ...] = ()
     column_oids: tuple[int | None, ...] = ()
-    """None where only a value can tell the type of an expression."""
+    """None where only a value determines the type of an expression."""
     names: tuple[str, ...] = ()
     """The columns' names for the client; empty where the engine's own names are shown."""
     supplied: tuple[SuppliedParameter, ...] = ()
@@ -164,7 +164,7 @@ async def _plan(session: Session, statement: Statement, given_oids: tuple[int, .
 
 @dataclass(frozen=True, slots=True)
 class ParsedStatement:
-    """What the text of a statement says by itself."""
+    """The properties of a statement that follow from its text alone."""
 
     command: ClientCommand
     catalogue_query: CatalogueQuery | None = None
@@ -173,7 +173,7 @@ class ParsedStatement:
 
 
 def parse_statement(statement: Statement) -> ParsedStatement:
-    """Classify a statement, rewritten where client libraries write what has no translation.
+    """Classify a statement, after rewriting the forms of client libraries that have no direct translation.
 
     Raises:
         SqlError: the statement is refused by its name, or is malformed.
@@ -244,11 +244,11 @@ def _translated(command: ClientCommand, prepared: Prepared, translation: Transla
     oids: list[int | None] = []
     typmods: list[int] = []
     for index, column in enumerate(columns):
-        told = outputs[index][1] if outputs else None
+        translated = outputs[index][1] if outputs else None
         declared = types.oid_of_declared(column.declared_type) if column.declared_type else None
         # Of united queries SQLite reports the types that the first one declares.
-        oids.append(told if told is not None else declared)
-        typmods.append(types.typmod_of_declared(column.declared_type) if told is None or told == declared else -1)
+        oids.append(translated if translated is not None else declared)
+        typmods.append(types.typmod_of_declared(column.declared_type) if translated in (None, declared) else -1)
     scales = translation.scales if outputs and translation.scales else (None,) * len(columns)
     shown = [types.typmod_of_scale(scale) if typmod < 0 and scale else typmod for typmod, scale in zip(typmods, scales, strict=True)]
     return StatementPlan(
@@ -257,7 +257,7 @@ def _translated(command: ClientCommand, prepared: Prepared, translation: Transla
         translation.parameter_oids,
         tuple(oids),
         tuple([name for name, _ in outputs]),
-        translation.moments,
+        translation.supplied,
         tuple(typmods),
         tuple(shown),
         translation.lock,
@@ -275,7 +275,7 @@ async def _columns_by_table(session: Session, names: Sequence[str]) -> ColumnsBy
 
 
 async def _keys_by_table(session: Session, sql: str, tables: ColumnsByTable) -> KeysByTable | None:
-    """The primary keys of the tables where the statement groups: columns that depend on a grouped key may stand beside it."""
+    """The primary keys of the tables if the statement groups: ungrouped columns that depend on a grouped key are allowed."""
     if _GROUPS.search(sql) is None:
         return None
     return tuple([(name, tuple(await session.table_key(name))) for name, _ in tables])

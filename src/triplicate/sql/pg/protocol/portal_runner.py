@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from triplicate.errors import SqlError
-from triplicate.sql.interface import Cursor, Prepared, Row, SchemaMoved, StatementKind, TransactionStatus
+from triplicate.sql.core.interface import Cursor, Prepared, Row, SchemaMoved, StatementKind, TransactionStatus
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.commands import EngineStatement
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
@@ -18,7 +18,7 @@ from triplicate.sql.pg.protocol.setting_commands import SettingCommands
 FETCH_ROWS = 256
 """Rows that are fetched from a cursor at once."""
 ATTEMPTS = 3
-"""How often a change is planned that finds another schema each time its turn comes."""
+"""Attempts to plan a change that finds another schema each time it gets the writer."""
 CHANGES = (StatementKind.WRITE, StatementKind.SCHEMA)
 _ENDS = (StatementKind.COMMIT, StatementKind.ROLLBACK)
 

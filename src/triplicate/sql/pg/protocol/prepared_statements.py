@@ -1,4 +1,4 @@
-"""Prepared statements and portals of one session: the results of Parse and Bind, with the types that the client is told."""
+"""Prepared statements and portals of one session: the results of Parse and Bind, with the types for the client."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.interface import Column, Cursor, Prepared, Row, Session, TransactionStatus, Value
 from triplicate.sql.core.lexer import Statement
-from triplicate.sql.interface import Column, Cursor, Prepared, Row, Session, TransactionStatus, Value
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.plans import PlanCache, StatementPlan, plan_statement
 from triplicate.sql.pg.protocol.transaction_time import TransactionTime
@@ -22,7 +22,7 @@ _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(.*\)", re.DOTALL)
 
 @dataclass(slots=True)
 class PreparedStatement:
-    """What Parse made. The plan changes with the schema."""
+    """The result of Parse. The plan changes with the schema."""
 
     statement: Statement
     given_oids: tuple[int, ...]
@@ -36,7 +36,7 @@ class PreparedStatement:
 
 @dataclass(slots=True)
 class Portal:
-    """What Bind made: a statement with its parameters, and the cursor once it has been started."""
+    """The result of Bind: a statement with its parameters, and the cursor once it has been started."""
 
     statement: PreparedStatement
     parameters: tuple[Value, ...]
@@ -143,18 +143,18 @@ def engine_parameters(portal: Portal, time: TransactionTime, user: str) -> tuple
 
 
 def fix_columns(statement: PreparedStatement, oids: tuple[int, ...]) -> None:
-    """Keep the types that a description has told the client, also where only values would tell them."""
+    """Fix the types that a description has sent to the client, also where only values would determine them."""
     if statement.plan.column_oids != oids:
         statement.plan = replace(statement.plan, column_oids=oids)
 
 
 def described_oids(plan: StatementPlan) -> tuple[int, ...]:
-    """The columns' types when only the statement is described: text where nothing tells them."""
+    """The columns' types when only the statement is described: text where they are undetermined."""
     return tuple(oid if oid is not None else types.TEXT for oid in plan.column_oids)
 
 
 def decide_types(portal: Portal) -> None:
-    """Fix the portal's column types: an expression takes the type of the first row's value."""
+    """Fix the portal's column types: an expression of unknown type has the type of the first row's value."""
     if portal.column_oids is None:
         first: Row = portal.kept[0] if portal.kept else ()
         oids: list[int] = []
@@ -189,7 +189,7 @@ def encode_rows(rows: Sequence[Row], oids: Sequence[int], formats: Sequence[int]
     """DataRow messages.
 
     Raises:
-        SqlError: 22P02 for a value that cannot be sent as its column's type, 22003 for the result of integers that is none.
+        SqlError: 22P02 for a value that cannot be sent as its column's type, 22003 for an integer overflow.
     """
     shape = [(oid, bool(shown), typmod) for oid, shown, typmod in zip(oids, formats, typmods or [-1] * len(oids), strict=True)]
     encode = types.encode_value
@@ -198,7 +198,7 @@ def encode_rows(rows: Sequence[Row], oids: Sequence[int], formats: Sequence[int]
     for row in rows:
         for index in integers:
             value = row[index]
-            # SQLite goes on with a float where the result of integers is none.
+            # SQLite continues with a float where integers overflow.
             if type(value) is float and abs(value) >= 2.0**63:
                 raise SqlError("22003", "bigint out of range", hint="Cast one side to numeric or double precision.")
         encoded.append(wire.data_row([encode(value, oid, binary, mod) for value, (oid, binary, mod) in zip(row, shape, strict=True)]))

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from triplicate.errors import ProtocolError, SqlError
 from triplicate.runtime import Host, Listener, TaskScope
-from triplicate.sql.interface import Database, Databases, Session
+from triplicate.sql.core.interface import Database, Databases, Session
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.conversation import Conversation
@@ -42,8 +42,8 @@ class PostgresServer:
 
     Args:
         host: the ports to the outside.
-        databases: what clients may connect to by ``dbname``.
-        address: host and port to listen on; port 0 takes a free one.
+        databases: clients connect to one of them by ``dbname``.
+        address: host and port to listen on; port 0 selects a free one.
         limits: bounds.
     """
 
@@ -79,7 +79,7 @@ class PostgresServer:
         self._listener = await self._host.network.listen(self._new_stream, *self._wanted)
 
     async def stop(self) -> None:
-        """Tell every client that the server goes down (57P01), and end."""
+        """Send 57P01 to every client, close the connections and stop."""
         if self._listener is not None:
             await self._listener.close()
         goodbye = SqlError("57P01", "terminating connection because the server is shutting down", hint="connect again, to any node")
@@ -123,7 +123,7 @@ class PostgresServer:
             stream.close()
 
     async def _startup(self, stream: MessageStream) -> wire.Startup | None:
-        """Answer encryption requests and read the first packet; None when the client left or only wanted to cancel."""
+        """Answer encryption requests and read the first packet; None when the client has left or has sent a cancel request."""
         timer = self._host.clock.call_at(self._host.clock.monotonic() + self._limits.startup_s, stream.close)
         try:
             while True:

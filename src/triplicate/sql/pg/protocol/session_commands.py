@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triplicate.errors import SqlError
-from triplicate.sql.interface import TransactionStatus
+from triplicate.sql.core.interface import TransactionStatus
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.commands import (
     Deallocate,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from triplicate.errors import SqlError
-from triplicate.sql.interface import Database, Prepared, Session, StatementKind, TransactionStatus, Value
+from triplicate.sql.core.interface import Database, Prepared, Session, StatementKind, TransactionStatus, Value
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.commands import SetAccess, ShowParameter
 from triplicate.sql.pg.protocol.settings import READ_ONLY, REQUEST_ID, SessionSettings, duration_s
@@ -29,17 +29,17 @@ class SettingCommands:
         self._database = database
         self._notice = notice
         self._access: bool | None = None
-        """Whether the open transaction said that it is read-only; None when it said nothing."""
+        """Whether the open transaction was declared read-only; None without a declaration."""
 
     # The access mode.
 
     def begin(self, read_only: bool | None) -> None:
-        """What BEGIN said of the transaction."""
+        """Apply the access mode of BEGIN."""
         if read_only is not None:
             self._access = read_only
 
     def end_transaction(self) -> None:
-        """Forget what was said for one transaction only."""
+        """Reset the access mode and the settings of SET LOCAL."""
         self._access = None
         self._settings.end_transaction()
 
@@ -72,17 +72,17 @@ class SettingCommands:
     # SET and RESET.
 
     async def reset(self, name: str | None) -> None:
-        """Put one parameter back, or with None all."""
+        """Reset one parameter to its initial value, or with None all."""
         if name is not None:
             await self.set(name, None)
             return
         self._settings.reset_all()
         if self._session.status is TransactionStatus.IDLE:
-            # Pools reset a connection before they lend it again: the next user's transaction must not take this one's name.
+            # Pools reset a connection before they reuse it: the next user's transaction must not inherit this one's request id.
             await self._session.set_request_id(None)
 
     async def set(self, name: str, value: str | None, *, local: bool = False) -> None:
-        """Set a parameter, or with None put it back.
+        """Set a parameter, or with None reset it.
 
         Raises:
             SqlError: as `Settings.set`.
@@ -104,7 +104,7 @@ class SettingCommands:
     # SHOW and the calls.
 
     def description(self, command: ShowParameter | SessionCalls, formats: Sequence[int] = ()) -> bytes:
-        """RowDescription of what the command answers.
+        """RowDescription of the command's result.
 
         Raises:
             SqlError: 42704, no such parameter.
@@ -119,7 +119,7 @@ class SettingCommands:
         return wire.row_description((name, types.TEXT, -1, -1, shown) for name, shown in zip(names, formats, strict=True))
 
     async def rows(self, command: ShowParameter | SessionCalls, parameters: Sequence[Value]) -> list[bytes]:
-        """What the command answers."""
+        """The rows of the command's result."""
         if isinstance(command, SessionCalls):
             return [await self._call(command, parameters)]
         if command.name is not None:

@@ -1,7 +1,7 @@
-"""A session's run-time parameters: what SHOW, SET and RESET know, and what a client is told at the start. Pure.
+"""A session's run-time parameters: the values of SHOW, SET and RESET, and those reported to the client. Pure.
 
-PostgreSQL has hundreds; a client needs those it asks for when it connects. A parameter that nobody here reads is kept and shown
-back, so that client libraries which set theirs go on; one that would promise a behaviour we do not have is refused.
+PostgreSQL has hundreds; a client needs those that it reads when it connects. A parameter without effect here is stored and shown, so
+that client libraries can set theirs. A value that promises an unsupported behaviour is refused.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class SessionSettings:
     """The parameters of one session.
 
     Args:
-        user: who connected. database: the database's name.
+        user: the name that the client connected with.
         startup: the parameters of the first packet.
     """
 
@@ -95,7 +95,7 @@ class SessionSettings:
         self._names = {name.lower(): name for name in (*_FIXED, *_DEFAULTS)}
         self._values = dict(_DEFAULTS)
         self._local: dict[str, str] = {}
-        """What SET LOCAL said; forgotten when the transaction ends."""
+        """The values of SET LOCAL; removed when the transaction ends."""
         for name, value in _options(startup.get("options", "")).items():
             self._start_with(name, value)
         for name, value in startup.items():
@@ -183,7 +183,7 @@ class SessionSettings:
 
     @property
     def read_only(self) -> bool:
-        """Whether transactions of this session may change nothing unless they say otherwise."""
+        """Whether transactions of this session are read-only unless they are declared otherwise."""
         return self._local.get(READ_ONLY, self._values[READ_ONLY]) == "on"
 
     @property
@@ -220,12 +220,12 @@ class SessionSettings:
         return [(name, self.get(name, is_leader=is_leader)) for name in sorted(names, key=str.lower)]
 
     def reported(self, *, is_leader: bool) -> dict[str, str]:
-        """What ParameterStatus tells the client."""
+        """The parameters that ParameterStatus reports, with their values."""
         return {name: self.get(name, is_leader=is_leader) for name in REPORTED}
 
 
 def _check_search_path(value: str) -> None:
-    """Raises SqlError 0A000 for a path on which PostgreSQL would find none of the tables that are here."""
+    """Refuse a path without the schema public, in which all tables are. Raises SqlError 0A000."""
     names = {name.strip().strip("'\"").lower() for name in value.split(",")}
     if "public" not in names and not names <= {"", "pg_catalog", "information_schema"}:
         raise SqlError(

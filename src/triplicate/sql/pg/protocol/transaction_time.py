@@ -14,12 +14,12 @@ class TransactionTime:
         """When the open transaction began, in µs since 1970; None outside of one."""
 
     def begin(self) -> None:
-        """A message has come; outside of a transaction it begins one."""
+        """Note the time of a message, which begins a transaction if none is open."""
         if self.began_us is None:
             self.began_us = self._clock.wall_us()
 
     def end(self) -> None:
-        """The next message begins another transaction."""
+        """End the transaction: the next message begins another one."""
         self.began_us = None
 
     @property

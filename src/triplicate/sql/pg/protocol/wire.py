@@ -23,7 +23,7 @@ _INT16 = struct.Struct(">h")
 _UINT16 = struct.Struct(">H")
 
 
-# What a client sends.
+# Messages of the client.
 
 
 @dataclass(slots=True)
@@ -230,7 +230,7 @@ def decode_message(letter: bytes, body: bytes) -> ClientMessage:
 
 
 class MessageBuffer:
-    """Cuts a byte stream into messages; holds at most one incomplete message.
+    """Splits a byte stream into messages; buffers at most one incomplete message.
 
     Args:
         limit_bytes: the largest message accepted.
@@ -275,7 +275,7 @@ class MessageBuffer:
         return messages
 
 
-# What the server sends.
+# Messages of the server.
 
 
 def _message(letter: bytes, body: bytes) -> bytes:
@@ -310,7 +310,7 @@ def backend_key_data(process_id: int, secret: int) -> bytes:
 
 
 def negotiate_protocol_version(unknown_options: Sequence[str]) -> bytes:
-    """We speak 3.0 and none of these options."""
+    """NegotiateProtocolVersion: the server supports protocol 3.0 and none of these options."""
     body = struct.pack(">ii", 0, len(unknown_options)) + b"".join(_cstring(option) for option in unknown_options)
     return _message(b"v", body)
 
@@ -344,7 +344,7 @@ def data_row(values: Sequence[bytes | None]) -> bytes:
 
 CHANGED_RESULT = "cached plan must not change result type"
 _ROUTINES = {CHANGED_RESULT: "RevalidateCachedQuery"}
-"""By an error's message: PostgreSQL's routine, by which asyncpg and pgjdbc know that preparing the statement again helps, and do so."""
+"""Error message to PostgreSQL's routine. By the routine asyncpg and pgjdbc recognize that the statement must be prepared again."""
 
 
 def error_response(error: SqlError, *, severity: str = "ERROR") -> bytes:

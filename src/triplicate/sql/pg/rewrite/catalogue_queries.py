@@ -1,7 +1,7 @@
-"""Queries of the catalogue, brought to what SQLite runs over the catalogue's virtual tables. Pure.
+"""Queries of the catalogue, rewritten for SQLite and the catalogue's virtual tables. Pure.
 
-Client libraries write these queries, with arrays, ``::regclass`` and functions that give rows, and no user of a database does. So they
-are rewritten by rules over tokens, apart from the translation of users' statements; what no rule knows is left for SQLite to refuse.
+Client libraries write these queries, with arrays, ``::regclass`` and set-returning functions; users of a database do not. So rules
+over tokens rewrite them, apart from the translation of users' statements. SQLite refuses the forms that no rule covers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TRIGGERS = {name.upper() for name in TABLES if not name.startswith("information
     "PG_PROC", "PG_STAT_USER_TABLES", "PG_TABLES", "PG_VIEWS", "PG_INDEXES", "PG_ROLES", "PG_USER", "PG_EXTENSION", "PG_TRIGGER",
     "PG_CAST", "PG_OPERATOR", "PG_CURSORS", "PG_LOCKS", "PG_STAT_ACTIVITY", "PG_SETTINGS", "PG_POLICY", "PG_AUTHID", "PG_FOREIGN_TABLE",
 }  # fmt: skip
-"""Words by which such a query is known. Names without a table here are among them, so that the error names the table."""
+"""Words that identify such a query. Names without a table here are included, so that the error names the table."""
 _MAY_ASK = re.compile(rf"\b(?:{'|'.join(sorted(_TRIGGERS))})\b", re.IGNORECASE)
 _PIECES = ("pg_", "reg", "_schema", "format_type", "_description", "has_")
 """Each trigger has one of these in it."""
@@ -62,9 +62,9 @@ class CatalogueQuery:
 
     text: str
     parameters: dict[int, int]
-    """Oid of a parameter by its number, where a cast or a column tells it."""
+    """Oid of a parameter by its number, where a cast or a column determines it."""
     columns: tuple[int | None, ...]
-    """Oid of each column of the result; None where only the declared type of a column, or a value, tells."""
+    """Oid of each column of the result; None where only the declared type of a column, or a value, determines it."""
 
 
 def catalogue_query(statement: Statement) -> CatalogueQuery | None:
@@ -191,7 +191,7 @@ def _refuse_other_tables(parts: Sequence[MutableToken]) -> None:
 
 
 def _names_a_table(parts: Sequence[MutableToken], index: int) -> bool:
-    """Whether a table's name stands here: behind FROM or JOIN, or behind a comma between tables."""
+    """Whether this token is a table's name: it follows FROM, JOIN or a comma between tables."""
     before = parts[index - 1].upper if index else ""
     if before in ("FROM", "JOIN"):
         return not (before == "FROM" and index >= 2 and parts[index - 2].upper == "DISTINCT")
@@ -334,7 +334,7 @@ def _quantified(parts: list[MutableToken]) -> list[MutableToken]:
 
 
 def _patterns(parts: list[MutableToken]) -> list[MutableToken]:
-    """LIKE minds the case and knows the backslash, as PostgreSQL's; ILIKE is SQLite's LIKE."""
+    """LIKE is case-sensitive and has the backslash as its escape, as in PostgreSQL; ILIKE is SQLite's LIKE."""
     index = 0
     while index < len(parts):
         word = parts[index].upper
@@ -356,7 +356,7 @@ def _patterns(parts: list[MutableToken]) -> list[MutableToken]:
 
 
 def _operand_end(parts: Sequence[MutableToken], start: int) -> int:
-    """Where an operand of LIKE ends: before what binds no stronger than LIKE does."""
+    """The end of an operand of LIKE: the first token that binds no more tightly than LIKE."""
     depth = 0
     for index in range(start, len(parts)):
         is_end = parts[index].upper in _OPERAND_ENDS or parts[index].text in (")", "]", ",", "=", "<>", "!=", "<", ">", "<=", ">=")
@@ -366,7 +366,7 @@ def _operand_end(parts: Sequence[MutableToken], start: int) -> int:
     return len(parts)
 
 
-# Functions that give rows.
+# Set-returning functions.
 
 
 def _unnested(parts: list[MutableToken]) -> list[MutableToken]:
@@ -381,7 +381,7 @@ def _unnested(parts: list[MutableToken]) -> list[MutableToken]:
 
 
 def _clause_of(parts: Sequence[MutableToken], index: int) -> tuple[int, bool]:
-    """The SELECT that a place belongs to, and whether the place stands behind its FROM."""
+    """The SELECT that contains a token, and whether the token follows its FROM."""
     depth, in_from = 0, False
     for at in range(index - 1, -1, -1):
         depth += (parts[at].text in (")", "]")) - (parts[at].text in ("(", "["))
@@ -464,7 +464,7 @@ def _unnest_in_from(parts: list[MutableToken], index: int) -> list[MutableToken]
 
 
 def _named_values(parts: list[MutableToken]) -> list[MutableToken]:
-    """``(VALUES …) AS t(a, b)``: SQLite names the columns itself, and takes no names behind the alias."""
+    """``(VALUES …) AS t(a, b)``: SQLite names the columns itself and accepts no names after the alias."""
     index = 0
     while index + 1 < len(parts):
         if parts[index].text == "(" and parts[index + 1].upper == "VALUES":

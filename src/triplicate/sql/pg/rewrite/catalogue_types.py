@@ -1,6 +1,6 @@
 """Types of parameters and results in queries of the catalogue, from the casts, the columns' names and the functions in them. Pure.
 
-The columns of the catalogue have names of their own (``relname``, ``conrelid``), so a name tells the type wherever it stands.
+The columns of the catalogue have unique names (``relname``, ``conrelid``), so a name determines the type in any query.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Protocol
 
 from triplicate.sql.catalogue.relations import TABLES
 from triplicate.sql.catalogue.type_names import TYPES, type_named
-from triplicate.sql.interface import Column
+from triplicate.sql.core.interface import Column
 from triplicate.sql.pg.values import types
 
 
@@ -84,12 +84,12 @@ def _type_behind(parts: Sequence[CatalogueToken], start: int) -> int | None:
     is_array = at + 1 < len(parts) and parts[at].text == "[" and parts[at + 1].text == "]"
     name = " ".join(words)
     if name.upper() in ("REGCLASS", "REGTYPE", "REGNAMESPACE"):
-        return types.TEXT  # What is bound is a name.
+        return types.TEXT  # The parameter is a name.
     return type_named(name + ("[]" if is_array else ""))
 
 
 def _compared(parts: Sequence[CatalogueToken], index: int) -> int | None:
-    """The type of the column before the operator, or before the list, that the parameter stands in."""
+    """The type of the column that the parameter is compared with, directly or as an element of a list."""
     at = index - 1
     while at >= 0 and (
         parts[at].text in ("(", ",", "[", "=", "<>", "!=", "<", ">", "ANY", "any")
@@ -182,7 +182,7 @@ def _operand(item: Sequence[CatalogueToken], named: _Named, depth: int) -> int |
     if first.kind in ("word", "quoted") and all(part.kind in ("word", "quoted") or part.text == "." for part in item):
         name = item[-1].text.strip('"').lower()
         if named.get(name):
-            # Inside of what a name stands for, the same name is one of a query further in.
+            # Inside the query that a name refers to, the same name refers to a query further inside.
             meant, *inner = named[name]
             return _expression(meant, {**named, name: inner}, depth + 1)
         return COLUMNS.get(name)
@@ -233,7 +233,7 @@ def _gathered(inside: Sequence[CatalogueToken], named: _Named, depth: int) -> in
 
 def _array_of(element: int | None) -> int:
     found = TYPES.get(element or types.TEXT)
-    # A name in an array is text to the drivers, which know text[] and not name[].
+    # The drivers have a type text[] and no name[].
     return TEXT_ARRAY if found is None or element in (NAME, CHAR1) or not found.array else found.array
 
 
@@ -244,7 +244,7 @@ def _cast_oid(parts: Sequence[CatalogueToken], start: int) -> int | None:
 
 
 def _case(item: Sequence[CatalogueToken], named: _Named, depth: int) -> int | None:
-    """The type of the first branch that tells one."""
+    """The type of the first branch that has one."""
     level, cases = 0, 0
     branch: list[CatalogueToken] | None = None
     for part in item:

@@ -1,6 +1,6 @@
-"""CREATE TABLE AS: the columns take the types of the query's results, and the query means what it means in an INSERT. Pure.
+"""CREATE TABLE AS: the columns have the types of the query's results, and the query has the meaning of one in an INSERT. Pure.
 
-SQLite's own CREATE TABLE AS would give the query SQLite's meaning, and keep of a column's type no more than whether it holds numbers.
+SQLite's own CREATE TABLE AS would give the query SQLite's meaning, and reduce a column's type to its affinity.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.declared_types import Kind, parse_declared
+from triplicate.sql.core.interface import Column
 from triplicate.sql.core.lexer import Statement, quote
-from triplicate.sql.interface import Column
 from triplicate.sql.pg.ddl.column_types import SERIALS
 from triplicate.sql.pg.ddl.parts import at, closing, past_words, split
 from triplicate.sql.pg.values import types
@@ -31,7 +31,7 @@ class CreateTableAs:
     query: str
 
     def definition(self, columns: Sequence[tuple[str, str]]) -> str:
-        """The engine's statement without its query: what is inserted follows.
+        """The engine's statement without its query; the INSERT follows it.
 
         Raises:
             SqlError: 42601, more names than columns; 42701, two columns of one name.
@@ -51,12 +51,12 @@ class CreateTableAs:
         return f"INSERT INTO {quote(self.table)} ({', '.join(quote(name) for name, _ in columns)}) {self.query}"
 
     def named(self, columns: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        """The columns under the names that the statement gives them."""
+        """The columns under the statement's names for them."""
         return [(self.columns[index] if index < len(self.columns) else name, kind) for index, (name, kind) in enumerate(columns)]
 
 
 def table_query(statement: Statement) -> CreateTableAs | None:
-    """What a CREATE TABLE AS says; None for any other statement."""
+    """The parts of a CREATE TABLE AS; None for any other statement."""
     sql, tokens = statement.sql, statement.tokens
     if [token.upper for token in tokens[:2]] != ["CREATE", "TABLE"]:
         return None
@@ -72,18 +72,18 @@ def table_query(statement: Statement) -> CreateTableAs | None:
     return CreateTableAs(sql[: name.end], name.name, listed, sql[tokens[stop + 1].start : tokens[-1].end])
 
 
-def column_type(column: Column, told: int | None, *, is_exact: bool) -> str:
-    """The declared type of a column that a query gives; empty where nothing tells it.
+def column_type(column: Column, translated: int | None, *, is_exact: bool) -> str:
+    """The declared type of a query's column; empty where it is undetermined.
 
     Args:
-        told: what the translation says of it.
+        translated: the type that the translation found, or None.
         is_exact: the result's column is the table's, with its length or precision.
     """
     declared = column.declared_type or ""
     if declared and is_exact and _PLAIN.fullmatch(declared):
         kind = parse_declared(declared).kind
         return "BIGINT" if kind is Kind.INTEGER and declared.upper() in SERIALS else declared
-    oid = told if told is not None else types.oid_of_declared(declared) if declared else None
+    oid = translated if translated is not None else types.oid_of_declared(declared) if declared else None
     if oid in (types.BPCHAR, types.UNKNOWN):
         return "text"
     return "bigint" if oid == types.OID else SHOWN.get(oid or 0, "")

@@ -1,4 +1,4 @@
-"""Names that PostgreSQL allows without quotes and SQLite does not: ``index`` is what pandas calls a frame's first column. Pure."""
+"""Names that PostgreSQL allows without quotes and SQLite does not, as ``index``, pandas' name for a frame's first column. Pure."""
 
 from __future__ import annotations
 

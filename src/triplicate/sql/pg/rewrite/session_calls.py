@@ -1,7 +1,7 @@
-"""``SELECT set_config(…), current_setting(…)``: what client libraries call when they connect, and a session answers by itself. Pure.
+"""``SELECT set_config(…), current_setting(…)``: calls of client libraries at connect, answered by the session itself. Pure.
 
-The settings are the session's and not the engine's. So these functions are known where they are all that a SELECT asks for;
-`current_setting` inside of a query is the engine's, and knows only what is the same for every session.
+The settings belong to the session, not to the engine. So these functions are recognized where a SELECT has nothing else.
+`current_setting` inside a query is the engine's, and has only the values that all sessions share.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.interface import Value
 from triplicate.sql.core.lexer import Statement, Token
-from triplicate.sql.interface import Value
 
 _FUNCTIONS = {"CURRENT_SETTING": (1, 2), "SET_CONFIG": (3, 3)}
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A constant, or with `parameter` (from 1) what the client binds."""
+    """A constant, or with `parameter` (from 1) the number of a bound parameter."""
 
     constant: str | None = None
     parameter: int = 0
@@ -120,7 +120,7 @@ def values_of(call: SessionCall, parameters: Sequence[Value]) -> list[str | None
 
 
 def is_true(text: str | None) -> bool:
-    """Raises SqlError 22P02 for what is no boolean."""
+    """Parse a boolean. Raises SqlError 22P02."""
     lowered = (text or "false").strip().lower()
     if lowered in ("t", "true", "y", "yes", "on", "1"):
         return True

@@ -1,7 +1,7 @@
 """``SELECT setval(pg_get_serial_sequence(table, column), max(column)) FROM table``, as Django writes it after it has loaded rows. Pure.
 
-It has the next number lie above those that are there, which it does here without being told. So the statement is answered with the number
-that `setval` returns, and nothing changes. Any other call of `setval` has no such meaning and stays refused.
+It puts the next number above the existing ones, where it always is here. So the statement is answered with the number that `setval`
+returns, and nothing changes. Any other call of `setval` is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _AT_MAXIMUM = re.compile(
 
 
 def number_above_maximum(statement: Statement) -> Statement:
-    """The statement as a query of the number; unchanged when it is none of this form."""
+    """The statement as a query of the number; unchanged if it does not have this form."""
     if "setval" not in statement.sql.lower():
         return statement
     found = _AT_MAXIMUM.fullmatch(statement.sql)

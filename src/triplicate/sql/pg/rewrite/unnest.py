@@ -1,7 +1,7 @@
-"""``INSERT … SELECT * FROM UNNEST(array, …)``, as Django writes many rows at once, as VALUES. Pure.
+"""``INSERT … SELECT * FROM UNNEST(array, …)``, Django's form for many rows, rewritten with VALUES. Pure.
 
-The arrays are constants there, one per column. Their elements become untyped constants, so that the table's columns tell their types, as
-the arrays' casts would.
+The arrays are constants, one per column. Their elements become untyped constants, whose types the table's columns determine as the
+arrays' casts would.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.interface import Value
 from triplicate.sql.core.lexer import Statement, Token, quote_string, statement_of
-from triplicate.sql.interface import Value
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.array_parameters import read_array
 
 
 def unnest_as_values(statement: Statement) -> Statement:
-    """The statement with VALUES in the place of UNNEST; unchanged when it is none of this form.
+    """The statement with VALUES in place of UNNEST; unchanged if it does not have this form.
 
     Raises:
-        SqlError: 0A000, an argument is no constant; 22P02, one is no array.
+        SqlError: 0A000 for an argument that is not constant, 22P02 for one that is not an array.
     """
     sql, tokens = statement.sql, statement.tokens
     if statement.first_word != "INSERT" or "unnest" not in sql.lower():
@@ -53,7 +53,7 @@ def _arguments(tokens: Sequence[Token], opening: int) -> tuple[list[list[Token]]
 
 
 def _elements(argument: Sequence[Token]) -> list[Value]:
-    """What one constant array holds, as text."""
+    """The elements of a constant array as text."""
     strings = [token for token in argument if token.kind == "string"]
     casts = next((index for index, token in enumerate(argument) if token.text == "::"), len(argument))
     is_constant = len(strings) == 1 and all(token.text == "(" or token.kind == "string" for token in argument[:casts] if token.text != ")")

@@ -52,7 +52,7 @@ class InsertStatement(SyntaxNode):
     overriding: tuple[int, int] | None = None
     """Where OVERRIDING … VALUE is."""
     first_columns: tuple[str, ...] = field(default=(), init=False)
-    """The columns that get values, where none are named and the last ones get none."""
+    """The columns that get values, if the statement names none and leaves the last ones out."""
 
     def children(self) -> Iterator[SyntaxNode]:
         yield from self.common

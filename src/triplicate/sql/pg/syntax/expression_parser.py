@@ -51,7 +51,7 @@ class ExpressionParser(TokenCursor):
         raise NotImplementedError
 
     def begins_query(self, distance: int = 0) -> bool:
-        """Whether a query stands here, maybe behind more brackets."""
+        """Whether a query begins here, perhaps after more brackets."""
         while self.ahead(distance).upper == "(":
             distance += 1
         return self.ahead(distance).upper in ("SELECT", "VALUES", "WITH")
@@ -76,7 +76,7 @@ class ExpressionParser(TokenCursor):
         return left
 
     def _postfix(self, left: Expression, start: int, weakest: int) -> Expression | None:
-        """`left` with the operator that follows, or None where none does that binds strongly enough."""
+        """`left` with the operator that follows, or None if no operator follows that binds tightly enough."""
         token = self.token
         word = token.upper
         if token.kind == "operator":
@@ -210,7 +210,7 @@ class ExpressionParser(TokenCursor):
             found.append(self.expression())
         return found
 
-    # What an expression begins with.
+    # Beginnings of expressions.
 
     def _prefix(self) -> Expression:
         token = self.token
@@ -264,7 +264,7 @@ class ExpressionParser(TokenCursor):
         return first
 
     def _is_query_bracket(self) -> bool:
-        """In ``((select 1) + 2)`` the outer bracket holds an expression, in ``((select 1) union select 2)`` a query."""
+        """In ``((select 1) + 2)`` the outer brackets contain an expression, in ``((select 1) union select 2)`` a query."""
         if self.ahead().upper != "(":
             return True
         depth, distance = 0, 1
@@ -312,7 +312,7 @@ class ExpressionParser(TokenCursor):
         return self._reference()
 
     def _types_string(self) -> bool:
-        """Whether a type and then a string stand here: ``date '…'``, ``timestamp with time zone '…'``."""
+        """Whether a type and a string follow: ``date '…'``, ``timestamp with time zone '…'``."""
         distance = 1
         if self.ahead(distance).upper == "(":
             while self.ahead(distance).upper != ")" and self.ahead(distance).kind != "end":

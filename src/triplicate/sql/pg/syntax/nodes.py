@@ -1,6 +1,6 @@
-"""The tree of a statement: expressions and queries, each with the stretch of the text it was read from. Pure.
+"""The tree of a statement: expressions and queries, each with its range of the text. Pure.
 
-`start` and `end` count characters of the text; brackets around an expression are part of its parent. `children` gives the parts in
+`start` and `end` count characters of the text; brackets around an expression belong to its parent. `children` returns the parts in
 the order of the text.
 """
 
@@ -53,7 +53,7 @@ class TypeName(SyntaxNode):
 @dataclass(slots=True, eq=False)
 class Expression(SyntaxNode):
     oid: int | None = field(default=None, init=False)
-    """The type that analysis finds; None where it cannot tell."""
+    """The type, set by analysis; None where it is undetermined."""
     as_oid: int | None = field(default=None, init=False)
     """The type to which its context converts it, where that is another."""
     as_modifiers: tuple[int, ...] = field(default=(), init=False)
@@ -67,7 +67,7 @@ class Expression(SyntaxNode):
     is_trimmed: bool = field(default=False, init=False)
     """It is assigned to a char(n), without the blanks at its end."""
     enclosed: bool = field(default=False, init=False)
-    """It stands in brackets of its own."""
+    """The expression has its own brackets."""
 
 
 @dataclass(slots=True, eq=False)
@@ -102,9 +102,9 @@ class ColumnRef(Expression):
     session_name: str = field(default="", init=False)
     """It is no column but this word: ``current_user`` or one of its kin."""
     relation: object = field(default=None, init=False)
-    """The relation in FROM that analysis finds; None where it cannot tell."""
+    """The relation in FROM, set by analysis; None where it is undetermined."""
     qualifier: str = field(default="", init=False)
-    """What is written before a bare name for SQLite."""
+    """The qualifier that SQLite's text has before a bare name."""
 
 
 @dataclass(slots=True, eq=False)
@@ -370,11 +370,11 @@ class Sort(SyntaxNode):
     nulls: str
     """``FIRST``, ``LAST`` or empty."""
     by: Expression | None = field(default=None, init=False)
-    """The item of the select list that a name or a number stands for."""
+    """The item of the select list that a name or a number refers to."""
     is_result: bool = field(default=False, init=False)
     """It names a column of the result, which is sorted as it is."""
     place: int = field(default=0, init=False)
-    """That column's number, from 1, where only the number means it."""
+    """That column's number, from 1, where only the number identifies it."""
 
     def children(self) -> Iterator[SyntaxNode]:
         yield self.expression
@@ -393,7 +393,7 @@ class SelectItem(SyntaxNode):
 
 @dataclass(slots=True, eq=False)
 class FromItem(SyntaxNode):
-    """What stands in FROM: exactly one of table, query, call and joined (of two or more with the words between) is there."""
+    """An item of FROM: exactly one of table, query, call and joined (two or more items with the words between them) is set."""
 
     table: Name | None = None
     query: QueryExpression | None = None
@@ -411,9 +411,9 @@ class FromItem(SyntaxNode):
     needs_brackets: bool = False
     """The right side of a join that is a join itself, written without the brackets that SQLite wants."""
     in_schema: bool = field(default=False, init=False)
-    """A table whose name SQLite would take for a common table expression that PostgreSQL does not see here."""
+    """A table whose name SQLite would resolve to a common table expression that is not in scope in PostgreSQL."""
     expansion: tuple[str, ...] | None = field(default=None, init=False)
-    """For SQLite: what a join with a name of its own gives, as items of a select list (None: ``*``); the names of a query's columns."""
+    """For SQLite: the columns of a join with an alias, as items of a select list (None: ``*``); the names of a query's columns."""
 
     def children(self) -> Iterator[SyntaxNode]:
         if self.query is not None:
@@ -478,7 +478,7 @@ class With(SyntaxNode):
     materialized: tuple[int, int] | None = None
     is_recursive: bool = False
     names_left: tuple[str, ...] = field(default=(), init=False)
-    """The columns behind those that `columns` names: SQLite wants all or none."""
+    """The columns after those that `columns` names: SQLite requires all or none."""
 
     def children(self) -> Iterator[SyntaxNode]:
         yield self.body

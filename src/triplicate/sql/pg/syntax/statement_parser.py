@@ -1,6 +1,6 @@
 """SELECT, VALUES, INSERT, UPDATE and DELETE, read from tokens into the tree of `nodes`. Pure.
 
-Anything else, and whatever this grammar does not hold, is not an error here: `parse` answers None, and SQLite judges the text.
+Any other text is not an error here: `parse` returns None, and SQLite judges the text.
 Source: PostgreSQL 15 documentation, "SQL Commands"; SQLite's grammar for what it adds.
 """
 
@@ -25,7 +25,7 @@ _AFTER_ITEM = {
     "DEFAULT", "INDEXED", "NOT", "TABLESAMPLE", "WITH", "WHEN", "THEN", "ELSE", "END", "AND", "OR", "IS", "IN", "LIKE", "ILIKE",
     "BETWEEN", "COLLATE", "DO", "OVERRIDING",
 }  # fmt: skip
-"""Words that go on with the statement, so that they are no alias."""
+"""Words that continue the statement, and so are not aliases."""
 _JOIN_WORDS = ("JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "NATURAL")
 _LONGEST_COMPOUND = 100
 
@@ -437,13 +437,13 @@ class StatementParser(ExpressionParser):
 
 
 def parse(tokens: Sequence[Token], size: int) -> DmlStatement | None:
-    """The tree of one statement, or None where it is none that is read here.
+    """The tree of one statement, or None where this grammar does not cover it.
 
     Args:
         size: characters of the text.
 
     Raises:
-        SqlError: a string constant that is none, see `Token.string`; a join that SQLite would read and PostgreSQL refuses.
+        SqlError: a malformed string constant, see `Token.string`; a join that SQLite accepts and PostgreSQL refuses.
     """
     first = tokens[0].upper if tokens else ""
     if first not in ("SELECT", "VALUES", "WITH", "INSERT", "UPDATE", "DELETE", "("):

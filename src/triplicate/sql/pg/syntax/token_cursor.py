@@ -1,4 +1,4 @@
-"""Where a parser stands in the tokens of a statement, and the parts that every rule of the grammar uses: names and types. Pure."""
+"""A parser's position in the tokens of a statement, and the rules that all others use: names and types. Pure."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class TokenCursor:
 
 
 def folded(token: Token) -> str:
-    """The name a token stands for, in lower case unless it is quoted."""
+    """The identifier of a token, in lower case unless it is quoted."""
     name = token.name or token.text
     return name if token.kind == "quoted" else name.lower()
 

@@ -1,1 +1,1 @@
-"""Statements in SQLite's words: the text that SQLite runs, and the types that the client is told. Pure."""
+"""Statements in SQLite's words: the text that SQLite runs, and the types for the client. Pure."""

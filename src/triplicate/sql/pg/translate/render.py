@@ -1,4 +1,4 @@
-"""The text that SQLite gets: the client's own but for the places where SQLite would read or do something else. Pure.
+"""The text for SQLite: the client's own, changed only where SQLite would read or do something else. Pure.
 
 Parameters become ``?1``, casts become functions of ours (`triplicate.sql.executor.scalars`) or vanish, constants become what their context
 makes of them. Where the two databases group operators differently, brackets are added.
@@ -11,8 +11,8 @@ from enum import Enum
 from typing import Any
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.interface import Value
 from triplicate.sql.core.lexer import Pieces, quote_string
-from triplicate.sql.interface import Value
 from triplicate.sql.pg.analysis.scales import scale_of
 from triplicate.sql.pg.syntax import dml_nodes, nodes
 from triplicate.sql.pg.syntax.nodes import Expression, SyntaxNode
@@ -42,7 +42,7 @@ _TIGHTEST = 20
 
 
 def sqlite_strength(node: SyntaxNode) -> int:
-    """How strongly SQLite binds the outermost operator of an expression that stands without brackets."""
+    """SQLite's precedence of the outermost operator of an expression without brackets."""
     match node:
         case nodes.Binary():
             return _SQLITE.get(node.operator, _TIGHTEST)
@@ -82,7 +82,7 @@ def literal_text(value: Value) -> str:
 
 
 class TargetContext(Enum):
-    """Where the text will stand. A definition is read by plain SQLite, so arithmetic goes without checks of ours there."""
+    """The use of the text. Plain SQLite reads a definition, so its arithmetic has no checks of ours."""
 
     STATEMENT = "statement"
     STORED = "a definition of values that are stored: generated columns, unique indexes"
@@ -100,7 +100,7 @@ class Renderer:
     def __init__(self, source: str, first_hidden: int, place: TargetContext = TargetContext.STATEMENT) -> None:
         self.pieces = Pieces(source)
         self.place = place
-        self.moments: dict[tuple[str, int, int | None], int] = {}
+        self.supplied: dict[tuple[str, int, int | None], int] = {}
         """Parameters of our own: (which moment, or the user, type, digits of the second) to number."""
         self.lock = ""
         self._source = source
@@ -139,7 +139,7 @@ class Renderer:
     # Writing.
 
     def write(self, node: SyntaxNode) -> None:
-        """The node in SQLite's words, with what its context makes of it."""
+        """The node in SQLite's words, with the conversion that its context requires."""
         if isinstance(node, Expression) and node.is_trimmed:
             node.is_trimmed = False
             if isinstance(node, nodes.Literal) and node.kind == "string":
@@ -178,7 +178,7 @@ class Renderer:
         self.pieces.copy(at, node.end)
 
     def part(self, child: SyntaxNode, strength: int, *, is_right: bool) -> None:
-        """One operand, in brackets where SQLite would take it apart."""
+        """One operand, in brackets where SQLite would group it differently."""
         inner = sqlite_strength(child)
         enclosed = not isinstance(child, Expression) or child.enclosed or inner == _TIGHTEST or strength == _TIGHTEST
         if enclosed or inner > strength or (inner == strength and not is_right):
@@ -189,7 +189,7 @@ class Renderer:
         self.add(")", child)
 
     def operand(self, child: Expression, strength: int, *, is_right: bool) -> None:
-        """`part` where the text around the child is not copied, so that its own brackets are lost."""
+        """As `part`, for a child whose surrounding text, with its own brackets, is not copied."""
         inner = sqlite_strength(child)
         if inner == _TIGHTEST or inner > strength or (inner == strength and not is_right):
             self.write(child)
@@ -266,10 +266,10 @@ class Renderer:
 
     def hidden(self, key: tuple[str, int, int | None], node: SyntaxNode) -> None:
         """A parameter of our own."""
-        if key not in self.moments:
-            self.moments[key] = self._next_hidden
+        if key not in self.supplied:
+            self.supplied[key] = self._next_hidden
             self._next_hidden += 1
-        self.add(f"?{self.moments[key]}", node)
+        self.add(f"?{self.supplied[key]}", node)
 
     def _column(self, node: nodes.ColumnRef) -> None:
         if node.session_name in ("current_schema", "current_catalog"):
@@ -304,7 +304,7 @@ class Renderer:
 
     def _unary(self, node: nodes.Unary) -> None:
         if node.operator == "-" and isinstance(node.operand, nodes.Literal) and node.operand.kind == "number":
-            # Folded, so that the least integer is one.
+            # The sign is folded into the constant: otherwise the least integer is out of range.
             text = node.operand.value.replace("_", "")
             if not text.lower().startswith("0x"):
                 self.add(literal_text(value_of_decimal(decimal_of(text).copy_negate())), node)
@@ -345,7 +345,7 @@ class Renderer:
             self.verbatim(node)
 
     def _json_part(self, node: nodes.Binary, key: nodes.Literal) -> None:
-        """An element by a constant key, which SQLite takes for a path where it begins with a dollar."""
+        """An element by a constant key, which SQLite would read as a path if it begins with a dollar sign."""
         self.add(OURS + "json_text(" if node.operator == "->>" else "", node)
         self.operand(node.left, sqlite_strength(node), is_right=False)
         self.add(" -> ", node)
@@ -390,7 +390,7 @@ class Renderer:
 
     def _is_test(self, node: nodes.IsTest) -> None:
         if isinstance(node.operand, nodes.RowConstructor) and node.test == "NULL":
-            # A row is NULL where all of it is, and NOT NULL where none of it is.
+            # A row is NULL if all its fields are NULL, and NOT NULL if none is.
             for index, item in enumerate(node.operand.items):
                 self.add(" AND " if index else "(", node)
                 self.operand(item, 4, is_right=False)
@@ -531,7 +531,7 @@ class Renderer:
         else:
             self.verbatim(node)
 
-    # What the subclasses write.
+    # Written by the subclasses.
 
     def _arithmetic(self, node: nodes.Binary) -> None:
         raise NotImplementedError

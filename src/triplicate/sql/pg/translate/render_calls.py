@@ -18,7 +18,7 @@ _UUID = (
     "(lower(hex(randomblob(4))) || '-' || lower(hex(randomblob(2))) || '-4' || substr(lower(hex(randomblob(2))), 2) || '-' || "
     "substr('89ab', 1 + (random() & 3), 1) || substr(lower(hex(randomblob(2))), 2) || '-' || lower(hex(randomblob(6))))"
 )
-# 53 random bits, which a float holds exactly.
+# 53 random bits, which a float represents exactly.
 _RANDOM = "((random() & 9007199254740991) / 9007199254740992.0)"
 
 
@@ -41,7 +41,7 @@ class CallRenderer(NumberRenderer):
         if name in ("sum", "avg") and node.oid == types.NUMERIC == node.arguments[0].oid and not node.is_window:
             sqlite = f"{OURS}numeric_{name}"
         elif name == "replace" and len(node.arguments) == 3 and not _is_text(node.arguments[1]):
-            # Of an empty text SQLite replaces nothing, even by NULL.
+            # SQLite replaces nothing in an empty text, not even by NULL.
             sqlite = OURS + name
         if sqlite or len(node.name.parts) > 1:
             self.replaced(node, [(node.name.start, node.name.end, sqlite or name)])
@@ -49,7 +49,7 @@ class CallRenderer(NumberRenderer):
             self.verbatim(node)
 
     def _is_special(self, node: nodes.Call, name: str) -> bool:
-        """Write a call that is more than another name for the same arguments; False where it is none."""
+        """Write a call that needs more than another name; returns False for any other call."""
         arguments = node.arguments
         if name in DATE_PARTS:
             function = "date_trunc" if name == "date_trunc" else "date_part"
@@ -119,7 +119,7 @@ class CallRenderer(NumberRenderer):
             isinstance(argument, str) or (isinstance(argument, nodes.Literal) and argument.value.isdigit() and int(argument.value) > 0)
             for argument in arguments[1:]
         )
-        # From a constant place on both databases cut the same; SQLite's own function may be one that an index knows.
+        # From a constant position both databases cut the same text, and an index can use SQLite's own function.
         self.call("substr" if plain else OURS + "substr", node, *arguments)
 
     def _extreme(self, node: nodes.Call, name: str) -> None:

@@ -1,6 +1,6 @@
 """Arithmetic and comparisons, in SQLite's words. Pure.
 
-Where SQLite would go on with another number, a function of ours computes or checks: see `triplicate.sql.pg.analysis.overflow`.
+Where SQLite would continue with another number, a function of ours computes or checks it: see `triplicate.sql.pg.analysis.overflow`.
 """
 
 from __future__ import annotations
@@ -149,12 +149,12 @@ class NumberRenderer(Renderer):
 
 
 def _is_simple(node: Expression) -> bool:
-    """Whether it costs nothing to compute it twice."""
+    """Whether the expression is cheap enough to be evaluated twice."""
     return isinstance(node, nodes.ColumnRef | nodes.Parameter | nodes.Literal) and node.as_oid is None
 
 
 def _cannot_overflow(node: nodes.Binary) -> bool:
-    """Whether the right side is a constant with which every finite float gives another one, and 0 only for what is as good as 0."""
+    """Whether the right side is a constant with which every finite float has a finite result, which is 0 for operands near 0 only."""
     right = node.right
     if not isinstance(right, nodes.Literal) or right.kind != "number" or right.value.lower().startswith("0x"):
         return False

@@ -18,10 +18,10 @@ class StatementRenderer(CallRenderer):
     def __init__(self, source: str, first_hidden: int, place: TargetContext = TargetContext.STATEMENT) -> None:
         super().__init__(source, first_hidden, place)
         self._shortened: set[int] = set()
-        """Rows of VALUES that lost items, so that their text is written new."""
+        """Rows of VALUES without some of their items, whose text must be written again."""
 
     def _sort(self, node: nodes.Sort) -> None:
-        """PostgreSQL sorts NULL behind everything, SQLite before: what is not said is said."""
+        """PostgreSQL sorts NULL after all values, SQLite before them. So the order of NULLs is written out."""
         by = node.by if node.by is not None else node.expression
         if node.is_result and not node.place:
             self.verbatim(node)
@@ -40,7 +40,7 @@ class StatementRenderer(CallRenderer):
         name = _shown(node) if node.alias is None and node.expression.is_ordered else ""
         self.verbatim(node)
         if name:
-            # What is computed of a column has not its name any more.
+            # An expression on a column does not have the column's name.
             self.pieces.add(f" AS {quote(name)}", node.end)
 
     def _query(self, node: nodes.QueryExpression) -> None:
@@ -60,13 +60,13 @@ class StatementRenderer(CallRenderer):
         self.replaced(node, [*cuts, (*node.locking, "")])
 
     def _compound(self, node: nodes.Compound) -> None:
-        """INTERSECT binds more tightly than UNION, and parts may stand in brackets: SQLite takes all from the left, without brackets."""
+        """INTERSECT binds more tightly than UNION, and parts may have brackets. SQLite groups from the left, and has no brackets there."""
         cuts: list[tuple[int, int, str]] = []
         for part in (node.left, node.right):
             if isinstance(part, nodes.QueryExpression):
                 opening, _, text = _query_cut(self.pieces.source, part)
                 if isinstance(part.body, nodes.Select) and not (part.common or part.order or part.limits or part.locking):
-                    # Its brackets say nothing; SQLite lets no recursion through them.
+                    # Its brackets have no effect; SQLite allows no recursion inside them.
                     closing = self.pieces.source.index(")", part.end)
                     cuts += [(opening, opening + 1, ""), (closing, closing + 1, "")]
                 else:
@@ -78,7 +78,7 @@ class StatementRenderer(CallRenderer):
         self.replaced(node, cuts)
 
     def _subquery(self, node: nodes.Subquery) -> None:
-        """One row at most: SQLite would take the first."""
+        """Limit a scalar subquery to one row: SQLite would use the first one."""
         if not node.width or _is_single(node.query):
             self.verbatim(node)
             return
@@ -130,7 +130,7 @@ class StatementRenderer(CallRenderer):
         self.add(begin, node)
         cuts: list[tuple[int, int, str]] = []
         for joined in node.joined[1:] if node.kinds[:1] == (",",) else ():
-            # SQLite's comma is a join like all others: it would make what stands before it the left side of the next.
+            # SQLite's comma is an ordinary join: the items before it would become the left side of the next join.
             if _needs_left_side(joined):
                 cuts += [(joined.start, joined.start, "("), (joined.end, joined.end, ")")]
         self.replaced(node, cuts)
@@ -214,7 +214,7 @@ class StatementRenderer(CallRenderer):
         return [(table.end, table.end, " AS")]
 
     def _unqualify(self, items: list[nodes.SelectItem], owner: str) -> None:
-        """In RETURNING SQLite knows the changed table's columns by their bare names only, once it has an alias."""
+        """In RETURNING of a table with an alias, SQLite has the table's columns by their bare names only."""
         waiting: list[nodes.SyntaxNode] = list(items)
         while waiting:
             node = waiting.pop()
@@ -241,13 +241,13 @@ class StatementRenderer(CallRenderer):
         if query is not None and node.conflicts and isinstance(query.body, nodes.Select):
             select = query.body
             if select.source is not None and select.where is None and not select.group and not query.order and query.limits is None:
-                # Without it SQLite takes ON for the condition of a join.
+                # Without it SQLite reads ON as the condition of a join.
                 cuts.append((query.end, query.end, " WHERE true"))
         self._unqualify(node.returning, (node.alias or node.table).last)
         self.replaced(node, cuts)
 
     def _default_values(self, node: dml_nodes.InsertStatement, values: nodes.Values, cuts: list[tuple[int, int, str]]) -> None:
-        """A DEFAULT in the list of values stands for leaving the column out, which SQLite can do for all rows together only."""
+        """Remove a column whose value is DEFAULT, which SQLite can do for all rows together only."""
         places = {
             index
             for row in values.rows
@@ -348,7 +348,7 @@ class StatementRenderer(CallRenderer):
 
 
 def has_query(node: nodes.SyntaxNode) -> bool:
-    """Whether a query stands in it that may read a table."""
+    """Whether the node contains a query that may read a table."""
     if isinstance(node, nodes.FromItem) and node.call is None:
         return True
     return any(map(has_query, node.children()))
@@ -364,7 +364,7 @@ def _check(select: nodes.Select) -> None:
 
 
 def _check_lock(query: nodes.QueryExpression) -> None:
-    """Raises SqlError 0A000 where the rows of the result are none of a table's."""
+    """Refuse a row lock where the result's rows are not rows of a table. Raises SqlError 0A000."""
     select = query.body
     if isinstance(select, nodes.Compound):
         what = "UNION/INTERSECT/EXCEPT"
@@ -380,7 +380,7 @@ def _check_lock(query: nodes.QueryExpression) -> None:
 
 
 def _needs_left_side(source: nodes.FromItem) -> bool:
-    """Whether the result of a join depends on what is on its left side."""
+    """Whether the result of a join depends on which side is left."""
     if source.alias is not None or not source.joined:
         return False
     if source.using or source.is_natural or source.kinds[:1] in (("RIGHT",), ("FULL",)):
@@ -416,7 +416,7 @@ def _find_sorted(query: nodes.QueryExpression) -> None:
             continue
         sort.is_result = True
         if any(map(may_be_long, column)):
-            # Its name may mean a column of a table, which is a text.
+            # Its name may refer to a column of a table, which is text.
             sort.place = place
         for expression in column:
             expression.is_ordered = may_be_long(expression)
@@ -435,7 +435,7 @@ def _first_items(body: nodes.Body) -> list[nodes.SelectItem]:
 
 
 def _place_of(expression: nodes.Expression, names: list[str]) -> int:
-    """The number of the result's column that an expression of ORDER BY names, from 1; 0 where it names none."""
+    """The number, from 1, of the result's column that an expression of ORDER BY names; 0 where it names none."""
     if isinstance(expression, nodes.Literal) and expression.kind == "number" and expression.value.isdigit():
         return int(expression.value)
     if isinstance(expression, nodes.ColumnRef) and len(expression.name.parts) == 1:
@@ -451,7 +451,7 @@ def _shown(item: nodes.SelectItem) -> str:
 
 
 def _is_single(query: nodes.QueryExpression) -> bool:
-    """Whether the query gives one row at most, for sure."""
+    """Whether the query certainly has at most one row."""
     limit = query.limits.limit if query.limits is not None else None
     if isinstance(limit, nodes.Literal) and limit.value in ("0", "1"):
         return True

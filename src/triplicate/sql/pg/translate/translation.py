@@ -40,23 +40,23 @@ class SuppliedParameter:
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """What SQLite runs, and what the client is told of it."""
+    """The text for SQLite, and the types and names for the client."""
 
     sql: str
     parameter_oids: tuple[int, ...] = ()
     """Of the client's parameters by number, from 1."""
-    moments: tuple[SuppliedParameter, ...] = ()
+    supplied: tuple[SuppliedParameter, ...] = ()
     outputs: tuple[tuple[str, int | None], ...] | None = None
-    """The result's columns: name and type; None where a star or the statement hides them."""
+    """The result's columns: name and type; None where they are unknown."""
     scales: tuple[int | None, ...] = ()
-    """Of the result's numeric columns: digits behind the point, where the expression tells."""
+    """Scales of the result's numeric columns, where the expressions determine them."""
     lock: str = ""
     """``FOR UPDATE`` and its kin."""
     pieces: Pieces | None = None
     is_understood: bool = False
     """The statement is read as PostgreSQL's, not left to SQLite as it is written."""
     is_united: bool = False
-    """It holds UNION, INTERSECT or EXCEPT. SQLite reports the column types of the first part only."""
+    """The statement contains UNION, INTERSECT or EXCEPT, of which SQLite reports the column types of the first part only."""
 
     def origin(self, position: int) -> int:
         """Where in the client's text the character at `position` (both from 1) of ours comes from."""
@@ -64,7 +64,7 @@ class Translation:
 
 
 def named_tables(statement: Statement) -> tuple[str, ...]:
-    """Tables that the statement may read or change, as they are written, without their schema. What is not understood names none."""
+    """Tables that the statement may read or change, as they are written, without their schema; none where the grammar does not cover it."""
     tree = parse(statement.tokens[_prefix(statement.tokens) :], len(statement.sql))
     if tree is None:
         return ()
@@ -91,11 +91,11 @@ def translate(
     Args:
         tables: the columns of those of `named_tables` that exist.
         keys: their primary keys; None: columns beside GROUP BY are not checked.
-        given: the parameters' types as far as the client says them; 0 for one that it leaves open.
-        place: where the text will stand.
+        given: the parameters' types that the client declares; 0 for an undeclared one.
+        place: the use of the text.
 
     Raises:
-        SqlError: what PostgreSQL finds wrong in the statement or has and is not available here; see docs/sql.md.
+        SqlError: an error that PostgreSQL reports too, or an unsupported feature; see docs/sql.md.
     """
     run = _translate if len(statement.sql) <= _REMEMBERED_CHARACTERS else _translate.__wrapped__
     return run(statement, tables, tuple(given), keys, place)
@@ -123,19 +123,19 @@ def _translate(
     renderer = StatementRenderer(sql, len(oids) + 1, place)
     renderer.pieces.copy(0, statement.start)
     renderer.write(statement)
-    moments = tuple(
-        SuppliedParameter(number, which == "statement", oid, precision) for (which, oid, precision), number in renderer.moments.items()
+    supplied = tuple(
+        SuppliedParameter(number, which == "statement", oid, precision) for (which, oid, precision), number in renderer.supplied.items()
     )
-    told, pieces = None if begin else _told(outputs), renderer.pieces
-    scales = analysis.scales(statement, len(told)) if told is not None else ()
-    return Translation(pieces.text(), oids, moments, told, scales, renderer.lock, pieces, True, _is_united(statement))
+    columns, pieces = None if begin else _columns(outputs), renderer.pieces
+    scales = analysis.scales(statement, len(columns)) if columns is not None else ()
+    return Translation(pieces.text(), oids, supplied, columns, scales, renderer.lock, pieces, True, _is_united(statement))
 
 
 def _is_united(statement: nodes.SyntaxNode) -> bool:
     return isinstance(statement, nodes.Compound) or any(_is_united(child) for child in statement.children())
 
 
-def _told(outputs: Outputs | None) -> tuple[tuple[str, int | None], ...] | None:
+def _columns(outputs: Outputs | None) -> tuple[tuple[str, int | None], ...] | None:
     if outputs is None:
         return None
     return tuple((name, types.TEXT if oid == types.UNKNOWN else oid) for name, oid in outputs)
@@ -170,10 +170,10 @@ def _check_count(count: int) -> None:
 
 
 def _as_written(sql: str, tokens: Sequence[Token], given: tuple[int, ...]) -> Translation:
-    """A statement that is not understood: SQLite judges it, but parameters go by their numbers, and strings mean what they say.
+    """A statement outside of the grammar, for SQLite to judge. Parameters keep their numbers, and strings their values.
 
     Raises:
-        SqlError: 0A000 for a cast in it, which SQLite would take for a part of a name.
+        SqlError: 0A000 for a cast, which SQLite would read as a part of a name.
     """
     parameters = Parameters(given)
     pieces = Pieces(sql)

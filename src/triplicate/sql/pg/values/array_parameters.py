@@ -10,7 +10,7 @@ import math
 import struct
 
 from triplicate.errors import SqlError
-from triplicate.sql.interface import Value
+from triplicate.sql.core.interface import Value
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.conversions import convert
 
@@ -27,7 +27,7 @@ def decode_array(data: bytes, oid: int, is_binary: bool) -> str:
     """An array parameter as a JSON array; bytes are hexadecimal digits in it.
 
     Raises:
-        SqlError: 22P02 and 22P03 for what is no array of this type, 0A000 for one of several dimensions.
+        SqlError: 22P02 and 22P03 for a malformed array, 0A000 for one of several dimensions.
     """
     element = ELEMENT_OF[oid]
     if is_binary:

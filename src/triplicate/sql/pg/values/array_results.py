@@ -9,7 +9,7 @@ import struct
 
 from triplicate.sql.catalogue.array_functions import array_text, array_values
 from triplicate.sql.catalogue.type_names import TYPES
-from triplicate.sql.interface import Value
+from triplicate.sql.core.interface import Value
 
 ELEMENTS = {oid: one.element for oid, one in TYPES.items() if one.category == "A"}
 """The type of the elements, by the oid of the array's type."""

@@ -16,7 +16,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from triplicate.errors import SqlError
-from triplicate.sql.interface import Value
+from triplicate.sql.core.interface import Value
 from triplicate.sql.pg.syntax.nodes import TypeName
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.datetimes import read_moment, round_moment, shown
@@ -32,7 +32,7 @@ NUMBERS = (types.INT2, types.INT4, types.INT8, types.FLOAT4, types.FLOAT8, types
 INTEGERS = (types.INT2, types.INT4, types.INT8, types.OID)
 TEXTS = (types.TEXT, types.VARCHAR, types.BPCHAR)
 WRITTEN_OTHERWISE = (types.BOOL, types.FLOAT4, types.FLOAT8, types.NUMERIC, types.BYTEA, types.TIME, types.TIMESTAMP, types.TIMESTAMPTZ)
-"""Types whose text is not what SQLite makes of the stored value."""
+"""Types whose text differs from SQLite's text of the stored value."""
 REGISTERED = ("regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole", "regoper")
 """Names of the catalogue's types: they need the catalogue."""
 
@@ -52,7 +52,7 @@ SHOWN = {
     types.TIMESTAMPTZ: "timestamp with time zone", types.UUID: "uuid", types.JSON: "json", types.JSONB: "jsonb", types.BYTEA: "bytea",
     types.OID: "oid", types.UNKNOWN: "unknown",
 }  # fmt: skip
-"""What error messages call the types."""
+"""The types' names in error messages."""
 CAST_NAMES = {
     types.INT2: "int2", types.INT4: "int4", types.INT8: "int8", types.FLOAT4: "float4", types.FLOAT8: "float8", types.NUMERIC: "numeric",
     types.TEXT: "text", types.VARCHAR: "varchar", types.BPCHAR: "bpchar", types.BOOL: "bool", types.DATE: "date", types.TIME: "time",
@@ -108,7 +108,7 @@ _CASTS = {
 
 
 def has_cast(source: int, target: int) -> bool:
-    """Whether PostgreSQL casts one of these types to the other. Integers of all widths are alike here."""
+    """Whether PostgreSQL has a cast from one of these types to the other. Integers of all widths count as one type."""
     if source == target or source not in SHOWN or source in TEXTS or target in TEXTS:
         return True
     if source in NUMBERS or source == types.OID:
@@ -117,10 +117,10 @@ def has_cast(source: int, target: int) -> bool:
 
 
 def convert(value: Value, source: int | None, target: int, modifiers: tuple[int, ...] = ()) -> Value:
-    """The value as the target type has it; NULL stays NULL.
+    """Convert a value to the target type; NULL stays NULL.
 
     Args:
-        source: the value's type, where it is known: only it tells a boolean from an integer and a numeric from a float.
+        source: the value's type, where it is known. It distinguishes a boolean from an integer and a numeric from a float.
 
     Raises:
         SqlError: 22P02, 22007 or 22008 for text that is not of the type, 22003 out of range, 42846 where there is no such cast.
@@ -204,7 +204,7 @@ def _to_float(value: Value, _source: int | None, target: int, _modifiers: tuple[
 
 
 def decimal_of(value: Value, target: int = types.NUMERIC) -> Decimal:
-    """A stored number exactly. Raises SqlError 22P02 for text that is none."""
+    """A stored number as an exact decimal. Raises SqlError 22P02 for text that is not a number."""
     if isinstance(value, int):
         return Decimal(value)
     if isinstance(value, float):
@@ -229,7 +229,7 @@ def value_of_decimal(number: Decimal) -> Value:
     as_float = float(number)
     if math.isfinite(as_float) and Decimal(repr(as_float)) == number:
         return as_float
-    # One text for each number, so that equal ones are equal.
+    # Each number has one text, so that equal numbers compare equal.
     text = f"{number:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -294,7 +294,7 @@ def text_of(value: Value, source: int | None) -> str:
 
 
 def text_of_float(value: float, source: int | None = None) -> str:
-    """The shortest digits that give the number back, as PostgreSQL writes them."""
+    """The shortest digits that read as the same number, in PostgreSQL's form."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

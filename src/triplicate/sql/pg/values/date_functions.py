@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from triplicate.errors import SqlError
-from triplicate.sql.interface import Value
+from triplicate.sql.core.interface import Value
 from triplicate.sql.pg.values import types
 from triplicate.sql.pg.values.conversions import value_of_decimal
 from triplicate.sql.pg.values.datetimes import read_moment
@@ -62,7 +62,7 @@ _CLOCK_PARTS: dict[str, Callable[[dt.datetime], int | Decimal]] = {
 
 
 def date_part(field: Any, value: Any, oid: Any) -> Value:
-    """EXTRACT(field FROM value). Raises SqlError 22023 for a field that is none, 0A000 for one that the type has not."""
+    """EXTRACT(field FROM value). Raises SqlError 22023 for an unknown field, 0A000 for one that the type does not have."""
     name = str(field).lower()
     parts = {**({} if oid == types.TIME else _DAY_PARTS), **_CLOCK_PARTS}
     if oid == types.DATE and name in _CLOCK_PARTS and name != "epoch":

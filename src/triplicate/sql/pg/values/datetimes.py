@@ -17,10 +17,10 @@ _KINDS = {
 
 
 def read_moment(text: str, oid: int) -> str:
-    """A date, time or timestamp as it is stored, from its text or from another of these types.
+    """The stored form of a date, time or timestamp, from its text or from another of these types.
 
     Raises:
-        SqlError: 22007 for text that is none, 22008 for a field out of range, 0A000 for what cannot be stored.
+        SqlError: 22007 for malformed text, 22008 for a field out of range, 0A000 for a value that cannot be stored.
     """
     return stored_datetime(text, _KINDS[oid])
 

@@ -20,7 +20,7 @@ _ESCAPES = {"d": "[0-9]", "D": "[^0-9]", "s": r"[ \t\n\r\f\v]", "S": r"[^ \t\n\r
 
 @lru_cache(maxsize=1000)
 def glob_of_like(pattern: str, escape: str = "\\") -> str:
-    """The pattern for GLOB that matches what LIKE matches, with case.
+    """The GLOB pattern that matches the same texts as a case-sensitive LIKE.
 
     Raises:
         SqlError: 22025 where the pattern ends with its escape character.
@@ -47,7 +47,7 @@ def regular_expression(pattern: str, ignores_case: bool) -> re.Pattern[str]:
     """A regular expression of PostgreSQL whose match takes bounded time.
 
     Raises:
-        SqlError: 2201B for a mistake in it, 0A000 for what could take too long or is not available.
+        SqlError: 2201B for a malformed pattern, 0A000 for one that could take too long or is not available.
     """
     if len(pattern) > _PATTERN_MAX:
         raise SqlError("54000", f"a regular expression may have {_PATTERN_MAX} characters, this one has {len(pattern)}")
@@ -59,7 +59,7 @@ def regular_expression(pattern: str, ignores_case: bool) -> re.Pattern[str]:
 
 
 class _Regex:
-    """Translates what both dialects have; anything else is refused by name."""
+    """Translates the syntax that both dialects have; anything else is refused by name."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern

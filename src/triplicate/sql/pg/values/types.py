@@ -1,6 +1,6 @@
 """PostgreSQL's types for SQLite's values: object ids, and both formats of each, in both directions. Pure.
 
-SQLite stores integers, floats, text, bytes and NULL; a column's declared type says what a client sees. Dates, times, UUIDs and JSON
+SQLite stores integers, floats, text, bytes and NULL; a column's declared type is the one that a client sees. Dates, times, UUIDs and JSON
 are stored as text, each value in one form (`core.moments`), so that texts compare as the values do.
 Source: PostgreSQL 15, catalogue ``pg_type`` and the types' input, output, send and receive functions.
 """
@@ -24,8 +24,8 @@ from triplicate.sql.core.datetime_text import (
     stored_datetime,
 )
 from triplicate.sql.core.declared_types import Declared, Kind, parse_declared
+from triplicate.sql.core.interface import Value
 from triplicate.sql.core.value_checks import is_json
-from triplicate.sql.interface import Value
 from triplicate.sql.pg.values.array_results import BOOL_ARRAY, ELEMENTS, array_in_text, encode_array
 
 BOOL, BYTEA, INT8, INT2, INT4, TEXT, OID, JSON = 16, 17, 20, 21, 23, 25, 26, 114
@@ -69,7 +69,7 @@ _REFUSED = (INTERVAL, TIMETZ)
 
 
 def oid_of_declared(declared: str) -> int:
-    """The type that a client sees for a column declared so; text for what SQLite would call BLOB or NUMERIC by default."""
+    """The client's type of a column with this declaration; text where SQLite's affinity would be BLOB or NUMERIC by default."""
     return _OIDS[parse_declared(declared).kind]
 
 
@@ -98,7 +98,7 @@ def _scale_of(typmod: int) -> int | None:
 
 
 def oid_of_value(value: Value) -> int | None:
-    """The type of an expression from one of its values; None for NULL, which tells nothing."""
+    """The type of an expression from one of its values; None for NULL."""
     match value:
         case None:
             return None
@@ -112,7 +112,7 @@ def oid_of_value(value: Value) -> int | None:
             return BYTEA
 
 
-# Parameters: what a client sends, as SQLite shall store it.
+# Parameters: from the client's formats to SQLite's values.
 
 
 def decode_parameter(data: bytes | None, oid: int, is_binary: bool) -> Value:
@@ -142,7 +142,7 @@ def _malformed(shown: str, oid: int) -> SqlError:
 
 
 def convert_text(text: str, declared: str) -> Value:
-    """A text as a column of this declared type stores it: what PostgreSQL makes of a literal without a type.
+    """The stored value of an untyped literal in a column of this declared type.
 
     A numeric is rounded to the scale of the type.
 
@@ -188,7 +188,7 @@ def _overflow(declared: Declared) -> SqlError:
 
 
 def value_of_text(text: str, oid: int) -> Value:
-    """What a text of a type is stored as. Raises ValueError or InvalidOperation where it is none, SqlError as `decode_parameter`."""
+    """The stored value of a type's text. Raises ValueError or InvalidOperation for malformed text, SqlError as `decode_parameter`."""
     if oid in _INTEGERS:
         return _integer_of_text(text, oid)
     if oid in _MOMENTS:
@@ -212,7 +212,7 @@ def value_of_text(text: str, oid: int) -> Value:
 
 
 def _check_json(text: str) -> None:
-    """Raises ValueError for what is no JSON, and as `check_json_number`."""
+    """Check JSON text. Raises ValueError for malformed text, and as `check_json_number`."""
     if not is_json(text):
         raise ValueError("not JSON")
     if text.strip()[0] in "-0123456789":
@@ -347,7 +347,7 @@ def encode_value(value: Value, oid: int, is_binary: bool, typmod: int = -1) -> b
     """Encode one value of a result.
 
     Args:
-        typmod: of the column it comes from; a numeric is shown with the scale that it says.
+        typmod: of the value's column; it determines the scale of a numeric.
 
     Raises:
         SqlError: 22P02 when a value cannot be shown as the column's type in binary (SQLite lets any column hold any value).
@@ -486,7 +486,9 @@ def _encode_numeric(number: Decimal | None) -> bytes:
 
 
 _BINARY: dict[int, Callable[[Value], bytes]] = {
-    18: lambda value: _encode_text(value, TEXT)[:1] or b"\0",  # "char" is one byte; SQLAlchemy knows by it which columns are not generated.
+    18: lambda value: (
+        _encode_text(value, TEXT)[:1] or b"\0"
+    ),  # "char" is one byte, by which SQLAlchemy recognizes columns that are not generated.
     BOOL: lambda value: b"\1" if _as_integer(value) else b"\0",
     BYTEA: _as_bytes,
     FLOAT4: lambda value: _FLOAT4.pack(_as_float(value)),

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import apsw
 
+from triplicate.sql.core.interface import Value
 from triplicate.sql.core.lexer import statement_of
 from triplicate.sql.executor.scalars import register_scalars
-from triplicate.sql.interface import Value
 from triplicate.sql.pg.translate.translation import Translation, named_tables, translate
 from triplicate.sql.storage.sqlite_schema import columns_of, key_of
 
@@ -42,7 +42,7 @@ class TranslatedDatabase:
     def rows(self, sql: str, *parameters: Value) -> list[tuple[Value, ...]]:
         """The rows of one statement; parameters as they come from the protocol, decoded."""
         translation = self.translate(sql)
-        values = [*parameters, *([NOW] * len(translation.moments))]
+        values = [*parameters, *([NOW] * len(translation.supplied))]
         return self.connection.execute(translation.sql, values or None).fetchall()
 
     def value(self, expression: str, *parameters: Value) -> Value:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.availability import Availability
+from triplicate.sql.core.copy_availability import CopyAvailability
 
 BUILT = SqlError("57P03", "it is built from the log")
 
 
-def _state(availability: Availability) -> str:
+def _state(availability: CopyAvailability) -> str:
     try:
         availability.check()
     except SqlError as error:
@@ -19,14 +19,14 @@ def _state(availability: Availability) -> str:
 
 
 def test_a_copy_is_served_once_it_is_open() -> None:
-    availability = Availability("db")
+    availability = CopyAvailability("db")
     assert "is starting" in _state(availability)
     availability.opened(None)
     assert _state(availability) == "served"
 
 
 def test_a_suspected_copy_is_served_once_it_is_verified() -> None:
-    availability = Availability("db")
+    availability = CopyAvailability("db")
     availability.opened("its place was not found")
     assert availability.suspicion == "its place was not found"
     assert "is starting" in _state(availability)
@@ -37,7 +37,7 @@ def test_a_suspected_copy_is_served_once_it_is_verified() -> None:
 
 @pytest.mark.parametrize("opens_first", [True, False])
 def test_a_copy_that_is_built_from_the_log_is_served_once_it_has_caught_up(opens_first: bool) -> None:
-    availability = Availability("db")
+    availability = CopyAvailability("db")
     availability.catch_up(BUILT)
     if opens_first:
         availability.opened(None)
@@ -51,7 +51,7 @@ def test_a_copy_that_is_built_from_the_log_is_served_once_it_has_caught_up(opens
 
 
 def test_catching_up_does_not_serve_a_copy_that_is_closed_for_another_reason() -> None:
-    availability = Availability("db")
+    availability = CopyAvailability("db")
     availability.catch_up(BUILT)
     availability.opened(None)
     availability.loads_snapshot()
@@ -62,7 +62,7 @@ def test_catching_up_does_not_serve_a_copy_that_is_closed_for_another_reason() -
 
 
 def test_a_diverged_copy_says_why_and_keeps_its_reason_to_the_end() -> None:
-    availability = Availability("db")
+    availability = CopyAvailability("db")
     availability.opened(None)
     error = availability.diverged("row 1 is missing", is_position_mismatch=False)
     assert error.sqlstate == "58000"

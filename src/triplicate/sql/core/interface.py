@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, Protocol, TypeVar
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.transaction_block import TransactionStatus as TransactionStatus
 
 Value = None | int | float | str | bytes
 Row = tuple[Value, ...]
@@ -38,14 +39,6 @@ class StatementKind(Enum):
     RELEASE = "release"
     ROLLBACK_TO = "rollback to"
     EMPTY = "empty"
-
-
-class TransactionStatus(Enum):
-    """PostgreSQL's letters for ReadyForQuery."""
-
-    IDLE = "I"
-    ACTIVE = "T"
-    FAILED = "E"
 
 
 @dataclass(frozen=True, slots=True)

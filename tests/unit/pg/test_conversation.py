@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 import pytest
 
 from tests.unit.pg.raw_client import SYNC, RawClient, bind, describe, execute, parse, query
-from tests.unit.pg.test_server import Served, run
+from tests.unit.pg.server_rig import Served, play, run
 
 SERIES = "with recursive s(v) as (select 1 union all select v + 1 from s where v < 5) select v from s"
-
-
-def play(body: Callable[[RawClient, Served], Awaitable[None]]) -> None:
-    async def scene(s: Served) -> None:
-        client = await RawClient.connect(*s.server.address)
-        try:
-            await body(client, s)
-        finally:
-            client.close()
-
-    run(scene)
 
 
 def test_each_execute_counts_the_rows_that_it_sent() -> None:

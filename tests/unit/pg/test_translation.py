@@ -1,10 +1,10 @@
-"""What SQLite is given for a client's statement, and which types the client is told."""
+"""The text for SQLite and the types for the client, by statement."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.unit.pg.translated import TranslatedDatabase
+from tests.unit.pg.translation_rig import TranslatedDatabase
 from triplicate.errors import SqlError
 from triplicate.sql.pg.values import types
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from triplicate.errors import SqlError
 
 
-class Availability:
+class CopyAvailability:
     """The availability of one copy.
 
     Args:
