@@ -113,7 +113,7 @@ class LogAccess:
 
     def synced_state(self, log: str, reached: int) -> LogState:
         """The log after every change of the metadata made before this call. An end below `reached` is believed of a closed segment; of
-        an open one only after bookies have had the time of `log.behind_timeout_s` to learn what was confirmed.
+        an open one only after bookies have had the time of `log_client.behind_timeout_s` to learn what was confirmed.
 
         Raises:
             NoSuchLog.
