@@ -1,4 +1,4 @@
-"""Generates the blocking facade from the async classes: ``src/triplicate/blocking/blocking_{ledgers,logs,databases}.py``.
+"""Generates the blocking facade from the async classes: ``src/triplicate/blocking/{ledger,log,database}_facade.py``.
 
 Usage: python scripts/blocking.py [--check]
 
@@ -104,7 +104,7 @@ INTERNAL = "for the client's own modules"
 
 FACADES = (
     Facade(
-        "blocking_ledgers",
+        "ledger_facade",
         "Ledgers without `await`.",
         (
             Twin(
@@ -125,7 +125,7 @@ FACADES = (
                 fields=("ledger_id",),
                 properties=("metadata", "is_closed", "last_add_confirmed", "length"),
                 on_loop=("tail",),
-                left_out=dict.fromkeys(("ask_last_confirmed", "read_confirmed", "refresh_metadata"), INTERNAL),
+                left_out=dict.fromkeys(("refresh_last_confirmed", "read_confirmed", "refresh_metadata"), INTERNAL),
                 closes="aclose",
             ),
             Twin(
@@ -141,7 +141,7 @@ FACADES = (
         imports=("from triplicate.blocking.iterators import BlockingTail",),
     ),
     Facade(
-        "blocking_logs",
+        "log_facade",
         "Logs without `await`.",
         (
             Twin(
@@ -191,7 +191,7 @@ FACADES = (
         imports=("from triplicate.blocking.iterators import EntryBatches",),
     ),
     Facade(
-        "blocking_databases",
+        "database_facade",
         "Databases without `await`.",
         functions=(
             Functions(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from tests.crash.machine import Endpoint, Machine
-from triplicate.sim.loop import context_of
+from triplicate.sim.virtual_loop import context_of
 from triplicate.wire import AddRequest, FrameBuffer, ReadRequest, Request, Response, decode_response, encode_request, v3
 
 Heard = Callable[[Response], None]

@@ -17,7 +17,7 @@ from tests.crash.points import machine_of, nodes_at
 from tests.crash.trial import Expected, ask_everything, try_start
 from triplicate.bookie.journal.journal_files import PREPARED_NAME
 from triplicate.errors import TriplicateError
-from triplicate.sim.loop import SimulationStuck
+from triplicate.sim.virtual_loop import SimulationStuck
 
 FULL_S = 3.5
 """How long a disk stays full, in virtual time: longer than a flush waits before it tries again."""

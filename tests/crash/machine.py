@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from tests.crash.medium import DIRECTORY, FailedSync, Image, Medium, NameChange, Operation, Resize, Sync, SyncDirectory, Write, parent_of
 from triplicate.runtime import Buffer, File, Group, Host, Listener
-from triplicate.sim.loop import Life, VirtualLoop, context_of
+from triplicate.sim.virtual_loop import Life, VirtualLoop, context_of
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

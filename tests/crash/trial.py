@@ -11,7 +11,7 @@ from tests.crash.medium import Medium, Operation, Sync, SyncDirectory
 from triplicate.config import BookieSettings
 from triplicate.errors import DigestMismatch, TriplicateError
 from triplicate.ledger import decode_availability
-from triplicate.sim.loop import SimulationStuck
+from triplicate.sim.virtual_loop import SimulationStuck
 from triplicate.wire import (
     AddRequest,
     ListEntriesRequest,

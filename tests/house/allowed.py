@@ -18,6 +18,6 @@ OUTSIDE_PORTS: dict[str, str] = {
 
 SWALLOWED: dict[str, str] = {
     "src/triplicate/runtime/task_scope.py": "A scope hands a cancellation that met it while waiting to its caller, who raises it.",
-    "src/triplicate/sim/loop.py": "What the coroutines of a crashed node raise while they are unwound concerns nobody.",
+    "src/triplicate/sim/virtual_loop.py": "What the coroutines of a crashed node raise while they are unwound concerns nobody.",
 }
 """Path → why a broad error may end in this file."""

@@ -90,6 +90,15 @@ def test_documents_name_the_subject_of_a_sentence(path: str) -> None:
     assert VAGUE.findall(text) == [], f"{path}: say which object does what"
 
 
+def test_texts_of_the_code_name_settings_by_their_section() -> None:
+    reference = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
+    keys = {section: set(re.findall(rf"^### {section}\.(\w+)$", reference, re.MULTILINE)) for section in ("log", "log_client")}
+    assert len(keys["log"]) > 5
+    assert len(keys["log_client"]) > 20
+    wrong = [key for key in keys["log_client"] - keys["log"] if re.search(rf"[\s`(]log\.{key}\b", code_text())]
+    assert wrong == [], "these belong to the section log_client"
+
+
 def test_the_files_of_one_evening_are_short() -> None:
     section = (ROOT / "README.md").read_text(encoding="utf-8").split("### One evening", 1)[1].split("\n## ", 1)[0]
     files = re.findall(r"^\| `([\w./]+\.py)` \|", section, re.MULTILINE)
@@ -109,11 +118,13 @@ def test_each_term_of_the_glossary_has_a_module_that_exists() -> None:
     assert sorted(set(terms)) == sorted(terms), "a term stands twice"
 
 
-@pytest.mark.parametrize("path", [path for path in DOCUMENTS if path.startswith(("docs/how-to/", "docs/append-path"))])
+@pytest.mark.parametrize(
+    "path", [path for path in DOCUMENTS if path.startswith(("docs/how-to/", "docs/append-path", "docs/architecture", "docs/simulation"))]
+)
 def test_names_in_the_walks_through_the_code_are_in_the_code(path: str) -> None:
     text = re.sub(r"^```.*?^```", "", (ROOT / path).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     named = {part for name in re.findall(r"`([A-Za-z_]\w*(?:\.\w+)?)`", text) for part in name.split(".")}
-    known = set(re.findall(r"\w+", code_text()))
+    known = set(re.findall(r"\w+", code_text())) | {Path(name).stem for name in committed_files()}
     assert sorted(named - known) == [], f"{path} names what is not in the code"
 
 

@@ -12,8 +12,6 @@ from tests.house.source import WINGS
 
 CIRCLES_ALLOWED = frozenset(
     {
-        ("client.read.ledger_reader", "client.read.long_poll", "client.read.tail"),
-        ("sim.network", "sim.transport"),
         ("sql.pg.syntax.dml_nodes", "sql.pg.syntax.nodes"),
     }
 )

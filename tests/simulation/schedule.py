@@ -17,7 +17,7 @@ from triplicate_simulator.cluster.plan import PLAIN_SETUP, BookieSetup
 from triplicate_simulator.workloads.ledger.ledger_load import LedgerLoad
 from triplicate_simulator.workloads.ledger.ledger_model import PASSWORD, KnownLedger, LedgerModel
 from triplicate_simulator.workloads.ledger.ledger_readers import FinalLedgerReader
-from triplicate_simulator.workloads.ledger.ledger_writers import LedgerAppender
+from triplicate_simulator.workloads.ledger.ledger_writers import LedgerAppends
 
 Result = TypeVar("Result")
 
@@ -29,7 +29,7 @@ class Hand:
     """A writer in the hand of a test."""
 
     writer: LedgerWriter
-    appender: LedgerAppender
+    appender: LedgerAppends
 
     @property
     def ledger_id(self) -> int:
@@ -141,7 +141,7 @@ class Schedule:
         assert host is not None
         ledger = KnownLedger(writer.ledger_id, name, "plain", writer, host, self.context.time())
         self.model.add(ledger)
-        return Hand(writer, LedgerAppender(self.model, ledger, "by hand"))
+        return Hand(writer, LedgerAppends(self.model, ledger, "by hand"))
 
     def delay_changes(self, delay_s: float) -> None:
         """Let every change of a node's data take this much longer until it is applied; everything else stays as fast as it is."""

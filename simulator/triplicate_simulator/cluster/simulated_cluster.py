@@ -22,7 +22,7 @@ from triplicate.errors import BadVersion, ConnectionLost, MetadataError, NoNode,
 from triplicate.metadata import ClusterMetadata, InjectedFault, RenewingTree, ReplicatedMemoryStore, ReplicatedMemoryTree, Tree
 from triplicate.runtime import Host, Timer
 from triplicate.sim.host import NodeDied, SimulatedClock, SimulatedHost, World
-from triplicate.sim.loop import context_of
+from triplicate.sim.virtual_loop import context_of
 from triplicate_simulator.cluster.bookie_setup import JOURNAL_DIRECTORY, LEDGER_DIRECTORY, bookie_settings
 from triplicate_simulator.cluster.plan import PLAIN_SETUP
 
@@ -247,7 +247,7 @@ class BookieNode(SimulatedNode):
             for excuse in self._excuses:
                 if excuse.from_s <= began_s:
                     excuse.until_s = min(excuse.until_s, self.cluster.world.loop.time())
-        self._failure_watch = host.start(self._watch_failure(self.bookie), name="hear of failure")
+        self._failure_watch = host.start(self._watch_failure(self.bookie), name="watch failure")
 
     async def restart(self) -> None:
         """Start it, again where it cannot start for the moment. No effect on one that runs, is lost, is held, or is being started

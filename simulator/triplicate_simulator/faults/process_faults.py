@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from triplicate.sim.host import NodeDied
-from triplicate.sim.loop import HostCrashed, context_of
+from triplicate.sim.virtual_loop import HostCrashed, context_of
 from triplicate_simulator.cluster.plan import Fault, Value
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.cluster.simulated_cluster import LEDGER_DIRECTORY, BookieNode, SimulatedNode

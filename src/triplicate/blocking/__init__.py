@@ -3,8 +3,8 @@
 One background thread runs an event loop. Every call passes its coroutine to the loop and waits for the result. Several threads may use
 one object, one call at a time. A thread that runs an event loop itself must use `triplicate.connect` instead.
 
-The modules of ledgers, logs and databases are generated from the async classes by ``scripts/blocking.py``. Names of logs and databases
-are loaded at their first use.
+`ledger_facade`, `log_facade` and `database_facade` are generated from the async classes by ``scripts/blocking.py``. The classes for logs
+and databases are loaded at their first use.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from triplicate.blocking.background_loop import BackgroundLoop
 from triplicate.blocking.blocking_client import BlockingClient, connect
-from triplicate.blocking.blocking_ledgers import BlockingAdvWriter, BlockingHandle, BlockingReader, BlockingWriter
 from triplicate.blocking.iterators import BlockingTail
+from triplicate.blocking.ledger_facade import BlockingAdvWriter, BlockingHandle, BlockingReader, BlockingWriter
 
 if TYPE_CHECKING:
-    from triplicate.blocking.blocking_databases import BlockingDatabases
-    from triplicate.blocking.blocking_logs import (
+    from triplicate.blocking.database_facade import BlockingDatabases
+    from triplicate.blocking.log_facade import (
         BlockingLogReader,
         BlockingLogs,
         BlockingLogWriter,
@@ -45,8 +45,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "blocking_databases": ("BlockingDatabases",),
-    "blocking_logs": ("BlockingLogReader", "BlockingLogWriter", "BlockingLogs", "BlockingRangeReader", "BlockingStagingWriter"),
+    "database_facade": ("BlockingDatabases",),
+    "log_facade": ("BlockingLogReader", "BlockingLogWriter", "BlockingLogs", "BlockingRangeReader", "BlockingStagingWriter"),
 }
 
 

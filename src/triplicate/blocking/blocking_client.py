@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from triplicate.blocking.background_loop import BackgroundLoop
-from triplicate.blocking.blocking_ledgers import ClientMethods
+from triplicate.blocking.ledger_facade import ClientMethods
 from triplicate.client import connect as connect_async
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from triplicate.blocking.blocking_databases import BlockingDatabases
-    from triplicate.blocking.blocking_logs import BlockingLogs
+    from triplicate.blocking.database_facade import BlockingDatabases
+    from triplicate.blocking.log_facade import BlockingLogs
     from triplicate.client import Authenticator, Client, ClientSettings
     from triplicate.log import LogClientSettings
     from triplicate.runtime import Metrics
@@ -51,14 +51,14 @@ class BlockingClient(ClientMethods):
         Args:
             settings: how this process writes and reads logs; None for the defaults.
         """
-        from triplicate.blocking.blocking_logs import BlockingLogs
+        from triplicate.blocking.log_facade import BlockingLogs
         from triplicate.log import Logs
 
         return BlockingLogs(self.loop, Logs(self._client, settings))
 
     def databases(self) -> BlockingDatabases:
         """The SQL databases of the cluster: create, list, rename, drop and undelete. Statements go over PostgreSQL's protocol."""
-        from triplicate.blocking.blocking_databases import BlockingDatabases
+        from triplicate.blocking.database_facade import BlockingDatabases
 
         return BlockingDatabases(self.loop, self._client)
 

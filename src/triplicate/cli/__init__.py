@@ -1,6 +1,6 @@
-"""The command line. What it offers to other programs is the local cluster: real processes under one folder; and `main`, the command.
+"""The command line. Other programs can use the local cluster (real processes under one folder) and `main`, the command.
 
-Names are loaded when they are first used: a server process needs neither tables nor progress bars.
+Names are loaded at their first use: a server process needs neither tables nor progress bars.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command ``triplicate``: finds the subcommand, and turns errors into one line that says what to do."""
+"""The command ``triplicate``: finds the subcommand, and converts errors to one line with the remedy."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ COMMANDS: dict[str, Subcommand] = {
     "sql": Subcommand("triplicate.cli.data_commands.sql_command:sql", "Open a database at a prompt."),
     "sim": Subcommand(
         "triplicate_simulator.sim_command:sim",
-        "Run whole clusters in virtual time, break them by a seed, and judge what their clients saw.",
+        "Run whole clusters in virtual time, inject faults drawn from a seed, and judge what their clients saw.",
     ),
     "zookeeper": Subcommand(
         "triplicate.cli.server_commands.zookeeper_command:zookeeper", "Run the ZooKeeper of a local cluster until SIGTERM or Ctrl-C."
@@ -78,7 +78,7 @@ class LazyGroup(click.Group):
         return command
 
     def resolve_command(self, context: click.Context, arguments: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        """Extends click's, which knows only commands that are imported: the error for an unknown command proposes similar names."""
+        """Extends click's, which suggests only imported commands: the error for an unknown command suggests similar names."""
         name = arguments[0]
         if name not in COMMANDS and not name.startswith("-") and not context.resilient_parsing:
             near = " or ".join(f"'{each}'" for each in difflib.get_close_matches(name, [each for each in COMMANDS if each not in HIDDEN]))
@@ -93,7 +93,7 @@ def cli() -> None:
 
 
 def one_line(error: BaseException) -> str:
-    """The error for a person: what happened and what to do, without class names and line breaks."""
+    """The message of an error for users: what happened and what to do, without class names and line breaks."""
     if isinstance(error, SqlError):
         return f"{error.message} (SQLSTATE {error.sqlstate})"
     if isinstance(error, OSError) and error.strerror:
@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except OutputClosed:
-        # Whoever reads our output has seen enough, as `head` does. What is left of it goes nowhere, also at the interpreter's end.
+        # The reader of the output has closed the pipe, as `head` does. The rest is discarded, also at the interpreter's end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except ModuleNotFoundError as error:
         cure = cure_of(error)

@@ -4,12 +4,13 @@ For tests of one's own: make a `World`, start hosts in it, run the real code on 
 Whole clusters under faults, with workloads and checkers, are the package `triplicate_simulator`.
 """
 
-from triplicate.sim.armed_points import Barrier, FaultPoints, Trap, points_known
+from triplicate.sim.barriers import Barrier, FaultPoints, Trap, points_known
 from triplicate.sim.disk import DiskTiming, SimulatedDisk
 from triplicate.sim.host import NodeDied, SimulatedHost, World, derive_seed
-from triplicate.sim.loop import HostCrashed, Life, SimulationStuck, VirtualLoop
-from triplicate.sim.network import NetworkTiming, SimulatedNetwork
+from triplicate.sim.network import SimulatedNetwork
 from triplicate.sim.recorder import Fact, Recorder
+from triplicate.sim.transport import NetworkTiming
+from triplicate.sim.virtual_loop import HostCrashed, Life, SimulationStuck, VirtualLoop
 
 __all__ = [
     "Barrier",

@@ -18,8 +18,8 @@ from zlib import crc32
 
 from triplicate.runtime import Buffer, Disk, File, Group, LogDevice
 from triplicate.sim.disk_image import DIRECTORY, Directory, DirectoryEntry, Inode, Namespace, Resize, Write, parent_of
-from triplicate.sim.loop import Life, VirtualLoop, context_of
 from triplicate.sim.recorder import Recorder
+from triplicate.sim.virtual_loop import Life, VirtualLoop, context_of
 
 Item = TypeVar("Item")
 

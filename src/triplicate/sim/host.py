@@ -18,12 +18,13 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from triplicate.runtime import Host, Timer
-from triplicate.sim.armed_points import FaultPoints
+from triplicate.sim.barriers import FaultPoints
 from triplicate.sim.disk import DiskTiming, SimulatedDisk
-from triplicate.sim.loop import LIFE, Life, VirtualLoop, context_of
-from triplicate.sim.network import NetworkTiming, SimulatedNetwork
+from triplicate.sim.network import SimulatedNetwork
 from triplicate.sim.recorder import Recorder
 from triplicate.sim.sqlite_connections import SqliteConnections
+from triplicate.sim.transport import NetworkTiming
+from triplicate.sim.virtual_loop import LIFE, Life, VirtualLoop, context_of
 from triplicate.sim.watchdog import bounded_callbacks
 
 Result = TypeVar("Result")

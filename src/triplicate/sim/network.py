@@ -17,27 +17,11 @@ from zlib import crc32
 
 from triplicate.errors import ArgumentError
 from triplicate.runtime import Listener
-from triplicate.sim.loop import LIFE, Life, VirtualLoop, context_of
 from triplicate.sim.recorder import Recorder
-from triplicate.sim.transport import SimulatedConnection, SimulatedTransport
+from triplicate.sim.transport import NetworkTiming, SimulatedConnection, SimulatedTransport
+from triplicate.sim.virtual_loop import LIFE, Life, VirtualLoop, context_of
 
 FIRST_FREE_PORT = 40_001
-
-
-@dataclass(frozen=True)
-class NetworkTiming:
-    """One-way delays. Each ordered pair of nodes draws its own factor once, so that some links are slow for a whole run."""
-
-    delay_low_s: float = 0.0001
-    delay_mean_s: float = 0.0006
-    link_factor_high: float = 6.0
-    split_rate: float = 0.05
-    """Share of deliveries that are cut in two at a random byte."""
-    connect_timeout_s: float = 20.0
-    """Time after which the operating system gives up a connect to a silent host."""
-    buffer_low_bytes: int = 16 * 1024
-    buffer_high_bytes: int = 256 * 1024
-    """Bounds of a connection's capacity on the wire, beyond which the sender's own buffer fills. Drawn for each connection."""
 
 
 @dataclass

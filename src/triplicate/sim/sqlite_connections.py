@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 import apsw
 
-from triplicate.sim.loop import HostCrashed
+from triplicate.sim.virtual_loop import HostCrashed
 
 
 class SqliteConnections:

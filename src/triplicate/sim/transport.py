@@ -12,15 +12,51 @@ import errno
 import random
 from collections import deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from triplicate.sim.loop import Life, context_of
-
-if TYPE_CHECKING:
-    from triplicate.sim.network import SimulatedNetwork
+from triplicate.sim.virtual_loop import Life, VirtualLoop, context_of
 
 HIGH_WATER_BYTES = 64 * 1024
 """asyncio's own default for write buffers. The low mark is a quarter of it."""
+
+
+@dataclass(frozen=True)
+class NetworkTiming:
+    """One-way delays. Each ordered pair of nodes draws its own factor once, so that some links are slow for a whole run."""
+
+    delay_low_s: float = 0.0001
+    delay_mean_s: float = 0.0006
+    link_factor_high: float = 6.0
+    split_rate: float = 0.05
+    """Share of deliveries that are cut in two at a random byte."""
+    connect_timeout_s: float = 20.0
+    """Time after which the operating system gives up a connect to a silent host."""
+    buffer_low_bytes: int = 16 * 1024
+    buffer_high_bytes: int = 256 * 1024
+    """Bounds of a connection's capacity on the wire, beyond which the sender's own buffer fills. Drawn for each connection."""
+
+
+class Wires(Protocol):
+    """The part of `SimulatedNetwork` that its connections use."""
+
+    loop: VirtualLoop
+    timing: NetworkTiming
+    torn: int
+    tears: dict[tuple[str, str | None], int]
+    blocked: dict[tuple[str, str], int]
+
+    def delay(self, link: tuple[str, str], rng: random.Random) -> float: ...
+
+    def written(self, target: str, arrives_at: float) -> None: ...
+
+    def delivered(self, number: int, target: str, data: bytes) -> None: ...
+
+    def consume_tear(self, source: str, target: str) -> bool: ...
+
+    def tear(self, connection: SimulatedConnection) -> None: ...
+
+    def remove(self, connection: SimulatedConnection) -> None: ...
 
 
 class _Segment:
@@ -212,7 +248,7 @@ class SimulatedConnection:
     client: SimulatedTransport
     server: SimulatedTransport
 
-    def __init__(self, network: SimulatedNetwork, number: int, rng: random.Random, capacity: int) -> None:
+    def __init__(self, network: Wires, number: int, rng: random.Random, capacity: int) -> None:
         self.network = network
         self.number = number
         self.rng = rng

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from triplicate.sim.loop import SimulationStuck, VirtualLoop
+from triplicate.sim.virtual_loop import SimulationStuck, VirtualLoop
 
 CALLBACK_CPU_MAX_S = 5.0
 """Processor time of one turn of the loop after which it is given up; twice as much at most. Turns take milliseconds."""

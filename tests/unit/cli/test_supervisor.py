@@ -67,14 +67,14 @@ class Play:
         self.processes = Processes()
         self.told: list[str] = []
         self.supervisor = Supervisor(
-            self.processes, restart=restart, tell=self.told.append, now=lambda: self.processes.now, rng=random.Random(1)
+            self.processes, restart=restart, report=self.told.append, now=lambda: self.processes.now, rng=random.Random(1)
         )
 
     def go_on(self, seconds: float) -> Iterator[None]:
         end = self.processes.now + seconds
         while self.processes.now < end:
             self.processes.now += 0.2
-            self.supervisor.look()
+            self.supervisor.poll()
             yield
 
     def run(self, seconds: float) -> None:

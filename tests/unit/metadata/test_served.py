@@ -12,7 +12,7 @@ from triplicate.metadata import CheckVersion, ReplicatedMemoryStore, ReplicatedM
 from triplicate.runtime import sleep
 from triplicate.sim import World
 from triplicate.sim.host import SimulatedClock
-from triplicate.sim.loop import context_of
+from triplicate.sim.virtual_loop import context_of
 
 LAG_S = 5.0
 

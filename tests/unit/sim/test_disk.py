@@ -14,8 +14,8 @@ from triplicate.runtime import Disk, Group, LogDevice
 from triplicate.sim.disk import SimulatedDisk
 from triplicate.sim.disk_image import SECTOR_BYTES
 from triplicate.sim.host import World
-from triplicate.sim.loop import HostCrashed, Life, VirtualLoop
 from triplicate.sim.recorder import Recorder
+from triplicate.sim.virtual_loop import HostCrashed, Life, VirtualLoop
 
 
 def make(seed: int = 1, total_bytes: int = 1 << 40) -> tuple[SimulatedDisk, Disk, VirtualLoop]:

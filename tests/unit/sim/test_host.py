@@ -13,7 +13,7 @@ import pytest
 
 from triplicate.runtime import deadline_after, sleep, timeout_at
 from triplicate.sim.host import EPOCH_US, WALL_DRIFT_MAX, NodeDied, SimulatedHost, World, derive_seed
-from triplicate.sim.loop import HostCrashed, SimulationStuck
+from triplicate.sim.virtual_loop import HostCrashed, SimulationStuck
 from triplicate_simulator.cluster.simulated_cluster import ClusterOptions, SimulatedCluster
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.spark.feed_stand import Mirror, Row, Shop, Stream, own_columns, same, shop, struct_of
 from tests.unit.sql.cluster import Cluster, play
-from triplicate.blocking.blocking_databases import BlockingDatabases
+from triplicate.blocking.database_facade import BlockingDatabases
 from triplicate.errors import (
     ArgumentError,
     ConfigError,

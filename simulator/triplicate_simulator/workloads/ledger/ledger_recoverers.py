@@ -6,7 +6,7 @@ import asyncio
 
 from triplicate.client import Client
 from triplicate.errors import BookieError, EnvironmentFault, LedgerError, LedgerExists, MetadataError, NoSuchLedger
-from triplicate.sim.loop import context_of
+from triplicate.sim.virtual_loop import context_of
 from triplicate_simulator.workloads.ledger.ledger_model import PASSWORD, KnownLedger, LedgerModel
 
 LOOK_S = 0.2
@@ -75,7 +75,7 @@ class LedgerRecoverer:
             except (BookieError, LedgerError, MetadataError, EnvironmentFault) as error:
                 self._context.count_unknown(error)
                 if isinstance(error, NoSuchLedger):
-                    assert ledger.deleted, f"{self._name} was told that ledger {ledger.ledger_id} is not there"
+                    assert ledger.deleted, f"{self._name} found no ledger {ledger.ledger_id}"
                     ledger.ended = True
                     ledger.recoveries_due.pop(self._name, None)
                     return

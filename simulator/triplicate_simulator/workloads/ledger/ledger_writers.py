@@ -25,7 +25,7 @@ from triplicate.errors import (
     WindowFull,
 )
 from triplicate.runtime import fault_point
-from triplicate.sim.loop import context_of
+from triplicate.sim.virtual_loop import context_of
 from triplicate_simulator.workloads.ledger.ledger_model import PASSWORD, KnownLedger, LedgerModel, pause
 
 LEAST_PER_S = 8.0
@@ -41,11 +41,11 @@ PROOF_ENTRIES = 3
 class _Dormant:
     """A ledger whose writer is busy elsewhere for a while."""
 
-    appender: LedgerAppender
+    appender: LedgerAppends
     wakes_s: float
 
 
-class LedgerAppender:
+class LedgerAppends:
     """Appends of all kinds to one ledger, and their outcomes."""
 
     def __init__(self, model: LedgerModel, ledger: KnownLedger, rng_purpose: str) -> None:
@@ -308,7 +308,7 @@ class LedgerWriterActor:
         await self._wake_dormant(all_of_them=True)
         model.writing.pop(self._name, None)
 
-    async def _begin(self, client: Client) -> LedgerAppender | None:
+    async def _begin(self, client: Client) -> LedgerAppends | None:
         model = self._model
         ensemble_size, write_quorum, ack_quorum = self._sizes()
         create = client.create_adv if "adv" in self._kind else client.create
@@ -329,7 +329,7 @@ class LedgerWriterActor:
         ledger = KnownLedger(writer.ledger_id, self._name, self._kind, writer, host, self._context.time())
         model.add(ledger)
         model.count("ledgers")
-        return LedgerAppender(model, ledger, "pen")
+        return LedgerAppends(model, ledger, "pen")
 
     def _sizes(self) -> tuple[int, int, int]:
         """Sizes of a new ledger, limited to the number of bookies that will run again."""
@@ -337,7 +337,7 @@ class LedgerWriterActor:
         most = len(cluster.bookies) - len(self._context.lost_bookies)
         return min(load.ensemble_size, most), min(load.write_quorum, most), min(load.ack_quorum, most)
 
-    async def _write(self, appender: LedgerAppender) -> None:
+    async def _write(self, appender: LedgerAppends) -> None:
         load, rng = self._model.load, self._rng
         wanted = rng.randrange(1, 2 * load.entries + 1)
         try:
@@ -373,7 +373,7 @@ class LedgerWriterActor:
         if rng.random() < self._model.load.zombie_share:
             self._model.recover_now(ledger)
 
-    async def _finish_ledger(self, appender: LedgerAppender) -> None:
+    async def _finish_ledger(self, appender: LedgerAppends) -> None:
         rng, load = self._rng, self._model.load
         if self._context.faults_over.is_set() or rng.random() < load.close_share:
             await appender.close()
@@ -403,7 +403,7 @@ class LedgerWriterActor:
             else:
                 dormant.appender.abandon()
 
-    async def _prove(self, appender: LedgerAppender) -> bool:
+    async def _prove(self, appender: LedgerAppends) -> bool:
         """Whether an append was acknowledged and the ledger closed after the faults."""
         try:
             await appender.prove()

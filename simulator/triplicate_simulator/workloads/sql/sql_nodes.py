@@ -28,7 +28,7 @@ from triplicate.metadata import ReplicatedMemoryStore, ReplicatedMemoryTree, Tre
 from triplicate.replica import Role
 from triplicate.runtime import Disk, File, Host, first_of, real_host
 from triplicate.sim.host import NodeDied, SimulatedHost
-from triplicate.sim.loop import Life, context_of
+from triplicate.sim.virtual_loop import Life, context_of
 from triplicate.sql import DatabaseNode, PostgresServer, SqlDatabase
 from triplicate_simulator.cluster.simulated_cluster import SimulatedCluster, SimulatedNode
 

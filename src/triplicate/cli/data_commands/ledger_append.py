@@ -1,4 +1,4 @@
-"""The work of ``triplicate ledger append``: payloads in, windows full, ids out as they are acknowledged."""
+"""The work of ``triplicate ledger append``: keeps the window full and prints ids when they are acknowledged."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from triplicate.runtime import real_host
 
 class PayloadSource(Protocol):
     async def next_batch(self) -> list[bytes]:
-        """Some payloads, or none at the end."""
+        """The next payloads; none at the end."""
 
 
 @contextlib.asynccontextmanager
 async def open_source(payloads: Sequence[str], file: str | None) -> AsyncIterator[PayloadSource]:
-    """Payloads from the arguments, else from lines of a file, else from lines of standard input."""
+    """Payloads from the arguments, or from lines of a file, or from lines of standard input."""
     if payloads:
         yield FixedSource(payloads)
         return
@@ -33,7 +33,7 @@ async def open_source(payloads: Sequence[str], file: str | None) -> AsyncIterato
     try:
         yield LineSource(descriptor, worker)
     finally:
-        # Standard input is not ours to close, and a read that waits on it would hold up the end: the worker's thread is a daemon.
+        # Standard input must not be closed, and a blocked read must not delay the end: the worker's thread is a daemon.
         if descriptor != sys.stdin.fileno():
             os.close(descriptor)
             await worker.close()
@@ -45,24 +45,24 @@ async def append_all(writer: LedgerWriter, source: PayloadSource, *, print_ids: 
     As many appends are on their way as the writer's window holds; ids are printed in order, each once it is acknowledged.
 
     Raises:
-        TriplicateError: the writer failed; what was printed is acknowledged all the same.
+        TriplicateError: the writer failed. Printed ids are acknowledged nevertheless.
     """
-    appending = _Appending(writer, print_ids)
-    with appending.bar:
+    pending = _PendingAppends(writer, print_ids)
+    with pending.bar:
         try:
             while batch := await source.next_batch():
                 for payload in batch:
-                    await appending.append(payload)
-                # Between batches the pipe may be silent for long: what is on its way is waited for, so that its ids are seen.
-                await appending.drain()
+                    await pending.append(payload)
+                # The pipe may be silent for long between batches: wait for outstanding appends, so that their ids are printed.
+                await pending.drain()
         finally:
-            appending.abandon()
-    first, last = (appending.last - appending.entries + 1, appending.last) if appending.entries else (None, None)
-    return {"entries": appending.entries, "bytes": appending.size_bytes, "first_entry_id": first, "last_entry_id": last}
+            pending.abandon()
+    first, last = (pending.last - pending.entries + 1, pending.last) if pending.entries else (None, None)
+    return {"entries": pending.entries, "bytes": pending.size_bytes, "first_entry_id": first, "last_entry_id": last}
 
 
-class _Appending:
-    """Appends on their way, oldest first."""
+class _PendingAppends:
+    """Outstanding appends, oldest first."""
 
     def __init__(self, writer: LedgerWriter, print_ids: bool) -> None:
         self.bar = Bar("appended", None)
@@ -74,33 +74,33 @@ class _Appending:
         self._waiting: deque[asyncio.Future[int]] = deque()
 
     async def append(self, payload: bytes) -> None:
-        """Send one payload, once the window has room for it."""
+        """Send one payload when the window has room for it."""
         while True:
             try:
                 self._waiting.append(self._writer.append_nowait(payload))
                 break
             except WindowFull:
-                # The oldest is the next to be acknowledged; with none of ours on the way, `append` waits its turn.
+                # The oldest is acknowledged next. Without outstanding appends of this object, `append` waits for room.
                 if not self._waiting:
-                    self._settle(await self._writer.append(payload))
+                    self._acknowledged(await self._writer.append(payload))
                     break
-                self._settle(await self._waiting.popleft())
+                self._acknowledged(await self._waiting.popleft())
         self.entries += 1
         self.size_bytes += len(payload)
         while self._waiting and self._waiting[0].done():
-            self._settle(await self._waiting.popleft())
+            self._acknowledged(await self._waiting.popleft())
 
     async def drain(self) -> None:
-        """Wait until everything sent is acknowledged."""
+        """Wait until all sent payloads are acknowledged."""
         while self._waiting:
-            self._settle(await self._waiting.popleft())
+            self._acknowledged(await self._waiting.popleft())
 
     def abandon(self) -> None:
-        """After a failure: the error has been raised once, the futures behind it need not raise it again."""
+        """After a failure: the error was raised once, so the later futures need not report it."""
         for future in self._waiting:
             future.add_done_callback(lambda done: done.cancelled() or done.exception())
 
-    def _settle(self, entry_id: int) -> None:
+    def _acknowledged(self, entry_id: int) -> None:
         self.last = entry_id
         self.bar.advance()
         if self._print_ids:

@@ -46,14 +46,18 @@ def _password(command: Command) -> Command:
 
 
 def _shape_options(command: Command) -> Command:
-    """How a new ledger is laid out."""
+    """Add the options of a new ledger's quorums and digest."""
     digests = click.Choice([digest.name.lower() for digest in DigestType])
     at_least_one = click.IntRange(min=1)
     for option in (
-        click.option("--digest", type=digests, default="crc32c", show_default=True, help="How each entry is protected."),
-        click.option("--ack-quorum", type=at_least_one, default=2, show_default=True, help="Copies that make an entry count."),
+        click.option("--digest", type=digests, default="crc32c", show_default=True, help="Digest of each entry."),
+        click.option(
+            "--ack-quorum", type=at_least_one, default=2, show_default=True, help="Copies on disk before an entry is acknowledged."
+        ),
         click.option("--write-quorum", type=at_least_one, default=3, show_default=True, help="Copies of each entry."),
-        click.option("--ensemble", "ensemble_size", type=at_least_one, default=3, show_default=True, help="Bookies that share it."),
+        click.option(
+            "--ensemble", "ensemble_size", type=at_least_one, default=3, show_default=True, help="Bookies over which the ledger is spread."
+        ),
     ):
         command = option(command)
     return command
@@ -77,8 +81,8 @@ async def _create(client: Client, digest: str, password: str, shape: Mapping[str
 def ledger() -> None:
     """Create, append to, read, follow, recover and delete ledgers.
 
-    A ledger is written by one writer, from its first entry to its close; everyone may read it. A writer that died leaves its ledger
-    open: `recover` fences it and closes it at the last entry that counts.
+    A ledger has one writer, from its first entry to its close, and any number of readers. A writer that dies leaves its ledger open:
+    `recover` fences it and closes it at the last confirmed entry.
     """
 
 
@@ -88,7 +92,7 @@ def ledger() -> None:
 @_password
 @_json
 def create(metadata: str | None, digest: str, password: str, as_json: bool, **shape: int) -> None:
-    """Create an empty ledger and print its id; `ledger append` fills it."""
+    """Create an empty ledger and print its id. Use `ledger append` to fill it."""
 
     async def work(client: Client) -> None:
         writer = await _create(client, digest, password, shape, WRITER_AWAITED)
@@ -131,7 +135,7 @@ def list_ledgers(metadata: str | None, limit: int | None, as_json: bool) -> None
 @_password
 @_json
 def show(ledger_id: int, metadata: str | None, password: str, as_json: bool) -> None:
-    """Show a ledger's metadata and how far it can be read."""
+    """Show a ledger's metadata and its last-add-confirmed."""
 
     async def work(client: Client) -> None:
         async with await client.open(ledger_id, password=password.encode()) as reader:
@@ -155,17 +159,19 @@ def show(ledger_id: int, metadata: str | None, password: str, as_json: bool) -> 
 @click.argument("ledger_id", metavar="LEDGER", type=str)
 @click.argument("payloads", metavar="[PAYLOAD]...", nargs=-1)
 @metadata_option
-@click.option("--file", type=click.Path(exists=True, dir_okay=False, allow_dash=True), help="Append each line of it; - is standard input.")
+@click.option(
+    "--file", type=click.Path(exists=True, dir_okay=False, allow_dash=True), help="File whose lines are appended; - is standard input."
+)
 @_shape_options
 @_password
 @click.option("--ids", is_flag=True, help="Print each entry's id as soon as it is acknowledged.")
-@click.option("--leave-open", is_flag=True, help="Do not close the ledger at the end; then only recovery can.")
+@click.option("--leave-open", is_flag=True, help="Do not close the ledger at the end. Only recovery can close it then.")
 @_json
 def append(ledger_id: str, payloads: tuple[str, ...], metadata: str | None, file: str | None, password: str, **rest: Any) -> None:
     """Append entries and close the ledger.
 
-    LEDGER is an id that `ledger create` printed, or `new` for a new ledger. Each PAYLOAD is an entry; without any, each line of --file
-    or of standard input is one. --digest and the quorums are those of a new ledger.
+    LEDGER is an id printed by `ledger create`, or `new` for a new ledger. Each PAYLOAD is an entry. Without payloads, each line of --file
+    or of standard input is an entry. --digest and the quorums apply to a new ledger.
     """
     if payloads and file:
         raise click.UsageError("give payloads or --file, not both")
@@ -203,7 +209,7 @@ def append(ledger_id: str, payloads: tuple[str, ...], metadata: str | None, file
 @_format
 @_ids
 def read(ledger_id: int, metadata: str | None, password: str, first: int, last: int | None, form: str, ids: bool) -> None:
-    """Read entries of a ledger; of an open one, up to the last that is confirmed. Reading never fences."""
+    """Read entries of a ledger, up to the last confirmed one if it is open. Reading does not fence."""
 
     async def work(client: Client) -> None:
         printer = EntryPrinter(form, with_ids=ids)
@@ -226,7 +232,7 @@ def read(ledger_id: int, metadata: str | None, password: str, first: int, last: 
 @_format
 @_ids
 def tail(ledger_id: int, metadata: str | None, password: str, first: int, form: str, ids: bool) -> None:
-    """Follow a ledger: print entries as they are confirmed, until the ledger is closed or Ctrl-C."""
+    """Follow a ledger: print entries when they are confirmed, until the ledger is closed or Ctrl-C."""
 
     async def work(client: Client) -> None:
         printer = EntryPrinter(form, with_ids=ids)
@@ -247,9 +253,9 @@ def tail(ledger_id: int, metadata: str | None, password: str, first: int, form: 
 @_password
 @_json
 def recover(ledger_id: int, metadata: str | None, password: str, as_json: bool) -> None:
-    """Fence a ledger's writer and close the ledger at the last entry that counts.
+    """Fence a ledger's writer and close the ledger at the last confirmed entry.
 
-    After it no writer can append, and everyone agrees on the end. A closed ledger stays as it is.
+    After it no writer can append, and all readers see the same end. A closed ledger does not change.
     """
 
     async def work(client: Client) -> None:
@@ -268,12 +274,12 @@ def recover(ledger_id: int, metadata: str | None, password: str, as_json: bool) 
 @metadata_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(ledger_id: int, metadata: str | None, yes: bool) -> None:
-    """Delete a ledger. For most of a day (`client.trash_period_s`) `ledger undelete` brings it back; then its space is freed."""
+    """Delete a ledger. `ledger undelete` can restore it for most of a day (`client.trash_period_s`). Then its space is freed."""
     if not yes:
         click.confirm(f"delete ledger {ledger_id} and everything in it?", abort=True, err=True)
 
     async def work(client: Client) -> None:
-        # Asked first, because deleting what is not there counts as done, and a wrong number should not.
+        # Checked first, because the deletion of a missing ledger succeeds, and a wrong id must be an error.
         await client.metadata_of(ledger_id)
         await client.delete(ledger_id)
         remarks.print(f"ledger {ledger_id} is deleted")
@@ -286,7 +292,7 @@ def delete(ledger_id: int, metadata: str | None, yes: bool) -> None:
 @metadata_option
 @_json
 def undelete(ledger_id: int, metadata: str | None, as_json: bool) -> None:
-    """Bring a deleted ledger back, as it was, while its entries are certain to be there."""
+    """Restore a deleted ledger while its entries are certain to exist."""
 
     async def work(client: Client) -> None:
         facts = describe(ledger_id, await client.undelete(ledger_id))
@@ -299,7 +305,7 @@ def undelete(ledger_id: int, metadata: str | None, as_json: bool) -> None:
 
 
 def describe(ledger_id: int, metadata: LedgerMetadata) -> dict[str, Any]:
-    """A ledger's metadata for JSON; what is unknown while it is open is None."""
+    """A ledger's metadata for JSON. Values unknown while it is open are None."""
     closed = metadata.is_closed
     created = datetime.datetime.fromtimestamp(metadata.ctime_ms / 1000, datetime.UTC) if metadata.ctime_ms is not None else None
     return {

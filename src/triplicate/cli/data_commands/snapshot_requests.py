@@ -1,4 +1,4 @@
-"""What the commands on snapshots share: asking for one, reading one back, and how one is printed."""
+"""Functions shared by the commands on snapshots: request one, verify one, and format one."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from triplicate.errors import NoSuchLedger, SnapshotDamaged, TriplicateError
 from triplicate.log import LogSnapshots, Snapshot
 
 
-async def request_snapshot(door: LogSnapshots, position: int, timeout_s: float) -> Snapshot | None:
-    """Ask for a snapshot at an offset or beyond, and wait until it is listed; None when that takes too long."""
-    watch = door.watch()
+async def request_snapshot(snapshots: LogSnapshots, position: int, timeout_s: float) -> Snapshot | None:
+    """Request a snapshot at an offset or beyond, and wait until it is listed; None after the timeout."""
+    watch = snapshots.watch()
     try:
-        listed = await door.want(position)
+        listed = await snapshots.want(position)
         async with asyncio.timeout(timeout_s):
             while not listed.good or listed.good[-1].position < position:
                 await watch.changed()
-                listed = await door.read()
+                listed = await snapshots.read()
             return listed.good[-1]
     except TimeoutError:
         return None
@@ -25,12 +25,12 @@ async def request_snapshot(door: LogSnapshots, position: int, timeout_s: float) 
         watch.close()
 
 
-async def verdict(door: LogSnapshots, snapshot: Snapshot) -> str:
-    """``verified``, or why a snapshot cannot be loaded. Nothing is marked: the nodes do that when they meet it."""
+async def verdict(snapshots: LogSnapshots, snapshot: Snapshot) -> str:
+    """``verified``, or the reason why a snapshot cannot be loaded. The snapshot is not marked: nodes do that when they load it."""
     if not snapshot.is_good:
         return f"{snapshot.state.value}: {snapshot.reason}"
     try:
-        await door.verify(snapshot)
+        await snapshots.verify(snapshot)
     except (SnapshotDamaged, NoSuchLedger) as error:
         return f"damaged: {error}"
     except TriplicateError as error:
@@ -39,7 +39,7 @@ async def verdict(door: LogSnapshots, snapshot: Snapshot) -> str:
 
 
 def snapshot_facts(snapshot: Snapshot) -> dict[str, object]:
-    """One snapshot as JSON."""
+    """The facts of one snapshot for JSON."""
     return {
         "snapshot": snapshot.snapshot_id,
         "ledger": snapshot.ledger_id,
@@ -57,5 +57,5 @@ def snapshot_facts(snapshot: Snapshot) -> dict[str, object]:
 
 
 def time_text(time_ms: int) -> str:
-    """A wall time for people, UTC."""
+    """Format a wall time in UTC."""
     return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")

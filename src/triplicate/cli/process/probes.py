@@ -1,7 +1,7 @@
-"""What a server process answers to ``/health`` and ``/ready``.
+"""The answers of a server process to ``/health`` and ``/ready``.
 
-``/health`` is for those who restart a process that hangs: 200 as long as restarting it would mend nothing. ``/ready`` is for those who
-send clients to it: 200 while it does for them what it is there for.
+``/health`` is for supervisors that restart hanging processes: 200 as long as a restart would not help. ``/ready`` is for load balancers:
+200 while the process can serve clients.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ if TYPE_CHECKING:  # A bookie's process does not pay for what a node needs, nor 
 
 BEAT_S = 1.0
 SILENCE_MAX_S = 30.0
-"""Longer without a heartbeat, while the loop answers requests, means that the heartbeat's task is gone."""
+"""A longer silence of the heartbeat, while the loop answers requests, means that the heartbeat's task has ended."""
 READY_ROLES = ("leader", "follower")
 
 
 @dataclass(frozen=True)
 class Readiness:
-    """What a server says of itself."""
+    """The readiness of a server."""
 
     reasons: Sequence[str]
-    """Why clients should go elsewhere; empty when it is ready."""
+    """Reasons why clients should use another server; empty if it is ready."""
     facts: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass
 class ServedProcess:
-    """A server that has been started."""
+    """A started server."""
 
     facts: dict[str, object]
-    """For the parent and the log."""
+    """Facts for the parent and the log."""
     stop: Callable[[], Awaitable[None]]
     failed: Callable[[], Awaitable[BaseException]]
-    """Waits until the server can serve no more and returns why; its process must end then, so that somebody notices."""
+    """Waits for a fatal failure of the server and returns it. The process must end then, so that the failure is noticed."""
     problems: Callable[[], Sequence[str]]
-    """What of the server has ended by itself and does not come back; empty when all of it lives."""
+    """Parts of the server that have ended and do not restart; empty if there are none."""
     readiness: Callable[[], Readiness]
 
 
 class ProcessState:
-    """A server process as its probes see it, from before the server's start until after its end."""
+    """The state of a server process that the probes report, from before the server's start until after its end."""
 
     def __init__(self, name: str, clock: Clock) -> None:
         self._name = name
@@ -57,7 +57,7 @@ class ProcessState:
         self.ending = False
 
     async def beat(self) -> None:
-        """Note once a second how late the loop runs."""
+        """Measure once a second how late the loop runs."""
         while True:
             due = self._clock.monotonic() + BEAT_S
             await sleep(self._clock, BEAT_S)
@@ -65,7 +65,7 @@ class ProcessState:
             self._delay_s = max(0.0, self._beat_at - due)
 
     def health(self) -> ProbeAnswer:
-        """``/health``. A start may take long and an end too: both are healthy. Slow is healthy as well, and told."""
+        """``/health``. A start or an end may take long: both are healthy. A slow loop is healthy, too; its delay is reported."""
         now = self._clock.monotonic()
         reasons = [] if self.serving is None or self.ending else list(self.serving.problems())
         if now - self._beat_at > SILENCE_MAX_S:
@@ -94,12 +94,12 @@ class ProcessState:
 
 
 def bookie_problems(bookie: Bookie) -> list[str]:
-    """Loops of a bookie that have ended."""
+    """The loops of a bookie that have ended."""
     return [f"{name} has ended" for name in bookie.ended_loops]
 
 
 def bookie_readiness(bookie: Bookie) -> Readiness:
-    """A bookie that serves is ready, also while it takes no new entries: its readers need it."""
+    """A serving bookie is ready, also while it is read-only: readers need it."""
     return Readiness(
         [f"{name} has ended" for name in bookie.ended_loops],
         {"bookie": bookie.bookie_id, "writable": not bookie.read_only, "registered": bookie.registered},
@@ -107,12 +107,12 @@ def bookie_readiness(bookie: Bookie) -> Readiness:
 
 
 def node_problems(node: DatabaseNode) -> list[str]:
-    """Why a database node works no more."""
+    """The failure of a database node, if any."""
     return [] if node.failure is None else [f"the node has failed: {node.failure}"]
 
 
 def node_readiness(node: DatabaseNode) -> Readiness:
-    """A node is ready when each database that it hosts is led or followed here."""
+    """A node is ready if it leads or follows each of its databases."""
     databases: dict[str, object] = {}
     reasons = node_problems(node)
     for name, hosted in sorted(node.hosted.items()):

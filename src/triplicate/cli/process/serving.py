@@ -1,4 +1,4 @@
-"""How a command runs: its event loop, the signals that end it, the pipe to its parent, and its log."""
+"""The environment of a command: its event loop, the signals that end it, the pipe to its parent, and its log."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Result = TypeVar("Result")
 
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 ORPHAN_GRACE_S = 5.0
-"""What a process whose parent is gone may take to end in order before it ends anyway."""
+"""Time that an orphaned process has for an orderly end before it exits at once."""
 
 
 def run_loop(coroutine: Coroutine[Any, Any, Result], *, debug: bool = False) -> Result:
-    """Run on uvloop where it is installed, else on asyncio's own loop."""
+    """Run a coroutine on uvloop if it is installed, else on asyncio's loop."""
     try:
         import uvloop
     except ImportError:
@@ -40,7 +40,7 @@ def run_loop(coroutine: Coroutine[Any, Any, Result], *, debug: bool = False) -> 
 
 
 def watch_parent(pipe: int | None) -> None:
-    """End this process when the other end of an inherited pipe closes, as it does when the parent is killed.
+    """End this process when the other end of an inherited pipe closes, which also happens when the parent is killed.
 
     A thread, because a blocked event loop must not keep an orphan alive.
     """
@@ -48,7 +48,7 @@ def watch_parent(pipe: int | None) -> None:
         return
 
     def wait() -> None:
-        # Nothing is ever written: read returns when the last holder of the other end is gone.
+        # Nothing is written into the pipe: the read returns when the last holder of the other end is gone.
         while os.read(pipe, 1):
             continue
         os.kill(os.getpid(), signal.SIGTERM)
@@ -59,9 +59,9 @@ def watch_parent(pipe: int | None) -> None:
 
 
 def raise_open_files_limit() -> None:
-    """Take all the open files that the system lets this process have.
+    """Raise the soft limit of open files to the hard limit.
 
-    A node opens seven files for a database. The usual soft limit, 1024, is for programs that call `select`, which no server does.
+    A node opens seven files for each database. The usual soft limit, 1024, is for programs that call `select`, which no server does.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == hard:
@@ -69,12 +69,12 @@ def raise_open_files_limit() -> None:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     except (ValueError, OSError) as error:
-        # Where no hard limit is set, a system may refuse what it calls no limit.
+        # Without a hard limit, a system may refuse the value that means no limit.
         logging.getLogger("triplicate").warning("the limit of open files stays at %d: %s; raise it with ulimit -n", soft, error)
 
 
 def report_ready(pipe: int | None, facts: dict[str, object]) -> None:
-    """Tell the parent that this process serves now, as one line of JSON."""
+    """Report to the parent that this process serves, as one line of JSON."""
     if pipe is not None:
         os.write(pipe, json.dumps(facts).encode() + b"\n")
         os.close(pipe)
@@ -89,14 +89,14 @@ class UtcFormatter(logging.Formatter):
 
 
 def configure_log(level: str) -> None:
-    """Log lines go to standard error with time and level."""
+    """Write log lines to standard error with time and level."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(UtcFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler])
 
 
 class LogTrace:
-    """The Trace port that writes facts as log lines, each at the level that `trace_levels` gives to its name."""
+    """The Trace port that writes facts as log lines, at the level that `trace_levels` has for the name."""
 
     def __init__(self) -> None:
         self._logger = logging.getLogger("triplicate")
@@ -104,9 +104,9 @@ class LogTrace:
     def __call__(self, kind: str, /, **facts: object) -> None:
         level = level_of(kind, facts)
         if self._logger.isEnabledFor(level):
-            # A fact may hold text from a peer or a system: one fact stays one line.
-            told = "".join(f" {name}={value}" for name, value in facts.items()).replace("\n", "\\n").replace("\r", "\\r")
-            self._logger.log(level, "%s%s", kind, told)
+            # A fact may contain text from a peer or the system: line breaks are escaped.
+            text = "".join(f" {name}={value}" for name, value in facts.items()).replace("\n", "\\n").replace("\r", "\\r")
+            self._logger.log(level, "%s%s", kind, text)
 
 
 async def until_signal() -> int:
@@ -114,14 +114,14 @@ async def until_signal() -> int:
     loop = asyncio.get_running_loop()
     caught: asyncio.Future[int] = loop.create_future()
 
-    def note(number: int) -> None:
+    def resolve(number: int) -> None:
         for each in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(each)
         if not caught.done():
             caught.set_result(number)
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, note, number)
+        loop.add_signal_handler(number, resolve, number)
     return await caught
 
 
@@ -129,7 +129,7 @@ async def start_metrics(host: Host, metrics: Metrics, settings: ProcessSettings,
     """Serve the process's metrics and probes.
 
     Raises:
-        EnvironmentFault: the port is in use, or the address cannot be listened on.
+        EnvironmentFault: the port is in use, or the address is not usable.
     """
     try:
         return await serve_metrics(host, metrics, settings.metrics_port, settings.metrics_host, probes)
@@ -146,40 +146,40 @@ def place_of(address: str, port: int) -> str:
 
 
 def metrics_url(address: str, port: int) -> str:
-    """Where a process on this machine reads the metrics that are served on an address; all addresses include loopback."""
+    """The URL at which processes on this machine read the metrics served on an address; wildcard addresses include loopback."""
     return f"http://{place_of(LOOPBACK.get(address, address), port)}/metrics"
 
 
 Serve = Callable[[Host, Metrics], Awaitable[ServedProcess]]
-"""Starts a server on the host with the registry of metrics."""
+"""Starts a server on a host, with a metrics registry."""
 
 
 async def until_end(name: str, serving: ServedProcess) -> None:
-    """Wait for a signal, or for the server to fail by itself.
+    """Wait for a signal or a failure of the server.
 
     Raises:
-        EnvironmentFault: it failed.
+        EnvironmentFault: the server failed.
     """
 
     async def failure() -> BaseException | int:
         return await serving.failed()
 
-    async def told() -> BaseException | int:
+    async def signalled() -> BaseException | int:
         return await until_signal()
 
-    _, what = await first_of([told(), failure()], name=f"{name} serves")
+    _, what = await first_of([signalled(), failure()], name=f"{name} serves")
     if isinstance(what, BaseException):
         raise EnvironmentFault(f"{name} can serve no more and ends: {what}") from what
 
 
 def serve_process(name: str, settings: ProcessSettings, start: Serve, *, parent_pipe: int | None, ready_pipe: int | None) -> None:
-    """Run one server process until a signal or its parent's end.
+    """Run one server process until a signal or the end of its parent.
 
     Args:
-        start: starts the server on the host with the registry of metrics, both of this process.
+        start: starts the server on the host with the metrics registry, both of this process.
 
     Raises:
-        ConfigError: Python was told to leave out assertions.
+        ConfigError: Python runs without assertions.
     """
     if not __debug__:
         # A broken invariant must stop a server before it acknowledges anything.
@@ -199,13 +199,13 @@ def serve_process(name: str, settings: ProcessSettings, start: Serve, *, parent_
 
 
 async def serve(name: str, host: Host, settings: ProcessSettings, start: Serve, announce: Callable[[dict[str, object]], None]) -> None:
-    """Start a server and run it until a signal or its failure, with metrics and probes from before its start until after its end.
+    """Start a server and run it until a signal or its failure. Metrics and probes are served from before its start until after its end.
 
     Args:
         announce: called with the server's facts once it serves.
 
     Raises:
-        EnvironmentFault: the metrics' address cannot be opened, or the server failed. Whatever `start` raises.
+        EnvironmentFault: the metrics' address cannot be opened, or the server failed. Also the errors of `start`.
     """
     metrics = Metrics()
     state = ProcessState(name, host.clock)

@@ -1,4 +1,4 @@
-"""``triplicate bookie``: one bookie process, and what is done to a bookie's directories beside it."""
+"""``triplicate bookie``: one bookie process, and commands on a bookie's directories."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ bookie_options = settings_options(*SECTIONS)
 
 
 @dataclass(frozen=True)
-class Before:
-    """What stood before the subcommand on the command line."""
+class GroupOptions:
+    """The options before the subcommand on the command line."""
 
     config: str | None
     flags: Mapping[str, object]
@@ -46,7 +46,7 @@ def bookie(
 
     Every option is also a key of the --config file and a variable TRIPLICATE_BOOKIE_...; docs/reference/settings.md explains each.
     """
-    context.obj = Before(config, flags)
+    context.obj = GroupOptions(config, flags)
     if context.invoked_subcommand is None:
         run_bookie(load_configuration(SECTIONS, config, flags), parent_pipe, ready_pipe)
 
@@ -78,10 +78,10 @@ def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe
 
 
 def metadata_uri(configuration: Configuration) -> str:
-    """Where the cluster's metadata is.
+    """The URI of the cluster's metadata.
 
     Raises:
-        ConfigError: nobody said.
+        ConfigError: it is not set.
     """
     uri = configuration.get(MetadataSettings).uri
     if not uri:
@@ -90,13 +90,13 @@ def metadata_uri(configuration: Configuration) -> str:
 
 
 def configuration_of(context: click.Context, config: str | None, flags: Mapping[str, object]) -> Configuration:
-    """The settings for a subcommand: its own options win over those before it."""
-    before = context.find_object(Before) or Before(None, {})
-    return load_configuration(SECTIONS, config or before.config, {**before.flags, **flags})
+    """The settings for a subcommand. Its own options override those before it."""
+    group = context.find_object(GroupOptions) or GroupOptions(None, {})
+    return load_configuration(SECTIONS, config or group.config, {**group.flags, **flags})
 
 
 def with_cluster(name: str, uri: str, work: Callable[[Host, ClusterMetadata], Awaitable[Result]]) -> Result:
-    """Run something with the cluster's metadata."""
+    """Run a function with the cluster's metadata."""
 
     async def body() -> Result:
         host = real_host(name)
@@ -112,16 +112,16 @@ def with_cluster(name: str, uri: str, work: Callable[[Host, ClusterMetadata], Aw
 @bookie.command("format")
 @bookie_options
 @click.option("--replace", "replace", is_flag=True, help="The disks were lost: give the bookie empty directories and a new incarnation.")
-@click.option("--visited", "visited", is_flag=True, help="Its ledgers were seen to: what it does not hold it may deny again.")
+@click.option("--visited", "visited", is_flag=True, help="Its ledgers were replicated again: it may deny entries that it does not hold.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def format_bookie(
     context: click.Context, config: str | None, flags: Mapping[str, object], replace: bool, visited: bool, yes: bool, as_json: bool
 ) -> None:
-    """Give a bookie whose disks were lost empty ones under the same id.
+    """Give a bookie empty directories under the same id after its disks were lost.
 
-    The directories must be empty and the bookie must not run. Until its ledgers were visited it answers "unknown" for what it lost.
+    The directories must be empty and the bookie must be stopped. Until its ledgers are visited, it answers "unknown" for lost entries.
     """
     if replace == visited:
         raise click.UsageError("give --replace, for disks that were lost, or --visited, once the lost copies were made good")

@@ -1,4 +1,4 @@
-"""``triplicate bookie`` with all its subcommands; a module of its own, since each of them imports the group."""
+"""``triplicate bookie`` with all its subcommands, in a separate module because each of them imports the group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``triplicate bookie rebuild-index``: a stopped bookie's index made anew."""
+"""``triplicate bookie rebuild-index``: rebuilds the index of a stopped bookie."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from triplicate.runtime import Host
 
 @bookie.command("rebuild-index")
 @bookie_options
-@click.option("--accept-lost-logs", is_flag=True, help="Go on without entry logs that the old index knows: what they held is denied.")
+@click.option(
+    "--accept-lost-logs", is_flag=True, help="Continue without entry logs that the old index names; the bookie denies their entries."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def rebuild(context: click.Context, config: str | None, flags: Mapping[str, object], accept_lost_logs: bool, as_json: bool) -> None:
-    """Make a stopped bookie's index anew from its entry logs and journals, fences included.
+    """Rebuild the index of a stopped bookie from its entry logs and journals, including fences.
 
-    The old index stays until the new one is complete, and is put back where a log or journal cannot be read. Where it can be read itself,
-    an entry log that it names must be there.
+    The old index is kept until the new one is complete, and is restored if an entry log or journal cannot be read. If the old index is
+    readable, every entry log that it names must exist.
     """
     configuration = configuration_of(context, config, flags)
 

@@ -1,4 +1,4 @@
-"""``triplicate bookie status``: one bookie on one screen, from the cluster, from its directories, and from its metrics."""
+"""``triplicate bookie status``: the state of one bookie, from the cluster, its directories, and its metrics."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ METRICS = {
     "bookie_gc_TRASH_LEDGERS": "ledgers in the trash",
     "bookie_gc_TRASH_SPACE_BYTES": "bytes in the trash",
 }
-"""Figures that one screen shows, and what they are called there."""
+"""The metrics shown, and their labels."""
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 @bookie.command("status")
 @bookie_options
-@click.option("--offline", is_flag=True, help="Look at the directories only.")
+@click.option("--offline", is_flag=True, help="Read only the directories.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def status(context: click.Context, config: str | None, flags: Mapping[str, object], offline: bool, as_json: bool) -> None:
-    """Show one bookie: its registration, cookies, incarnation, journals, entry logs, index, sizes, bounds.
+    """Show one bookie: its registration, cookies, incarnation, journals, entry logs, index, sizes, limits.
 
-    Of a running bookie by --bookie-id and --metadata, or by its --config; of its directories where they are on this machine.
+    Name a running bookie by --bookie-id and --metadata, or by its --config. Directories are shown if they are on this machine.
     """
     configuration = configuration_of(context, config, flags)
     facts = gather(configuration, offline=offline)
@@ -65,10 +65,10 @@ def status(context: click.Context, config: str | None, flags: Mapping[str, objec
 
 
 def gather(configuration: Configuration, *, offline: bool) -> dict[str, Any]:
-    """Everything that can be found out.
+    """Collect the facts about the bookie.
 
     Raises:
-        ConfigError: there is nothing to look at.
+        ConfigError: neither a cluster nor directories are available.
     """
     settings = configuration.get(BookieSettings)
     bookie_id = bookie_id_of(settings)
@@ -76,10 +76,10 @@ def gather(configuration: Configuration, *, offline: bool) -> dict[str, Any]:
     facts: dict[str, Any] = {"bookie": bookie_id}
     if uri and not offline:
 
-        async def ask(host: Host, cluster: ClusterMetadata) -> dict[str, Any]:
+        async def query(host: Host, cluster: ClusterMetadata) -> dict[str, Any]:
             return await query_cluster(host, cluster, bookie_id)
 
-        facts["cluster"] = with_cluster("bookie-status", uri, ask)
+        facts["cluster"] = with_cluster("bookie-status", uri, query)
     found = _directories(settings, bookie_id)
     if any(directory.there for directory in found.directories):
         facts.update({key: value for key, value in dataclasses.asdict(found).items() if value})
@@ -100,10 +100,10 @@ def gather(configuration: Configuration, *, offline: bool) -> dict[str, Any]:
 
 
 def _directories(settings: BookieSettings, bookie_id: str) -> InspectionReport:
-    async def look() -> InspectionReport:
+    async def inspect() -> InspectionReport:
         return Inspection(real_host("bookie-status"), settings, bookie_id, "").facts()
 
-    return run_loop(look())
+    return run_loop(inspect())
 
 
 async def query_cluster(host: Host, cluster: ClusterMetadata, bookie_id: str) -> dict[str, Any]:
@@ -198,7 +198,7 @@ def rows_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _index_text(index: Mapping[str, Any]) -> str:
-    unfinished = "" if index["complete"] else "; unfinished, a start makes it anew"
+    unfinished = "" if index["complete"] else "; unfinished, a start rebuilds it"
     return (
         f"{index['ledgers']} ledgers, {index['kept_fences']} fences of deleted ones; flush {index['flush']}, version "
         f"{index['version']}, {size_text(index['size_bytes'])}{unfinished}"

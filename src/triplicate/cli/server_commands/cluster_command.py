@@ -1,4 +1,4 @@
-"""``triplicate cluster``: make a cluster in a metadata store, and move its metadata to another store."""
+"""``triplicate cluster``: create a cluster in a metadata store, and copy its metadata to another store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def cluster() -> None:
     """Create a cluster in a metadata store, or copy its metadata.
 
     A store is sqlite:///absolute/path/metadata.db or zk://host:port;host:port/ledgers, as BookKeeper writes it;
-    zk+hierarchical:// and zk+longhierarchical:// insist on a layout.
+    zk+hierarchical:// and zk+longhierarchical:// require a layout.
     """
 
 
@@ -46,9 +46,9 @@ def _run(work: Callable[[Host], Awaitable[None]]) -> None:
 @click.argument("uri", metavar="URI")
 @_json
 def init(uri: str, as_json: bool) -> None:
-    """Make a new cluster at URI, as BookKeeper's `initnewcluster` does.
+    """Create a cluster at URI, as BookKeeper's `initnewcluster` does.
 
-    Bookies and clients of Apache's can join it when it is in ZooKeeper.
+    Apache's bookies and clients can join it if it is in ZooKeeper.
     """
     root, _ = cluster_root(_shared(uri))
 
@@ -76,13 +76,13 @@ def init(uri: str, as_json: bool) -> None:
 @cluster.command("copy-metadata")
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
-@click.option("--force", is_flag=True, help="Copy although processes use the cluster; what they change meanwhile may be lost.")
+@click.option("--force", is_flag=True, help="Copy even if processes use the cluster; their changes during the copy may be lost.")
 @_json
 def copy(source: str, target: str, force: bool, as_json: bool) -> None:
-    """Copy a stopped cluster's metadata to another store, verify it, and set the ledger id generator behind what is used.
+    """Copy a stopped cluster's metadata to another store, verify it, and advance the ledger id generator past all used ids.
 
-    Everything goes along but ephemeral nodes. FROM stays as it is, but for one ledger id drawn from it. Afterwards point bookies
-    and clients at TO.
+    All nodes except ephemeral ones are copied. FROM does not change, except that one ledger id is drawn from it. After the copy, configure
+    bookies and clients to use TO.
     """
     existing(_shared(source))
     root, manager = cluster_root(_shared(target))
@@ -114,7 +114,7 @@ async def _copy(before: ClusterMetadata, target: str, host: Host, root: str, *, 
         nonlocal said
         done[what] = done.get(what, 0) + count
         bar.advance(count)
-        # Into a pipe there is no bar, and a large cluster takes minutes.
+        # A pipe shows no bar, and a large cluster takes minutes.
         if time.monotonic() - said >= REMARK_S:
             said = time.monotonic()
             remarks.print(f"{what}: {done[what]} nodes, {said - started:.0f} s")

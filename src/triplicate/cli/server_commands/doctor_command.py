@@ -1,4 +1,4 @@
-"""``triplicate doctor``: what keeps a bookie from starting, or from working well, each with its cause and cure. Changes nothing."""
+"""``triplicate doctor``: reports problems that stop a bookie from starting or working well, with cause and remedy. Changes nothing."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ WRONG, REMARK = "wrong", "remark"
 
 @dataclass(frozen=True)
 class DoctorFinding:
-    """One thing that was found."""
+    """One reported problem or remark."""
 
     check: str
-    """What was looked at: settings, metadata, directories, data, port, machine."""
+    """The check: settings, metadata, directories, data, port, machine."""
     level: str
-    """``wrong``: it keeps the bookie from starting or from telling what it holds; ``remark``: worth knowing."""
+    """``wrong``: stops the bookie from starting or from serving its entries; ``remark``: for information."""
     text: str
-    """Where and what, the cause, and the cure: the line that a start prints too."""
+    """Place, problem, cause and remedy: the same line that a start prints."""
 
 
 @click.command()
@@ -44,7 +44,7 @@ def doctor(config: str | None, flags: Mapping[str, object], as_json: bool) -> No
 
     Each problem is reported with its remedy.
 
-    Takes the options of `triplicate bookie`. Exit code 0: all is well; 1: something is wrong; 2: the doctor was asked badly.
+    The options are those of `triplicate bookie`. Exit code 0: no problems; 1: problems found; 2: wrong usage.
     """
     if config is not None and not os.path.isfile(config):
         raise click.UsageError(f"--config {config}: there is no such file")
@@ -64,7 +64,7 @@ def vars_of(finding: DoctorFinding) -> dict[str, str]:
 
 
 def examine(config: str | None, flags: Mapping[str, object]) -> Iterator[DoctorFinding]:
-    """Everything that is found, in the order of a start."""
+    """All findings, in the order of a start."""
     try:
         configuration = load_configuration(SECTIONS, config, flags)
         bookie_id = bookie_id_of(configuration.get(BookieSettings))
@@ -84,7 +84,7 @@ async def _examine(configuration: Configuration, bookie_id: str) -> list[DoctorF
     except (TriplicateError, OSError) as error:
         findings.append(DoctorFinding("metadata", WRONG, one_line(error)))
     try:
-        findings += await _look(host, settings, bookie_id, cluster)
+        findings += await _inspect(host, settings, bookie_id, cluster)
     finally:
         if cluster is not None:
             await cluster.aclose()
@@ -95,7 +95,7 @@ async def _open(configuration: Configuration, host: Host) -> ClusterMetadata:
     return await open_cluster(existing(metadata_uri(configuration)), host)
 
 
-async def _look(host: Host, settings: BookieSettings, bookie_id: str, cluster: ClusterMetadata | None) -> list[DoctorFinding]:
+async def _inspect(host: Host, settings: BookieSettings, bookie_id: str, cluster: ClusterMetadata | None) -> list[DoctorFinding]:
     findings: list[DoctorFinding] = []
     instance_id = cluster.instance_id if cluster is not None else ""
     inspection = Inspection(host, settings, bookie_id, instance_id)
@@ -139,7 +139,7 @@ def _problems(
 
 
 def _trash(inspection: Inspection) -> Iterator[str]:
-    """What deleted ledgers still take; nothing where that cannot be told, which others have found then."""
+    """The space of deleted ledgers in the trash; nothing if it cannot be read, which another check reports."""
     try:
         index = inspection.facts().index
     except (TriplicateError, OSError):
@@ -159,7 +159,7 @@ def _unvisited(bookie_id: str, incarnation: Incarnation) -> str:
 
 
 def _running(inspection: Inspection, settings: BookieSettings) -> str | None:
-    """A directory that a process uses, or None. One that cannot be looked at is found wrong by others."""
+    """A directory that a process uses, or None. Another check reports unreadable directories."""
     for directory in inspection.directories.configured:
         try:
             if inspection.in_use(directory):
@@ -170,7 +170,7 @@ def _running(inspection: Inspection, settings: BookieSettings) -> str | None:
 
 
 def setting_remarks(settings: BookieSettings) -> Iterator[str]:
-    """Settings that are allowed and fit badly together."""
+    """Remarks about allowed settings that do not fit together."""
     if settings.disk_usage_low_water > settings.disk_usage_threshold:
         yield (
             f"bookie.disk_usage_low_water is {settings.disk_usage_low_water}, above bookie.disk_usage_threshold "

@@ -1,6 +1,6 @@
-"""What the doctor asks of the machine itself: open files, writing and syncing, free space, the clock, one disk for everything.
+"""The doctor's checks of the machine: open files, writes and syncs, free space, the clock, shared disks.
 
-Files made here have no name, so nothing stays behind.
+Files created by the checks have no name, so nothing is left behind.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from triplicate.config import BookieSettings
 from triplicate.errors import EnvironmentFault
 
 OTHER_FILES = 200
-"""Logs, journals, index and what Python itself has open."""
+"""Allowance for logs, journals, index and Python's own files."""
 CLOCK_BEGAN = 1_700_000_000
-"""No machine that runs this is right to say an earlier time."""
+"""An earlier time of the clock is wrong: this code is newer."""
 CLOCK_SLACK_S = 300
 PROBE = b"doctor" * 1000
 
 
 class MachineWarning(EnvironmentFault):
-    """Worth knowing, and no reason not to start."""
+    """A condition that does not prevent a start."""
 
 
 def machine_findings(settings: BookieSettings, *, starts: bool = True, makes: bool = False) -> Iterator[EnvironmentFault]:
-    """Everything that is wrong or worth knowing.
+    """All problems and warnings of the machine.
 
     Args:
-        starts: whether a bookie starts on a disk as full as it is.
-        makes: whether a start makes directories that are not there, as it does for a new bookie.
+        starts: whether a bookie starts in spite of a full disk.
+        makes: whether a start creates missing directories, as for a new bookie.
     """
     yield from _open_files(settings)
     places = _places(settings, makes=makes)
@@ -44,7 +44,7 @@ def machine_findings(settings: BookieSettings, *, starts: bool = True, makes: bo
 
 
 def _places(settings: BookieSettings, *, makes: bool) -> dict[str, str]:
-    """Where the files of each directory are, or where it would be made."""
+    """The path of each directory's files, or of the existing parent in which it would be created."""
     places: dict[str, str] = {}
     for directory in dict.fromkeys((*settings.journal_directories, *settings.ledger_directories)):
         if makes or os.path.isdir(directory):
@@ -83,13 +83,13 @@ def _space(directory: str, place: str, settings: BookieSettings, *, starts: bool
     used = 1.0 - free / total if total else 1.0
     for limit, what in ((settings.disk_usage_threshold, "starts read-only"), (settings.disk_usage_warn_threshold, "warns")):
         if used > limit:
-            told = f"the bookie {what}; " if starts else ""
-            yield MachineWarning(f"{directory}: {used:.1%} of the disk are in use, over {limit:.0%}: {told}free some space")
+            effect = f"the bookie {what}; " if starts else ""
+            yield MachineWarning(f"{directory}: {used:.1%} of the disk are in use, over {limit:.0%}: {effect}free some space")
             return
 
 
 def _writing(directory: str, place: str, *, starts: bool) -> Iterator[EnvironmentFault]:
-    """Whether a file can be written and synced."""
+    """Check that a file can be written and synced."""
     try:
         descriptor = os.open(place, os.O_TMPFILE | os.O_RDWR, 0o600)
     except OSError as error:

@@ -23,10 +23,10 @@ WAIT_LONGEST_S = 5.0
 
 
 async def open_cluster_in_time(uri: str, host: Host, session_timeout_s: float) -> ClusterMetadata:
-    """Open the cluster, waiting for a metadata store that does not answer for as long as it takes: a machine may start before it.
+    """Open the cluster, and wait without limit for a metadata store that does not answer: this machine may start before it.
 
     Raises:
-        ConfigError: an address of no known form, or no cluster there.
+        ConfigError: the URI has no known form, or there is no cluster.
     """
     backoff = Backoff(WAIT_FIRST_S, WAIT_LONGEST_S, host.entropy.stream("node.metadata"))
     while True:
@@ -44,8 +44,8 @@ async def open_cluster_in_time(uri: str, host: Host, session_timeout_s: float) -
 def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | None, ready_pipe: int | None) -> None:
     """Run a database node until SIGTERM or Ctrl-C.
 
-    PostgreSQL clients connect to its port and name the database; every node holds a copy of each. One node leads a database and takes its
-    writes; a connection string that names all nodes with target_session_attrs=read-write finds it.
+    PostgreSQL clients connect to its port and name the database. Every node holds a copy of each database. One node leads a database and
+    accepts its writes. A connection string that names all nodes with target_session_attrs=read-write finds it.
     """
     sections = (NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings)
     configuration = load_configuration(sections, config, flags)

@@ -27,22 +27,22 @@ POLL_S = 0.2
 
 
 @click.command()
-@click.option("--dir", "folder", default=DEFAULT_FOLDER, show_default=True, help="Folder of the cluster; made when missing.")
-@click.option("--bookies", type=click.IntRange(1, 100), help="Bookies. Default: those of the folder, or 4 in a new one.")
-@click.option("--nodes", type=click.IntRange(0, 100), help="Database nodes. Default: those of the folder.")
+@click.option("--dir", "folder", default=DEFAULT_FOLDER, show_default=True, help="Folder of the cluster; created if missing.")
+@click.option("--bookies", type=click.IntRange(1, 100), help="Number of bookies. Default: as in the folder, or 4 in a new one.")
+@click.option("--nodes", type=click.IntRange(0, 100), help="Number of database nodes. Default: as in the folder.")
 @click.option(
     "--metadata",
     type=click.Choice(STORES),
     help="Where a new cluster keeps its metadata: one SQLite file, or a ZooKeeper that is run beside the bookies (needs Java, PySpark "
     "and kazoo). Default: sqlite.",
 )
-@click.option("--no-restart", is_flag=True, help="Report a process that ends, and do not start it again.")
+@click.option("--no-restart", is_flag=True, help="Report processes that end, and do not restart them.")
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
     help="Serve /health, /ready and /metrics of the whole cluster on this loopback port; 0 takes a free one. Default: they are not served.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what runs where as one line of JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the processes and their addresses as one line of JSON.")
 @click.option("--parent-pipe", type=int, hidden=True)
 def up(
     folder: str,
@@ -56,34 +56,34 @@ def up(
 ) -> None:
     """Run a local cluster until Ctrl-C.
 
-    Ports are chosen at the first start and used again at every later one. A process that ends by itself is started again, after repeated
-    ends at intervals that grow to a minute. When this process ends, in whatever way, its processes end too. What changes is told on
-    standard error: processes that end and serve again, bookies that are read-only, databases without a leader.
+    Ports are chosen at the first start and reused at later starts. A process that ends by itself is restarted, after repeated ends at
+    intervals that grow to a minute. When this command ends, in any way, its processes end, too. Changes are reported on standard error:
+    processes that end and serve again, read-only bookies, databases without a leader.
     """
     watch_parent(parent_pipe)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     with local_cluster(Path(folder), bookies=bookies, nodes=nodes, metadata=metadata) as cluster:
-        watching = Watching(cluster, restart=not no_restart)
+        monitor = ClusterMonitor(cluster, restart=not no_restart)
         with contextlib.ExitStack() as stack:
             pages = None
             if metrics_port is not None:
-                pages = stack.enter_context(ClusterPages(watching.state, watching.metrics, ProcessSettings(metrics_port=metrics_port)))
-            first = watching.observe(probe_all(targets_of(cluster)))
-            show(cluster, watching.view, pages.url if pages is not None else None, as_json=as_json)
+                pages = stack.enter_context(ClusterPages(monitor.state, monitor.metrics, ProcessSettings(metrics_port=metrics_port)))
+            first = monitor.observe(probe_all(targets_of(cluster)))
+            show(cluster, monitor.view, pages.url if pages is not None else None, as_json=as_json)
             for line in first:
-                tell(line)
-            watching.run(stop)
+                report(line)
+            monitor.run(stop)
             remarks.print("ending …")
 
 
-class Watching:
-    """Keeps a cluster running and tells what changes."""
+class ClusterMonitor:
+    """Keeps a cluster running and reports changes."""
 
     def __init__(self, cluster: LocalCluster, *, restart: bool) -> None:
         self._cluster = cluster
-        self._supervisor = Supervisor(cluster, restart=restart, tell=tell)
+        self._supervisor = Supervisor(cluster, restart=restart, report=report)
         self._answers: Answers = {}
         self.view = ClusterView()
         self.state = ClusterState()
@@ -95,15 +95,15 @@ class Watching:
         )
 
     def observe(self, answers: Answers) -> list[str]:
-        """Take over what the processes answered; returns a line for each change."""
+        """Record the answers of the processes; returns a line for each change."""
         targets = targets_of(self._cluster)
         self._answers = {name: answer for name, answer in answers.items() if name in targets}
-        self.note()
+        self._update_state()
         return self.view.observe(time.monotonic(), self._answers)
 
-    def note(self) -> None:
-        """Renew what the pages tell."""
-        self.state.note({member.name: self._serves(member.name) for member in self._cluster.folder.members}, self._answers)
+    def _update_state(self) -> None:
+        """Update the state behind the pages."""
+        self.state.update({member.name: self._serves(member.name) for member in self._cluster.folder.members}, self._answers)
 
     def _serves(self, name: str) -> Serves:
         one = self._cluster.running.get(name)
@@ -112,29 +112,29 @@ class Watching:
         return Serves.WITH_PROBES if "metrics" in one.facts else Serves.WITHOUT_PROBES
 
     def run(self, stop: threading.Event) -> None:
-        """Until `stop` is set."""
+        """Supervise the cluster until `stop` is set."""
         with Prober(self._answers) as prober:
             seen = prober.answers
             while not stop.wait(POLL_S):
-                self._supervisor.look()
+                self._supervisor.poll()
                 prober.targets = targets_of(self._cluster)
-                self.note()
+                self._update_state()
                 if prober.answers is not seen:
                     seen = prober.answers
                     for line in self.observe(seen):
-                        tell(line)
+                        report(line)
 
 
-def tell(text: str) -> None:
-    """A line on standard error, with its time in UTC."""
+def report(text: str) -> None:
+    """Print a line on standard error, with its time in UTC."""
     remarks.print(f"{datetime.datetime.now(datetime.UTC):%Y-%m-%dT%H:%M:%SZ} {text}")
 
 
 def show(cluster: LocalCluster, view: ClusterView, pages: str | None, *, as_json: bool) -> None:
-    """What runs where.
+    """Print the processes and their addresses.
 
     Args:
-        pages: where the whole cluster's metrics are served; None: nowhere.
+        pages: URL of the whole cluster's metrics; None if they are not served.
     """
     uri = cluster.folder.metadata_uri
     running = cluster.running.items()

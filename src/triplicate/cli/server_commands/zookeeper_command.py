@@ -16,19 +16,21 @@ POLL_S = 0.1
 
 
 @click.command(hidden=True)
-@click.option("--config", required=True, type=click.Path(dir_okay=False), help="A zoo.cfg; `triplicate up --metadata zk` makes one.")
+@click.option(
+    "--config", required=True, type=click.Path(dir_okay=False), help="A zoo.cfg file, as written by `triplicate up --metadata zk`."
+)
 @click.option("--parent-pipe", type=int, hidden=True)
 @click.option("--ready-pipe", type=int, hidden=True)
 def zookeeper(config: str, parent_pipe: int | None, ready_pipe: int | None) -> None:
     """Run the ZooKeeper of a local cluster until SIGTERM or Ctrl-C.
 
-    It is a real ZooKeeper, of the release whose jars PySpark brings along, with one server on loopback.
+    It is one real ZooKeeper server on loopback, of the release whose jars PySpark contains.
     """
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     server = ZooKeeperProcess(Path(config), Path(config).with_name("zookeeper.log"))
-    # Before there are threads, since the child runs a line of ours before it becomes Java.
+    # Started before any thread, because the child runs Python code before it executes Java.
     server.start()
     try:
         watch_parent(parent_pipe)

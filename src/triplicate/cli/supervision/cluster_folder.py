@@ -1,7 +1,7 @@
-"""The folder of a local cluster: which processes it has, their ports, and where each keeps its files.
+"""The folder of a local cluster: its processes, their ports, and their files.
 
-DIR/cluster.json        what is fixed at the first start: processes and ports
-DIR/processes.json      what runs now: process ids; gone after an orderly end
+DIR/cluster.json        processes and ports, fixed at the first start
+DIR/processes.json      ids of the running processes; removed at an orderly end
 DIR/metadata.db         the cluster's metadata, or
 DIR/zookeeper/          zoo.cfg, data/, zookeeper.log of the ZooKeeper that holds it
 DIR/lock                held by the `triplicate up` that runs this folder
@@ -28,13 +28,13 @@ from triplicate.metadata import DEFAULT_ROOT
 
 VERSION = 1
 ZOOKEEPER_VERSION = 2
-"""Of a folder whose metadata is in ZooKeeper. Releases that do not know it must not look for another store."""
+"""Version of a folder with its metadata in ZooKeeper. Releases that do not know it must not use another store."""
 
 STORES = ("sqlite", "zk")
 ZOOKEEPER = "zookeeper"
 """Name and kind of the process that holds the metadata."""
 HOST = "127.0.0.1"
-# Below the range from which Linux takes the ports of outgoing connections, so that a port is still free at the next start.
+# Below Linux's range for the ports of outgoing connections, so that a port is still free at the next start.
 PORTS = range(20_000, 32_000)
 
 
@@ -51,16 +51,16 @@ class ClusterMember:
 
 @dataclass(frozen=True)
 class ClusterFolder:
-    """What `cluster.json` says."""
+    """The content of `cluster.json`."""
 
     path: Path
     instance_id: str
-    """The cluster's INSTANCEID; empty until the metadata has been made."""
+    """The cluster's INSTANCEID; empty until the metadata is created."""
     members: tuple[ClusterMember, ...]
 
     @property
     def zookeeper(self) -> ClusterMember | None:
-        """The process that holds the metadata, or None where it is in a file."""
+        """The process that holds the metadata, or None if the metadata is in a file."""
         return next((member for member in self.members if member.kind == ZOOKEEPER), None)
 
     @property
@@ -79,10 +79,10 @@ class ClusterFolder:
         return f"sqlite://{self.metadata_path}" if server is None else f"zk://{HOST}:{server.port}{DEFAULT_ROOT}"
 
     def member(self, name: str) -> ClusterMember:
-        """The process of this name.
+        """The process with this name.
 
         Raises:
-            ConfigError: there is none.
+            ConfigError: there is no such process.
         """
         for member in self.members:
             if member.name == name:
@@ -99,7 +99,7 @@ class ClusterFolder:
         return self.folder_of(member) / "log"
 
     def save(self) -> None:
-        """Write `cluster.json` whole, or leave the old one."""
+        """Replace `cluster.json` atomically."""
         members = [asdict(member) for member in self.members]
         content: dict[str, object] = {"v": VERSION, "instance_id": self.instance_id, "members": members}
         if self.zookeeper is not None:
@@ -107,7 +107,7 @@ class ClusterFolder:
         write_json(self.path / "cluster.json", content)
 
     def write_configs(self) -> None:
-        """Write the settings of each process that has none yet; what a user changed in them stays."""
+        """Write the settings file of each process that has none. Existing files are kept, with the user's changes."""
         for member in self.members:
             folder = self.folder_of(member)
             folder.mkdir(parents=True, exist_ok=True)
@@ -120,10 +120,10 @@ class ClusterFolder:
                 self.config_of(member).write_text(to_toml(self._tables(member), comment=comment), encoding="utf-8")
 
     def check_configs(self) -> None:
-        """See that no process was given another metadata store, as when the cluster was moved.
+        """Check that no process is configured with another metadata store, as after a move of the cluster.
 
         Raises:
-            ConfigError: one was, or its file is no TOML.
+            ConfigError: a process has another store, or its file is not TOML.
         """
         for member in self.members:
             if member.kind == ZOOKEEPER:
@@ -156,16 +156,16 @@ class ClusterFolder:
 
 
 def open_folder(path: Path, *, bookies: int | None, nodes: int | None, metadata: str | None = None) -> ClusterFolder:
-    """Read the folder, or lay out a new one; more processes than before are added.
+    """Read the folder, or create a new one. Additional processes are added.
 
     Args:
-        bookies: how many there should be; None for those that are there, or `DEFAULT_BOOKIES` in a new folder.
-        nodes: likewise database nodes.
-        metadata: one of `STORES`; None for the folder's, or ``sqlite`` in a new one.
+        bookies: number of bookies; None for the present number, or `DEFAULT_BOOKIES` in a new folder.
+        nodes: number of database nodes, likewise.
+        metadata: one of `STORES`; None for the folder's store, or ``sqlite`` in a new folder.
 
     Raises:
-        ConfigError: the path is something else, fewer processes are asked than are there, or the metadata is in the other store.
-        FormatError: `cluster.json` is of another release.
+        ConfigError: the path is not a cluster folder, fewer processes are requested than exist, or the metadata is in the other store.
+        FormatError: `cluster.json` was written by an incompatible release.
     """
     path = path.absolute()
     known = read_folder(path)
@@ -200,15 +200,15 @@ def open_folder(path: Path, *, bookies: int | None, nodes: int | None, metadata:
 
 
 def _with_ports(member: ClusterMember, ports: Iterator[int]) -> ClusterMember:
-    # ZooKeeper serves its metrics by jars that are not there.
+    # The jars for ZooKeeper's metrics are not available.
     return replace(member, port=next(ports), metrics_port=0 if member.kind == ZOOKEEPER else next(ports))
 
 
 def refuse_foreign(path: Path) -> None:
-    """See that nothing but a cluster is in the folder, before anything is put there.
+    """Check that the folder is empty or holds a cluster, before anything is written there.
 
     Raises:
-        ConfigError: there is.
+        ConfigError: it holds other files.
     """
     if path.exists() and not path.is_dir():
         raise ConfigError(f"{path} is a file; choose another --dir")
@@ -217,15 +217,15 @@ def refuse_foreign(path: Path) -> None:
 
 
 DEFAULT_BOOKIES = 4
-"""One more than a ledger needs by default, so that the cluster still takes new ledgers when one is down."""
+"""One more than a ledger needs by default, so that ledgers can be created while one bookie is down."""
 DEFAULT_NODES = 3
 
 
 def read_folder(path: Path) -> ClusterFolder | None:
-    """What `cluster.json` says, or None when there is none.
+    """The content of `cluster.json`, or None if the file does not exist.
 
     Raises:
-        FormatError: it is of another release, or damaged.
+        FormatError: the file is damaged, or was written by an incompatible release.
     """
     path = path.absolute()
     try:
@@ -243,10 +243,10 @@ def read_folder(path: Path) -> ClusterFolder | None:
 
 
 def check_instance(folder: ClusterFolder, found: str) -> None:
-    """The metadata must be the one this folder was made with.
+    """Check that the metadata is the one the folder was created with.
 
     Raises:
-        WrongCluster: it is another cluster's.
+        WrongCluster: it belongs to another cluster.
     """
     if folder.instance_id and folder.instance_id != found:
         raise WrongCluster(
@@ -256,10 +256,10 @@ def check_instance(folder: ClusterFolder, found: str) -> None:
 
 
 def free_ports(count: int, *, taken: Iterable[int]) -> Iterator[int]:
-    """`count` loopback ports that nobody uses now, all different.
+    """`count` different loopback ports that are free now.
 
     Raises:
-        EnvironmentFault: too few are free.
+        EnvironmentFault: too few ports are free.
     """
     used = set(taken)
     found: list[int] = []
@@ -281,10 +281,10 @@ def free_ports(count: int, *, taken: Iterable[int]) -> Iterator[int]:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the folder for one `triplicate up`.
+    """Lock the folder for one `triplicate up`.
 
     Raises:
-        ConfigError: another one holds it; the message names its process.
+        ConfigError: another process holds the lock. The message names it.
     """
     path.mkdir(parents=True, exist_ok=True)
     with open(path / "lock", "a+", encoding="utf-8") as lock:
@@ -301,7 +301,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def write_json(path: Path, content: object) -> None:
-    """Replace a file atomically, durable when this returns."""
+    """Replace a file atomically. The change is durable when this returns."""
     temporary = path.with_name(path.name + ".new")
     with open(temporary, "w", encoding="utf-8") as stream:
         json.dump(content, stream, indent=1, sort_keys=True)

@@ -1,4 +1,4 @@
-"""``/health``, ``/ready`` and ``/metrics`` of a whole local cluster, served by `triplicate up` in a thread of its own."""
+"""``/health``, ``/ready`` and ``/metrics`` of a whole local cluster, served by a thread of `triplicate up`."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from triplicate.errors import EnvironmentFault
 from triplicate.runtime import Metrics, ProbeAnswer, real_host
 
 SILENCE_MAX_S = 10.0
-"""Longer without a look at its processes, `up` itself hangs."""
+"""If `up` has not checked its processes for this time, it counts as hanging."""
 END_LIMIT_S = 5.0
 
 
 class Serves(Enum):
-    """How a process serves."""
+    """Whether and how a process serves."""
 
     NOT = "not"
     WITHOUT_PROBES = "without probes"
-    """As ZooKeeper does."""
+    """For example ZooKeeper."""
     WITH_PROBES = "with probes"
 
 
 class ClusterState:
-    """What `up` knows of its processes. `note` is called by `up`'s own thread, the probes by the pages'; what they share is replaced whole.
+    """The state of `up`'s processes. `up`'s thread calls `update`, the pages' thread calls the probes. Shared values are replaced as a
+    whole.
 
     Args:
         now: a monotonic clock, in seconds.
@@ -38,26 +39,26 @@ class ClusterState:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._noted_at = now()
+        self._updated_at = now()
         self._reasons: dict[str, list[str]] = {}
 
-    def note(self, members: Mapping[str, Serves], answers: Answers) -> None:
-        """Take over the present state.
+    def update(self, members: Mapping[str, Serves], answers: Answers) -> None:
+        """Record the present state.
 
         Args:
             members: all processes by name.
-            answers: what they said last.
+            answers: the last answers of the processes.
         """
         self._reasons = {name: _reasons(serves, answers.get(name)) for name, serves in members.items()}
-        self._noted_at = self._now()
+        self._updated_at = self._now()
 
     def health(self) -> ProbeAnswer:
-        silent_s = self._now() - self._noted_at
+        silent_s = self._now() - self._updated_at
         reasons = [f"`up` has not looked at its processes for {silent_s:.0f} s"] if silent_s > SILENCE_MAX_S else []
         return ProbeAnswer(not reasons, {"healthy": not reasons, "process": "up", "reasons": reasons})
 
     def ready(self) -> ProbeAnswer:
-        """Ready when every process is."""
+        """``/ready``: ready if every process is ready."""
         processes = self._reasons
         reasons = [f"{name}: {reason}" for name, found in processes.items() for reason in found]
         ready = bool(processes) and not reasons
@@ -79,7 +80,7 @@ def _reasons(serves: Serves, answer: Mapping[str, Any] | None) -> list[str]:
 
 
 class ClusterPages:
-    """Use it as a context manager; `url` is where the pages are.
+    """Use it as a context manager. `url` is the address of the pages.
 
     Raises:
         EnvironmentFault: the port cannot be opened.

@@ -1,4 +1,4 @@
-"""What changes in a local cluster, as its processes' ``/ready`` tell it: pure, so that every change can be tested."""
+"""Changes in a local cluster, derived from the ``/ready`` answers of its processes. Pure, so that every change can be tested."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 Answers = Mapping[str, Mapping[str, Any] | None]
-"""By process: what its ``/ready`` answered, or None when it gave no answer. Processes that do not run are left out."""
+"""The answers to ``/ready`` by process; None for a process that did not answer. Processes that do not run are left out."""
 
 LEADERLESS_S = 5.0
 SILENT_S = 10.0
-"""A missing leader, or a process without an answer, is reported after this time."""
+"""Times after which a missing leader and a silent process are reported."""
 
 
 class ClusterView:
-    """The state of a cluster as it was last observed."""
+    """The last observed state of a cluster."""
 
     def __init__(self) -> None:
         self._writable: dict[str, bool] = {}
         self._leaders: dict[str, str | None] = {}
         self._leaderless_since: dict[str, float] = {}
-        self._leaderless_told: set[str] = set()
+        self._leaderless_reported: set[str] = set()
         self._diverged: set[tuple[str, str]] = set()
         self._silent_since: dict[str, float] = {}
-        self._silent_told: set[str] = set()
+        self._silent_reported: set[str] = set()
 
     @property
     def read_only(self) -> list[str]:
-        """Bookies that take no new entries."""
+        """The read-only bookies."""
         return sorted(name for name, writable in self._writable.items() if not writable)
 
     def observe(self, now: float, answers: Answers) -> list[str]:
-        """Take over what was answered; returns a line for each change."""
+        """Record the answers; returns a line for each change."""
         lines = [*self._silence(now, answers), *self._bookies(answers), *self._copies(answers), *self._leadership(now, answers)]
         self._silent_since = {name: since for name, since in self._silent_since.items() if name in answers}
         self._writable = {name: writable for name, writable in self._writable.items() if name in answers}
@@ -41,13 +41,13 @@ class ClusterView:
         for name, answer in sorted(answers.items()):
             if answer is not None:
                 self._silent_since.pop(name, None)
-                if name in self._silent_told:
-                    self._silent_told.discard(name)
+                if name in self._silent_reported:
+                    self._silent_reported.discard(name)
                     yield f"{name} answers again"
-            elif now - self._silent_since.setdefault(name, now) >= SILENT_S and name not in self._silent_told:
-                self._silent_told.add(name)
+            elif now - self._silent_since.setdefault(name, now) >= SILENT_S and name not in self._silent_reported:
+                self._silent_reported.add(name)
                 yield f"{name} runs and has not answered for {SILENT_S:.0f} s: it is stopped or overloaded, and is left alone"
-        self._silent_told &= set(answers)
+        self._silent_reported &= set(answers)
 
     def _bookies(self, answers: Answers) -> Iterator[str]:
         for name, answer in sorted(answers.items()):
@@ -74,12 +74,12 @@ class ClusterView:
             if names:
                 leader = before if before in names else names[0]
                 self._leaderless_since.pop(database, None)
-                if leader != before or database in self._leaderless_told:
+                if leader != before or database in self._leaderless_reported:
                     yield f"{leader} leads database {database}"
-                self._leaderless_told.discard(database)
+                self._leaderless_reported.discard(database)
                 self._leaders[database] = leader
-            elif now - self._leaderless_since.setdefault(database, now) >= LEADERLESS_S and database not in self._leaderless_told:
-                self._leaderless_told.add(database)
+            elif now - self._leaderless_since.setdefault(database, now) >= LEADERLESS_S and database not in self._leaderless_reported:
+                self._leaderless_reported.add(database)
                 yield f"database {database} has had no leader for {LEADERLESS_S:.0f} s: nothing can be written to it"
 
 

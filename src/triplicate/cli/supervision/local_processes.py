@@ -1,4 +1,4 @@
-"""A cluster of real processes on this machine: started together, ended together, and gone when the one who started it is gone."""
+"""A cluster of real processes on this machine: started together, ended together, and ended with the process that started them."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 15.0
 ORPHANS_TIMEOUT_S = 10.0
 LAST_WORDS_BYTES = 64 * 1024
-"""Of a log, so much is read for the reason of an end."""
+"""Size of the end of a log that is searched for the reason of a failure."""
 
 
 @dataclass
 class RunningProcess:
-    """A process that was started and has said that it serves."""
+    """A process that was started."""
 
     member: ClusterMember
     process: subprocess.Popen[bytes]
@@ -53,14 +53,15 @@ class RunningProcess:
 class LocalCluster:
     """Starts and ends the processes of a folder. Use it as a context manager; leaving it ends every process.
 
-    Every child inherits the read end of a pipe whose write end only we hold: when we end in whatever way, it closes, and they end.
+    Every child inherits the read end of a pipe whose write end only this process holds. When this process ends in any way, the pipe closes,
+    and the children end.
     """
 
     def __init__(self, folder: ClusterFolder) -> None:
         self.folder = folder
         self._running: dict[str, RunningProcess] = {}
         self._launched: dict[str, int] = {}
-        """By name: the read end of the pipe on which a process that was launched says that it serves."""
+        """By name: the read end of the pipe on which a launched process reports that it serves."""
         self._pipe_read, self._pipe_write = os.pipe()
 
     def __enter__(self) -> LocalCluster:
@@ -71,14 +72,14 @@ class LocalCluster:
 
     @property
     def running(self) -> dict[str, RunningProcess]:
-        """Processes by name, also those that ended by themselves and have not been started again."""
+        """Processes by name, including those that ended by themselves and were not restarted."""
         return self._running
 
     def start(self, *names: str) -> None:
-        """Start processes, all that do not run when none is named, and wait until each serves.
+        """Start processes and wait until each serves. Without names, start all that do not run.
 
         Raises:
-            EnvironmentFault: one ended before it served; the message is its own last line.
+            EnvironmentFault: a process ended before it served. The message has its last line.
         """
         members = [self.folder.member(name) for name in names] or [one for one in self.folder.members if one.name not in self._running]
         waiting: dict[int, RunningProcess] = {}
@@ -94,10 +95,10 @@ class LocalCluster:
                 os.close(ready)
 
     def launch(self, name: str) -> None:
-        """Start one process that does not run, and do not wait: `newly_ready` returns it when it serves, `ended` when it has ended.
+        """Start one process without waiting. `newly_ready` returns it when it serves, `ended` when it has ended.
 
         Raises:
-            EnvironmentFault: another process holds one of its ports. OSError: no process can be started.
+            EnvironmentFault: another process holds one of its ports. OSError: the process cannot be started.
         """
         member = self.folder.member(name)
         conflict = port_conflict(self.folder, member)
@@ -107,13 +108,13 @@ class LocalCluster:
         self._save_processes()
 
     def newly_ready(self) -> list[RunningProcess]:
-        """Processes that were launched and have said since the last call that they serve."""
+        """Launched processes that have reported since the last call that they serve."""
         found = []
         for name, ready in list(self._launched.items()):
             if select.select([ready], [], [], 0)[0]:
                 line = _read_line(ready)
                 self._forget_launch(name)
-                if line:  # Else it has ended, or is about to.
+                if line:  # An empty line means that the process has ended or is ending.
                     self._running[name].facts = json.loads(line)
                     found.append(self._running[name])
         return found
@@ -124,13 +125,13 @@ class LocalCluster:
             os.close(ready)
 
     def kill(self, name: str) -> None:
-        """SIGKILL one process and wait until it is gone."""
+        """Send SIGKILL to one process and wait for its end."""
         process = self._running[name].process
         process.kill()
         process.wait()
 
     def ended(self) -> list[RunningProcess]:
-        """Processes that are not running any more; each is reported once."""
+        """Processes that have ended. Each is returned once."""
         gone = [one for one in self._running.values() if one.process.poll() is not None]
         for one in gone:
             del self._running[one.member.name]
@@ -140,8 +141,8 @@ class LocalCluster:
         return gone
 
     def close(self) -> None:
-        """End every process in order: database nodes before the bookies that they write to, and what holds the metadata last.
-        SIGKILL for one that does not end."""
+        """End every process in order: database nodes before the bookies that they write to, and the metadata store last. A process that
+        does not end in time is killed."""
         for kind in ("node", "bookie", ZOOKEEPER):
             ending = [one.process for one in self._running.values() if one.member.kind == kind and one.process.poll() is None]
             for process in ending:
@@ -174,7 +175,7 @@ class LocalCluster:
                     stdout=log,
                     stderr=log,
                     pass_fds=(self._pipe_read, ready_write),
-                    # A session of its own: Ctrl-C at the terminal reaches us alone, and we end the processes in order.
+                    # A separate session: Ctrl-C at the terminal reaches only this process, which ends the others in order.
                     start_new_session=True,
                 )
         except BaseException:
@@ -203,7 +204,7 @@ class LocalCluster:
                     selector.unregister(key.fd)
 
     def why_not_started(self, member: ClusterMember) -> str:
-        """What a process that ended before it served wrote last."""
+        """The reason why a process ended before it served, from the last line of its log."""
         log = self.folder.log_of(member)
         try:
             with open(log, "rb") as file:
@@ -219,7 +220,7 @@ class LocalCluster:
         try:
             self._write_processes()
         except OSError as error:
-            # The cluster must not end because its disk is full. A process that the file lacks hangs on our pipe all the same.
+            # A full disk must not end the cluster. A process missing in the file still ends with the pipe.
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
 
@@ -230,8 +231,8 @@ class LocalCluster:
 
 
 def _read_line(pipe: int) -> bytes:
-    """The line on which a process says that it serves; empty when it ended first. A node with thousands of databases says more than a
-    pipe holds at a time."""
+    """The line in which a process reports that it serves; empty if it ended first. The line of a node with thousands of databases exceeds a
+    pipe's buffer."""
     line = b""
     while not line.endswith(b"\n"):
         more = os.read(pipe, 65536)
@@ -242,9 +243,9 @@ def _read_line(pipe: int) -> bytes:
 
 
 def process_start(pid: int) -> int | None:
-    """When the system started a process, in its own ticks; None when it does not run (or the system does not say).
+    """The start time of a process in the system's ticks; None if it does not run or the system does not report it.
 
-    Together with the id this names a process for good: ids are given out again.
+    Process ids are reused. The id and the start time together identify a process.
     """
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
@@ -255,10 +256,10 @@ def process_start(pid: int) -> int | None:
 
 
 def wait_for_orphans(folder: Path) -> None:
-    """After a killed `up`, wait until the processes it left have noticed and gone: they still hold their directories.
+    """After `up` was killed, wait until its processes have ended: they still hold their directories.
 
     Raises:
-        EnvironmentFault: one stays.
+        EnvironmentFault: a process does not end.
     """
     try:
         content = json.loads((folder / "processes.json").read_text(encoding="utf-8"))
@@ -273,7 +274,7 @@ def wait_for_orphans(folder: Path) -> None:
 
 
 def check_data(folder: ClusterFolder) -> None:
-    """Raises EnvironmentFault: the metadata of a folder with data is gone."""
+    """Raises EnvironmentFault: the metadata of a folder with data is missing."""
     if folder.instance_id and not folder.metadata_path.exists():
         raise EnvironmentFault(
             f"{folder.metadata_path} is missing, and without it no ledger can be found; put it back, or name a new --dir"
@@ -281,7 +282,7 @@ def check_data(folder: ClusterFolder) -> None:
 
 
 def check_ports(folder: ClusterFolder) -> None:
-    """Raises EnvironmentFault: a process that is not ours holds a port, with its id and the cure."""
+    """Raises EnvironmentFault: a foreign process holds a port. The message has its id and the remedy."""
     listening = listening_sockets()
     for member in folder.members:
         conflict = port_conflict(folder, member, listening)
@@ -290,11 +291,11 @@ def check_ports(folder: ClusterFolder) -> None:
 
 
 def ensure_cluster(folder: ClusterFolder) -> ClusterFolder:
-    """Make the cluster's metadata at the first start, and see that it is the same one at every later start.
+    """Create the cluster's metadata at the first start, and check that it is the same at every later start.
 
     Raises:
-        WrongCluster: the metadata is another cluster's.
-        EnvironmentFault: the metadata of a folder with data is gone.
+        WrongCluster: the metadata belongs to another cluster.
+        EnvironmentFault: the metadata of a folder with data is missing.
     """
     check_data(folder)
 
@@ -324,20 +325,20 @@ def local_cluster(
     metadata: str | None = None,
     begin: Callable[[ClusterFolder], None] | None = None,
 ) -> Iterator[LocalCluster]:
-    """Lock the folder, start everything in it, and end everything at the end.
+    """Lock the folder and start its processes; end them on exit.
 
     Args:
-        path: the folder; made when missing.
-        bookies: see `open_folder`. nodes, metadata: likewise.
+        path: the folder; created if missing.
+        bookies, nodes, metadata: see `open_folder`.
         begin: called before the first bookie or node is started.
 
     Raises:
-        ConfigError, EnvironmentFault, WrongCluster: each in one line that says what to do.
+        ConfigError, EnvironmentFault, WrongCluster: each with one line that names the remedy.
     """
     path = path.absolute()
     refuse_foreign(path)
     if metadata == "zk":
-        # Said before anything is put into the folder.
+        # Checked before anything is written into the folder.
         find_java()
         find_jars()
         check_kazoo()

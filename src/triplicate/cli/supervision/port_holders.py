@@ -1,4 +1,4 @@
-"""Which process listens on a port of this machine, as far as the system tells it."""
+"""Finds the process that listens on a port of this machine, as far as the system reports it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Holder:
     """A process that listens on a port."""
 
     pid: int | None
-    """None: it is another user's, and the system does not say which."""
+    """None if the process belongs to another user, because the system hides its id."""
     command: tuple[str, ...]
     folder: str
-    """Its working directory; empty when unknown."""
+    """The working directory; empty if unknown."""
 
     def __str__(self) -> str:
         if self.pid is None:
@@ -34,7 +34,7 @@ class Holder:
         return f"process {self.pid} ({' '.join(self.command)[:COMMAND_LENGTH]})"
 
     def runs(self, config: Path) -> bool:
-        """Whether its command line names this file behind ``--config``."""
+        """Whether its command line has ``--config`` with this file."""
         for flag, value in zip(self.command, self.command[1:], strict=False):
             if flag == "--config" and (Path(self.folder) / value).resolve() == config.resolve():
                 return True
@@ -46,10 +46,10 @@ Listening = Sequence[tuple[str, int, str]]
 
 
 def holder_of(address: str, port: int, listening: Listening | None = None) -> Holder | None:
-    """The process that listens on an address, or on all of them, at this port; None when nobody does or the system does not say.
+    """The process that listens on this port of an address or of all addresses; None if there is none or the system does not report it.
 
     Args:
-        listening: what `listening_sockets` returned; asked for several ports, the system's table need not be read for each.
+        listening: the result of `listening_sockets`, to read the system's table once for several ports.
     """
     sockets = listening_sockets() if listening is None else listening
     inodes = {inode for at, number, inode in sockets if number == port and at in (address, "0.0.0.0", "::")}
@@ -63,7 +63,7 @@ def holder_of(address: str, port: int, listening: Listening | None = None) -> Ho
 
 
 def port_conflict(folder: ClusterFolder, member: ClusterMember, listening: Listening | None = None) -> str | None:
-    """Why a process of a local cluster cannot listen, in one line with the cure; None when its ports are free."""
+    """The reason why a process of a local cluster cannot listen, in one line with the remedy; None if its ports are free."""
     config = folder.config_of(member)
     for address, port, key in _places(folder, member):
         holder = holder_of(address, port, listening) if port else None
@@ -81,7 +81,7 @@ def port_conflict(folder: ClusterFolder, member: ClusterMember, listening: Liste
 
 
 def _places(folder: ClusterFolder, member: ClusterMember) -> list[tuple[str, int, str]]:
-    """(address, port, setting) of all that a process listens on, as its file says."""
+    """(address, port, setting) for each port in a process's settings file."""
     if member.kind == ZOOKEEPER:
         return [(HOST, member.port, "clientPort")]
     tables = tomllib.loads(folder.config_of(member).read_text(encoding="utf-8"))
@@ -93,7 +93,7 @@ def _places(folder: ClusterFolder, member: ClusterMember) -> list[tuple[str, int
 
 
 def listening_sockets() -> Listening:
-    """Each listening TCP socket of this machine."""
+    """All listening TCP sockets of this machine."""
     return list(_read_tables())
 
 
@@ -102,7 +102,7 @@ def _read_tables() -> Iterator[tuple[str, int, str]]:
         try:
             lines = Path(table).read_text(encoding="ascii").splitlines()[1:]
         except OSError:
-            continue  # Not Linux, or without IPv6.
+            continue  # Not Linux, or no IPv6.
         for line in lines:
             fields = line.split()
             if fields[3] == LISTENS:
@@ -111,7 +111,7 @@ def _read_tables() -> Iterator[tuple[str, int, str]]:
 
 
 def _address(text: str) -> str:
-    """An address of the system's table: 32-bit words in hexadecimal, each in the machine's byte order."""
+    """Decode an address of the system's table: 32-bit words in hexadecimal, each in the machine's byte order."""
     words = [int(text[place : place + 8], 16) for place in range(0, len(text), 8)]
     return socket.inet_ntop(socket.AF_INET if len(words) == 1 else socket.AF_INET6, struct.pack(f"={len(words)}I", *words))
 
@@ -120,7 +120,7 @@ def _holds(process: Path, links: set[str]) -> bool:
     try:
         descriptors = list((process / "fd").iterdir())
     except OSError:
-        return False  # Another user's, or gone.
+        return False  # The process belongs to another user, or has ended.
     return any(_link(descriptor) in links for descriptor in descriptors)
 
 

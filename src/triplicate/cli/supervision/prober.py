@@ -1,4 +1,4 @@
-"""Asks the processes of a local cluster for their ``/ready``, in a thread of its own: one that hangs must not hold `triplicate up` up."""
+"""Requests ``/ready`` from the processes of a local cluster, in its own thread: a hanging process must not block `triplicate up`."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ ANSWER_BYTES_MAX = 1024 * 1024
 
 
 class Prober:
-    """Use it as a context manager. `targets` and `answers` are replaced whole, so both threads see one state or the next.
+    """Use it as a context manager. `targets` and `answers` are replaced as a whole, so both threads see one state or the next.
 
     Args:
-        answers: those of a round that was made before.
+        answers: the answers of an earlier round.
     """
 
     def __init__(self, answers: Answers) -> None:
         self.targets: dict[str, str] = {}
-        """By process: the address of its metrics."""
+        """URLs of the metrics, by process."""
         self.answers = answers
-        """The newest round's answers; see `cluster_view.Answers`."""
+        """The answers of the newest round; see `cluster_view.Answers`."""
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="prober", daemon=True)
 
@@ -45,18 +45,18 @@ class Prober:
 
 
 def targets_of(cluster: LocalCluster) -> dict[str, str]:
-    """The processes that serve, with their metrics."""
+    """The URLs of the metrics of serving processes."""
     return {name: str(one.facts["metrics"]) for name, one in cluster.running.items() if "metrics" in one.facts}
 
 
 def probe_all(targets: Mapping[str, str]) -> dict[str, Mapping[str, Any] | None]:
-    return {name: ask(url) for name, url in targets.items()}
+    return {name: probe(url) for name, url in targets.items()}
 
 
-def ask(metrics_url: str) -> Mapping[str, Any] | None:
-    """What a process says of its readiness, ready or not; None when it gives no answer in time."""
+def probe(metrics_url: str) -> Mapping[str, Any] | None:
+    """The answer of a process to ``/ready``; None if it does not answer in time."""
     place = urllib.parse.urlsplit(metrics_url)
-    # Not urllib.request, which would go through a proxy that the environment names.
+    # urllib.request would use a proxy from the environment.
     connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=TIMEOUT_S)
     try:
         connection.request("GET", "/ready")

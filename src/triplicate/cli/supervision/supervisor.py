@@ -1,4 +1,4 @@
-"""Restarts of a local cluster's processes: after an end at once, after repeated ends at growing intervals."""
+"""Restarts of a local cluster's processes: at once after the first end, at growing intervals after repeated ends."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ FIRST_S = 0.5
 LONGEST_S = 60.0
 """Bounds of the interval between two starts of one process."""
 STEADY_S = 60.0
-"""A process that has served for so long begins with the first interval again."""
+"""After serving for this time, a process starts again with the first interval."""
 
 
 class Processes(Protocol):
-    """What a supervisor needs of a `LocalCluster`."""
+    """The part of `LocalCluster` that a supervisor needs."""
 
     @property
     def folder(self) -> ClusterFolder: ...
@@ -33,11 +33,11 @@ class Processes(Protocol):
 
 
 class Supervisor:
-    """Call `look` several times a second; it never waits.
+    """Call `poll` several times a second; it does not block.
 
     Args:
-        restart: False: ends are told, with the command that starts the process again, and nothing is started.
-        tell: gets each line for the operator.
+        restart: if False, ends are only reported, with the command that restarts the process.
+        report: called with each line for the operator.
         now: a monotonic clock, in seconds.
     """
 
@@ -46,27 +46,27 @@ class Supervisor:
         processes: Processes,
         *,
         restart: bool,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         now: Callable[[], float] = time.monotonic,
         rng: random.Random | None = None,
     ) -> None:
         self._processes = processes
         self._restart = restart
-        self._tell = tell
+        self._report = report
         self._now = now
         self._rng = rng or random.Random()
         self._serving_since = dict.fromkeys(processes.running, now())
         self._backoffs: dict[str, Backoff] = {}
         self._due: dict[str, float] = {}
         self.restarts = 0
-        """Starts since the beginning, of all processes."""
+        """Number of restarts of all processes."""
 
-    def look(self) -> None:
-        """Report what ended and what serves again, and start what is due."""
+    def poll(self) -> None:
+        """Report processes that ended or serve again, and start those that are due."""
         now = self._now()
         for one in self._processes.newly_ready():
             self._serving_since[one.member.name] = now
-            self._tell(f"{one.member.name} serves again at {one.facts.get('address', '')} as process {one.process.pid}")
+            self._report(f"{one.member.name} serves again at {one.facts.get('address', '')} as process {one.process.pid}")
         for one in self._processes.ended():
             self._report_end(one, now)
         for name in [name for name, due in self._due.items() if due <= now]:
@@ -77,7 +77,7 @@ class Supervisor:
         try:
             self._processes.launch(name)
         except (EnvironmentFault, OSError) as error:
-            self._tell(f"{error}; next try in {self._schedule(name, now):.1f} s")
+            self._report(f"{error}; next try in {self._schedule(name, now):.1f} s")
         else:
             self.restarts += 1
 
@@ -87,24 +87,24 @@ class Supervisor:
         log = self._processes.folder.log_of(member)
         since = self._serving_since.pop(member.name, None)
         if since is None:
-            # It never served: its last line says why, unless it was killed.
+            # It never served: its last line has the reason, unless it was killed.
             early = f"{member.name} was killed by signal {-code} before it served (its log: {log})"
             why = early if code < 0 else self._processes.why_not_started(member)
-            self._tell(f"{why}; next try in {self._schedule(member.name, now):.1f} s")
+            self._report(f"{why}; next try in {self._schedule(member.name, now):.1f} s")
             return
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
         if not self._restart:
             command = f"triplicate {member.kind} --config {self._processes.folder.config_of(member)}"
-            self._tell(f"{member.name} {how}; the others go on. Its log: {log}. Start it again: {command}")
+            self._report(f"{member.name} {how}; the others go on. Its log: {log}. Start it again: {command}")
             return
         if now - since >= STEADY_S and member.name in self._backoffs:
             self._backoffs[member.name].reset()
-        self._tell(
+        self._report(
             f"{member.name} {how}; the others go on, and it is started again in {self._schedule(member.name, now):.1f} s. Its log: {log}"
         )
 
     def _schedule(self, name: str, now: float) -> float:
-        """Note when to start a process next; returns in how many seconds."""
+        """Schedule the next start of a process; returns the delay in seconds."""
         backoff = self._backoffs.setdefault(name, Backoff(FIRST_S, LONGEST_S, self._rng))
         delay = backoff.next_s()
         self._due[name] = now + delay

@@ -1,4 +1,4 @@
-"""A real ZooKeeper as a process on the loopback interface: the one whose jars PySpark brings along.
+"""A real ZooKeeper server as a process on the loopback interface, run from the jars in PySpark.
 
 Source: ZooKeeper Administrator's Guide (configuration, `srvr`).
 """
@@ -21,10 +21,10 @@ from triplicate.errors import ConfigError, EnvironmentFault
 
 MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 JARS = ("zookeeper-3", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")
-"""What a server needs of PySpark's 250 jars; it starts in about half a second."""
+"""The jars among PySpark's 250 that a server needs. It starts in about half a second."""
 
 LOG_JARS = ("log4j-api", "log4j-core", "log4j-slf4j2-impl")
-"""With these it says why it does not start."""
+"""Jars with which the server logs why it does not start."""
 
 HEAP = "-Xmx256m"
 START_LIMIT_S = 30.0
@@ -37,10 +37,10 @@ _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of <linux/prctl.h>
 
 
 def find_jars(names: Sequence[str] = JARS + LOG_JARS) -> list[Path]:
-    """ZooKeeper's jars and what they need, by the beginnings of their names.
+    """Find ZooKeeper's jars and their dependencies by the beginnings of their names.
 
     Raises:
-        ConfigError: PySpark is missing, or brings other jars than it should.
+        ConfigError: PySpark is missing, or lacks the expected jars.
     """
     found = importlib.util.find_spec("pyspark")
     if found is None or found.origin is None:
@@ -53,10 +53,10 @@ def find_jars(names: Sequence[str] = JARS + LOG_JARS) -> list[Path]:
 
 
 def find_java() -> str:
-    """The Java launcher: JAVA_HOME's, else the one on the path.
+    """The Java launcher of JAVA_HOME, or the one on the path.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no Java launcher.
     """
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
@@ -67,7 +67,7 @@ def find_java() -> str:
 
 
 def check_kazoo() -> None:
-    """Raises ConfigError: the client of ZooKeeper is missing."""
+    """Raises ConfigError: kazoo, the ZooKeeper client, is missing."""
     if importlib.util.find_spec("kazoo") is None:
         raise ConfigError("ZooKeeper needs kazoo: pip install 'triplicate[zookeeper]'")
 
@@ -76,7 +76,7 @@ def configuration(data: Path, port: int, **more: object) -> str:
     """The text of a ``zoo.cfg`` for one server on loopback.
 
     Args:
-        more: settings of ZooKeeper's that replace those chosen here.
+        more: ZooKeeper settings that override the defaults chosen here.
     """
     settings: dict[str, object] = {
         "tickTime": 2000,
@@ -86,7 +86,7 @@ def configuration(data: Path, port: int, **more: object) -> str:
         "clientPort": port,
         "clientPortAddress": "127.0.0.1",
         "admin.enableServer": "false",
-        # Every client has the same address here, and each process has its own connection.
+        # All clients have the same address, and each process has a connection.
         "maxClientCnxns": 0,
         "autopurge.snapRetainCount": 3,
         "autopurge.purgeInterval": 24,
@@ -99,7 +99,7 @@ def read_configuration(path: Path) -> Mapping[str, str]:
     """The settings of a ``zoo.cfg``.
 
     Raises:
-        ConfigError: it is missing, or says no data directory or no port.
+        ConfigError: the file is missing, or has no data directory or no port.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -113,16 +113,16 @@ def read_configuration(path: Path) -> Mapping[str, str]:
 
 
 class ZooKeeperProcess:
-    """One server, with its data where its configuration says; the data outlives a restart.
+    """One ZooKeeper server, with its data in the configured directory. The data survives a restart.
 
     Args:
         path: a ``zoo.cfg``.
-        log: file that what the server prints is added to.
-        options: more for Java, for example ``-Dzookeeper.forceSync=no``.
-        jars: instead of those that `find_jars` finds.
+        log: file to which the server's output is appended.
+        options: additional options for Java, for example ``-Dzookeeper.forceSync=no``.
+        jars: replace the jars found by `find_jars`.
 
     Raises:
-        ConfigError: Java or the jars are missing, or the configuration is.
+        ConfigError: Java, the jars, or the configuration are missing.
     """
 
     def __init__(self, path: Path, log: Path, options: Sequence[str] = (), jars: Sequence[Path] = ()) -> None:
@@ -140,10 +140,10 @@ class ZooKeeperProcess:
         return f"{self.host}:{self.port}"
 
     def start(self) -> None:
-        """Start it and wait until it serves. On Linux it does not outlive the thread that calls this.
+        """Start the server and wait until it serves. On Linux it ends with the thread that calls this.
 
         Raises:
-            EnvironmentFault: it does not serve; the message is its own where it says why.
+            EnvironmentFault: the server does not serve. The message has the server's reason if it gives one.
         """
         if self._answers():
             raise EnvironmentFault(f"another server listens on {self.address}; stop it, or change clientPort")
@@ -154,7 +154,7 @@ class ZooKeeperProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                # Of its own, so that Ctrl-C at the terminal reaches us alone.
+                # A separate session, so that Ctrl-C at the terminal reaches only this process.
                 start_new_session=True,
                 preexec_fn=_die_with_parent(),
             )
@@ -178,7 +178,7 @@ class ZooKeeperProcess:
         return f": {(causes or lines or ['it wrote nothing'])[-1]} (its log: {self._log})"
 
     def _answers(self) -> bool:
-        """It listens for a moment before it serves, and leaves who connects then without an answer."""
+        """Whether the server answers. It listens for a moment before it serves, and does not answer connections made then."""
         try:
             with socket.create_connection((self.host, self.port), timeout=1) as connection:
                 connection.sendall(b"srvr")
@@ -187,14 +187,14 @@ class ZooKeeperProcess:
             return False
 
     def kill(self) -> None:
-        """As a crash would: nothing is said to anybody."""
+        """End the server without notice, as in a crash."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
             self.process = None
 
     def stop(self) -> None:
-        """End it in order; what it has acknowledged is on disk either way."""
+        """End the server in order. Acknowledged changes are on disk in either case."""
         if self.process is not None:
             self.process.terminate()
             try:
@@ -205,7 +205,7 @@ class ZooKeeperProcess:
 
 
 def _die_with_parent() -> Callable[[], None] | None:
-    """For Linux: what a child calls before it becomes Java, so that the kernel ends it when its parent dies in whatever way."""
+    """For Linux: a function that the child calls before it executes Java, so that the kernel ends it when its parent dies."""
     if not sys.platform.startswith("linux"):
         return None
     library = ctypes.CDLL(None, use_errno=True)

@@ -1,4 +1,4 @@
-"""Command-line options made from settings, so that flags, file, variables and reference page name the same things."""
+"""Command-line options derived from settings, so that flags, file, variables and reference page agree."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ METADATA_VARIABLE = "TRIPLICATE_METADATA"
 
 
 def settings_options(own: type, *others: type) -> Callable[[Command], Command]:
-    """Add ``--config`` and one option per setting; the command gets ``config`` and ``flags`` (by ``section.key``).
+    """Add ``--config`` and one option per setting. The command receives ``config`` and ``flags`` (by ``section.key``).
 
     Args:
-        own: the section of the process itself; its flags may leave the section out.
+        own: the section of the process. Its flags may omit the section's name.
         others: sections whose flags begin with the section's name.
     """
 
@@ -75,7 +75,7 @@ def load_configuration(sections: Sequence[type], config: str | None, flags: Mapp
 
 
 def metadata_option(command: Command) -> Command:
-    """Add ``--metadata`` to a command that is a client; the command gets the URI, or None."""
+    """Add ``--metadata`` to a client command. The command receives the URI, or None."""
     return click.option(
         "--metadata",
         metavar="URI",
@@ -86,10 +86,10 @@ def metadata_option(command: Command) -> Command:
 
 
 def cluster_uri(given: str | None) -> str:
-    """The URI given, else that of the cluster in the default folder.
+    """The given URI, or that of the cluster in the default folder.
 
     Raises:
-        ConfigError: neither is there.
+        ConfigError: there is neither.
     """
     if given:
         return existing(given)
@@ -100,10 +100,10 @@ def cluster_uri(given: str | None) -> str:
 
 
 def existing(uri: str) -> str:
-    """The URI, after a look that its file is there: SQLite would make an empty one for a mistyped path.
+    """Return the URI after checking that its file exists: SQLite would create an empty file for a mistyped path.
 
     Raises:
-        ConfigError: it is not, or the URI does not name it by an absolute path.
+        ConfigError: the file does not exist, or the URI has no absolute path.
     """
     if uri.startswith("sqlite://") and not uri.startswith("sqlite:///"):
         absolute = Path(uri.removeprefix("sqlite://")).absolute()
@@ -115,5 +115,5 @@ def existing(uri: str) -> str:
 
 
 def client_settings(settings: type[Settings]) -> Settings:
-    """Settings of a client command: defaults and variables, no file."""
+    """The settings of a client command, from defaults and variables, without a file."""
     return load((settings,), environment=os.environ).get(settings)

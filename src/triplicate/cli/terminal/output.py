@@ -1,4 +1,4 @@
-"""What commands print: data to standard output, progress and remarks to standard error."""
+"""Output of commands: data to standard output, progress and remarks to standard error."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from rich.table import Table
 from rich.text import Text
 
 remarks = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
-"""For everything that is not data. Lines are not broken, since paths and addresses in them are there to be copied."""
+"""For all output that is not data. Lines are not wrapped, so that paths and addresses can be copied."""
 
 
 def print_json(value: object) -> None:
-    """One JSON value on one line."""
+    """Print one JSON value on one line."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, sort_keys=True) + "\n")
     sys.stdout.flush()
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = (), title: str | None = None) -> None:
-    """A table; columns named in `right` are aligned to the right, as numbers should be."""
+    """Print a table. Columns named in `right`, such as numbers, are aligned to the right."""
     table = Table(title=title, title_justify="left")
     for heading in headings:
         table.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
     for row in rows:
-        # Text, because a plain string would be read as markup, and cells hold what users wrote.
+        # rich parses plain strings as markup, and cells contain users' text.
         table.add_row(*(Text(str(cell)) for cell in row))
-    # A pipe has no width: a table cut to 80 columns would lose data that nobody sees missing.
+    # A pipe has no width: a table cut to 80 columns would silently lose data.
     Console(width=None if sys.stdout.isatty() else 160, highlight=False).print(table)
 
 
 class Bar:
-    """A progress bar on standard error, shown only on a terminal and only when the work takes a moment.
+    """A progress bar on standard error, shown only on a terminal.
 
-    `advance` may be called once per item: it draws at most ten times a second.
+    `advance` may be called for each item: it draws at most ten times a second.
     """
 
     DRAW_S = 0.1
@@ -68,7 +68,7 @@ class Bar:
         self._progress.stop()
 
     def advance(self, count: int = 1) -> None:
-        """`count` more items are done."""
+        """Add `count` finished items."""
         self._waiting += count
         if time.monotonic() - self._drawn >= self.DRAW_S:
             self._draw()

@@ -1,4 +1,4 @@
-"""Standard output as a pipe whose reader may leave before the end."""
+"""Standard output as a pipe whose reader may close it early."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import sys
 
 
 class OutputClosed(Exception):
-    """Nobody reads standard output any more: not an error, the command ends there with exit code 0."""
+    """The reader closed standard output. This is not an error: the command ends with exit code 0."""
 
 
 def write_output(data: bytes) -> None:
-    """Write and flush, so that a reader at the other end of a pipe sees it now.
+    """Write and flush, so that a reader of the pipe receives the data at once.
 
     Raises:
-        OutputClosed: the reader is gone. OSError: writing failed otherwise.
+        OutputClosed: the reader closed the pipe. OSError: the write failed for another reason.
     """
     try:
         sys.stdout.buffer.write(data)

@@ -12,7 +12,7 @@ import pytest
 
 from triplicate.errors import ArgumentError
 from triplicate.runtime import fault_point
-from triplicate.sim.armed_points import FaultPoints, points_known
+from triplicate.sim.barriers import FaultPoints, points_known
 from triplicate.sim.host import NodeDied, SimulatedHost, World
 
 DONE: list[str] = []

@@ -9,8 +9,8 @@ import pytest
 
 from triplicate.sim.disk import SimulatedDisk
 from triplicate.sim.disk_image import Inode
-from triplicate.sim.loop import Life, VirtualLoop
 from triplicate.sim.recorder import Recorder
+from triplicate.sim.virtual_loop import Life, VirtualLoop
 from triplicate_simulator import WORKLOADS, Fault, Plan, Result, run_seed
 from triplicate_simulator.checkers.history import History
 from triplicate_simulator.checkers.ledger_promises import Undeleted

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from triplicate.sim.loop import INSTANT_CALLBACKS_MAX, Life, SimulationStuck, VirtualLoop, context_of
+from triplicate.sim.virtual_loop import INSTANT_CALLBACKS_MAX, Life, SimulationStuck, VirtualLoop, context_of
 
 
 def test_time_moves_only_when_nothing_is_ready() -> None:

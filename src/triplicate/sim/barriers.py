@@ -15,8 +15,8 @@ from typing import Any
 
 from triplicate.errors import ArgumentError
 from triplicate.runtime import FaultPoint, fault_points
-from triplicate.sim.loop import LIFE, Life, context_of
 from triplicate.sim.recorder import Recorder
+from triplicate.sim.virtual_loop import LIFE, Life, context_of
 
 WORLD = "world"
 """The node name of code that runs outside every node."""
