@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 KIND = "databases"
 
@@ -15,6 +14,6 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     original = WriterConnection._undo
 
     def undo(self: WriterConnection, point: RollbackPoint) -> None:
-        original(self, replace(point, changes=self._capture.mark() if point.changes else 0))
+        original(self, point._replace(changes=self._capture.mark() if point.changes else 0))
 
     patch(WriterConnection, "_undo", undo)

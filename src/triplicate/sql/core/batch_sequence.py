@@ -21,14 +21,10 @@ class BatchSequence:
     def __init__(self, database: bytes, epoch: int, batch: int, position: int, time_ms: int, keep_ms: int) -> None:
         self._database = database
         self._epoch = epoch
-        self._batch = batch
         self._keep_ms = keep_ms
+        self.next_batch = batch + 1
         self.position = position
         self.time_ms = time_ms
-
-    @property
-    def next_batch(self) -> int:
-        return self._batch + 1
 
     @property
     def forget_before_ms(self) -> int:
@@ -59,5 +55,5 @@ class BatchSequence:
     def append(self, end: int) -> None:
         """The next batch is in the log, which ends at offset `end` now."""
         assert end > self.position, "a batch has records"
-        self._batch += 1
+        self.next_batch += 1
         self.position = end

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from triplicate.errors import SqlError
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaVersion:
+class SchemaVersion(NamedTuple):
     """One state of the schema. Numbers count up with each change; an undone number is given out again for another schema."""
 
     number: int
     digest: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class RollbackPoint:
+class RollbackPoint(NamedTuple):
     """What a transaction had done up to some moment."""
 
     changes: int
@@ -37,16 +36,10 @@ class SchemaVersions:
     """
 
     def __init__(self, schema: SchemaVersion) -> None:
-        self._committed = self._current = schema
+        self.committed = schema
+        self.current = schema
+        """Of the open transaction."""
         self._savepoints: list[_Savepoint] = []
-
-    @property
-    def committed(self) -> SchemaVersion:
-        return self._committed
-
-    @property
-    def current(self) -> SchemaVersion:
-        return self._current
 
     def point(self, changes: int) -> RollbackPoint:
         """The present point, to be given to `undo` later.
@@ -54,20 +47,20 @@ class SchemaVersions:
         Args:
             changes: captured changes so far.
         """
-        return RollbackPoint(changes, self._current)
+        return RollbackPoint(changes, self.current)
 
     def committed_point(self) -> RollbackPoint:
         """The point before the transaction's first change."""
-        return RollbackPoint(0, self._committed)
+        return RollbackPoint(0, self.committed)
 
     def change(self, digest: bytes) -> None:
         """The schema was changed and has this digest now."""
-        self._current = SchemaVersion(self._current.number + 1, digest)
+        self.current = SchemaVersion(self.current.number + 1, digest)
 
     def undo(self, point: RollbackPoint) -> bool:
         """Return to the schema of an earlier point; whether it was another one."""
-        changed = self._current != point.schema
-        self._current = point.schema
+        changed = self.current != point.schema
+        self.current = point.schema
         return changed
 
     @property
@@ -105,4 +98,4 @@ class SchemaVersions:
 
     def commit(self) -> None:
         """The open transaction's schema is the committed one."""
-        self._committed = self._current
+        self.committed = self.current

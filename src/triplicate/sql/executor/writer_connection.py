@@ -184,7 +184,7 @@ class WriterConnection:
         self._requests.begin()
         self._sequence.begin(self._wall_us() // 1000)
         self.context.number = number
-        return self.position
+        return self._sequence.position
 
     def rollback(self) -> None:
         """Undo the transaction; no effect when there is none."""
@@ -225,7 +225,7 @@ class WriterConnection:
             sequence.next_batch,
             end - len(pending.records),
             end,
-            self.current_schema_version,
+            self._schema.current.number,
             pending.numbers,
             pending.requests,
             sequence.time_ms,
@@ -264,7 +264,7 @@ class WriterConnection:
         """
         self._capture.prepare(prepared.sql)
         self._connection.execute("savepoint triplicate_statement")
-        before = self._point()
+        before = self._schema.point(self._capture.mark())
         try:
             outcome = (self._run_schema if prepared.kind is StatementKind.SCHEMA else self._run_change)(prepared, parameters)
             self._capture.end_statement()
@@ -343,9 +343,6 @@ class WriterConnection:
             self._lose(failure)
         return failure
 
-    def _point(self) -> RollbackPoint:
-        return self._schema.point(self._capture.mark())
-
     def _undo_statement(self, before: RollbackPoint, failure: SqlError) -> None:
         if not self._connection.in_transaction:
             self._lose(failure)
@@ -409,13 +406,13 @@ class WriterConnection:
         known = self._known_request(request) if request.request_id else None
         if known is not None:
             return known
-        if request.schema_version not in (None, self.current_schema_version):
+        if request.schema_version not in (None, self._schema.current.number):
             return AutocommitResult(error=SchemaMoved())
         self.context.number = None
         self.limit.start(request.stop)
         self._connection.execute("savepoint triplicate_request")
         self._capture.begin_transaction()
-        before = self._point()
+        before = self._schema.point(self._capture.mark())
         try:
             outcome = self.run(request.prepared, request.parameters)
             result = StatementResult(outcome.rows_affected, tuple(outcome.rows))
