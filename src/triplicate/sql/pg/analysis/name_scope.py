@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.declared_types import Kind, parse_declared
@@ -74,6 +75,17 @@ class Visible:
     """None for a merged column of two relations."""
 
 
+class ResolvedColumn(NamedTuple):
+    """The meaning of a column's name."""
+
+    exists: bool
+    """The column certainly exists."""
+    oid: int | None = None
+    """Its type; None where it is undetermined."""
+    relation: Relation | None = None
+    """Its relation; None where it is undetermined, or the column is merged or a name of the select list."""
+
+
 @dataclass(slots=True)
 class Scope:
     """The relations of one query, and those of the queries around it."""
@@ -116,8 +128,8 @@ class Scope:
             scope = scope.parent
         return False
 
-    def column(self, name: nodes.Name) -> tuple[bool, int | None, Relation | None]:
-        """Whether the column certainly exists, its type and its relation.
+    def column(self, name: nodes.Name) -> ResolvedColumn:
+        """Resolve a column in this query, then in the queries around it.
 
         Raises:
             SqlError: 42702 for a bare name of two columns, 42P01 for an unknown table, 42703 for a name of the select list that
@@ -127,7 +139,7 @@ class Scope:
         is_hidden, is_owned = False, owner is None
         scope: Scope | None = self
         while scope is not None:
-            found = scope._own(column, owner)
+            found = scope._resolve_here(column, owner)
             if found is not None and is_hidden:
                 raise SqlError(
                     "0A000",
@@ -145,22 +157,23 @@ class Scope:
             raise SqlError("42703", f'column "{name.last}" does not exist', position=name.start + 1)
         if not is_owned:
             raise SqlError("42P01", f'missing FROM-clause entry for table "{name.parts[-2]}"', position=name.start + 1)
-        return False, None, None
+        return ResolvedColumn(exists=False)
 
-    def _own(self, column: str, owner: str | None) -> tuple[bool, int | None, Relation | None] | None:
+    def _resolve_here(self, column: str, owner: str | None) -> ResolvedColumn | None:
+        """The column among this query's own relations and names; None where it is not there."""
         if owner is None and self.visible is not None:
             shown = [one for one in self.visible if one.name.lower() == column]
             if len(shown) > 1:
                 raise SqlError("42702", f'column reference "{column}" is ambiguous')
             if shown:
-                return True, shown[0].oid, shown[0].relation
+                return ResolvedColumn(True, shown[0].oid, shown[0].relation)
         for relation in self.relations:
             if owner is None or relation.name.lower() == owner:
                 found, oid = relation.oid(column)
                 if found:
-                    return True, oid, relation
+                    return ResolvedColumn(True, oid, relation)
         if owner is None and column in self.aliases:
-            return True, self.aliases[column], None
+            return ResolvedColumn(True, self.aliases[column])
         return None
 
     def is_known(self) -> bool:

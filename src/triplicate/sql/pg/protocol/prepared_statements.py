@@ -174,7 +174,7 @@ def row_description(plan: StatementPlan, oids: Sequence[int], formats: Sequence[
     if prepared is None or not prepared.columns:
         return wire.NO_DATA
     return wire.row_description(
-        (name, oid, types.TYPE_SIZES.get(oid, -1), typmod, result_format)
+        wire.ColumnDescription(name, oid, types.TYPE_SIZES.get(oid, -1), typmod, result_format)
         for name, oid, typmod, result_format in zip(
             _shown_names(plan, prepared.columns), oids, plan.typmods or [-1] * len(oids), formats, strict=True
         )

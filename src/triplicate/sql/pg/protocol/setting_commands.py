@@ -116,7 +116,9 @@ class SettingCommands:
         else:
             names = [self._settings.spelled(command.name)]
         formats = formats or [0] * len(names)
-        return wire.row_description((name, types.TEXT, -1, -1, shown) for name, shown in zip(names, formats, strict=True))
+        return wire.row_description(
+            wire.ColumnDescription(name, types.TEXT, -1, -1, shown) for name, shown in zip(names, formats, strict=True)
+        )
 
     async def rows(self, command: ShowParameter | SessionCalls, parameters: Sequence[Value]) -> list[bytes]:
         """The rows of the command's result."""

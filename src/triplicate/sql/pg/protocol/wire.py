@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from triplicate.errors import FrameTooLarge, ProtocolError, SqlError
 
@@ -323,8 +324,19 @@ def parameter_description(oids: Sequence[int]) -> bytes:
     return _message(b"t", struct.pack(f">h{len(oids)}I", len(oids), *oids))
 
 
-def row_description(columns: Iterable[tuple[str, int, int, int, int]]) -> bytes:
-    """Args: columns: (name, type oid, type size, type modifier, format) each."""
+class ColumnDescription(NamedTuple):
+    """One column in RowDescription."""
+
+    name: str
+    oid: int
+    size_bytes: int
+    """Of the type; -1 for a variable length."""
+    typmod: int
+    format: int
+    """0 text, 1 binary."""
+
+
+def row_description(columns: Iterable[ColumnDescription]) -> bytes:
     parts: list[bytes] = []
     for name, oid, size, typmod, result_format in columns:
         parts.append(_cstring(name) + struct.pack(">ihIhih", 0, 0, oid, size, typmod, result_format))
