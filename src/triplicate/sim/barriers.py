@@ -11,7 +11,7 @@ import asyncio
 import functools
 import sys
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, NamedTuple
 
 from triplicate.errors import ArgumentError
 from triplicate.runtime import FaultPoint, fault_points
@@ -28,6 +28,20 @@ _MARK = "__fault_point__"
 def points_known() -> tuple[str, ...]:
     """Sorted names of all fault points of the modules imported so far."""
     return tuple(sorted(fault_points()))
+
+
+class _Replacement(NamedTuple):
+    """An attribute that holds a wrapper in the place of a named function."""
+
+    owner: Any
+    attribute: str
+    original: Any
+    wrapper: Any
+
+    def undo(self) -> None:
+        """Restore the function, unless other code has replaced the wrapper meanwhile."""
+        if vars(self.owner).get(self.attribute) is self.wrapper:
+            setattr(self.owner, self.attribute, self.original)
 
 
 class _Watch:
@@ -138,8 +152,8 @@ class FaultPoints:
         """Visits of each point, by name. Zero for points never reached."""
         self._recorder = recorder
         self._watches: dict[str, list[Barrier | Trap]] = {}
-        self._replaced: dict[str, list[tuple[Any, str, Any, Any]]] = {}
-        """By name: owner, attribute, original value and wrapper."""
+        self._replaced: dict[str, list[_Replacement]] = {}
+        """By name of the point."""
 
     def hold(self, name: str, *, node: str | None = None, skip: int = 0) -> Barrier:
         """Put a barrier across a point of an async function.
@@ -186,9 +200,8 @@ class FaultPoints:
     def uninstall(self) -> None:
         """Restore the functions. Attributes that were replaced by other code meanwhile are left alone."""
         for replaced in self._replaced.values():
-            for owner, attribute, original, wrapper in replaced:
-                if vars(owner).get(attribute) is wrapper:
-                    setattr(owner, attribute, original)
+            for each in replaced:
+                each.undo()
         self._replaced.clear()
         if FaultPoints._installed is self:
             FaultPoints._installed = None
@@ -211,7 +224,7 @@ class FaultPoints:
             self.install()
         return point
 
-    def _replace(self, point: FaultPoint) -> list[tuple[Any, str, Any, Any]]:
+    def _replace(self, point: FaultPoint) -> list[_Replacement]:
         *path, attribute = point.qualified_name.split(".")
         owner: Any = sys.modules[point.module]
         for part in path:
@@ -228,17 +241,16 @@ class FaultPoints:
         wrapper = self._wrap_async(point.name, function) if point.is_async else self._wrap(point.name, function)
         setattr(wrapper, _MARK, wrapper)
         wrapper = wrapper if kind is None else kind(wrapper)
-        replaced = [(owner, attribute, original, wrapper)]
+        replaced = [_Replacement(owner, attribute, original, wrapper)]
         if not path:
             # Modules that imported the function by name refer to it under that name.
             package = point.module.partition(".")[0]
             for name, module in sorted(sys.modules.items()):
                 if name.partition(".")[0] == package and module is not owner:
-                    replaced += [
-                        (module, held, original, wrapper) for held, value in vars(module).items() if value is found or value is original
-                    ]
-        for holder, held, _, _ in replaced:
-            setattr(holder, held, wrapper)
+                    names = [held for held, value in vars(module).items() if value is found or value is original]
+                    replaced += [_Replacement(module, held, original, wrapper) for held in names]
+        for each in replaced:
+            setattr(each.owner, each.attribute, wrapper)
         return replaced
 
     def _wrap(self, name: str, function: Any) -> Any:

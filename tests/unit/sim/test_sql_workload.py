@@ -21,7 +21,7 @@ from triplicate_simulator.checkers.history import History
 from triplicate_simulator.checkers.linearizability import Invoked, Refused, Returned, operations_of
 from triplicate_simulator.checkers.sql_rules import FinalCopy, journal_of
 from triplicate_simulator.workloads.sql.sql_load import DatabaseLoad, draw_load, smaller_loads
-from triplicate_simulator.workloads.sql.sql_model import SqlModel
+from triplicate_simulator.workloads.sql.sql_model import OpenOperation, SqlModel
 from triplicate_simulator.workloads.sql.sql_nodes import DATABASE, CopyFolders, DatabaseServer, IsolatedTree
 from triplicate_simulator.workloads.sql.sql_workload import SqlWorkload, read_copy
 
@@ -193,7 +193,7 @@ def test_what_nobody_was_told_is_settled_by_the_copies() -> None:
     context = RunContext(world, SimulatedCluster(world), Plan("databases", load))
     model = SqlModel(context, load, {})
     done, lost = model.invoke("a", "x", "swap", (0, 1)), model.invoke("a", "x", "write", (2,))
-    model.open_operations = {done: ("there", "swap"), lost: ("not there", "write")}
+    model.open_operations = {done: OpenOperation("there", "swap"), lost: OpenOperation("not there", "write")}
     model.resolve_operations({"there": 1})
     assert [type(event) for event in context.history.events] == [Invoked, Invoked, Returned, Refused]
     (operation,) = operations_of(History(context.history.events))["x"]

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from triplicate.errors import SqlError
 from triplicate.sql import SqlDatabase, SqlSession
@@ -69,6 +69,20 @@ OPENING = 100
 Row = tuple[Any, ...]
 
 
+class OpenOperation(NamedTuple):
+    """A register operation whose outcome is that of the transaction with this token."""
+
+    token: str
+    kind: str
+
+
+class AcknowledgedWrite(NamedTuple):
+    """A write that was acknowledged, and the position at which it is visible."""
+
+    token: str
+    position: int
+
+
 class SqlModel:
     """State that all clients of one database share. It belongs to the world: no node's crash removes it.
 
@@ -87,9 +101,9 @@ class SqlModel:
         self.counters = ["count0", "count1"]
         self.unresolved: dict[str, int] = {}
         """Transaction ids of tokens of unknown outcome, where they are known."""
-        self.recent: deque[tuple[str, int]] = deque(maxlen=RECENT)
+        self.recent: deque[AcknowledgedWrite] = deque(maxlen=RECENT)
         """Acknowledged tokens, and the position at which each is visible."""
-        self.open_operations: dict[int, tuple[str, str]] = {}
+        self.open_operations: dict[int, OpenOperation] = {}
         """Token and kind of each register operation in a transaction whose outcome is not known (yet)."""
         self.lull_until_s = 0.0
         """Clients start no changes before this time, so that a replaced leader does not learn of it by a failed write."""
@@ -120,11 +134,11 @@ class SqlModel:
     def resolve_operations(self, journal: Collection[str]) -> None:
         """Record the outcome of register operations whose outcome is unknown: those whose token is in the journal were done, at some time;
         the others were not."""
-        for operation, (token, kind) in self.open_operations.items():
-            if token in journal:
-                self.note(Returned(self.context.time(), operation, True if kind == "swap" else None))
+        for number, operation in self.open_operations.items():
+            if operation.token in journal:
+                self.note(Returned(self.context.time(), number, True if operation.kind == "swap" else None))
             else:
-                self.note(Refused(self.context.time(), operation))
+                self.note(Refused(self.context.time(), number))
         self.open_operations.clear()
 
     def value(self) -> int:
@@ -182,7 +196,7 @@ class TransactionAttempt:
     """One attempt at one transaction with a token, and its register operations."""
 
     def __init__(self, session: ClientSession, token: str) -> None:
-        self._talk = session
+        self._session = session
         self.token = token
         self.number: int | None = None
         """The transaction's id, once it was read."""
@@ -197,15 +211,15 @@ class TransactionAttempt:
     def note_commit_requested(self) -> None:
         """Record that the next statement may commit it."""
         self.commit_requested = True
-        self._talk.model.note(CommitRequested(self._talk.time(), self._talk.name, self.token), self._talk.node)
+        self._session.model.note(CommitRequested(self._session.time(), self._session.name, self.token), self._session.node)
         if self.number is not None:
-            self._talk.model.unresolved[self.token] = self.number
+            self._session.model.unresolved[self.token] = self.number
 
     def invoke(self, register: str, kind: str, arguments: tuple[int, ...] = ()) -> int:
         """Begin a register operation that is part of it."""
-        operation = self._talk.model.invoke(self._talk.name, register, kind, arguments)
+        operation = self._session.model.invoke(self._session.name, register, kind, arguments)
         self.operations[operation] = None
-        self._talk.model.open_operations[operation] = (self.token, kind)
+        self._session.model.open_operations[operation] = OpenOperation(self.token, kind)
         return operation
 
 
@@ -293,7 +307,7 @@ class ClientSession:
         model.counts["transactions"] += 1
         if attempt.changed:
             model.note(Committed(self.time(), attempt.token, self.database.position), self.node)
-            model.recent.append((attempt.token, self.database.position))
+            model.recent.append(AcknowledgedWrite(attempt.token, self.database.position))
             for listener in model.listeners:
                 listener.set()
         else:

@@ -19,7 +19,14 @@ from triplicate_simulator.checkers.sql_rules import (
     SavepointUndone,
     TicketIssued,
 )
-from triplicate_simulator.workloads.sql.sql_model import ACCOUNTS, OPENING, ClientSession, IdempotentRequest, TransactionAttempt
+from triplicate_simulator.workloads.sql.sql_model import (
+    ACCOUNTS,
+    OPENING,
+    ClientSession,
+    IdempotentRequest,
+    OpenOperation,
+    TransactionAttempt,
+)
 
 TOTAL = OPENING * len(ACCOUNTS)
 
@@ -383,7 +390,7 @@ def _end_request(session: ClientSession, request: IdempotentRequest, sqlstate: s
             model.note(Refused(session.time(), request.operation), session.node)
     elif request.operation:
         # An earlier attempt may have run.
-        model.open_operations[request.operation] = (token, request.kind)
+        model.open_operations[request.operation] = OpenOperation(token, request.kind)
 
 
 # Transactions that last.
