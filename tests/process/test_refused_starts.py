@@ -132,7 +132,7 @@ BREAKS = [
 
 AS_NOBODY = f"""
 import os, sys, uvloop
-from triplicate.cli import bookie_commands
+from triplicate.cli.server_commands import bookie_group
 from triplicate.cli.main import main
 os.seteuid({NOBODY})
 main(sys.argv[1:])
