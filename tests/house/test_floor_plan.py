@@ -12,7 +12,6 @@ from tests.house.source import WINGS
 
 CIRCLES_ALLOWED = frozenset(
     {
-        ("client.read.ledger_reader", "client.read.long_poll", "client.read.tail"),
         ("sql.pg.syntax.dml_nodes", "sql.pg.syntax.nodes"),
     }
 )

@@ -17,5 +17,5 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     async def found(self: Publication, stored: StoredHead, *, requested: bool = False) -> PublishResult | None:
         return await find(self, stored, requested=requested) if requested or not self.segments else None
 
-    patch(RequestServer, "drop", lambda self: False)
+    patch(RequestServer, "discard_ready", lambda self: False)
     patch(Publication, "find", found)

@@ -1,4 +1,4 @@
-"""Waiting longer after each failure, without everybody coming back at the same moment."""
+"""Exponential backoff with jitter, so that retries of many processes do not coincide."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Fault points: moments of the protocol that have a name, so that a schedule can be forced there.
+"""Fault points: named moments of the protocol at which a test can force a schedule.
 
-`@fault_point("client.metadata_write")` on a method names the moment right before its body runs. It enters the name into a register and
-hands the method back as it is: in a real process nothing of it is left, not even a call. The simulator, while it has a world, puts
-wrappers around what the register names, and can hold or strike a node there.
+`@fault_point("client.metadata_write")` on a method names the moment right before its body runs. The decorator registers the name and
+returns the method unchanged, so a real process pays nothing, not even a call. The simulator wraps the registered methods while a world
+runs, and can hold a node or inject a fault there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ POINT_NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+")
 
 @dataclass(frozen=True, slots=True)
 class FaultPoint:
-    """Where a name leads: the module, and the dotted path in it of a function or method."""
+    """A registered function or method: its module, and its dotted path in the module."""
 
     name: str
     module: str
@@ -38,14 +38,14 @@ _REGISTER: dict[str, FaultPoint] = {}
 def fault_point(name: str) -> Callable[[Function], Function]:
     """Name the moment before a function or method, sync or async; the function is returned unchanged.
 
-    Beneath `@staticmethod` and `@classmethod`, not above them. A function is found by its module and qualified name, so it cannot be one
-    that another function makes; and where it was put aside when modules were loaded (in a table of methods, say) it is not watched.
+    Apply it beneath `@staticmethod` and `@classmethod`, not above them. A function is found by its module and qualified name, so it cannot
+    be local to another function. Calls through a reference that was stored at import, as in a table of methods, are not intercepted.
 
     Args:
         name: the room and the moment, as ``client.metadata_write``.
 
     Raises:
-        ArgumentError: the name is malformed or taken, or the function cannot be a fault point.
+        ArgumentError: the name is malformed or in use, or the function cannot be a fault point.
     """
     if POINT_NAME.fullmatch(name) is None:
         raise ArgumentError(f"{name!r} is no name of a fault point: write room.moment in lower case")
@@ -58,10 +58,10 @@ def fault_point(name: str) -> Callable[[Function], Function]:
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise ArgumentError(f"fault point {name}: the body of generator {function.__qualname__} does not run when it is called")
         if "<locals>" in function.__qualname__:
-            raise ArgumentError(f"fault point {name}: {function.__qualname__} is made anew at each call and cannot be found by its name")
+            raise ArgumentError(f"fault point {name}: {function.__qualname__} is created at each call and cannot be found by its name")
         point = FaultPoint(name, function.__module__, function.__qualname__, inspect.iscoroutinefunction(function))
         known = _REGISTER.get(name)
-        # The same function again is its module being loaded again.
+        # A module that is reloaded registers its functions again.
         if known is not None and (known.module, known.qualified_name) != (point.module, point.qualified_name):
             raise ArgumentError(f"fault point {name} is {known.module}.{known.qualified_name} already")
         others = [
@@ -76,5 +76,5 @@ def fault_point(name: str) -> Callable[[Function], Function]:
 
 
 def fault_points() -> Mapping[str, FaultPoint]:
-    """All that modules imported so far have named, by name: a live view."""
+    """All fault points of the modules imported so far, by name. A live view."""
     return MappingProxyType(_REGISTER)

@@ -1,4 +1,4 @@
-"""How the C library's allocator treats memory that was freed. Source: mallopt(3)."""
+"""Tuning of how the C library's allocator treats freed memory. Source: mallopt(3)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 
 KEPT_BYTES = 64 * 1024 * 1024
 MAPPED_BYTES = 32 * 1024 * 1024
-"""The most that glibc takes for this setting."""
+"""The largest value that glibc accepts for this setting."""
 MAPPED_ONCE_BYTES = 8 * 1024 * 1024
 
 _TRIM_THRESHOLD = -1
@@ -15,10 +15,13 @@ _MMAP_THRESHOLD = -3
 
 
 def keep_freed_memory() -> bool:
-    """Have this process keep up to `KEPT_BYTES` of freed memory instead of giving it back to the system at once.
+    """Let this process keep up to `KEPT_BYTES` of freed memory instead of returning it to the system at once.
 
-    A server that moves a steady stream of chunks through buffers and caches of fixed size needs the same memory again a moment
-    later, and a page that was given back costs a page fault to get. False where the C library does not know the settings.
+    A server that moves a steady stream of chunks through buffers and caches of fixed size soon needs the same memory again, and each
+    returned page costs a page fault.
+
+    Returns:
+        False if the C library does not support the settings.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt
@@ -29,10 +32,10 @@ def keep_freed_memory() -> bool:
 
 @functools.cache
 def let_freed_memory_linger() -> None:
-    """Have glibc keep up to twice `MAPPED_ONCE_BYTES` of freed memory, as after any block of that size: for what is no server.
+    """Let glibc keep up to twice `MAPPED_ONCE_BYTES` of freed memory, by freeing one block of that size. For processes other than servers.
 
-    Nothing is set: where a mapped block is freed, glibc takes it for the size of what comes and goes, and keeps twice as much (mallopt(3),
-    `M_MMAP_THRESHOLD`). A process that has no such block gives the memory of what it read back a few hundred kilobytes at a time, and every
-    page of what it reads next costs a fault. The block is not touched; other C libraries do nothing about it.
+    No setting is changed: when a mapped block is freed, glibc raises its threshold to the block's size and keeps twice as much (mallopt(3),
+    `M_MMAP_THRESHOLD`). Otherwise a process returns the memory of what it has read a few hundred kilobytes at a time, and each page of the
+    next read costs a fault. The block's pages are not touched. Other C libraries are not affected.
     """
     bytearray(MAPPED_ONCE_BYTES)

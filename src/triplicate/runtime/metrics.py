@@ -29,7 +29,7 @@ class UnlockedCounter(Collector):
         self._name = name
         self._help = help
         self.value = 0
-        """May be added to where even a call is felt."""
+        """Hot paths may add to it directly instead of calling `inc`."""
 
     def inc(self, amount: int = 1) -> None:
         self.value += amount
@@ -60,10 +60,10 @@ class UnlockedHistogram(Collector):
 
 
 class Metrics:
-    """A registry of its own, never the library's global one, so two nodes in one process do not mix.
+    """A registry separate from the library's global one, so that the metrics of two nodes in one process do not mix.
 
-    Asking twice for the same name gives the same metric. Increments take a lock: a data path counts per batch, and with
-    `tally` and `distribution`.
+    Repeated calls with one name return the same metric. Increments take a lock: data paths count once per batch, or use `tally` and
+    `distribution`.
     """
 
     def __init__(self) -> None:
@@ -71,21 +71,21 @@ class Metrics:
         self._known: dict[str, tuple[Collector, tuple[str, ...]]] = {}
 
     def counter(self, name: str, help: str, labels: Sequence[str] = ()) -> prometheus_client.Counter:
-        """Something that only grows. Prometheus adds ``_total`` to the name.
+        """A value that only grows. Prometheus adds ``_total`` to the name.
 
         Raises:
-            ArgumentError: the name is taken by another kind of metric or with other labels.
+            ArgumentError: the name is in use by another kind of metric or with other labels.
         """
         return self._get(prometheus_client.Counter, name, labels, lambda: prometheus_client.Counter(name, help, labels, registry=None))
 
     def gauge(self, name: str, help: str, labels: Sequence[str] = ()) -> prometheus_client.Gauge:
-        """Something that goes up and down; errors as for `counter`."""
+        """A value that goes up and down. Raises as `counter`."""
         return self._get(prometheus_client.Gauge, name, labels, lambda: prometheus_client.Gauge(name, help, labels, registry=None))
 
     def histogram(
         self, name: str, help: str, labels: Sequence[str] = (), *, buckets: Sequence[float] = SECONDS_BUCKETS
     ) -> prometheus_client.Histogram:
-        """Observations counted in buckets (upper bounds; seconds unless given); errors as for `counter`."""
+        """Observations counted in buckets, given as upper bounds; seconds by default. Raises as `counter`."""
         return self._get(
             prometheus_client.Histogram,
             name,
@@ -94,15 +94,15 @@ class Metrics:
         )
 
     def tally(self, name: str, help: str) -> UnlockedCounter:
-        """A counter that one thread alone counts, without a lock; errors as for `counter`."""
+        """A counter for one thread, without a lock. Raises as `counter`."""
         return self._get(UnlockedCounter, name, (), lambda: UnlockedCounter(name, help))
 
     def distribution(self, name: str, help: str, *, buckets: Sequence[float] = SECONDS_BUCKETS) -> UnlockedHistogram:
-        """A histogram that one thread alone fills, without a lock; errors as for `counter`."""
+        """A histogram for one thread, without a lock. Raises as `counter`."""
         return self._get(UnlockedHistogram, name, (), lambda: UnlockedHistogram(name, help, buckets))
 
     def expose(self) -> bytes:
-        """Everything, in Prometheus' text format 0.0.4."""
+        """All metrics in Prometheus' text format 0.0.4."""
         return prometheus_client.generate_latest(cast("CollectorRegistry", _WithoutCreationTimes(self._registry)))
 
     def _get(self, kind: type[Kind], name: str, labels: Sequence[str], make: Callable[[], Kind]) -> Kind:
@@ -119,7 +119,7 @@ class Metrics:
 
 
 class _WithoutCreationTimes(Collector):
-    """The registry without the ``_created`` series, which double the page and tell nobody anything."""
+    """The registry without the ``_created`` series, which would double the page."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry

@@ -1,4 +1,4 @@
-"""``/metrics`` and the probes beside it: a tiny HTTP/1.0 responder over the network port, so that it needs no second server stack."""
+"""``/metrics`` and the health probes: a small HTTP/1.0 responder on the network port, so that no second server stack is needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ METHODS = (b"GET", b"HEAD")
 
 @dataclass(frozen=True)
 class ProbeAnswer:
-    """What a probe found."""
+    """The result of a probe."""
 
     well: bool
     """Answered with status 200, else with 503."""
@@ -39,8 +39,8 @@ async def serve_metrics(
     A request may have `REQUEST_BYTES_MAX` bytes; request and answer together may take `REQUEST_TIMEOUT_S`.
 
     Args:
-        port: 0 takes a free one; see `Listener.address`.
-        address: loopback unless the caller says otherwise; an IPv6 address has no brackets.
+        port: 0 for a free one; see `Listener.address`.
+        address: loopback by default; an IPv6 address has no brackets.
         probes: by path, such as ``/health``.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The ports: the only ways in which Triplicate touches time, network, disk, threads and chance.
+"""The ports: the only access of Triplicate to time, network, disk, threads and randomness.
 
 Client, bookie, metadata, log and replica receive a `Host` and use nothing else. `runtime.real` implements it on the
 operating system, `sim` implements it in virtual time from one seed, so the same code runs in both.
@@ -23,7 +23,7 @@ class Timer(Protocol):
     """What `call_at` returns."""
 
     def cancel(self) -> None:
-        """Forget the call; harmless when it has run."""
+        """Cancel the call. No effect if it has run."""
 
 
 class Clock(Protocol):
@@ -31,8 +31,8 @@ class Clock(Protocol):
         """Seconds since some moment; never goes back. The event loop's own time."""
 
     def elapsed(self) -> float:
-        """Seconds since some moment; never goes back, and counts the time in which the machine was suspended, where the operating
-        system tells it. For spans that must not seem shorter than they were."""
+        """Seconds since some moment; never goes back. It includes time in which the machine was suspended, if the operating system
+        reports it. For spans that must not be measured too short."""
 
     def wall_us(self) -> int:
         """Microseconds since the epoch, UTC; may jump."""
@@ -46,7 +46,7 @@ class Listener(Protocol):
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port that peers connect to (the real port where 0 was asked)."""
+        """Host and port for peers to connect to: the actual port if 0 was requested."""
 
     async def close(self) -> None:
         """Stop listening. Connections already accepted stay open."""
@@ -63,7 +63,7 @@ class Network(Protocol):
         """
 
     async def listen(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Listener:
-        """Accept connections, one protocol each; port 0 takes a free one.
+        """Accept connections, one protocol each. Port 0 stands for a free one.
 
         Raises:
             OSError: the port is in use.
@@ -71,7 +71,7 @@ class Network(Protocol):
 
 
 class File(Protocol):
-    """One open file. Methods block; on the loop only what is quick may be called, the rest goes through `Worker`."""
+    """One open file. Methods block: the loop may call only quick ones, others go through a `Worker`."""
 
     path: str
 
@@ -91,7 +91,7 @@ class File(Protocol):
         """Cut or extend with zeros."""
 
     def allocate(self, offset: int, length: int) -> None:
-        """Reserve space so that later writes neither fail for space nor change the size."""
+        """Reserve space, so that later writes neither fail for lack of space nor change the size."""
 
     def advise_dontneed(self, offset: int, length: int) -> None:
         """The range will not be read soon; drop it from the page cache."""
@@ -104,33 +104,33 @@ class File(Protocol):
 
 @dataclass(slots=True)
 class Group:
-    """What a log device writes at once: one `writev` of `buffers` at `offset`, then one `fdatasync`."""
+    """One group commit of a log device: one `writev` of `buffers` at `offset`, then one `fdatasync`."""
 
     file: File
     offset: int
     buffers: Sequence[Buffer]
     tell_written: bool = False
-    """Whether somebody wants to hear of the write before the sync."""
+    """Whether `written` is called after the write, before the sync."""
 
 
 class LogDevice(Protocol[Item_contra]):
-    """Group commit: while one group is written and synced, items gather; then all that wait form the next group.
+    """Group commit: while one group is written and synced, items queue up, and all of them form the next group.
 
-    Made by `Disk.log_device`. One thread per device in reality, a scheduled instant in the simulator.
+    Made by `Disk.log_device`. A real device is one thread; in the simulator it is a scheduled event.
     """
 
     def submit(self, item: Item_contra) -> None:
         """Queue an item. Called on the loop; never blocks. The caller bounds how much it has outstanding."""
 
     async def close(self) -> None:
-        """Write and answer what is queued, then stop."""
+        """Write the queued items and report them, then stop."""
 
 
 class Disk(Protocol):
     """A file system. Paths are absolute strings. Every method may raise OSError (full, missing, no permission)."""
 
     def open(self, path: str, *, create: bool = False, exclusive: bool = False, readonly: bool = False) -> File:
-        """Open for reading and writing; `create` makes it, `exclusive` fails with FileExistsError when it is there."""
+        """Open for reading and writing. `create` creates a missing file; with `exclusive` an existing one raises FileExistsError."""
 
     def lock(self, path: str) -> Callable[[], None]:
         """Take an exclusive lock on a lock file (created if missing), held until the returned function is called or the process ends.
@@ -145,13 +145,13 @@ class Disk(Protocol):
         """Names in a directory, sorted."""
 
     def mkdir(self, path: str) -> None:
-        """Make a directory and its parents; no error when it is there."""
+        """Create a directory and its parents. An existing one is no error."""
 
     def rename(self, source: str, target: str) -> None:
         """Replace `target` atomically. Durable after `sync_directory`."""
 
     def delete(self, path: str) -> None:
-        """Delete a file; no error when it is gone."""
+        """Delete a file. A missing one is no error."""
 
     def sync_directory(self, path: str) -> None:
         """Make creations, renames and deletions in the directory durable."""
@@ -171,12 +171,12 @@ class Disk(Protocol):
 
         Args:
             name: for the thread and for traces.
-            form: called on the device's thread with all items that wait, oldest first; returns the group to write and how many
-                of the items it covers (at least one). It alone knows file, offset and framing. It must touch nothing that the loop touches.
+            form: called on the device's thread with all queued items, oldest first. Returns the group to write and the number of items
+                that it covers, at least one. It chooses file, offset and framing, and must not share state with the loop.
             done: called on the loop after the group's sync, with the items it covered.
-            failed: called on the loop when form, write or sync failed, with every item that waits; the device takes nothing more.
-            written: called on the loop after the write of a group that asks for it (`Group.tell_written`) and before `done`: what it holds
-                survives the end of the process, not that of the machine.
+            failed: called on the loop if form, write or sync failed, with every queued item. The device accepts no further items.
+            written: called on the loop after the write of a group with `Group.tell_written`, before `done`: its items survive the end of
+                the process, but not of the machine.
         """
 
 
@@ -187,12 +187,12 @@ class Worker(Protocol):
         """Run ``function(*args)`` and return its result. Cancelling the wait does not stop the function."""
 
     async def close(self) -> None:
-        """Wait for what runs, then end the thread."""
+        """Wait for the running function, then end the thread."""
 
 
 class Entropy(Protocol):
     def stream(self, purpose: str) -> random.Random:
-        """A random stream of its own for each purpose, so that a draw in one place does not shift another."""
+        """A separate random stream for each purpose, so that draws for one purpose do not change another."""
 
 
 class Trace(Protocol):
@@ -201,12 +201,12 @@ class Trace(Protocol):
 
 
 def _stay() -> None:
-    """Where nobody else waits for the interpreter."""
+    """The default: no other thread waits for the interpreter."""
 
 
 @dataclass(frozen=True)
 class Host:
-    """Everything a node may touch. Passed to constructors, never global."""
+    """All ports of a node. Passed to constructors, never global."""
 
     name: str
     clock: Clock
@@ -215,6 +215,6 @@ class Host:
     entropy: Entropy
     trace: Trace
     new_worker: Callable[[str], Worker]
-    """Make a worker of its own (one thread) with a name; the maker closes it."""
+    """Create a named worker, which has one thread; the caller closes it."""
     step_aside: Callable[[], None] = _stay
-    """For functions on workers, between two pieces of long work: the loop and the other threads of the process go first. Returns soon."""
+    """Let the loop and the other threads run first. For functions on workers, between two parts of long work. Returns soon."""

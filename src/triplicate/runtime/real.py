@@ -1,4 +1,4 @@
-"""The ports on the operating system: the only place where the outside world comes in."""
+"""The ports on the operating system."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from triplicate.runtime.real_disk import RealDisk
 Result = TypeVar("Result")
 
 BACKLOG = 1024
-"""Connections that may wait to be accepted."""
+"""Limit of the connections that wait to be accepted."""
 STEP_ASIDE_S = 0.00005
-"""Long enough for a thread that waits for the interpreter's lock to be woken and to take it."""
+"""Long enough for a thread that waits for the interpreter's lock to wake up and acquire it."""
 
 
 def real_host(name: str, *, seed: int | None = None, trace: Trace | None = None) -> Host:
@@ -50,8 +50,8 @@ def real_host(name: str, *, seed: int | None = None, trace: Trace | None = None)
 def step_aside() -> None:
     """See `Host.step_aside`.
 
-    A thread that only calculates keeps the interpreter's lock for 5 ms (`sys.getswitchinterval`) while others wait for it, and an append
-    that needs it four times, on the loop and in the journal's thread, waits four times.
+    A thread that only computes keeps the interpreter's lock for 5 ms (`sys.getswitchinterval`) while others wait. An append needs the lock
+    four times, on the loop and in the journal's thread, and would wait four times.
     """
     time.sleep(STEP_ASIDE_S)
 
@@ -90,7 +90,7 @@ class RealNetwork:
                 _set_options(connecting)
                 await self._loop.sock_connect(connecting, address)
                 if connecting.getsockname() == connecting.getpeername():
-                    # TCP may connect a socket to itself when nobody listens on a port of the ephemeral range.
+                    # TCP may connect a socket to itself if the port is in the ephemeral range and has no listener.
                     raise ConnectionRefusedError(f"nobody listens on {host} port {port}")
                 transport, protocol = await self._loop.create_connection(factory, sock=connecting)
             except OSError as problem:
@@ -168,7 +168,7 @@ class RealWorker:
             self._work.put(None)
         if self._ended is not None and self._thread is not None:
             await asyncio.shield(self._ended)
-            # The thread's last act was to say so: it ends in microseconds, and nothing of it is left when `close` returns.
+            # The thread has just reported its end and terminates within microseconds, so none is left when `close` returns.
             self._thread.join()
 
     def _serve(self) -> None:
@@ -188,7 +188,7 @@ class RealWorker:
         try:
             self._loop.call_soon_threadsafe(function, *args)
         except RuntimeError:
-            return  # The loop is closed: nobody waits any more.
+            return  # The loop is closed, so nothing waits.
 
     def _end(self) -> None:
         assert self._ended is not None
@@ -205,7 +205,7 @@ def _complete(answer: asyncio.Future[Any], result: Any, error: BaseException | N
 
 
 class RealEntropy:
-    """Streams by purpose; asking twice for a purpose gives the same stream, so that two users of it never draw the same numbers."""
+    """Streams by purpose. Repeated calls return the same stream, so that two users of one purpose never draw the same numbers."""
 
     def __init__(self, name: str, seed: int | None) -> None:
         self._name = name
@@ -221,4 +221,4 @@ class RealEntropy:
 
 
 def no_trace(kind: str, /, **facts: object) -> None:
-    """The default trace: forgets everything."""
+    """The default trace: does nothing."""

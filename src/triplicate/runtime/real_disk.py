@@ -65,7 +65,7 @@ class RealFile:
         return total
 
     def _go_on(self, buffers: Sequence[Buffer], done: int, offset: int) -> None:
-        """After a short write (a signal, a nearly full disk): the rest, from the first byte not known to be written."""
+        """Write the rest after a short write (a signal, a nearly full disk)."""
         rest = memoryview(b"".join(buffers))
         while done < len(rest):
             written = os.pwritev(self._descriptor, [rest[done:]], offset + done)
@@ -176,10 +176,10 @@ class RealDisk:
 
 
 class RealLogDevice(Generic[Item]):
-    """One thread: takes all that waits, writes and syncs it as one group, answers the group with one call to the loop.
+    """One thread that writes and syncs all queued items as one group, and reports the group by one call to the loop.
 
-    Items travel by a deque, whose append and popleft are atomic; the thread is woken by one token, and only when it may sleep, so a
-    submit under load costs an append and a test.
+    Items pass through a deque, whose append and popleft are atomic. One token wakes the thread, and only if it may sleep, so that a submit
+    under load costs an append and a test.
     """
 
     def __init__(
@@ -234,7 +234,7 @@ class RealLogDevice(Generic[Item]):
                 if self._closing:
                     break
                 self._wake.get()
-            # The flag falls before the items are taken: a submit in between leaves a token too many, never one too few.
+            # The flag is cleared before the items are removed: a submit in between adds a spare token, and none is missing.
             self._woken = False
             waiting += [arrived.popleft() for _ in range(len(arrived))]
             if not waiting:
@@ -247,7 +247,7 @@ class RealLogDevice(Generic[Item]):
                 if group.tell_written and self._written is not None:
                     self._call_loop(self._written, waiting[:count])
                 group.file.sync()
-            except Exception as error:  # noqa: BLE001 -- whatever it is, everybody who waits must hear of it, and nothing more may be written
+            except Exception as error:  # noqa: BLE001 -- every error must fail all waiting items, and nothing more may be written
                 reason = error if isinstance(error, OSError) else OSError(errno.EIO, f"log device {self._name}: {error!r}")
                 reason.__cause__ = error if reason is not error else None
                 self._call_loop(self._fail, waiting, reason)
@@ -260,7 +260,7 @@ class RealLogDevice(Generic[Item]):
         try:
             self._loop.call_soon_threadsafe(function, *args)
         except RuntimeError:
-            return  # The loop is closed: nobody is left to be told.
+            return  # The loop is closed, so nothing waits.
 
     def _fail(self, waiting: list[Item], error: OSError) -> None:
         self._error = error

@@ -1,7 +1,7 @@
-"""Tasks have an owner: the only place in Triplicate that makes tasks, waits with a limit, or delays a cancellation.
+"""Task scopes: the only place in Triplicate that creates tasks, waits with a time limit, or delays a cancellation.
 
-`asyncio.TaskGroup` cancels its children in the order of a set, which differs from run to run; a `TaskScope` keeps them in a dict and
-cancels them in the order in which they were spawned, so one seed gives one run.
+`asyncio.TaskGroup` cancels its children in the order of a set, which differs from run to run. A `TaskScope` keeps them in a dict and
+cancels them in the order in which they were spawned, so that a seed of the simulator determines the run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 class TaskScope:
-    """Owns tasks: none outlives the scope, none is collected while it runs, and no failure is lost.
+    """Owns tasks: none outlives the scope, none is garbage-collected while it runs, and no failure is lost.
 
     Two ways to use it:
 
@@ -43,7 +43,7 @@ class TaskScope:
         self._on_failure = on_failure
         self._children: dict[str, asyncio.Task[Any]] = {}
         self._numbers: dict[str, tuple[int, int]] = {}
-        """By name without number: the last number given, and how many of them live; forgotten with the last of them."""
+        """By name without number: the last number assigned, and the number of living children; dropped with the last child."""
         self._failure: BaseException | None = None
         self._failure_raised = False
         self._closing = False
@@ -58,7 +58,7 @@ class TaskScope:
 
     @property
     def closing(self) -> bool:
-        """True once the scope takes no more children: it was closed, cancelled, or a child failed."""
+        """Whether the scope accepts no more children: it was closed or cancelled, or a child failed."""
         return self._closing
 
     @property
@@ -88,7 +88,7 @@ class TaskScope:
         return task
 
     def cancel(self) -> None:
-        """Take no more children and cancel those that run, first spawned first. Does not wait."""
+        """Accept no more children, and cancel the running ones in the order of spawning. Does not wait."""
         self._closing = True
         current = _current_task()
         for task in list(self._children.values()):
@@ -122,7 +122,7 @@ class TaskScope:
         await self._wait_children()
         self._closing = True
         if self._parent_cancelled_by_us:
-            # Our own cancellation of the block must not look like one from outside; what remains after taking it back is real.
+            # The scope's own cancellation of the block must not look like one from outside. What remains after `uncancel` is real.
             self._parent_cancelled_by_us = False
             parent.uncancel()
         if parent.cancelling() > self._cancellations_at_entry:
@@ -188,7 +188,7 @@ def _current_task() -> asyncio.Task[Any] | None:
 
 
 async def _wait_ended(task: asyncio.Task[Any]) -> asyncio.CancelledError | None:
-    """Wait until a task has ended, whatever its outcome; returns our own cancellation instead of raising it, for the caller to raise."""
+    """Wait until a task has ended in any way. A cancellation of this wait is returned and not raised; the caller raises it."""
     ended = asyncio.get_running_loop().create_future()
 
     def wake(_: asyncio.Task[Any]) -> None:
@@ -205,9 +205,9 @@ async def _wait_ended(task: asyncio.Task[Any]) -> asyncio.CancelledError | None:
 
 
 async def shielded(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """Run a short piece of work to its end even when the caller is cancelled, then raise the cancellation.
+    """Run a short coroutine to its end even if the caller is cancelled, then raise the cancellation.
 
-    For clean-up and for steps that must not be left half done. The work must bound its own time.
+    For clean-up and for steps that must not be interrupted. The coroutine must limit its own time.
 
     Raises:
         asyncio.CancelledError: the caller was cancelled meanwhile; a failure of the work is its cause.
@@ -223,7 +223,7 @@ async def shielded(coroutine: Coroutine[Any, Any, Result]) -> Result:
 
 
 async def map_bounded(call: Callable[[Item], Coroutine[Any, Any, Result]], items: Sequence[Item], *, most: int, name: str) -> list[Result]:
-    """Call something for each item, at most `most` calls at a time; returns the results in the order of the items.
+    """Call a function for each item, at most `most` calls at a time. Returns the results in the order of the items.
 
     The first failure cancels the other calls and is raised.
     """
@@ -241,9 +241,9 @@ async def map_bounded(call: Callable[[Item], Coroutine[Any, Any, Result]], items
 
 
 async def first_of(coroutines: Sequence[Coroutine[Any, Any, Result]], *, name: str) -> tuple[int, Result]:
-    """Run several waits and return (index, result) of the one that ends first; the others are cancelled, in order.
+    """Run several coroutines and return (index, result) of the one that ends first. The others are cancelled, in order.
 
-    If several end in the same turn of the loop, the first in the sequence wins. A failure before that is raised.
+    If several end in the same iteration of the loop, the first in the sequence wins. A failure before that is raised.
     """
     won = asyncio.get_running_loop().create_future()
 
@@ -265,7 +265,7 @@ def timeout_at(when: float | None) -> asyncio.Timeout:
 
 
 def deadline_after(clock: Clock, timeout_s: float | None) -> float | None:
-    """The moment `timeout_s` from now; deadlines are handed down, so that nested waits do not add up. None stays None."""
+    """The time `timeout_s` from now; None for None. Deadlines are passed down, so that nested timeouts do not add up."""
     return None if timeout_s is None else clock.monotonic() + timeout_s
 
 

@@ -1,4 +1,4 @@
-"""Many workers on few threads: each lane runs one function at a time, in order, on whichever thread is free."""
+"""Many sequential workers on few threads: each runs one function at a time, in order, on any free thread."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _Job = tuple["asyncio.Future[Any]", contextvars.Context, Callable[..., Any], tup
 
 
 class WorkerPool:
-    """Shares the threads of some workers between any number of lanes.
+    """Shares the threads of some workers between any number of `SerialWorker`s.
 
-    The pool lives on the loop and adds no thread of its own, so it works on the simulator's workers as on real ones. Lanes that wait are
-    served in turn: one function each, then the next lane. A function that runs for long holds one thread, and only its own lane.
+    The pool runs on the loop and adds no thread of its own, so it works on the simulator's workers as on real ones. Serial workers are
+    served in turn, one function each. A function that runs for long occupies one thread, and delays only its own serial worker.
 
     Args:
         new_worker: makes one worker, for example `Host.new_worker`.
-        name: of the threads.
-        threads: how many functions run at a time, at least 1.
+        name: prefix of the threads' names.
+        threads: limit of the functions that run at a time, at least 1.
     """
 
     def __init__(self, new_worker: Callable[[str], Worker], name: str, threads: int) -> None:
         self._name = name
         self._workers = [new_worker(f"{name}-{number}") for number in range(threads)]
-        # A worker starts its thread with its first function, so the one used last is used first: few lanes need few threads.
+        # A worker starts its thread with its first function. The worker used last is used first, so that little work needs few threads.
         self._idle = list(reversed(self._workers))
         self._ready: deque[SerialWorker] = deque()
         self._closed = False
@@ -39,7 +39,7 @@ class WorkerPool:
 
     @property
     def waiting(self) -> int:
-        """Lanes that have work and no thread."""
+        """Serial workers that have work and no thread."""
         return len(self._ready)
 
     def lane(self, name: str) -> SerialWorker:
@@ -56,10 +56,10 @@ class WorkerPool:
         for worker in self._workers:
             await worker.close()
 
-    # What lanes use.
+    # For `SerialWorker`.
 
     def enqueue(self, lane: SerialWorker) -> None:
-        """A lane has work and does not run: give it a thread when its turn comes.
+        """Queue a serial worker that has work and does not run.
 
         Raises:
             HandleClosed: the pool is closed.
@@ -98,7 +98,7 @@ class WorkerPool:
 
 
 class SerialWorker:
-    """Implements `Worker` on a pool. Callers bound what is queued by waiting for their results."""
+    """Implements `Worker` on a pool. Callers limit the queue by waiting for their results."""
 
     def __init__(self, pool: WorkerPool, name: str) -> None:
         self._pool = pool
@@ -112,7 +112,7 @@ class SerialWorker:
         """See `Worker.run`.
 
         Raises:
-            HandleClosed: the lane or its pool is closed.
+            HandleClosed: the worker or its pool is closed.
         """
         if self._closed:
             raise HandleClosed(f"worker {self._name} is closed")
@@ -136,13 +136,13 @@ class SerialWorker:
             self._idle.append(idle)
             await idle
 
-    # What the pool uses.
+    # For `WorkerPool`.
 
     def next_job(self) -> _Job:
         return self._jobs.popleft()
 
     def finished(self) -> bool:
-        """A function has ended; True when there is another."""
+        """Note that a function has ended. Returns whether another one is queued."""
         if self._jobs:
             return True
         self._running = False

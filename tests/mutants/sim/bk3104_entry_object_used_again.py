@@ -11,7 +11,7 @@ POOL = 8
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.ledger import Entry, EntryCodec
+    from triplicate.ledger import Entry, EntryCodec, entry_bulk
 
     decode = EntryCodec.decode
     handed_out: deque[Entry] = deque()
@@ -23,8 +23,8 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
             handed_out.popleft().payload = entry.payload
         return entry
 
-    def one_by_one(self: EntryCodec, data: bytes, position: int, end: int, entry_id: int, most: int, entries: list[Entry]) -> int:
+    def one_by_one(ledger_id: int, data: bytes, position: int, end: int, entry_id: int, most: int, entries: list[Entry]) -> int:
         return position
 
     patch(EntryCodec, "decode", recycled)
-    patch(EntryCodec, "_decode_crc32c", one_by_one)
+    patch(entry_bulk, "_decode_crc32c", one_by_one)

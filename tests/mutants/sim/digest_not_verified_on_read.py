@@ -9,7 +9,7 @@ KIND = "ledgers"
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.errors import DigestMismatch
-    from triplicate.ledger import Entry, EntryCodec, entry_header
+    from triplicate.ledger import Entry, EntryCodec, entry_bulk, entry_header
 
     decode = EntryCodec.decode
 
@@ -22,8 +22,8 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
                 raise
             return Entry(ledger_id, found, last_add_confirmed, length, bytes(body[self.overhead :]))
 
-    def one_by_one(self: EntryCodec, data: bytes, position: int, end: int, entry_id: int, most: int, entries: list[Entry]) -> int:
+    def one_by_one(ledger_id: int, data: bytes, position: int, end: int, entry_id: int, most: int, entries: list[Entry]) -> int:
         return position
 
     patch(EntryCodec, "decode", unverified)
-    patch(EntryCodec, "_decode_crc32c", one_by_one)
+    patch(entry_bulk, "_decode_crc32c", one_by_one)

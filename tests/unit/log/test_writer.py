@@ -330,6 +330,30 @@ def test_a_fenced_writer_notices_when_it_rolls() -> None:
     play(scene)
 
 
+def test_a_close_whose_last_records_are_refused_by_the_ledger_raises_that_the_log_was_lost() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs(LogClientSettings(linger_s=60.0))
+        await logs.create("l")
+        writer = await logs.writer("l", owner="w")
+        stage.bookies.ledger(writer.ledger_id).held = []
+        sent = asyncio.ensure_future(writer.append_entry([b"in flight"]))
+        await asyncio.sleep(0)
+        waiting = asyncio.ensure_future(writer.append(b"buffered"))
+        await asyncio.sleep(0)
+
+        def refuse(_: object) -> asyncio.Future[int]:
+            raise LedgerFenced("the ledger is being recovered")
+
+        setattr(writer._ledger, "append_nowait", refuse)  # noqa: B010  the protocol's method is not meant to be replaced
+        with pytest.raises(LogFenced):
+            await _within(5, writer.close)
+        for earlier in (sent, waiting):
+            with pytest.raises(LogFenced):
+                await asyncio.wait_for(earlier, 5)
+
+    play(scene)
+
+
 async def _within(limit_s: float, call: Callable[[], Awaitable[object]]) -> object:
     async with asyncio.timeout(limit_s):
         return await call()

@@ -74,7 +74,7 @@ def test_a_malformed_name_is_refused(name: str) -> None:
 def test_what_cannot_be_wrapped_is_refused() -> None:
     def local() -> None: ...
 
-    with pytest.raises(ArgumentError, match="anew at each call"):
+    with pytest.raises(ArgumentError, match="created at each call"):
         fault_point("test.local")(local)
     with pytest.raises(ArgumentError, match="generator"):
         fault_point("test.generator")(generates)

@@ -40,9 +40,9 @@ def _run(metadata: str | None, work: Callable[[Client, Logs], Awaitable[None]]) 
 def sweep(name: str | None, metadata: str | None, dry_run: bool, as_json: bool) -> None:
     """Apply retention and delete unreferenced data of LOG, or of all existing and deleted logs.
 
-    Database nodes do this by themselves (`log.janitor_interval_s`). Safe at any time: each deletion is made only while the log's list is
-    the one in which the sweep looked. Ledgers count as left behind at an age of `log.orphan_grace_s`, staging ledgers of
-    `log.staging_grace_s`.
+    Database nodes do this by themselves (`log_client.janitor_interval_s`). Safe at any time: each deletion is made only while the log's
+    list is the one in which the sweep looked. Ledgers count as left behind at an age of `log_client.orphan_grace_s`, staging ledgers of
+    `log_client.staging_grace_s`.
     """
 
     async def work(client: Client, logs: Logs) -> None:

@@ -27,7 +27,7 @@ from triplicate.metadata.core.paths import check_path, parent_of
 from triplicate.metadata.core.tree import Stat
 from triplicate.metadata.drivers.memory_tree import MemoryStore, MemoryTree, _Change
 from triplicate.metadata.drivers.watches import WatchTable
-from triplicate.runtime import Clock, Timer
+from triplicate.runtime import Clock, Timer, resolve
 
 Result = TypeVar("Result")
 
@@ -317,8 +317,7 @@ class ReplicatedMemoryStore(MemoryStore):
             self.expire(session_id)
         unheard, self._waiting = self._waiting, []
         for future in unheard:
-            if not future.done():
-                future.set_result(None)
+            resolve(future, None)
 
     def wake_session(self, session_id: int) -> None:
         """Wake a session's watches, because its server does not answer and changes may be missed."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from triplicate.errors import MetadataError
 from triplicate.metadata.core.tree import Watch
-from triplicate.runtime import first_of
+from triplicate.runtime import first_of, resolve
 
 
 class LocalWatch:
@@ -61,8 +61,7 @@ class LocalWatch:
     def _release(self) -> None:
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+            resolve(waiter, None)
 
 
 class WatchTable:

@@ -113,7 +113,7 @@ class LogAccess:
 
     def synced_state(self, log: str, reached: int) -> LogState:
         """The state of a log that includes every change of the metadata made before this call. For an open segment, an end below `reached`
-        is returned only after `log.behind_timeout_s`, so that bookies can learn what was confirmed.
+        is returned only after `log_client.behind_timeout_s`, so that bookies can learn what was confirmed.
 
         Raises:
             NoSuchLog.

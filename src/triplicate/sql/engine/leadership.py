@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import Diverged, RecordTooLarge, SqlError
-from triplicate.runtime import Host, TaskScope, Worker, fault_point, shielded
+from triplicate.runtime import Host, TaskScope, Worker, fail, fault_point, resolve, shielded
 from triplicate.sql.core.read_confirmation import ReadConfirmation, SentAppend
 from triplicate.sql.core.writer_hold import Ending, EndRequest
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
@@ -129,10 +129,16 @@ class Leadership:
         wait_s = self._settings.writer_wait_s
 
         def give_up() -> None:
-            _fail(claim.granted, SqlError("55P03", f"the writer of database {self._name!r} was not free within {wait_s:g} s"))
+            fail(claim.granted, SqlError("55P03", f"the writer of database {self._name!r} was not free within {wait_s:g} s"))
 
         timer = self._thread.call_later(wait_s, give_up)
-        interrupted.add_done_callback(lambda ended: _fail(claim.granted, ended.exception()) if not ended.cancelled() else None)
+
+        def interrupt(ended: asyncio.Future[None]) -> None:
+            error = None if ended.cancelled() else ended.exception()
+            if error is not None:
+                fail(claim.granted, error)
+
+        interrupted.add_done_callback(interrupt)
         try:
             return await claim.granted
         except asyncio.CancelledError:
@@ -181,12 +187,11 @@ class Leadership:
 
     def _acknowledge(self, sent: SentAppend[asyncio.Future[None]]) -> None:
         for proof in self._reads.acknowledge(sent):
-            if not proof.done():
-                proof.set_result(None)
+            resolve(proof, None)
 
     def _fail_reads(self, reads: Sequence[asyncio.Future[None]]) -> None:
         for proof in reads:
-            _fail(proof, self._not_leading())
+            fail(proof, self._not_leading())
 
     def _check(self) -> None:
         if self._over is not None:
@@ -212,7 +217,7 @@ class Leadership:
         """Fail everything that still waits; nothing of it was sent."""
         self._over = self._not_leading()
         for item in self._queue:
-            _fail(item.answer if isinstance(item, _QueuedStatement) else item.granted, self._over)
+            fail(item.answer if isinstance(item, _QueuedStatement) else item.granted, self._over)
         self._queue.clear()
         if self._current is not None:
             self._current.resolve(self._over)
@@ -249,7 +254,7 @@ class Leadership:
             await self._append_and_commit(ran)
         except SqlError as refusal:
             for statement in batch:
-                _fail(statement.answer, refusal)
+                fail(statement.answer, refusal)
         except BaseException:
             self._fail_batch(batch, pending)
             raise
@@ -275,7 +280,7 @@ class Leadership:
         """The leadership ended during this batch. The outcome of a statement with a number is unknown; others were not sent."""
         for index, statement in enumerate(batch):
             number = None if pending is None else pending.answers[index].number
-            _fail(statement.answer, self._not_leading() if number is None else self._unknown(number))
+            fail(statement.answer, self._not_leading() if number is None else self._unknown(number))
 
     async def _append_and_commit(self, pending: PendingBatch) -> None:
         """The one place where a batch becomes durable and then visible.
@@ -351,11 +356,11 @@ class Leadership:
         try:
             position = await shielded(self._thread.run(self.writer.begin, claim.number))
         except BaseException:
-            _fail(claim.granted, self._not_leading())
+            fail(claim.granted, self._not_leading())
             raise
         if claim.granted.done() or (claim.snapshot is not None and claim.snapshot != position):
             await shielded(self._thread.run(self.writer.rollback))
-            _fail(
+            fail(
                 claim.granted,
                 SqlError(
                     "40001",
@@ -406,9 +411,3 @@ class Leadership:
                 self._reads_changed.clear()
                 await self._reads_changed.wait()
             await self.noop()
-
-
-def _fail(future: asyncio.Future[Any], error: BaseException | None) -> None:
-    if error is not None and not future.done():
-        future.set_exception(error)
-        future.exception()

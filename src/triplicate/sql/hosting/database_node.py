@@ -16,7 +16,7 @@ from triplicate.errors import FormatError, HandleClosed, SessionExpired, SqlErro
 from triplicate.log import Janitor, Logs, maintain
 from triplicate.metadata import Watch, own
 from triplicate.replica import FailureDetector, PeerLoss
-from triplicate.runtime import Backoff, Host, Metrics, TaskScope, sleep
+from triplicate.runtime import Backoff, Host, Metrics, TaskScope, resolve, sleep
 from triplicate.sql.engine.sql_database import SqlDatabase
 from triplicate.sql.executor.threads import SharedThreads
 from triplicate.sql.hosting.database_directory import DatabaseInfo, database_file, database_names, read_info
@@ -180,8 +180,7 @@ class DatabaseNode:
 
     def _failed(self, error: BaseException) -> None:
         self._failure = error
-        if not self._failed_event.done():
-            self._failed_event.set_result(error)
+        resolve(self._failed_event, error)
         self._host.trace("node.failed", node=self.node_id, error=repr(error))
 
     async def _follow_list(self, parts: NodeResources, watch: Watch) -> None:
