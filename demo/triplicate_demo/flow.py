@@ -57,9 +57,9 @@ class Flow:
         self._prepare()
         self._ingest(spark)
         self._load_small(spark)
-        saboteur = self._load_flights(spark)
+        killer = self._load_flights(spark)
         self._analyse(spark)
-        self._audit(spark, saboteur)
+        self._audit(spark, killer)
 
     def _with_client(self, body: Callable[[Client], Awaitable[Result]]) -> Result:
         async def main() -> Result:
@@ -99,12 +99,12 @@ class Flow:
     def _log_state(self, log: str) -> tuple[int, int]:
         """(records, bytes of segments) in a log."""
 
-        async def ask(client: Client) -> tuple[int, int]:
+        async def read_state(client: Client) -> tuple[int, int]:
             logs = Logs(client)
             segments = await logs.segments(log)
             return await logs.end_offset(log), sum(segment.size_bytes for segment in segments)
 
-        return self._with_client(ask)
+        return self._with_client(read_state)
 
     # Steps 3 and 4.
 
@@ -121,17 +121,17 @@ class Flow:
     def _load_flights(self, spark: SparkSession) -> ServerKiller:
         from triplicate_demo.spark_jobs import load_stream
 
-        saboteur = ServerKiller(self._cluster, lambda: self._with_client(self._ensemble)[1])
+        killer = ServerKiller(self._cluster, lambda: self._with_client(self._ensemble)[1])
         journal = self._place.path / "acknowledged.jsonl"
         journal.unlink(missing_ok=True)
-        loader = FlightLoader(self._dsn, journal, saboteur.strike)
+        loader = FlightLoader(self._dsn, journal, killer.act)
         try:
             with self._findings.stage("load: log to database, servers killed") as stage:
                 load_stream(spark, self._uri, self._place.work / "checkpoint", RECORDS_PER_BATCH, loader.load)
                 stage.records = sum(one.flights for one in loader.report.acknowledged)
                 stage.bytes = loader.report.bytes
-            if not saboteur.restarted_at:
-                saboteur.restart()
+            if not killer.restarted_at:
+                killer.restart()
         finally:
             loader.close()
         report = loader.report
@@ -140,9 +140,9 @@ class Flow:
         findings = self._findings
         findings.acknowledged = len(report.acknowledged)
         findings.seconds_without_leader = report.seconds_without_leader
-        findings.killed = saboteur.killed
-        findings.restarted_at = saboteur.restarted_at
-        findings.check("the restarted node went on from its own copy", min(saboteur.restarted_at.values()) > 0, "it began at position 0")
+        findings.killed = killer.killed
+        findings.restarted_at = killer.restarted_at
+        findings.check("the restarted node went on from its own copy", min(killer.restarted_at.values()) > 0, "it began at position 0")
         epoch, _ = self._with_client(self._ensemble)
         findings.take_overs = epoch - 1
         findings.check("at least one take-over", findings.take_overs >= 1)
@@ -150,7 +150,7 @@ class Flow:
         complaints = audit.missing_transactions(report.acknowledged, logged)
         findings.missing += len(complaints)
         findings.check("every acknowledged transaction is there once, in order", not complaints, "; ".join(complaints[:3]))
-        return saboteur
+        return killer
 
     async def _ensemble(self, client: Client) -> tuple[int, list[str]]:
         return await audit.database_log_state(client, self._database_log)
@@ -194,7 +194,7 @@ class Flow:
 
     # Step 6.
 
-    def _audit(self, spark: SparkSession, saboteur: ServerKiller) -> None:
+    def _audit(self, spark: SparkSession, killer: ServerKiller) -> None:
         from triplicate_demo.spark_jobs import read_log
 
         findings = self._findings
@@ -209,7 +209,7 @@ class Flow:
             findings.missing += lost
             findings.check("every record is in the log once, in order", keys == wanted, f"{lost:,} missing")
             findings.check("offsets have no gaps", offsets == list(range(len(wanted))))
-        surviving = [m.name for m in self._cluster.folder.members if m.kind == "bookie" and m.name != saboteur.killed_bookie]
+        surviving = [m.name for m in self._cluster.folder.members if m.kind == "bookie" and m.name != killer.killed_bookie]
         with findings.stage("read every bookie on its own") as stage:
             copies = self._with_client(lambda client: audit.compare_copies(client, surviving))
             stage.records, stage.bytes = copies.copies, copies.bytes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
 import psutil
@@ -33,7 +32,7 @@ class ServerKiller:
         self.killed_bookie = ""
         self.killed_node = ""
 
-    def strike(self, batch: int, leader_port: int) -> None:
+    def act(self, batch: int, leader_port: int) -> None:
         """Carry out the actions that are due at this batch, each once, also when a batch is repeated.
 
         Args:
@@ -100,13 +99,3 @@ def _resident_bytes() -> int:
         except psutil.Error:
             continue  # It ended between the listing and the question.
     return total
-
-
-def wait_until(condition: Callable[[], bool], timeout_s: float) -> bool:
-    """Ask every 0.1 s; False when the time is over."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True

@@ -77,13 +77,13 @@ def load_stream(
 ) -> None:
     """Stream the log in micro-batches up to its present end. `load(batch, values)` gets each batch's records in order."""
 
-    def take(frame: DataFrame, batch: int) -> None:
+    def load_frame(frame: DataFrame, batch: int) -> None:
         table = frame.select("offset", "value").toArrow().sort_by("offset")
         load(batch, [value.decode() for value in table.column("value").to_pylist()])
 
     source = spark.readStream.format("triplicate").option("metadataServiceUri", metadata_uri).option("log", LOG)
     stream = source.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", str(records_per_batch)).load()
-    query = stream.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+    query = stream.writeStream.foreachBatch(load_frame).option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
     query.awaitTermination()
 
 

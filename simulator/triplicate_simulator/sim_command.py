@@ -44,10 +44,10 @@ COMPLETE_FROM = 100
 REMARK_S = 30.0
 
 _seed = click.argument("seed", type=click.IntRange(0))
-_play = click.option(
+_workload = click.option(
     "--workload",
     "--play",
-    "play",
+    "workload",
     type=click.Choice(list(WORKLOADS)),
     help="Workload, instead of the one that the seed's last digit selects.",
 )
@@ -89,8 +89,8 @@ def sim() -> None:
 @sim.command("run")
 @click.option("--seeds", type=Seeds(), required=True, metavar="A..B", help="Which seeds to run, both ends included.")
 @click.option("--jobs", type=click.IntRange(1, 256), default=lambda: os.cpu_count() or 1, help="Processes.  [default: one per processor]")
-@_play
-def run_seeds(seeds: range, jobs: int, play: str | None) -> int:
+@_workload
+def run_seeds(seeds: range, jobs: int, workload: str | None) -> int:
     """Run seeds, and show violations and totals.
 
     Ends with exit code 1 when a seed shows a violation, or when a range of 100 seeds or more has left out a fault, a checker, or anything
@@ -110,7 +110,7 @@ def run_seeds(seeds: range, jobs: int, play: str | None) -> int:
                 last_remark = time.monotonic()
                 remarks.print(f"{done} of {len(seeds)} seeds done")
 
-        summary = run(seeds, jobs=jobs, play=play, report=report)
+        summary = run(seeds, jobs=jobs, workload=workload, report=report)
     show_totals(summary, time.monotonic() - began)
     gaps = summary.gaps() if len(seeds) >= COMPLETE_FROM else []
     for gap in gaps:
@@ -122,11 +122,11 @@ def run_seeds(seeds: range, jobs: int, play: str | None) -> int:
 
 def show_totals(summary: Summary, elapsed_s: float) -> None:
     """Print the totals of many seeds, in tables."""
-    for play, count in summary.seeds().items():
-        counts = summary.counts(play)
+    for workload, count in summary.seeds().items():
+        counts = summary.counts(workload)
         rows = [(name.replace("_", " "), f"{value:,}") for name, value in counts.items()]
-        seconds = summary.cpu_s.get(play, 0.0) / max(1, count)
-        print_table((play, "total"), [("seeds", count), *rows, ("CPU seconds a seed", f"{seconds:.2f}")], right=("total",))
+        seconds = summary.cpu_s.get(workload, 0.0) / max(1, count)
+        print_table((workload, "total"), [("seeds", count), *rows, ("CPU seconds a seed", f"{seconds:.2f}")], right=("total",))
     print_table(
         ("fault", "struck", "what it is"),
         [
@@ -152,10 +152,10 @@ def show_totals(summary: Summary, elapsed_s: float) -> None:
 @_plan
 @_mutant
 @click.option("--node", metavar="NAME", help="Only what this node did and saw, and the faults.")
-@_play
-def replay_seed(seed: int, plan_path: str | None, mutant: str | None, node: str | None, play: str | None) -> int:
+@_workload
+def replay_seed(seed: int, plan_path: str | None, mutant: str | None, node: str | None, workload: str | None) -> int:
     """Run one seed again and describe it line by line, ending with its violations."""
-    plan = _plan_to_play(seed, plan_path, play)
+    plan = _chosen_plan(seed, plan_path, workload)
     _break_code(mutant)
     result = _usage(lambda: replay(seed, plan))
     _usage(lambda: _check_node(result, node))
@@ -168,12 +168,12 @@ def replay_seed(seed: int, plan_path: str | None, mutant: str | None, node: str 
 @_seed
 @_plan
 @_mutant
-@_play
+@_workload
 @click.option("--out", type=click.Path(dir_okay=False), metavar="FILE", help="Where to write the plan.  [default: seed-SEED.json]")
 @click.option("--runs", type=click.IntRange(1, 100_000), default=200, show_default=True, help="Largest number of runs.")
-def shrink_seed(seed: int, plan_path: str | None, mutant: str | None, play: str | None, out: str | None, runs: int) -> int:
+def shrink_seed(seed: int, plan_path: str | None, mutant: str | None, workload: str | None, out: str | None, runs: int) -> int:
     """Find the fewest faults and the smallest load with which a seed still shows a violation that it shows."""
-    plan = _plan_to_play(seed, plan_path, play)
+    plan = _chosen_plan(seed, plan_path, workload)
     path = Path(out or f"seed-{seed}.json")
     # Checked first: a search of minutes must not end with a plan that cannot be written.
     _usage(lambda: check_writable(path))
@@ -256,12 +256,12 @@ def show_hunts(hunts: list[MutantResult]) -> None:
     print_table(("mutant", "what is broken", "workload", "seed", "caught by", "s"), rows, right=("seed", "s"))
 
 
-def _plan_to_play(seed: int, plan_path: str | None, play: str | None) -> Plan:
+def _chosen_plan(seed: int, plan_path: str | None, workload: str | None) -> Plan:
     if not plan_path:
-        return plan_of(seed, play)
+        return plan_of(seed, workload)
     plan = _read_plan(plan_path)
-    if play not in (None, plan.play):
-        raise click.UsageError(f"--workload {play} contradicts {plan_path}, which is a plan of {plan.play}; leave it out")
+    if workload not in (None, plan.workload):
+        raise click.UsageError(f"--workload {workload} contradicts {plan_path}, which is a plan of {plan.workload}; leave it out")
     return plan
 
 

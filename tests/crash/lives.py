@@ -18,7 +18,7 @@ from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.core.ledger_table import LedgerHandle
 from triplicate.bookie.server.dialects import V3Dialect
 from triplicate.bookie.server.request_context import Peer, RequestContext
-from triplicate.bookie.storage.storage import Storage
+from triplicate.bookie.storage.storage import Storage, StorageCallbacks
 from triplicate.config import BookieSettings
 from triplicate.ledger import DigestType, EnsembleSegment, EntryCodec, LedgerMetadata, LedgerState
 from triplicate.metadata import ClusterMetadata, MemoryStore, MemoryTree
@@ -90,8 +90,8 @@ def _metrics_of(metrics: Metrics | None) -> BookieMetrics:
     return _METRICS if metrics is _SHARED else BookieMetrics(metrics)
 
 
-def _noted_storage(host: Host, settings: BookieSettings, identity: FileIdentity, **callbacks: Any) -> Storage:
-    storage = Storage(host, settings, identity, **callbacks)
+def _noted_storage(host: Host, settings: BookieSettings, identity: FileIdentity, callbacks: StorageCallbacks) -> Storage:
+    storage = Storage(host, settings, identity, callbacks)
     _STORAGES.get(id(host), []).append(storage)
     return storage
 

@@ -14,7 +14,7 @@ from triplicate.log import decode_entry
 from triplicate.log.core.compression import Compressor
 from triplicate.log.core.payload_encoder import columns_of, encode_columns
 from triplicate.spark.change_feed.change_rows import ChangeBatches, row_columns
-from triplicate.spark.change_feed.feed import Wanted, follow
+from triplicate.spark.change_feed.feed import FeedRequest, follow
 from triplicate.spark.cluster.arrow import EntryRange
 from triplicate.spark.core.change_offsets import ChangesOffset, decode_offset
 
@@ -43,7 +43,7 @@ def feed(entries: list[EntryRange], table: str, anchor: int, *columns: tuple[str
         return (entry for entry in entries if entry.first_offset < high and entry.first_offset + entry.high > low)
 
     schema = pa.schema([*columns, *CHANGE])
-    followed = follow(read, Wanted("old", table, tuple(row_columns(schema.names)), anchor, True), 0, 0, end)
+    followed = follow(read, FeedRequest("old", table, tuple(row_columns(schema.names)), anchor, True), 0, 0, end)
     assert followed is not None
     batches = ChangeBatches(followed.lineage, schema)
     made = [batch for entry in entries for batch in batches.add(entry)] + list(batches.finish())

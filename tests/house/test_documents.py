@@ -90,6 +90,15 @@ def test_documents_name_the_subject_of_a_sentence(path: str) -> None:
     assert VAGUE.findall(text) == [], f"{path}: say which object does what"
 
 
+def test_texts_of_the_code_name_settings_by_their_section() -> None:
+    reference = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
+    keys = {section: set(re.findall(rf"^### {section}\.(\w+)$", reference, re.MULTILINE)) for section in ("log", "log_client")}
+    assert len(keys["log"]) > 5
+    assert len(keys["log_client"]) > 20
+    wrong = [key for key in keys["log_client"] - keys["log"] if re.search(rf"[\s`(]log\.{key}\b", code_text())]
+    assert wrong == [], "these belong to the section log_client"
+
+
 def test_the_files_of_one_evening_are_short() -> None:
     section = (ROOT / "README.md").read_text(encoding="utf-8").split("### One evening", 1)[1].split("\n## ", 1)[0]
     files = re.findall(r"^\| `([\w./]+\.py)` \|", section, re.MULTILINE)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_run_windows.py::test_an_entry_added_again_is_read_as_it_is_now"]
+TESTS = ["tests/unit/bookie/test_run_cache.py::test_an_entry_added_again_is_read_as_it_is_now"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.core.ledger_table import WriteCache
+    from triplicate.bookie.core.write_cache import WriteCache
 
     patch(WriteCache, "lacks", lambda self, ledger_id, entry_ids: True)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from triplicate_demo.demo_folder import DemoFolder
 
 TESTS = [
-    "tests/unit/demo/test_place.py::test_a_folder_with_other_files_is_refused_by_name_and_left_alone[changes/thesis.txt]",
-    "tests/unit/demo/test_place.py::test_a_work_folder_put_there_by_others_is_refused",
+    "tests/unit/demo/test_demo_folder.py::test_a_folder_with_other_files_is_refused_by_name_and_left_alone[changes/thesis.txt]",
+    "tests/unit/demo/test_demo_folder.py::test_a_work_folder_put_there_by_others_is_refused",
 ]
 
 

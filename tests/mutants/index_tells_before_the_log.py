@@ -10,7 +10,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.storage.entry_logs import EntryLogWriter
+    from triplicate.bookie.storage.entry_log_writer import EntryLogWriter
     from triplicate.bookie.storage.ledger_storage import LedgerStorage, WrittenFlush
 
     sync, tell = EntryLogWriter.sync, LedgerStorage.write_index

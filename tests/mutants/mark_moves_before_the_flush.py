@@ -9,7 +9,7 @@ TESTS = ["tests/simulation/test_losses.py::test_what_was_flushed_survives_crashe
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.bookie.core.journal_format import GroupPosition
-    from triplicate.bookie.core.ledger_table import Frozen
+    from triplicate.bookie.core.write_cache import Frozen
     from triplicate.bookie.storage.storage import Storage
 
     write_flush = Storage._write_flush

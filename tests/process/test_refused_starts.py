@@ -132,7 +132,7 @@ BREAKS = [
 
 AS_NOBODY = f"""
 import os, sys, uvloop
-from triplicate.cli import bookie_commands
+from triplicate.cli.server_commands import bookie_group
 from triplicate.cli.main import main
 os.seteuid({NOBODY})
 main(sys.argv[1:])
@@ -209,7 +209,11 @@ def listening(port: int) -> Iterator[None]:
 def test_a_port_in_use_gets_one_line_from_start_and_doctor_and_nothing_changes(setup: SetUp) -> None:
     port = setup.settings.port
     with listening(port):
-        check(setup, f"port {port} of 127.0.0.1 cannot be used (Address already in use): stop who has it, or choose another", setup.uri)
+        check(
+            setup,
+            f"port {port} of 127.0.0.1 cannot be used (Address already in use): stop the process that has it, or choose another",
+            setup.uri,
+        )
 
 
 def test_a_port_in_use_keeps_a_new_bookie_from_making_its_directories(setup: SetUp) -> None:
@@ -220,7 +224,11 @@ def test_a_port_in_use_keeps_a_new_bookie_from_making_its_directories(setup: Set
     )
     setup.write_config()
     with listening(port):
-        check(setup, f"port {port} of 127.0.0.1 cannot be used (Address already in use): stop who has it, or choose another", setup.uri)
+        check(
+            setup,
+            f"port {port} of 127.0.0.1 cannot be used (Address already in use): stop the process that has it, or choose another",
+            setup.uri,
+        )
 
 
 def test_a_start_without_any_room_names_the_file_that_needs_it(setup: SetUp, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,4 +248,4 @@ def test_a_start_without_any_room_names_the_file_that_needs_it(setup: SetUp, mon
     assert {path: content for path, content in setup.picture().items() if path in before and "directory" not in content} == {
         path: content for path, content in before.items() if "directory" not in content
     }
-    assert setup.wrong() == [], "with room again a start makes the index anew"
+    assert setup.wrong() == [], "with room again a start rebuilds the index"

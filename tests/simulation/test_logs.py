@@ -422,7 +422,7 @@ def test_seeds_of_the_play_of_logs_hold() -> None:
     """A few of the play's own seeds; `triplicate sim run` plays many."""
     for seed in (3, 13):
         result = run_seed(seed)
-        assert result.play == "logs"
+        assert result.workload == "logs"
         assert result.ok, str(result)
         assert result.counts["take_overs"] > 2
 

@@ -134,7 +134,7 @@ def clients_and_metadata_agree(history: History, verdict: Verdict) -> None:
                 verdict.violations.append(f"ledger {event.ledger_id}: {describe_end(event)}, its metadata say {written.last_entry_id}")
             lengths = [length for length in (written.length if written else None, other.length) if length is not None]
             if event.length is not None and event.ledger_id not in stood_in and any(length != event.length for length in lengths):
-                verdict.violations.append(f"ledger {event.ledger_id}: {event.observer} was told {event.length} bytes, others {lengths}")
+                verdict.violations.append(f"ledger {event.ledger_id}: {event.observer} has length {event.length}, others {lengths}")
 
 
 def closed_entries_have_their_copies(history: History, verdict: Verdict) -> None:
@@ -174,7 +174,7 @@ def read_order_is_write_order(history: History, verdict: Verdict) -> None:
             verdict.decided += 1
             written = sent.get((event.ledger_id, event.entry_id))
             if written is None:
-                verdict.violations.append(f"{event.reader} was given {entry_name(event)}, which nobody had written yet")
+                verdict.violations.append(f"{event.reader} received {entry_name(event)}, which was not written yet")
             elif written.payload != event.payload:
                 verdict.violations.append(f"{event.reader} was given {event.payload[:40]!r} for {entry_name(event)}")
 
@@ -191,7 +191,7 @@ def confirmed_is_acknowledged(history: History, verdict: Verdict) -> None:
     bookies are no part of the history, so this is judged by its consequences: no end of the ledger lies before what its writer called
     confirmed, and `closed_entries_have_their_copies` counts the copies.
     """
-    told = _WriterKnowledge(history)
+    known = _WriterKnowledge(history)
     gone, closed = deleted(history), ends(history)
     highest: dict[tuple[str, int], int] = {}
     for event in history.of(Confirmed):
@@ -205,12 +205,12 @@ def confirmed_is_acknowledged(history: History, verdict: Verdict) -> None:
         highest[handle] = max(highest.get(handle, -1), event.last_entry_id)
         if not event.is_open or event.last_entry_id < 0:
             continue
-        wrong = told.what_is_wrong(event)
+        wrong = known.impossibility(event)
         if wrong:
             name = entry_name((event.ledger_id, event.last_entry_id))
-            verdict.violations.append(f"{event.handle} was told at {event.time_s:.6f} that {name} is confirmed, {wrong}")
+            verdict.violations.append(f"{event.handle} had {name} as confirmed at {event.time_s:.6f}, {wrong}")
         # A deleted ledger need not exist any more, and its old writer may create it again.
-        for end in closed.get(event.ledger_id, ()) if told.is_writer(event) and event.ledger_id not in gone else ():
+        for end in closed.get(event.ledger_id, ()) if known.is_writer(event) and event.ledger_id not in gone else ():
             verdict.decided += 1
             if end.last_entry_id < event.last_entry_id:
                 name = entry_name((event.ledger_id, event.last_entry_id))
@@ -238,7 +238,7 @@ class _WriterKnowledge:
         """Whether the handle is that of the ledger's writer."""
         return event.handle == self._last_sent.get(event.ledger_id, ("", 0.0))[0]
 
-    def what_is_wrong(self, event: Confirmed) -> str:
+    def impossibility(self, event: Confirmed) -> str:
         """Why an open ledger's last-add-confirmed is impossible; empty when it is possible."""
         ledger_id, last = event.ledger_id, event.last_entry_id
         due = last

@@ -319,7 +319,7 @@ def same_order_for_all(history: History, verdict: Verdict) -> None:
                     f"{entry_name(event)} differs: {first[1]} has {first[0][:40]!r}, {who} has {event.payload[:40]!r}"
                 )
             if (event.ledger_id, event.payload) not in sent:
-                verdict.violations.append(f"{entry_name(event)}: {who} has bytes that nobody sent: {event.payload[:40]!r}")
+                verdict.violations.append(f"{entry_name(event)}: {who} has bytes that were never sent: {event.payload[:40]!r}")
         if isinstance(event, Tailed):
             tail = (event.reader, event.ledger_id)
             tails[event.reader] = None

@@ -62,7 +62,7 @@ class LogAcknowledged:
 
 @dataclass(frozen=True, slots=True)
 class LogReadable:
-    """Records before an offset are readable from now on: a writer was told so, or was idle for long enough."""
+    """Records before an offset are readable from now on: a writer learned so, or was idle for long enough."""
 
     time_s: float
     log: str
@@ -142,7 +142,7 @@ class ReadingEnded:
 
 @dataclass(frozen=True, slots=True)
 class ReadingRefused:
-    """A reader got an error for records that nobody truncated."""
+    """A reader got an error for records that were not truncated."""
 
     time_s: float
     log: str
@@ -262,7 +262,7 @@ def one_record_at_one_offset(history: History, verdict: Verdict) -> None:
                     f"{_short(record)} of {event.log} is there twice: {where[1]} has it at {where[0]}, {event.reader} at {place}"
                 )
             if (event.log, record) not in written:
-                verdict.violations.append(f"offset {place} of {event.log}: {event.reader} has {_short(record)}, which nobody wrote")
+                verdict.violations.append(f"offset {place} of {event.log}: {event.reader} has {_short(record)}, which was never written")
 
 
 def readers_miss_nothing(history: History, verdict: Verdict) -> None:
@@ -347,7 +347,7 @@ def _retention_fault(event: SegmentsListed, limit: RetentionSet, ever: dict[int,
     kept = {segment.ledger_id: segment for segment in event.segments if not segment.is_going and segment.first_offset >= first}
     for segment in ever.values():
         if segment.first_offset < first < segment.end_offset:
-            return f"that is in the midst of the segment from {segment.first_offset} to {segment.end_offset}, and nobody asked for it"
+            return f"that is within the segment from {segment.first_offset} to {segment.end_offset}, and was not requested"
     # Empty segments may lie at the cut. Which of them were removed before it cannot be seen, so all that are gone count.
     last = [segment for segment in ever.values() if segment.end_offset == first and segment.ledger_id not in kept]
     is_known = any(segment.first_offset < first for segment in last)
@@ -411,9 +411,7 @@ def batches_are_there_once(history: History, verdict: Verdict) -> None:
         for attempt in present:
             refused_s = refused.get((log, application, batch, attempt))
             if refused_s is not None:
-                verdict.violations.append(
-                    f"{name}, staged by {attempt}, is there; its publisher was told at {refused_s:.6f} that it is not"
-                )
+                verdict.violations.append(f"{name}, staged by {attempt}, is there; at {refused_s:.6f} its publisher learned that it is not")
             span = there[attempt]
             assert span is not None
             finished = known.finished.get(log)
@@ -462,7 +460,7 @@ def _judge_publishes(
         for attempt in holding if event.first_offset >= 0 else ():
             if there[attempt] != (event.first_offset, event.end_offset):
                 verdict.violations.append(
-                    f"{name} was told to be at {event.first_offset} to {event.end_offset} and is at {there[attempt]} (staged by {attempt})"
+                    f"{name} was reported at {event.first_offset} to {event.end_offset} and is at {there[attempt]} (staged by {attempt})"
                 )
 
 
@@ -492,13 +490,13 @@ def epochs_end_what_was_before(history: History, verdict: Verdict) -> None:
             end = event.first_offset + len(event.records)
             if end > later.start_offset:
                 verdict.violations.append(
-                    f"{event.writer} (epoch {event.epoch}) was told of success up to {end} of {event.log}, but epoch {later.epoch} "
+                    f"{event.writer} (epoch {event.epoch}) got appends acknowledged up to {end} of {event.log}, but epoch {later.epoch} "
                     f"begins at {later.start_offset}"
                 )
             handed_s = max(offered.get((event.log, record), 0.0) for record in event.records)
             if handed_s > later.time_s:
                 verdict.violations.append(
-                    f"{event.writer} (epoch {event.epoch}) was told that what it was handed at {handed_s:.6f} is in {event.log}, but "
+                    f"{event.writer} (epoch {event.epoch}) got records of {handed_s:.6f} acknowledged in {event.log}, but "
                     f"{later.writer} had it since {later.time_s:.6f} (epoch {later.epoch})"
                 )
     _epochs_of_reads(history, taken, verdict)
@@ -556,8 +554,7 @@ def ends_are_readable(history: History, verdict: Verdict) -> None:
             verdict.decided += 1
             if event.offset > final.end_offset:
                 verdict.violations.append(
-                    f"{event.reader} was told at {event.ended_s:.6f} that {event.log} can be read up to {event.offset}; "
-                    f"it ends at {final.end_offset}"
+                    f"{event.reader} read at {event.ended_s:.6f} an end of {event.log} at {event.offset}; it ends at {final.end_offset}"
                 )
         # While metadata servers lag the newest segment may be unknown, and an end is as old as they are.
         seen_s = history.seen_since_s(event.started_s)
@@ -567,7 +564,7 @@ def ends_are_readable(history: History, verdict: Verdict) -> None:
             verdict.decided += 1
             if event.offset < known.offset:
                 verdict.violations.append(
-                    f"{event.reader} was told at {event.ended_s:.6f} that {event.log} ends at {event.offset}; it was readable up to "
+                    f"{event.reader} read at {event.ended_s:.6f} an end of {event.log} at {event.offset}; it was readable up to "
                     f"{known.offset} at {known.time_s:.6f}"
                 )
                 break

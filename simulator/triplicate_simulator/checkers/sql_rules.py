@@ -1,6 +1,6 @@
 """The rules for a replicated database: judged by the answers its clients got, and by the contents of its copies at the end.
 
-Every transaction of a client has a token of its own, which it writes into the table `journal`. The journal of a copy therefore tells which
+Every transaction of a client has a token of its own, which it writes into the table `journal`. The journal of a copy therefore shows which
 transactions are part of it, and how often. An unknown outcome is no event. Registers are judged in `linearizability`.
 """
 
@@ -214,7 +214,7 @@ def transactions_happen_once(history: History, verdict: Verdict) -> None:
             if token in tokens.undone:
                 verdict.violations.append(f"{token} was undone by its savepoint and is {_times(counts, token)} in {copy.node}")
             elif token not in tokens.asked:
-                verdict.violations.append(f"{token}, which nobody asked to commit, is in {copy.node}")
+                verdict.violations.append(f"{token}, whose commit was never requested, is in {copy.node}")
             elif count > 1 and token not in tokens.committed:
                 verdict.violations.append(f"{token}, of unknown outcome, is {_times(counts, token)} in {copy.node}")
 

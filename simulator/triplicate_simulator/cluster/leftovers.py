@@ -46,7 +46,7 @@ def find_unexpected_nodes(store: MemoryStore) -> list[str]:
     dump = store.dump()
     strange = [path for path in dump if not any(pattern.fullmatch(path) for pattern in EXPECTED)]
     ephemeral = [path for path, (_, stat) in dump.items() if stat.ephemeral_owner]
-    return [*_finding("nodes that nobody expects", strange), *_finding("ephemeral nodes without a process", ephemeral)]
+    return [*_finding("nodes of unknown purpose", strange), *_finding("ephemeral nodes without a process", ephemeral)]
 
 
 async def find_unreferenced(client: Client, settings: LogClientSettings, applications: Collection[str] = ()) -> list[str]:

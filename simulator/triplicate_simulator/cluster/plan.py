@@ -73,7 +73,7 @@ class Plan:
     `load` is the workload's own frozen dataclass of plain values: how much is written, and by which actors.
     """
 
-    play: str
+    workload: str
     load: Any
     faults: tuple[Fault, ...] = ()
     duration_s: float = 45.0
@@ -86,7 +86,10 @@ class Plan:
 
     def to_json(self) -> str:
         """Return the plan as text that `scenario.plan_from_json` reads."""
-        return json.dumps({"v": PLAN_VERSION, **dataclasses.asdict(self)}, indent=1, sort_keys=True)
+        values = dataclasses.asdict(self)
+        # The name of the field in files.
+        values["play"] = values.pop("workload")
+        return json.dumps({"v": PLAN_VERSION, **values}, indent=1, sort_keys=True)
 
 
 def check_plan(plan: Plan) -> None:

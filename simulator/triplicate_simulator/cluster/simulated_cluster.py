@@ -247,7 +247,7 @@ class BookieNode(SimulatedNode):
             for excuse in self._excuses:
                 if excuse.from_s <= began_s:
                     excuse.until_s = min(excuse.until_s, self.cluster.world.loop.time())
-        self._failure_watch = host.start(self._watch_failure(self.bookie), name="hear of failure")
+        self._failure_watch = host.start(self._watch_failure(self.bookie), name="watch failure")
 
     async def restart(self) -> None:
         """Start it, again where it cannot start for the moment. No effect on one that runs, is lost, is held, or is being started

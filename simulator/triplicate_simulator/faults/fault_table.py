@@ -55,14 +55,14 @@ FAULT_KINDS: dict[str, FaultKind] = {
         "a bookie loses its disks, and is given empty ones: another incarnation", storage_faults.draw_wipe, storage_faults.wipe
     ),
     "index_lost": FaultKind(
-        "a stopped bookie's index is lost or damaged, and made anew", storage_faults.draw_index_lost, storage_faults.lose_index
+        "a stopped bookie's index is lost or damaged, and rebuilt", storage_faults.draw_index_lost, storage_faults.lose_index
     ),
     "metadata_slow": FaultKind("metadata operations take many times as long", metadata_faults.draw_slow, metadata_faults.slow),
     "metadata_lost": FaultKind(
         "metadata connections are lost, before or after the change", metadata_faults.draw_lost, metadata_faults.lose
     ),
     "metadata_conflict": FaultKind(
-        "somebody else changes a node between read and change", metadata_faults.draw_conflict, metadata_faults.conflict
+        "a rival changes a node between read and change", metadata_faults.draw_conflict, metadata_faults.conflict
     ),
     "ambush": FaultKind(
         "much goes wrong at once where a client comes to a decisive moment", triggered_faults.draw, triggered_faults.run_triggered_fault
@@ -71,7 +71,7 @@ FAULT_KINDS: dict[str, FaultKind] = {
     "stale_metadata": FaultKind(
         "servers of the metadata lag, and reads are of the past", metadata_faults.draw_stale, metadata_faults.stale
     ),
-    "metadata_silent": FaultKind("the metadata answer nobody, for up to minutes", metadata_faults.draw_silent, metadata_faults.silent),
+    "metadata_silent": FaultKind("metadata servers answer nothing, for minutes", metadata_faults.draw_silent, metadata_faults.silent),
 }
 """All kinds, by the name in a `Fault`."""
 

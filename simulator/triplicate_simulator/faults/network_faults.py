@@ -80,9 +80,9 @@ async def reset(context: RunContext, fault: Fault) -> None:
 
 def draw_partition(rng: random.Random, targets: FaultTargets, at_s: float) -> Fault:
     """Draw one node, or a group, against all others; in some cases cut off from the metadata store too."""
-    everybody = list(dict.fromkeys([*targets.bookies, *targets.clients]))
-    size = 1 if rng.random() < 0.5 else rng.randrange(2, max(3, len(everybody) // 2 + 1))
-    group = sorted(rng.sample(everybody, min(size, len(everybody) - 1)))
+    nodes = list(dict.fromkeys([*targets.bookies, *targets.clients]))
+    size = 1 if rng.random() < 0.5 else rng.randrange(2, max(3, len(nodes) // 2 + 1))
+    group = sorted(rng.sample(nodes, min(size, len(nodes) - 1)))
     lasts_s = rng.choice([0.5, 2.0, 6.0, 12.0])
     return Fault("partition", at_s, lasts_s=lasts_s, options={"group": " ".join(group), "metadata": rng.random() < 0.5})
 

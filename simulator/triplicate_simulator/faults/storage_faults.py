@@ -158,7 +158,7 @@ async def _rebuild(context: RunContext, node: BookieNode) -> bool:
 
     error = await _retry(node, rebuild, "rebuild index")
     if error is not None and not node.rotten and not node.may_fail:
-        context.cluster.failures.append(f"the index of {node.name} cannot be made anew: {error}")
+        context.cluster.failures.append(f"the index of {node.name} cannot be rebuilt: {error}")
     return error is None
 
 

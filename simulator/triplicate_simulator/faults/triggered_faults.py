@@ -142,12 +142,12 @@ async def run_triggered_fault(context: RunContext, fault: Fault) -> None:
         await _kill_lone_holder(context, fault)
         return
     came = asyncio.Event()
-    who: list[str] = []
+    visitors: list[str] = []
 
     options = fault.options
 
     def come(node: str) -> None:
-        who.append(node)
+        visitors.append(node)
         came.set()
         if options.get("stall"):
             # Immediately: the node's next write must be slow already.
@@ -161,8 +161,8 @@ async def run_triggered_fault(context: RunContext, fault: Fault) -> None:
         except TimeoutError:
             return
     await asyncio.sleep(float(options.get("later_s", 0.0)))
-    context.record_fault("ambush", node=who[0], point=str(options["point"]))
-    struck = [context.world.loop.start_task(part, name=str(fault)) for part in _parts(context, fault, who[0])]
+    context.record_fault("ambush", node=visitors[0], point=str(options["point"]))
+    struck = [context.world.loop.start_task(part, name=str(fault)) for part in _parts(context, fault, visitors[0])]
     if options.get("then"):
         following: dict[str, Value] = {"point": "client.recovery.copying", "bookies": options["then"], "silent": options["silent"]}
         await run_triggered_fault(context, replace(fault, options=following))
@@ -176,15 +176,15 @@ async def _kill_lone_holder(context: RunContext, fault: Fault) -> None:
     Or slow all disks, so that much is written and not synced, and cut the power of all bookies.
     """
     came, options = asyncio.Event(), fault.options
-    everybody = "power_after_s" in options
-    others = [name for name in context.cluster.bookies if everybody or name != fault.target]
+    all_bookies = "power_after_s" in options
+    others = [name for name in context.cluster.bookies if all_bookies or name != fault.target]
     slowness = {"factor": float(options["factor"])}
     slow: list[asyncio.Task[None]] = []
     for name in others:
         one = Fault("disk_slow", fault.at_s, name, lasts_s=LONE_S, options=slowness)
         slow.append(context.world.loop.start_task(disk_faults.slow(context, one), name=str(one)))
     await asyncio.sleep(LONE_SETTLES_S)
-    if everybody:
+    if all_bookies:
         trap = context.world.points.trap(str(options["point"]), lambda _: came.set())
         with undo_at_end(trap.cancel), suppress(TimeoutError):
             async with asyncio.timeout(LONE_S - LONE_SETTLES_S):
@@ -214,11 +214,11 @@ async def _unsynced(context: RunContext, fault: Fault) -> None:
     forced: unsynced entries are lost, on all of them or on all but one."""
     options, bookies, point = fault.options, list(context.cluster.bookies.values()), str(fault.options["point"])
     came, cut = asyncio.Event(), asyncio.Event()
-    who: list[str] = []
+    visitors: list[str] = []
     points = context.world.points
 
     def slow_down(node: str) -> None:
-        who.append(node)
+        visitors.append(node)
         came.set()
         for bookie in bookies:
             if bookie.name != options.get("ahead"):
@@ -229,7 +229,7 @@ async def _unsynced(context: RunContext, fault: Fault) -> None:
             context.world.disk(bookie.name).slow(1.0)
 
     def cut_power(_: str = "") -> None:
-        context.record_fault("ambush", node=who[0], point=point)
+        context.record_fault("ambush", node=visitors[0], point=point)
         for bookie in bookies:
             bookie.crash(silent=bool(options.get("silent")))
         cut.set()
@@ -240,7 +240,7 @@ async def _unsynced(context: RunContext, fault: Fault) -> None:
     with undo_at_end(speed_up):
         reached = asyncio.Event()
         act = cut_power if not later_s else lambda _: reached.set()
-        if not await _wait_for_trap(points.trap(point, act, node=who[0]), reached if later_s else cut, UNSYNCED_WAIT_S):
+        if not await _wait_for_trap(points.trap(point, act, node=visitors[0]), reached if later_s else cut, UNSYNCED_WAIT_S):
             return
         if later_s:
             await asyncio.sleep(later_s)

@@ -119,7 +119,7 @@ def read_mutant(path: Path) -> Mutant:
                 values[target.id] = ast.literal_eval(value)
     kind, checkers = str(values.get("KIND", "ledgers")), values.get("CHECKERS", ())
     if kind not in WORKLOADS:
-        raise InvalidMutant(f"{path.name}: there is no play {kind!r}; there are: {', '.join(WORKLOADS)}")
+        raise InvalidMutant(f"{path.name}: there is no workload {kind!r}; there are: {', '.join(WORKLOADS)}")
     if isinstance(checkers, str) or not isinstance(checkers, Iterable):
         raise InvalidMutant(f"{path.name}: CHECKERS is a tuple of names")
     wanted = tuple(str(checker) for checker in checkers)

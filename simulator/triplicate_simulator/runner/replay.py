@@ -14,13 +14,13 @@ VIOLATIONS_SHOWN = 20
 COPIES = "at the end"
 
 _OTHERS = {
-    "progress": "after the last fault everybody must come to an end within a time",
-    "leaks": "when everything was stopped, nothing may be left: no task, timer, connection or listener",
-    "unhandled": "an error that nobody handled",
-    "bookies": "a bookie ended or did not start, although no fault has struck its disk",
-    "copies": "a database's copy fails only where a fault explains it, and nobody tries the same for ever",
+    "progress": "after the last fault every actor must finish within a time",
+    "leaks": "after everything was stopped no task, timer, connection or listener may be left",
+    "unhandled": "an error that was not handled",
+    "bookies": "a bookie ended or did not start, although no fault struck its disk",
+    "copies": "a database's copy fails only where a fault explains it, and no retry is endless",
     "snapshots": "every listed snapshot can be loaded, and the log goes back to the older of the last two",
-    "failed": "something happened that cannot be, whatever the faults",
+    "failed": "an impossible state, whatever the faults",
 }
 
 
@@ -35,7 +35,7 @@ def describe_run(result: Result, plan: Plan, node: str | None = None) -> Iterato
     Args:
         node: only this node's lines, and the faults.
     """
-    yield f"seed {result.seed}: play of {plan.play}"
+    yield f"seed {result.seed}: workload {plan.workload}"
     yield f"load: {', '.join(f'{name} {value}' for name, value in vars(plan.load).items())}"
     yield from (f"planned: {fault}" for fault in plan.faults)
     yield ""
@@ -57,15 +57,15 @@ def verdict(result: Result) -> Iterator[str]:
         name = reporter_of(violation)
         if name not in meant:
             meant[name] = None
-            yield f"  {name}: {rule_of(result.play, name)}"
+            yield f"  {name}: {rule_of(result.workload, name)}"
         yield f"    {violation.removeprefix(name + ': ')}"
     if len(result.violations) > VIOLATIONS_SHOWN:
         yield f"    and {len(result.violations) - VIOLATIONS_SHOWN} more"
 
 
-def rule_of(play: str, name: str) -> str:
+def rule_of(workload: str, name: str) -> str:
     """The rule that a checker enforces."""
-    checker = WORKLOADS[play].checkers.get(name)
+    checker = WORKLOADS[workload].checkers.get(name)
     if checker is None:
         return _OTHERS.get(name, "")
     text = " ".join((inspect.getdoc(checker) or "").split())

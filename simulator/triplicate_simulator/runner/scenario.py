@@ -80,7 +80,7 @@ WORKLOAD_OF_DIGIT = {3: "logs", 7: "databases"}
 def reporter_of(violation: str) -> str:
     """The reporter of a violation: a checker, or one of `OTHER_FINDINGS`."""
     head = violation.partition(":")[0]
-    return head if any(head in play.checkers for play in WORKLOADS.values()) else _REPORTER_OF_HEAD.get(head, "failed")
+    return head if any(head in workload.checkers for workload in WORKLOADS.values()) else _REPORTER_OF_HEAD.get(head, "failed")
 
 
 @dataclass
@@ -88,7 +88,7 @@ class Result:
     """The result of one seed."""
 
     seed: int
-    play: str
+    workload: str
     digest: str
     virtual_s: float
     counts: dict[str, int]
@@ -109,7 +109,7 @@ class Result:
     def __str__(self) -> str:
         numbers = " ".join(f"{name}={count}" for name, count in [*self.counts.items(), *self.struck.items()])
         word = "ok" if self.ok else "VIOLATED"
-        head = f"seed {self.seed} ({self.play}): {word} after {self.virtual_s:.1f} simulated seconds, digest {self.digest}, {numbers}"
+        head = f"seed {self.seed} ({self.workload}): {word} after {self.virtual_s:.1f} simulated seconds, digest {self.digest}, {numbers}"
         shown = self.violations[:VIOLATIONS_SHOWN]
         more = len(self.violations) - len(shown)
         return "\n".join([head, *(f"  {violation}" for violation in shown), *([f"  and {more} more"] if more else [])])
@@ -126,13 +126,13 @@ def bookie_names(count: int = ClusterOptions.bookies) -> list[str]:
     return [f"bookie-{number + 1}" for number in range(count)]
 
 
-def plan_of(seed: int, play: str | None = None) -> Plan:
+def plan_of(seed: int, workload: str | None = None) -> Plan:
     """Draw the plan of a seed.
 
     Args:
         play: the workload instead of the one that the seed's last digit selects.
     """
-    kind = WORKLOADS[play or workload_of(seed)]
+    kind = WORKLOADS[workload or workload_of(seed)]
     rng = random.Random(derive_seed(seed, "plan", kind.name))
     load = kind.draw(rng)
     plan = Plan(kind.name, load, sync_high_s=rng.choice([0.004, 0.004, 0.030]), metadata_high_s=rng.choice([0.004, 0.004, 0.050]))
@@ -179,7 +179,7 @@ def plan_from_json(text: str) -> Plan:
     if found["v"] != PLAN_VERSION:
         raise ValueError(f"the plan is of version {found['v']!r}, and this program reads version {PLAN_VERSION} only")
     if found.get("play") not in list(WORKLOADS):
-        raise ValueError(f"no plan of version {PLAN_VERSION} for one of the plays {', '.join(WORKLOADS)}")
+        raise ValueError(f"no plan of version {PLAN_VERSION} for one of the workloads {', '.join(WORKLOADS)}")
     try:
         load = WORKLOADS[found["play"]].load_type(**found["load"])
         faults = tuple(Fault(**fault) for fault in found["faults"])
@@ -190,7 +190,7 @@ def plan_from_json(text: str) -> Plan:
         plan = Plan(found["play"], load, faults, found["duration_s"], found["sync_high_s"], found["metadata_high_s"], storage)
         check_plan(plan)
         seconds = [float(value) for value in (plan.duration_s, plan.sync_high_s, plan.metadata_high_s)]
-        return Plan(plan.play, load, faults, seconds[0], seconds[1], seconds[2], storage)
+        return Plan(plan.workload, load, faults, seconds[0], seconds[1], seconds[2], storage)
     except (KeyError, TypeError) as error:
         raise ValueError(f"the plan lacks a field or has one too many: {error}") from error
 
@@ -235,16 +235,16 @@ class Scenario:
         self.cluster = SimulatedCluster(self.world, options)
         self.context = RunContext(self.world, self.cluster, plan)
         try:
-            self.play = WORKLOADS[plan.play](self.context, plan.load)
+            self.workload = WORKLOADS[plan.workload](self.context, plan.load)
         except (LookupError, TypeError, ValueError) as error:
             self.world.close()
-            raise ArgumentError(f"the play of {plan.play} cannot begin with this load: {error!r}") from error
+            raise ArgumentError(f"the workload {plan.workload} cannot begin with this load: {error!r}") from error
 
     def run(self) -> Result:
         """Run the plan and judge it."""
         problems = self.context.problems
         try:
-            self.world.run(self._play())
+            self.world.run(self._run_plan())
         except SimulationStuck as stuck:
             problems.append(f"stuck: {stuck}")
         except (Exception, HostCrashed) as error:  # noqa: BLE001 - whatever it is, it is what this seed has found
@@ -269,7 +269,7 @@ class Scenario:
         facts = self.world.recorder.facts
         return Result(
             self.world.seed,
-            self.plan.play,
+            self.plan.workload,
             digest,
             virtual_s,
             self._counts(),
@@ -286,16 +286,16 @@ class Scenario:
             if fact.kind == "host.crash":
                 for history in histories.values():
                     history.deaths.setdefault(fact.node, []).append(fact.time_s)
-        verdicts = judge(self.context.history, self.play.checkers)
+        verdicts = judge(self.context.history, self.workload.checkers)
         for about, history in self.context.further_histories.items():
-            for verdict, further in zip(verdicts, judge(history, self.play.checkers), strict=True):
+            for verdict, further in zip(verdicts, judge(history, self.workload.checkers), strict=True):
                 verdict.merge(further, about)
         return verdicts
 
-    async def _play(self) -> None:
+    async def _run_plan(self) -> None:
         loop, context = self.world.loop, self.context
         await self.cluster.start()
-        await self.play.begin()
+        await self.workload.begin()
         began = loop.time()
         faults = [loop.start_task(self._run_fault(fault, began), name=str(fault)) for fault in self.plan.faults]
         await asyncio.sleep(self.plan.duration_s)
@@ -305,7 +305,7 @@ class Scenario:
         context.deadline_s = loop.time() + PROGRESS_S
         context.faults_over.set()
         await asyncio.sleep(max(0.0, began + self.plan.duration_s * (1.0 + CALM_SHARE) - loop.time()))
-        await self.play.finish()
+        await self.workload.finish()
         await self.cluster.stop()
         await asyncio.sleep(SETTLE_S)
         context.problems += [f"leak: {leak}" for leak in self.cluster.find_leaks()]
@@ -324,7 +324,7 @@ class Scenario:
         return bookie is not None and bookie.may_fail_at(fact.time_s)
 
     def _counts(self) -> dict[str, int]:
-        counts = self.play.counts()
+        counts = self.workload.counts()
         counts["metadata_connections_lost"] = self.cluster.connections_lost
         counts["lost_bytes"] = sum(disk.lost_bytes for disk in self.world.disks.values())
         counts["disk_operations"] = sum(disk.operations for disk in self.world.disks.values())

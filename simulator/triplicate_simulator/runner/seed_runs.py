@@ -33,7 +33,7 @@ class Summary:
         """Add one seed. Its facts and events are dropped."""
         result.facts, result.events = [], []
         self.results.append(result)
-        self.cpu_s[result.play] = self.cpu_s.get(result.play, 0.0) + result.cpu_s
+        self.cpu_s[result.workload] = self.cpu_s.get(result.workload, 0.0) + result.cpu_s
 
     def totals(self) -> dict[str, int]:
         """Counts of all seeds added up, faults among them."""
@@ -47,14 +47,14 @@ class Summary:
         """Seeds by workload."""
         seeds: dict[str, int] = {}
         for result in self.results:
-            seeds[result.play] = seeds.get(result.play, 0) + 1
+            seeds[result.workload] = seeds.get(result.workload, 0) + 1
         return {name: seeds[name] for name in WORKLOADS if name in seeds}
 
-    def counts(self, play: str) -> dict[str, int]:
+    def counts(self, workload: str) -> dict[str, int]:
         """Counts of a workload, all its seeds added up."""
-        totals: dict[str, int] = dict.fromkeys(WORKLOADS[play].counted, 0)
+        totals: dict[str, int] = dict.fromkeys(WORKLOADS[workload].counted, 0)
         for result in self.results:
-            for name, count in result.counts.items() if result.play == play else ():
+            for name, count in result.counts.items() if result.workload == workload else ():
                 totals[name] = totals.get(name, 0) + count
         return totals
 
@@ -68,7 +68,7 @@ class Summary:
 
     def decided(self) -> dict[str, int]:
         """Decisions by checker, for the workloads that ran."""
-        decided = {checker: 0 for play in self.seeds() for checker in WORKLOADS[play].checkers}
+        decided = {checker: 0 for workload in self.seeds() for checker in WORKLOADS[workload].checkers}
         for result in self.results:
             for verdict in result.verdicts:
                 decided[verdict.checker] = decided.get(verdict.checker, 0) + verdict.decided
@@ -76,7 +76,7 @@ class Summary:
 
     def undecided(self) -> dict[str, int]:
         """Searches given up, for each checker that has a bound. Zero for those that never gave up."""
-        undecided = {checker: 0 for play in self.seeds() for checker in WORKLOADS[play].checkers if checker in BOUNDED_CHECKERS}
+        undecided = {checker: 0 for workload in self.seeds() for checker in WORKLOADS[workload].checkers if checker in BOUNDED_CHECKERS}
         for result in self.results:
             for verdict in result.verdicts:
                 if verdict.undecided:
@@ -95,13 +95,13 @@ class Summary:
         """Events that a range of many seeds must see and did not: faults, decisions of checkers, counts of workloads."""
         gaps = [f"fault {name} never struck" for name, count in self.struck().items() if not count]
         gaps += [f"checker {name} never had anything to decide" for name, count in self.decided().items() if not count]
-        for play in self.seeds():
-            counts = self.counts(play)
-            gaps += [f"no seed of {play} has any {name}" for name in WORKLOADS[play].counted if not counts[name]]
+        for workload in self.seeds():
+            counts = self.counts(workload)
+            gaps += [f"no seed of {workload} has any {name}" for name in WORKLOADS[workload].counted if not counts[name]]
         return gaps
 
 
-def run(seeds: Iterable[int], *, jobs: int = 1, play: str | None = None, report: Callable[[Result], None] | None = None) -> Summary:
+def run(seeds: Iterable[int], *, jobs: int = 1, workload: str | None = None, report: Callable[[Result], None] | None = None) -> Summary:
     """Run several seeds.
 
     Args:
@@ -110,7 +110,7 @@ def run(seeds: Iterable[int], *, jobs: int = 1, play: str | None = None, report:
         play: workload of all seeds, instead of the one that the last digit selects.
         report: called with each result when it is there.
     """
-    chosen = [(seed, play) for seed in seeds]
+    chosen = [(seed, workload) for seed in seeds]
     summary = Summary()
     with _runner(min(jobs, len(chosen))) as results:
         for result in results(chosen):
@@ -122,9 +122,9 @@ def run(seeds: Iterable[int], *, jobs: int = 1, play: str | None = None, report:
 
 def run_timed(chosen: tuple[int, str | None]) -> Result:
     """Run one seed and measure its processor time. Facts and events are dropped, since they are many."""
-    seed, play = chosen
+    seed, workload = chosen
     began = time.process_time()
-    result = run_seed(seed, plan_of(seed, play))
+    result = run_seed(seed, plan_of(seed, workload))
     result.cpu_s = time.process_time() - began
     result.facts, result.events = [], []
     return result

@@ -79,24 +79,24 @@ def shrink(
     plan: Plan,
     *,
     runs_max: int = RUNS_MAX,
-    play: Callable[[int, Plan], Result] = run_seed,
+    run_plan: Callable[[int, Plan], Result] = run_seed,
     report: Callable[[str], None] | None = None,
 ) -> Shrunk:
     """Find a smaller plan that still shows a violation of a kind that the plan shows.
 
     Args:
         runs_max: bound on runs.
-        play: runs a plan.
+        run_plan: runs a plan.
         report: called at each success.
 
     Raises:
         NothingToShrink: the plan shows no violation.
     """
-    first = play(seed, plan)
+    first = run_plan(seed, plan)
     if first.ok:
         raise NothingToShrink(f"seed {seed} shows no violation")
     originals = tuple(dict.fromkeys(finding_of(violation) for violation in first.violations))
-    search = _Shrinker(seed, originals, plan, first, runs_max, play, report)
+    search = _Shrinker(seed, originals, plan, first, runs_max, run_plan, report)
     complete = search.until_nothing_helps()
     shown = [finding_of(violation) for violation in search.result.violations]
     followed = next(finding for finding in originals if finding in shown)
@@ -111,7 +111,7 @@ class _Shrinker:
         plan: Plan,
         result: Result,
         runs_max: int,
-        play: Callable[[int, Plan], Result],
+        run_plan: Callable[[int, Plan], Result],
         report: Callable[[str], None] | None,
     ) -> None:
         self.seed = seed
@@ -120,7 +120,7 @@ class _Shrinker:
         self.result = result
         self.runs = 1
         self._runs_max = runs_max
-        self._play = play
+        self._run_plan = run_plan
         self._report = report
 
     def until_nothing_helps(self) -> bool:
@@ -151,7 +151,7 @@ class _Shrinker:
         return helped
 
     def _smaller_loads(self) -> Iterator[Plan]:
-        for load in WORKLOADS[self.plan.play].smaller(self.plan.load):
+        for load in WORKLOADS[self.plan.workload].smaller(self.plan.load):
             yield replace(self.plan, load=load)
 
     def _plainer(self) -> Iterator[Plan]:
@@ -181,7 +181,7 @@ class _Shrinker:
             if self.runs >= self._runs_max:
                 return False
             self.runs += 1
-            result = self._play(self.seed, plan)
+            result = self._run_plan(self.seed, plan)
             if any(finding_of(violation) in self.originals for violation in result.violations):
                 self.plan, self.result = plan, result
                 if self._report is not None:

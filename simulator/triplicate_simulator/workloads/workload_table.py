@@ -7,4 +7,4 @@ from triplicate_simulator.workloads.log.log_workload import LogWorkload
 from triplicate_simulator.workloads.sql.sql_workload import SqlWorkload
 from triplicate_simulator.workloads.workload import Workload
 
-WORKLOADS: dict[str, type[Workload]] = {play.name: play for play in (LedgerWorkload, LogWorkload, SqlWorkload)}
+WORKLOADS: dict[str, type[Workload]] = {workload.name: workload for workload in (LedgerWorkload, LogWorkload, SqlWorkload)}

@@ -159,7 +159,7 @@ class BlockingReader:
 
     @property
     def length(self) -> int | None:
-        """Payload bytes of a closed ledger; None while it is open. Ledgers closed by other clients may state it wrongly.
+        """Payload bytes of a closed ledger; None while it is open. It may be wrong for ledgers closed by other clients.
 
         See `LedgerReader.length`.
         """
@@ -173,14 +173,14 @@ class BlockingReader:
         return self._loop.call(self._reader.read(first_entry_id, last_entry_id))
 
     def read_unconfirmed(self, first_entry_id: int, last_entry_id: int) -> list[Entry]:
-        """`read` without asking what is confirmed: entries that were never acknowledged may be among them, and be gone later.
+        """`read` without a check of the last-add-confirmed: the entries may include unacknowledged ones, which may disappear later.
 
         See `LedgerReader.read_unconfirmed`.
         """
         return self._loop.call(self._reader.read_unconfirmed(first_entry_id, last_entry_id))
 
     def read_batch(self, first_entry_id: int, max_entries: int, max_bytes: int = 0) -> list[Entry]:
-        """Confirmed entries from `first_entry_id` on in one request: at least one, and fewer than asked for is normal.
+        """Confirmed entries from `first_entry_id` on in one request: at least one, and often fewer than requested.
 
         See `LedgerReader.read_batch`.
         """
@@ -315,26 +315,26 @@ class ClientMethods:
         )
 
     def take_up(self, ledger_id: int, *, password: bytes = b"") -> BlockingWriter:
-        """Become the writer of a ledger that was created, with ``custom=WRITER_AWAITED``, for a later writer. See `Client.take_up`."""
+        """Become the writer of a ledger that was created for a later writer, with ``custom=WRITER_AWAITED``. See `Client.take_up`."""
         return BlockingWriter(self.loop, self.loop.call(self._client.take_up(ledger_id, password=password)))
 
     def open(self, ledger_id: int, *, password: bytes = b"") -> BlockingReader:
-        """Open a ledger for reading, without recovery: its writer, if there is one, is not disturbed. See `Client.open`."""
+        """Open a ledger for reading, without recovery; its writer is not disturbed. See `Client.open`."""
         return BlockingReader(self.loop, self.loop.call(self._client.open(ledger_id, password=password)))
 
     def recover(self, ledger_id: int, *, password: bytes = b"") -> BlockingReader:
-        """Fence a ledger, so that its writer cannot append any more, find its end, close it, and open it for reading.
+        """Fence a ledger, so that its writer can no longer append, find its end, close it, and open it for reading.
 
         See `Client.recover`.
         """
         return BlockingReader(self.loop, self.loop.call(self._client.recover(ledger_id, password=password)))
 
     def delete(self, ledger_id: int, *, version: int | None = None, checks: Sequence[TreeOperation] = ()) -> None:
-        """Delete a ledger. A ledger that is not there counts as deleted. See `Client.delete`."""
+        """Delete a ledger. A ledger that does not exist counts as deleted. See `Client.delete`."""
         self.loop.call(self._client.delete(ledger_id, version=version, checks=checks))
 
     def undelete(self, ledger_id: int) -> LedgerMetadata:
-        """Bring a deleted ledger back, as it was. See `Client.undelete`."""
+        """Restore a deleted ledger, unchanged. See `Client.undelete`."""
         return self.loop.call(self._client.undelete(ledger_id))
 
     def ledger_ids(self) -> Iterator[int]:
@@ -346,5 +346,5 @@ class ClientMethods:
         return self.loop.call(self._client.metadata_of(ledger_id))
 
     def bookie_info(self, bookie_id: str) -> BookieInfo:
-        """How much space a bookie has. Goes over version 3 of the protocol. See `Client.bookie_info`."""
+        """The disk space of a bookie. Uses version 3 of the protocol. See `Client.bookie_info`."""
         return self.loop.call(self._client.bookie_info(bookie_id))

@@ -186,7 +186,7 @@ class BlockingLogReader:
         return self._reader.position
 
     def next_entry(self, timeout_s: float | None = None) -> LogEntry | None:
-        """The next entry, or None if there is none within the time. Cancelling loses nothing. See `LogReader.next_entry`."""
+        """Return the next entry, or None if there is none within the time. Cancelling loses nothing. See `LogReader.next_entry`."""
         return self._loop.call(self._reader.next_entry(timeout_s))
 
     def end_offset(self) -> int:
@@ -225,7 +225,7 @@ class BlockingRangeReader:
         return next(self, None)
 
     def seek(self, first_offset: int, end_offset: int) -> None:
-        """Read another part of the range's segment next; its ledger stays open. Not while an entry is being read.
+        """Continue with another part of the range's segment; its ledger stays open. Not while an entry is being read.
 
         See `RangeReader.seek`.
         """
@@ -269,28 +269,25 @@ class BlockingStagingWriter:
         timestamps_us: Sequence[int] | None = None,
         headers: Sequence[RecordHeaders] | None = None,
     ) -> None:
-        """Append records in order, in as many entries as they need. Returns when they are on their way; `seal` waits for them.
+        """Append records in order, in as many entries as they need. Returns when they are sent; `seal` waits for their acknowledgement.
 
         See `StagingWriter.append_many`.
         """
         self._loop.call(self._writer.append_many(values, keys=keys, timestamps_us=timestamps_us, headers=headers))
 
     def append_columns(self, columns: Columns, *, preamble: Buffer | None = None, producer: Producer | None = None) -> None:
-        """Append one entry of columns, for example an Arrow batch's own buffers. Returns when it is on its way.
+        """Append one entry of columns, for example the buffers of an Arrow batch. Returns when it is sent.
 
         See `StagingWriter.append_columns`.
         """
         self._loop.call(self._writer.append_columns(columns, preamble=preamble, producer=producer))
 
     def seal(self) -> StagedLedger:
-        """Wait for every entry, close the ledger, and say what it holds. Idempotent. See `StagingWriter.seal`."""
+        """Wait for every entry, close the ledger, and return its description. Idempotent. See `StagingWriter.seal`."""
         return self._loop.call(self._writer.seal())
 
     def abandon(self) -> None:
-        """Give the ledger up and delete it, unless it is sealed; what cannot be deleted now is found by the sweep of orphans.
-
-        See `StagingWriter.abandon`.
-        """
+        """Delete the ledger unless it is sealed. If that fails, the sweep of orphans deletes it later. See `StagingWriter.abandon`."""
         self._loop.call(self._writer.abandon())
 
     def __enter__(self) -> Self:
@@ -308,14 +305,14 @@ class BlockingLogs:
         self._logs = logs
 
     def acting_for(self, purpose: Purpose) -> BlockingLogs:
-        """The same logs for a program that acts for a database, a key-value store or a pipeline, and may change the logs of it.
+        """The same logs for a program that acts for a database, a key-value store or a pipeline, and may change its logs.
 
         See `Logs.acting_for`.
         """
         return BlockingLogs(self._loop, self._loop.run(lambda: self._logs.acting_for(purpose)))
 
     def create(self, name: str, settings: LogSettings | None = None, *, purpose: Purpose = USER) -> Head:
-        """Make an empty log. See `Logs.create`."""
+        """Create an empty log. See `Logs.create`."""
         return self._loop.call(self._logs.create(name, settings, purpose=purpose))
 
     def names(self) -> list[str]:
@@ -323,7 +320,7 @@ class BlockingLogs:
         return self._loop.call(self._logs.names())
 
     def head(self, name: str) -> Head:
-        """The head as it is now. Raises NoSuchLog. See `Logs.head`."""
+        """Read the present head. Raises NoSuchLog. See `Logs.head`."""
         return self._loop.call(self._logs.head(name))
 
     def segments(self, name: str) -> list[LogSegment]:
@@ -331,15 +328,15 @@ class BlockingLogs:
         return self._loop.call(self._logs.segments(name))
 
     def owner(self, name: str) -> Owner | None:
-        """The writer that is alive, or None. See `Logs.owner`."""
+        """The living writer, or None. See `Logs.owner`."""
         return self._loop.call(self._logs.owner(name))
 
     def delete(self, name: str, *, force: bool = False) -> None:
-        """Delete a log and all its ledgers. Interrupted, it can be run again. See `Logs.delete`."""
+        """Delete a log and all its ledgers. It can be repeated after an interruption. See `Logs.delete`."""
         self._loop.call(self._logs.delete(name, force=force))
 
     def writer(self, name: str, *, owner: str, take_over: bool = True) -> BlockingLogWriter:
-        """Become the writer of a log: everything that was acknowledged before stays, and writers before are fenced. See `Logs.writer`."""
+        """Become the writer of a log. Everything acknowledged before is kept, and earlier writers are fenced. See `Logs.writer`."""
         return BlockingLogWriter(self._loop, self._loop.call(self._logs.writer(name, owner=owner, take_over=take_over)))
 
     def reader(self, name: str, start_offset: int = 0, *, include_control: bool = False) -> BlockingLogReader:
@@ -358,14 +355,11 @@ class BlockingLogs:
         return self._loop.call(self._logs.plan(name, start, end, max_records, skip_lost=skip_lost))
 
     def read_range(self, planned: OffsetRange) -> BlockingRangeReader:
-        """Read one planned range; needs nothing of the log but its ledger, unless that was rewritten since the planning.
-
-        See `Logs.read_range`.
-        """
+        """Read one planned range. Only its ledger is needed, unless that was rewritten since the planning. See `Logs.read_range`."""
         return BlockingRangeReader(self._loop, self._loop.run(lambda: self._logs.read_range(planned)))
 
     def truncate(self, name: str, offset: int) -> int:
-        """Let go of the records before an offset; whole segments before it are deleted. Returns the first offset that may be read.
+        """Remove the records before an offset; whole segments before it are deleted. Returns the first readable offset.
 
         See `Logs.truncate`.
         """
@@ -376,8 +370,8 @@ class BlockingLogs:
         self._loop.call(self._logs.retain(name))
 
     def staging(self, origin: StagingOrigin) -> BlockingStagingWriter:
-        """Begin a staging ledger for the log named in `origin`, with that log's quorums and compression; while bookies are short, with the
-        copies that can be made, as segments of a writer.
+        """Create a staging ledger for the log named in `origin`, with that log's quorums and compression. While bookies are short it has
+        fewer copies, like the segments of a writer.
 
         See `Logs.staging`.
         """
@@ -407,66 +401,57 @@ class BlockingLogs:
         return self._loop.call(self._logs.publish(name, ledgers, application=application, batch=batch, publisher=publisher, wait_s=wait_s))
 
     def check_publish(self, name: str, *, application: str | None = None, batch: int | None = None) -> PublisherState | None:
-        """Find out what would be refused now, before anything is staged: `publish` has the last word. See `Logs.check_publish`."""
+        """Check before staging whether a publish would be refused. `publish` checks again. See `Logs.check_publish`."""
         return self._loop.call(self._logs.check_publish(name, application=application, batch=batch))
 
     def last_batch(self, name: str, application: str) -> PublisherState | None:
-        """What an application published last, or None. See `Logs.last_batch`."""
+        """The last publish of an application, or None. See `Logs.last_batch`."""
         return self._loop.call(self._logs.last_batch(name, application))
 
     def is_published(self, name: str, ledger_ids: Sequence[int]) -> bool:
-        """Whether all of some ledgers are segments of a log: to be asked before any of them is deleted. See `Logs.is_published`."""
+        """Whether all given ledgers are segments of a log. Call it before any of them is deleted. See `Logs.is_published`."""
         return self._loop.call(self._logs.is_published(name, ledger_ids))
 
     def discard(self, name: str, ledger_ids: Sequence[int]) -> list[int]:
-        """Delete staging ledgers, except those that are segments of the log or were not made for it; returns the ids deleted.
-
-        See `Logs.discard`.
-        """
+        """Delete staging ledgers, except segments of the log and ledgers of other logs. Returns the ids deleted. See `Logs.discard`."""
         return self._loop.call(self._logs.discard(name, ledger_ids))
 
     def raise_copies(self, name: str, *, limit: int | None = None) -> RewriteResult:
-        """Rewrite closed segments that have fewer copies than the log asks for into ledgers with all of them, paced.
-
-        See `Logs.raise_copies`.
-        """
+        """Rewrite closed segments that lack copies into ledgers with all copies, at a limited rate. See `Logs.raise_copies`."""
         return self._loop.call(self._logs.raise_copies(name, limit=limit))
 
     def merge_small(self, name: str, *, limit: int | None = None, least: int = 2, every: bool = True) -> RewriteResult:
-        """Rewrite small neighbouring closed segments into larger ones, paced, as the settings `merge_…` say. As `raise_copies`.
+        """Merge small neighbouring closed segments as configured by the settings `merge_…`, at a limited rate. See `raise_copies`.
 
         See `Logs.merge_small`.
         """
         return self._loop.call(self._logs.merge_small(name, limit=limit, least=least, every=every))
 
     def rewritable(self, name: str, *, merge: bool) -> list[tuple[LogSegment, ...]]:
-        """What `raise_copies`, or `merge_small`, would rewrite: each item becomes one segment. Raises NoSuchLog. See `Logs.rewritable`."""
+        """The runs that `raise_copies` or `merge_small` would rewrite; each becomes one segment. Raises NoSuchLog.
+
+        See `Logs.rewritable`.
+        """
         return self._loop.call(self._logs.rewritable(name, merge=merge))
 
     def sweep(self, name: str, *, dry_run: bool = False) -> dict[str, int]:
-        """Apply retention and clear away what nothing refers to: marked segments, old pages, idle publishers, orphaned ledgers.
-
-        See `Logs.sweep`.
-        """
+        """Apply retention, and delete marked segments, old pages, idle publishers and orphaned ledgers. See `Logs.sweep`."""
         return self._loop.call(self._logs.sweep(name, dry_run=dry_run))
 
     def sweep_lists(self, name: str, *, dry_run: bool = False) -> dict[str, int]:
-        """As `sweep`, without the search for orphaned ledgers, which looks at all ledgers of the cluster. See `Logs.sweep_lists`."""
+        """As `sweep`, without the search for orphaned ledgers, which reads all ledgers of the cluster. See `Logs.sweep_lists`."""
         return self._loop.call(self._logs.sweep_lists(name, dry_run=dry_run))
 
     def sweep_orphans(self, *, dry_run: bool = False) -> list[int]:
-        """Delete ledgers made for logs, older than the grace time, that no log lists, whatever their log; returns their ids.
-
-        See `Logs.sweep_orphans`.
-        """
+        """Delete unlisted ledgers of all logs that are older than the grace time. Returns their ids. See `Logs.sweep_orphans`."""
         return self._loop.call(self._logs.sweep_orphans(dry_run=dry_run))
 
     def examine(self, name: str) -> Examination:
-        """Look for every ledger of a log: which are gone, and whether they can be brought back. Raises NoSuchLog. See `Logs.examine`."""
+        """Check which ledgers of a log are gone, and whether they can be restored. Raises NoSuchLog. See `Logs.examine`."""
         return self._loop.call(self._logs.examine(name))
 
     def repair(self, name: str, *, end: int | None = None, by: str = "repair") -> Examination:
-        """Give up the ledgers of a log that are gone for good, and let the log go on; returns what is missing afterwards.
+        """Give up the ledgers of a log that cannot be restored, and let the log continue. Returns what is missing afterwards.
 
         See `Logs.repair`.
         """

@@ -25,7 +25,7 @@ from triplicate.bookie.server.read_processor import ReadProcessor
 from triplicate.bookie.server.request_processor import RequestProcessor
 from triplicate.bookie.storage.compaction import Compactor
 from triplicate.bookie.storage.garbage import GarbageCollector
-from triplicate.bookie.storage.storage import Storage
+from triplicate.bookie.storage.storage import Storage, StorageCallbacks
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError
 from triplicate.metadata import ClusterMetadata, bookie_service
@@ -249,16 +249,15 @@ class BookieStart:
         opened.callback(self._connections.frames.close)
         opened.callback(self._connections.close_all)
         opened.push_async_callback(guard.aclose)
-        storage = Storage(
-            host,
-            settings,
-            identity,
-            on_group=lambda items: self._metrics.count_group(items, host.clock.monotonic()),
+        callbacks = StorageCallbacks(
             on_failure=self._failure.fail,
+            on_group=lambda items: self._metrics.count_group(items, host.clock.monotonic()),
+            on_flush=self._metrics.count_flush,
             on_full_disk=guard.set_flush_without_space,
             on_journal_full=lambda error: guard.set_journal_without_space(),
             in_limbo=self._limbo.is_in_limbo,
         )
+        storage = Storage(host, settings, identity, callbacks)
 
         async def close_storage(kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
             await storage.close(flush=error is None)

@@ -88,3 +88,8 @@ class BookieMetrics:
         self.group_entries.observe(entries)
         self.group_bytes.observe(size)
         self.add_latency.observe(now - items[0].submitted_at)
+
+    def count_flush(self, size_bytes: int) -> None:
+        """Count a flush of entries with this size."""
+        self.flushes.inc()
+        self.flush_bytes.inc(size_bytes)

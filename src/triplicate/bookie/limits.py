@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from triplicate.bookie.core.ledger_table import BUSY_TIMES
 from triplicate.bookie.storage.compaction import PORTION_BYTES
-from triplicate.bookie.storage.entry_logs import BLOCKS_MAX, WRITE_BYTES
+from triplicate.bookie.storage.entry_log_writer import BLOCKS_MAX, WRITE_BYTES
 from triplicate.bookie.storage.index_vfs import COMMITS_BYTES_MAX
 from triplicate.bookie.storage.run_cache import MANY_RUNS, WINDOWS_MAX
 from triplicate.bookie.storage.run_copier import BATCH_RUNS

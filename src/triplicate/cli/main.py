@@ -45,7 +45,7 @@ COMMANDS: dict[str, Subcommand] = {
     "sql": Subcommand("triplicate.cli.data_commands.sql_command:sql", "Open a database at a prompt."),
     "sim": Subcommand(
         "triplicate_simulator.sim_command:sim",
-        "Run whole clusters in virtual time, break them by a seed, and judge what their clients saw.",
+        "Run whole clusters in virtual time, inject faults drawn from a seed, and judge what their clients saw.",
     ),
     "zookeeper": Subcommand(
         "triplicate.cli.server_commands.zookeeper_command:zookeeper", "Run the ZooKeeper of a local cluster until SIGTERM or Ctrl-C."

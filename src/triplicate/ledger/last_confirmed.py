@@ -44,18 +44,18 @@ class LastConfirmed:
         self.last_add_confirmed = max(self.last_add_confirmed, last_add_confirmed)
 
     def nothing_there(self, position: int) -> None:
-        """A bookie said explicitly that it has no entry of the ledger."""
+        """A bookie explicitly denied having an entry of the ledger."""
         self._record(position)
 
     def damaged(self, position: int) -> None:
-        """A bookie answered with an entry whose digest fails: it was reached (and fenced, if that was asked), but says nothing.
+        """A bookie answered with an entry whose digest is wrong: it was reached, and fenced if requested, but its answer proves nothing.
 
-        Only recovery may use this: it reads forward from whatever it learned, so a value too low does not harm it.
+        Only recovery may use this: it reads forward from the value that it learned, so a value too low is harmless.
         """
         self._record(position)
 
     def failed(self, position: int, reason: str) -> None:
-        """A bookie gave no usable answer: what it stores stays unknown."""
+        """A bookie gave no usable answer: its entries stay unknown."""
         self._waiting.pop(position, None)
         if position in self._unknown:
             self._unknown[position] = reason
@@ -67,7 +67,7 @@ class LastConfirmed:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether nobody is left to wait for and coverage is not reached."""
+        """Whether every bookie answered or failed, and coverage is not reached."""
         return not self._waiting and not self.is_covered
 
     @property
@@ -76,21 +76,21 @@ class LastConfirmed:
         return [self.ensemble[position] for position in self._waiting]
 
     def length_at(self, entry_id: int) -> int | None:
-        """Ledger length up to and including `entry_id`, where one of the answers happens to carry that very entry."""
+        """Ledger length up to and including `entry_id`, if an answer had that entry; otherwise None."""
         return self._lengths.get(entry_id)
 
     @property
     def last_entry_id(self) -> int:
-        """The greatest entry that any answer carried, confirmed or not; -1 when none did."""
+        """The greatest entry id in any answer, confirmed or not; -1 when no answer had an entry."""
         return max(self._lengths, default=-1)
 
     @property
     def average_bytes(self) -> int:
-        """Payload bytes of the ledger's average entry, by the answer that makes it the largest; 0 when none carried an entry."""
+        """Payload bytes of the ledger's average entry: the largest value that follows from an answer; 0 when none had an entry."""
         return max([length // (entry_id + 1) for entry_id, length in self._lengths.items()], default=0)
 
     def longest(self) -> int:
-        """The greatest length that any answer carried; 0 when none did."""
+        """The greatest length in any answer; 0 when none had an entry."""
         return max(self._lengths.values(), default=0)
 
     def missing(self) -> str:

@@ -1,4 +1,4 @@
-"""Which replica to ask for an entry, and what the answers add up to.
+"""Which replica to read an entry from next, and what the answers prove.
 
 Source: BookKeeper `PendingReadOp`.
 """
@@ -11,12 +11,12 @@ from collections.abc import Sequence
 class ReadPlan:
     """The search for one entry among its replicas.
 
-    An entry is absent only on enough explicit negatives; an error, a timeout, a fenced answer or a bad digest is that replica's
-    failure and says nothing about the entry. Several replicas may be asked at the same time.
+    An entry is absent only after enough explicit negatives. An error, a timeout, a fenced answer or a wrong digest is a failure of
+    that replica and proves nothing about the entry. Several replicas may be read at the same time.
 
     Args:
-        entry_id: what is looked for.
-        replicas: bookie ids in the order in which they are to be asked.
+        entry_id: the entry.
+        replicas: bookie ids in the order in which they are to be read.
         absent_needed: explicit negatives that prove absence: all replicas for an ordinary read, write quorum - ack quorum + 1 for
             recovery.
     """
@@ -33,7 +33,7 @@ class ReadPlan:
         self._absent_needed = absent_needed
 
     def next_replica(self) -> str | None:
-        """The bookie to ask next, which is noted as asked; None when there is none left."""
+        """The bookie to read from next, which is then awaited; None when none is left."""
         if not self._untried:
             return None
         bookie_id = self._untried.pop(0)
@@ -41,13 +41,13 @@ class ReadPlan:
         return bookie_id
 
     def absent(self, bookie_id: str) -> None:
-        """A replica said explicitly that it has no such entry or no such ledger."""
+        """A replica explicitly denied the entry or the ledger."""
         if bookie_id in self._awaited:
             del self._awaited[bookie_id]
             self._absent[bookie_id] = None
 
     def failed(self, bookie_id: str, reason: str) -> None:
-        """A replica failed to deliver; whether it has the entry is unknown."""
+        """A replica failed to deliver the entry; whether it has the entry is unknown."""
         if bookie_id in self._awaited:
             del self._awaited[bookie_id]
             self._failures[bookie_id] = reason
@@ -59,26 +59,26 @@ class ReadPlan:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether every replica was asked and answered, and absence is still not proven."""
+        """Whether every replica was read and answered or failed, and absence is not proven."""
         return not self._untried and not self._awaited and not self.is_absent
 
     @property
     def awaited(self) -> list[str]:
-        """The replicas that were asked and have not answered."""
+        """The replicas that were read from and have not answered."""
         return list(self._awaited)
 
     @property
     def has_untried(self) -> bool:
-        """Whether there is a replica that was not asked."""
+        """Whether a replica is left that was not read from."""
         return bool(self._untried)
 
     @property
     def unhelpful(self) -> list[str]:
-        """The replicas that did not deliver, whatever they said."""
+        """The replicas that did not deliver the entry, for any reason."""
         return [*self._failures, *self._absent]
 
     def report(self) -> str:
-        """What each replica said, for an error message."""
+        """The answer of each replica, for an error message."""
         said = [f"{bookie_id}: {reason}" for bookie_id, reason in self._failures.items()]
         said += [f"{bookie_id}: has no such entry" for bookie_id in self._absent]
         said += [f"{bookie_id}: no answer yet" for bookie_id in self._awaited]

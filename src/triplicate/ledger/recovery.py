@@ -1,18 +1,18 @@
-"""Recovery of a ledger that its writer left open: fence, find the end, copy the tail, close.
+"""Recovery of a ledger that its writer left open: fence it, find its end, copy the tail, close it.
 
-The machine holds a conversation: the shell carries out the commands and steps it with what came of them. It starts when the
-metadata says IN_RECOVERY, and ends with `CloseLedger` or with a reason in `failure`.
+The shell executes the machine's commands and steps the machine with their results. The machine starts when the metadata says
+IN_RECOVERY, and ends with `CloseLedger` or with a reason in `failure`.
 
-1. `FenceAndReadLac` goes to all bookies of the last ensemble; what they say counts only when it covers every write quorum.
-2. Entries behind the confirmed prefix are read, many at a time, each read fencing the bookie it asks. A good copy from any replica
-   means that the entry exists; write quorum - ack quorum + 1 explicit negatives mean that it does not; everything else means nothing.
-   A bookie that has not answered the fence is asked last, and one that is slow to answer a read is not waited for: the next is asked.
-   What is read ahead is taken in order, and thrown away behind the first entry that does not exist.
+1. `FenceAndReadLac` goes to all bookies of the last ensemble; the answers count only when they cover every write quorum.
+2. Entries behind the confirmed prefix are read, many at a time; each read fences its bookie. A good copy from any replica proves
+   that the entry exists; write quorum - ack quorum + 1 explicit negatives prove that it does not; any other answer proves nothing.
+   Bookies that have not answered the fence are read last. When a bookie is slow to answer a read, the next replica is read as well.
+   Entries read ahead are processed in order, and discarded behind the first entry that does not exist.
 3. Each entry found is written again, past the fence, until an ack quorum has it. Bookies that fail are replaced in memory only:
-   the new segments reach the metadata together with CLOSED, since a second recoverer may be at work on what is there now.
-   The headers of the copies repeat the last-add-confirmed that step 1 found and do not advance with the copying: what is confirmed
-   only in ensembles that the metadata does not know yet would mislead the next recoverer, should this one die.
-4. At the first absent entry the ledger is closed behind the one before.
+   the new segments reach the metadata together with CLOSED, since a second recoverer may be using the present ones.
+   The headers of the copies repeat the last-add-confirmed of step 1 and do not advance with the copying. An entry that is confirmed
+   only in ensembles unknown to the metadata would mislead the next recoverer if this one died.
+4. At the first absent entry, the ledger is closed at the entry before it.
 
 Source: BookKeeper `LedgerRecoveryOp`, `ReadOnlyLedgerHandle`.
 """
@@ -29,7 +29,7 @@ from triplicate.ledger.write_tracker import WriteTracker
 
 WINDOW_BYTES = 1 << 24
 READ_BEYOND_ENTRIES = 16
-"""How many entries are asked for behind the last one that any bookie named: mostly there are none."""
+"""How many entries are read behind the last one that any bookie named; usually none exists."""
 
 # Commands: what the shell must do.
 
@@ -69,7 +69,7 @@ class RecoveryAdd:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceBookies:
-    """Choose other bookies for the failed positions of this ensemble; answer with `EnsembleReplaced`."""
+    """Choose other bookies for the failed positions of this ensemble; report `EnsembleReplaced` or `NoReplacement`."""
 
     ensemble: tuple[str, ...]
     failed: tuple[int, ...]
@@ -77,21 +77,21 @@ class ReplaceBookies:
 
 @dataclass(frozen=True, slots=True)
 class CloseLedger:
-    """Write this metadata if the ledger is still in recovery; a CLOSED found there instead is adopted."""
+    """Write this metadata if the ledger is still in recovery; if it is CLOSED by then, adopt its end."""
 
     metadata: LedgerMetadata
     length_is_known: bool = True
-    """Whether the length is that of the last entry, and not one that stands in for it."""
+    """Whether the length is that of the last entry, and not a substitute."""
 
 
 Command = FenceAndReadLac | RecoveryRead | RecoveryAdd | ReplaceBookies | CloseLedger
 
-# Events: what came of the commands.
+# Events: the results of the commands.
 
 
 @dataclass(frozen=True, slots=True)
 class LacAnswered:
-    """A bookie is fenced and sent its last entry, whose digest holds."""
+    """A bookie is fenced, and sent its last entry with a right digest."""
 
     position: int
     entry_id: int
@@ -108,7 +108,7 @@ class LacAbsent:
 
 @dataclass(frozen=True, slots=True)
 class LacDamaged:
-    """A bookie is fenced, but the entry that it sent fails its digest."""
+    """A bookie is fenced, but sent an entry with a wrong digest."""
 
     position: int
 
@@ -133,7 +133,7 @@ class EntryFound:
 
 @dataclass(frozen=True, slots=True)
 class EntryAbsent:
-    """A bookie said explicitly that it has no such entry or ledger."""
+    """A bookie denied the entry or the ledger explicitly."""
 
     entry_id: int
     bookie_id: str
@@ -166,21 +166,21 @@ class AddFailed:
 
 @dataclass(frozen=True, slots=True)
 class EnsembleReplaced:
-    """The answer to `ReplaceBookies`: the same ensemble with other bookies at (some of) the failed positions."""
+    """A result of `ReplaceBookies`: the same ensemble with other bookies at all or some of the failed positions."""
 
     ensemble: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NoReplacement:
-    """The other answer to `ReplaceBookies`: there is no other bookie. Recovery goes on as long as ack quorums remain."""
+    """A result of `ReplaceBookies`: no other bookie is writable. Recovery continues as long as ack quorums remain."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class TimePassed:
-    """Nothing came of the commands for a while; see `Recovery.hedge_at`."""
+    """`Recovery.hedge_at` has passed."""
 
 
 Event = (
@@ -209,11 +209,11 @@ class Recovery:
     """One attempt to recover a ledger.
 
     Args:
-        metadata: as it stands, in state IN_RECOVERY.
+        metadata: the present metadata, in state IN_RECOVERY.
         read_window: how many entries beyond the confirmed prefix may be read or written at a time.
         now: seconds of a monotonic clock.
-        window_bytes: how many bytes of payload these may hold, reckoned by the ledger's average entry or the largest one read.
-        hedge_s: how long one replica is waited for before the next is asked as well.
+        window_bytes: how many payload bytes these may have, estimated from the ledger's average entry or the largest one read.
+        hedge_s: seconds before the next replica is read as well as one that has not answered.
     """
 
     def __init__(
@@ -228,7 +228,7 @@ class Recovery:
         self._read_window = read_window
         self._window_bytes = window_bytes
         self._entry_bytes = 1
-        """What an entry is reckoned to hold."""
+        """Estimated payload bytes of an entry."""
         self._last_known = -1
         """The greatest entry that any bookie named or delivered."""
         self._started_at = now
@@ -239,7 +239,7 @@ class Recovery:
         self._hedge_s = hedge_s
         self._plans: dict[int, ReadPlan] = {}
         self._requested_at: dict[int, float] = {}
-        """When a replica was last asked, by entry: of each that has a plan."""
+        """When a replica was last read, by entry, for entries with a plan."""
         self._found: dict[int, _Found] = {}
         self._unconfirmed: dict[int, _Found] = {}
         self._failed: dict[str, str] = {}
@@ -254,16 +254,16 @@ class Recovery:
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing more can come of events."""
+        """Whether further events have no effect."""
         return self._closing or self.failure is not None
 
     @property
     def is_fenced(self) -> bool:
-        """Whether enough bookies are fenced, and have said how far the ledger is confirmed."""
+        """Whether enough bookies are fenced and the last-add-confirmed is known."""
         return self._tracker is not None
 
     def waits_for(self) -> dict[str, list[str]]:
-        """Bookies that owe an answer, by what was asked of them: ``last entry``, ``entry 7``, ``storing copies``."""
+        """Bookies that owe an answer, by the request: ``last entry``, ``entry 7``, ``storing copies``."""
         if self._tracker is None:
             asked = {"last entry": self._answers.waiting}
         else:
@@ -276,7 +276,7 @@ class Recovery:
 
     @property
     def hedge_at(self) -> float:
-        """When to step with `TimePassed`; infinite while no read is waited for that another replica could answer."""
+        """When to step with `TimePassed`, in seconds of the clock; infinite while no other replica could answer a pending read."""
         return min([self._requested_at[plan.entry_id] + self._hedge_s for plan in self._hedgeable()], default=float("inf"))
 
     def _hedgeable(self) -> list[ReadPlan]:
@@ -290,25 +290,25 @@ class Recovery:
 
     @property
     def failed_bookies(self) -> list[str]:
-        """Bookies that failed to store something in this attempt; they are not asked to again."""
+        """Bookies that failed to store a copy in this attempt; they are sent no more copies."""
         return list(self._failed)
 
     def acked_through(self, bookie_id: str) -> int:
-        """The bookie has acknowledged everything it was sent up to this entry id; see `WriteTracker.acked_through`."""
+        """The bookie has acknowledged every copy that it was sent up to this entry id; see `WriteTracker.acked_through`."""
         return -1 if self._tracker is None else self._tracker.acked_through(bookie_id)
 
     @property
     def has_commands(self) -> bool:
-        """Whether `pop_commands` has something to hand out."""
+        """Whether `pop_commands` would return any command."""
         return bool(self._commands)
 
     def pop_commands(self) -> list[Command]:
-        """What the shell must do now, in order; each command is handed out once."""
+        """The commands to execute now, in order; each is returned once."""
         commands, self._commands = self._commands, []
         return commands
 
     def step(self, event: Event, now: float) -> None:
-        """Take in one event. What arrives late, twice, or for something no longer asked is ignored."""
+        """Process one event. Events that are late, repeated, or not requested any more are ignored."""
         if self.is_finished:
             return
         self._now = now
@@ -354,7 +354,7 @@ class Recovery:
             )
 
     def known_confirmed(self) -> int:
-        """Where reading forward starts: what the bookies said, but never before the last segment.
+        """The entry before the first to read: the last-add-confirmed of the answers, but never before the last segment.
 
         A segment is only ever started behind the confirmed prefix, so all before it is confirmed, even where an empty new
         ensemble knows nothing.
@@ -389,7 +389,7 @@ class Recovery:
     def _plan(self, entry_id: int, absent_needed: int) -> None:
         ensemble = self._snapshot.ensemble_of(entry_id)
         positions = write_set(entry_id, self._snapshot.ensemble_size, self._snapshot.write_quorum)
-        # Without hedging the order of the replicas is the ledger's own, as it is for every other read.
+        # Without hedging, replicas are read in the order of the write set, as for every other read.
         silent = self._answers.waiting if self._hedge_s < float("inf") else []
         replicas = sorted((ensemble[position] for position in positions), key=silent.__contains__)  # Stable.
         self._plans[entry_id] = ReadPlan(entry_id, replicas, absent_needed)
@@ -423,7 +423,7 @@ class Recovery:
                 self._continue_without(tracker, event.reason)
 
     def _continue_without(self, tracker: WriteTracker, reason: str) -> None:
-        """Leave failed bookies where they stand, without copies, where every entry still finds its ack quorum without them."""
+        """Leave failed bookies at their positions without copies, if every entry still finds its ack quorum."""
         self._unreplaced.update((bookie_id, None) for bookie_id in tracker.ensemble if bookie_id in self._failed)
         unreplaced = [position for position, bookie_id in enumerate(tracker.ensemble) if bookie_id in self._unreplaced]
         if is_endangered(unreplaced, self._snapshot.ensemble_size, self._snapshot.write_quorum, self._snapshot.ack_quorum):
@@ -450,7 +450,7 @@ class Recovery:
             found = self._unconfirmed[entry_id]
             self._commands.append(RecoveryAdd(entry_id, bookie_id, self.known_confirmed(), found.length, found.payload))
 
-    # What follows from the facts.
+    # Decisions from the collected results.
 
     def _advance(self) -> None:
         tracker = self._tracker
@@ -468,12 +468,12 @@ class Recovery:
             self._close(tracker.last_add_confirmed)
 
     def _read_limit(self, tracker: WriteTracker) -> int:
-        """The last entry that may be asked for now."""
+        """The last entry that may be read now."""
         window = min(self._read_window, max(1, self._window_bytes // self._entry_bytes))
         return min(tracker.last_add_confirmed + window, self._last_known + READ_BEYOND_ENTRIES)
 
     def _write_what_was_found(self, tracker: WriteTracker) -> None:
-        """Take entries strictly in order, so that nothing behind the first absent one is ever copied."""
+        """Process entries strictly in order, so that no entry behind the first absent one is ever copied."""
         while self._end is None and self.failure is None:
             entry_id = tracker.last_add_pushed + 1
             plan = self._plans.get(entry_id)
@@ -499,7 +499,7 @@ class Recovery:
             self._commands.append(CloseLedger(self.metadata.closed(last_entry_id, length), self._length_is_known))
 
     def _known_length(self, last_entry_id: int) -> int | None:
-        """The length to close with; None while the last entry is being read for it.
+        """The length to close with; None while the last entry is being read to learn it.
 
         Where every copy of the last entry is out of reach, the greatest length that a bookie reported stands in, as in Apache's
         client: the length is a courtesy, and a ledger must be closable without it.

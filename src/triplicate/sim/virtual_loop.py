@@ -369,7 +369,7 @@ class VirtualLoop(LoopInterface):
                 except (SystemExit, KeyboardInterrupt):
                     raise
                 except HostCrashed:
-                    pass  # The host crashed in the middle of this callback: nobody is left on it to be told.
+                    pass  # The host crashed during this callback: no code of it is left to handle that.
                 except BaseException as error:  # noqa: BLE001 - asyncio's contract: a callback's error goes to the handler, not to the loop
                     self.call_exception_handler({"message": f"exception in {handle!r}", "exception": error})
         return True

@@ -1,4 +1,4 @@
-"""Pipelines on Spark: data sources for logs, ledgers and change feeds, and a session in which they work.
+"""Spark integration: data sources for logs, ledgers and change feeds, and a session configured for them.
 
 Importing this room needs no Spark; using it does. Start with `session`, or `register` the sources with a session of your own.
 """

@@ -1,4 +1,4 @@
-"""A Spark session with every setting that the sources need, and nothing left outside its run folder."""
+"""A Spark session with the settings that the sources need. It writes only into its run folder."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SOCKET_FOLDER_LIMIT_BYTES = 60
-"""The path of a socket has some 100 bytes, and Spark's names for them take 40."""
+"""Socket paths are limited to about 100 bytes, and Spark's socket names use 40 of them."""
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
 def settings_for(run_folder: Path, socket_folder: Path, cores: int) -> dict[str, str]:
-    """Spark's settings for a local session whose files all lie in `run_folder`, its sockets in `socket_folder`."""
+    """Spark's settings for a local session with its files in `run_folder` and its sockets in `socket_folder`."""
     return {
-        # local[N] gives a task one attempt only; a task that loses its bookie must be tried again.
+        # local[N] allows one attempt per task, but a task that loses its bookie must be retried.
         "spark.master": f"local[{cores},3]",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
-        # Over loopback TCP every Python task waits some 40 ms for a delayed acknowledgement.
+        # Over loopback TCP every Python task waits about 40 ms for a delayed acknowledgement.
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.python.unix.domain.socket.dir": str(socket_folder),
         "spark.sql.session.timeZone": "UTC",
@@ -56,17 +56,17 @@ def session(
 ) -> SparkSession:
     """Start a session in which ``format("triplicate")`` and ``format("triplicate-changes")`` work.
 
-    Where the process has a session already, that one is returned with its own settings: a process has one JVM.
+    If the process already has a session, that one is returned with its settings: a process has one JVM.
 
     Args:
-        application: its name.
+        application: name of the application.
         run_folder: where Spark keeps its files and its log (``spark.log``); where none is given, a temporary folder that goes with
             the process.
-        cores: how many tasks run at once; all of the machine's where none is given.
-        extra: further settings of Spark; they win.
+        cores: number of concurrent tasks; None for the machine's cores.
+        extra: further settings of Spark, which override the others.
 
     Raises:
-        ConfigError: PySpark is not installed. EnvironmentFault: Java is missing or did not start; the log is named.
+        ConfigError: PySpark is not installed. EnvironmentFault: Java is missing or did not start. The message names the log.
     """
     try:
         from pyspark.sql import SparkSession
@@ -83,7 +83,7 @@ def session(
     for path in (sockets, *(folder / name for name in ("tmp", "local", "warehouse"))):
         path.mkdir(parents=True, exist_ok=True)
     log = folder / "spark.log"
-    # Workers would be whatever python3 is on the PATH.
+    # By default workers use the python3 on the PATH.
     os.environ["PYSPARK_PYTHON"] = interpreter(folder)
     builder = SparkSession.builder.appName(application)
     for key, value in {**settings_for(folder, sockets, cores or os.cpu_count() or 2), **(extra or {})}.items():
@@ -93,20 +93,20 @@ def session(
             spark = builder.getOrCreate()
     except Exception as error:
         raise EnvironmentFault(f"Spark did not start: {error}; is Java 17 or later installed? What it said is in {log}") from error
-    # Every failed query is raised as an exception; this would print the same again, with the JVM's stack, on the terminal.
+    # A failed query raises an exception. This logger would print the same with the JVM's stack on the terminal.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     register(spark)
     return spark
 
 
 def interpreter(folder: Path) -> str:
-    """The command that Spark shall start its processes in Python with: this interpreter, with the PySpark that is installed.
+    """The command with which Spark starts Python processes: this interpreter, with the installed PySpark.
 
     Spark puts an archive of PySpark's sources first on their path, and Python compiles modules of an archive at each start: more than half
     of a process's start. Spark gives up on the process of a stream that has not started within ten seconds.
 
     Args:
-        folder: where the command is kept; where nothing there can be executed, the bare interpreter is given.
+        folder: location of the command. If files there cannot be executed, the plain interpreter is returned.
     """
     packages, command = folder / "packages", folder / "python"
     packages.mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ def interpreter(folder: Path) -> str:
 
 
 def register(spark: SparkSession) -> None:
-    """Make both formats known to a session of your own. Needed only where the modules ``pyspark_triplicate*`` cannot be found."""
+    """Register both formats with an existing session. Needed only if the modules ``pyspark_triplicate*`` cannot be found."""
     from triplicate.spark.change_feed.change_source import ChangesDataSource
     from triplicate.spark.logs.log_source import TriplicateDataSource
 
@@ -133,7 +133,7 @@ def register(spark: SparkSession) -> None:
 
 
 def _passing_folder(prefix: str) -> Path:
-    """A new temporary folder that is removed when the process ends, after Spark."""
+    """A new temporary folder, removed at the end of the process, after Spark's end."""
     folder = tempfile.mkdtemp(prefix=prefix)
     atexit.register(_stop_and_remove, folder)
     return Path(folder)
@@ -150,7 +150,7 @@ def _stop_and_remove(folder: str) -> None:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables for the processes that are started meanwhile: the JVM, and through it every worker."""
+    """Set environment variables for processes started in the block: the JVM, and through it every worker."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -165,7 +165,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _quiet(log: Path) -> Iterator[None]:
-    """Send what the JVM prints to a file: it inherits our descriptors 1 and 2 when it starts, and keeps them."""
+    """Redirect the JVM's output to a file: it inherits this process's descriptors 1 and 2 at its start, and keeps them."""
     sys.stdout.flush()
     sys.stderr.flush()
     target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

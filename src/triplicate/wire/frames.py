@@ -1,4 +1,4 @@
-"""Frames: ``u32 length`` and as many bytes. Found in what a connection delivers, with a limit. Source: BookKeeper `BookieNettyServer`."""
+"""Frames: ``u32 length`` and that many bytes, split from a byte stream, with a limit. Source: BookKeeper `BookieNettyServer`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BOOKIE_FRAME_BYTES = MAX_FRAME_BYTES + 10 * 1024
 LENGTH_BYTES = 4
 
 APART_BYTES = 32 * 1024
-"""A chunk of so many bytes or more is not joined with a frame that was begun before it: copying it would cost more than a second buffer."""
+"""A chunk of at least this many bytes is not joined with an incomplete frame before it: copying it would cost more than a second buffer."""
 
 PIECES = 256
 """Pieces in which an incomplete frame is kept before they are joined: each costs more than its bytes where a peer sends a few at a time."""
@@ -56,7 +56,7 @@ def excess_of(buffer: bytes, position: int, end: int, max_frame_bytes: int, exce
 
 
 class FrameBuffer:
-    """Holds what a connection delivered of a frame that is not complete yet.
+    """Holds the received bytes of a frame that is not complete.
 
     For each chunk: ``buffer = frames.feed(data)``, take whole frames from its front, then ``frames.keep(buffer, position)`` with
     the place reached. An incomplete frame is gathered in pieces and joined when it is whole, or when these are
@@ -84,7 +84,7 @@ class FrameBuffer:
 
     @property
     def wanted_bytes(self) -> int:
-        """Bytes of the frame that what is held begins with; its length alone while that is not complete."""
+        """Size of the frame at the beginning of the held bytes, in bytes; that of its length field while the field is incomplete."""
         return max(self._wanted, LENGTH_BYTES) if self._pieces else 0
 
     def feed(self, data: bytes) -> bytes:
@@ -104,7 +104,7 @@ class FrameBuffer:
         return buffer
 
     def feed_apart(self, data: bytes) -> tuple[bytes, bytes, int]:
-        """As `feed`, but a large chunk is not copied to stand behind the beginning of its first frame, which came before.
+        """As `feed`, but a large chunk is not copied behind the beginning of its first frame, which arrived before.
 
         Returns:
             what `feed` returns, or the first frame alone; bytes in which more follows, empty where nothing does; and where it begins there.
@@ -119,7 +119,7 @@ class FrameBuffer:
         return frame, data, missing
 
     def keep(self, buffer: bytes, position: int) -> None:
-        """Hold what begins at `position`, a frame's beginning, for the next `feed`.
+        """Hold the bytes from `position`, the beginning of a frame, for the next `feed`.
 
         A caller that pauses may leave whole frames; ``feed(b"")`` gives them back. An empty `buffer` (from `feed`) changes nothing.
 

@@ -1,4 +1,4 @@
-"""Adds larger than the frame limit: what their first bytes say, so that they can be refused by their ids without the rest.
+"""Adds larger than the frame limit: their ids are read from the first bytes, so that they can be refused without the rest.
 
 Other requests are small, so a large frame that is no add comes from a peer that speaks something else.
 """
@@ -17,7 +17,7 @@ from triplicate.wire.v3.envelope import VERSION, OperationType, is_v3
 from triplicate.wire.v3.responses import encode_response as encode_v3_response
 
 OVERSIZED_HEAD_BYTES = 128
-"""So much of a frame, its length included, holds the ids of an add in either version."""
+"""The first bytes of a frame, with its length, that contain the ids of an add in either version."""
 
 TOO_LARGE = Status.UNAUTHORIZED
 """The answer to an add that is too large. Of the protocol's statuses only this one and "fenced" end a writer of Apache's client; after
@@ -39,7 +39,7 @@ class OversizedAdd(NamedTuple):
 
 
 def may_be_add(head: bytes) -> bool:
-    """Whether a frame whose first bytes, complete or not, are these can still turn out to be an add."""
+    """Whether a frame that begins with these bytes may be an add; the bytes may be incomplete."""
     body = head[LENGTH_BYTES : LENGTH_BYTES + 4]
     if len(body) < 4 or is_v3(body):
         return True

@@ -58,7 +58,7 @@ _FRAMED_BATCH_ANSWER = Struct(">IIIqqq")
 
 
 class Unserved(ProtocolError):
-    """A request that cannot be served. `answer` is what the peer is told before the connection goes on; None closes it.
+    """A request that cannot be served. `answer` is the response to send; None closes the connection.
 
     Args:
         version: the request's, with which it is answered.
@@ -144,7 +144,7 @@ def _encode_read(request: ReadRequest) -> bytes:
 
 
 def _fencing_key(request: ReadRequest | BatchReadRequest) -> bytes:
-    """The bookie reads 20 more bytes exactly when the fence flag is set, so the key goes with the flag and only with it."""
+    """The bookie reads 20 more bytes exactly when the fence flag is set, so the key is written with the flag and only with it."""
     if not request.fence:
         return b""
     if request.master_key is None or len(request.master_key) != MASTER_KEY_BYTES:
@@ -153,10 +153,10 @@ def _fencing_key(request: ReadRequest | BatchReadRequest) -> bytes:
 
 
 def decode_request(body: bytes) -> Request:
-    """The request in a packet of version 0, 1 or 2. What answers it carries the packet's own version (`split_header`).
+    """The request in a packet of version 0, 1 or 2. The answer must carry the packet's version (`split_header`).
 
     Raises:
-        Unserved: a later version, or an add too short for an entry; tell the peer and go on.
+        Unserved: a later version, or an add too short for an entry; send its answer and continue.
         ProtocolError: not a request; close the connection.
     """
     version, operation, flags = split_header(body)
@@ -273,14 +273,14 @@ def _read_body(response: ReadResponse) -> bytes:
 
 
 def read_head(ledger_id: int, entry_id: int, body_bytes: int, version: int = CURRENT_VERSION) -> bytes:
-    """What stands before the entry in the answer to a read that succeeded: length, header, OK and ids as requested."""
+    """The bytes before the entry in the answer to a successful read: length, header, OK and the requested ids."""
     return _FRAMED_ANSWER.pack(_ANSWER.size + body_bytes, header_word(READ, version=version), 0, ledger_id, entry_id)
 
 
 def batch_read_head(
     ledger_id: int, start_entry_id: int, request_id: int, body_bytes: int, status: Status = Status.OK, version: int = CURRENT_VERSION
 ) -> bytes:
-    """What stands before the entries (each ``u32 size, entry``, `body_bytes` together) in the answer to a batch read."""
+    """The bytes before the entries (each ``u32 size, entry``, `body_bytes` together) in the answer to a batch read."""
     word = header_word(BATCH_READ, version=version)
     return _FRAMED_BATCH_ANSWER.pack(_BATCH_ANSWER.size + body_bytes, word, status_to_v2(status), ledger_id, start_entry_id, request_id)
 
@@ -335,7 +335,7 @@ class BatchAnswer:
 
 
 def decode_answer(buffer: bytes, position: int, end: int) -> Response | BatchAnswer:
-    """`decode_response` of a body that stands in a buffer; entries of a batch are not copied out of it. Raises as `decode_response`."""
+    """`decode_response` of a body inside a buffer; the entries of a batch are not copied out of it. Raises as `decode_response`."""
     if end - position >= _ANSWER.size:
         word, code, ledger_id, entry_id = _ANSWER.unpack_from(buffer, position)
         if word == _READ_WORD and not code:

@@ -1,8 +1,8 @@
-"""Adds and their answers in bulk: runs found in a buffer by offsets, no object per entry.
+"""Adds and their answers of version 2 in bulk: runs are found in a buffer by offsets, without an object per entry.
 
-The same bytes as the message form of `wire.v2`, which takes over wherever a buffer holds something else. A run ends where
-ledger, flags or master key change, so whoever handles it checks these once. Measured shapes: one unpack and one comparison of
-32 constant bytes per add; one join of packed ids for answers; `iter_unpack` with one comparison of 20 bytes for reading them.
+The bytes are those of the message form in `wire.v2`, which handles every other frame. A run ends where ledger, flags or master key
+change, so its receiver checks these once. Measured costs: one unpack and one comparison of 32 constant bytes per add; one join of
+packed ids for answers; `iter_unpack` with one comparison of 20 bytes for reading them.
 """
 
 from __future__ import annotations
@@ -73,15 +73,15 @@ class AddAnswerRun:
 
 
 def add_prefix(entry_size: int, flags: int, master_key: bytes) -> bytes:
-    """What stands before an entry of `entry_size` bytes in an add's frame; `flags` are `FLAG_RECOVERY_ADD`, `FLAG_HIGH_PRIORITY`."""
+    """The bytes before an entry of `entry_size` bytes in an add's frame; `flags` are `FLAG_RECOVERY_ADD`, `FLAG_HIGH_PRIORITY`."""
     return _pack_add_head(ADD_HEAD_BYTES - LENGTH_BYTES + entry_size, _ADD_WORD | flags, master_key)
 
 
 def scan_adds(buffer: bytes, position: int, end: int, max_frame_bytes: int = MAX_FRAME_BYTES) -> AddRun | None:
     """The run of version-2 adds that begins at `position`, a frame's beginning.
 
-    None when no whole add of an id that is not negative stands there: the frame is incomplete or another one. It then goes
-    through `next_frame` and `decode_request`, which also name what is wrong with it.
+    None when the frame there is incomplete, or not an add with a non-negative id. It is then for `next_frame` and `decode_request`, which
+    also report what is wrong with it.
     """
     if position + LENGTH_BYTES + _LEAST_BODY > end:
         return None
@@ -114,7 +114,7 @@ def iter_adds(
 ) -> Iterator[tuple[bytes, int, int, int, int, int]]:
     """The version-2 adds without flags that begin at `position`, a frame's beginning, whatever their ledgers and keys.
 
-    For chunks in which ledgers alternate, where every run of `scan_adds` would be one add. Ends where something else stands.
+    For chunks in which ledgers alternate, where every run of `scan_adds` would be one add. Ends at any other frame.
 
     Yields:
         (master key, ledger id, entry id, last add confirmed, where the entry begins, where it and the frame end).
@@ -149,7 +149,7 @@ def encode_alternating_add_responses(ledger_ids: Sequence[int], entry_ids: Seque
 def scan_add_responses(buffer: bytes, position: int, end: int) -> AddAnswerRun | None:
     """The run of version-2 add answers that begins at `position`, a frame's beginning.
 
-    None when no whole add answer stands there: the frame goes through `next_frame` and `decode_response`.
+    None when the frame there is incomplete or another one; it is then for `next_frame` and `decode_response`.
     """
     whole = end - (end - position) % _ANSWER_BYTES
     if whole <= position:

@@ -19,7 +19,7 @@ from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.core.journal_format import GroupType
 from triplicate.bookie.core.ledger_table import LedgerHandle
 from triplicate.bookie.journal.journal_item import JournalItem
-from triplicate.bookie.storage.storage import Storage
+from triplicate.bookie.storage.storage import Storage, StorageCallbacks
 from triplicate.config import BookieSettings
 from triplicate.ledger import DigestType, EnsembleSegment, EntryCodec, LedgerMetadata, LedgerState
 from triplicate.metadata import ClusterMetadata, open_cluster
@@ -49,7 +49,7 @@ def storage_in(host: Host, folder: Path) -> Storage:
     def fail(error: OSError) -> None:
         raise error
 
-    return Storage(host, settings_in(folder), IDENTITY, on_group=lambda items: None, on_failure=fail, on_full_disk=lambda full: None)
+    return Storage(host, settings_in(folder), IDENTITY, StorageCallbacks(on_failure=fail))
 
 
 async def add(storage: Storage, ledger_id: int, entry_ids: range, text: bytes = b"entry") -> None:

@@ -13,7 +13,7 @@ KIND = "ledgers"
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.bookie.core.journal_format import JournalGroup
-    from triplicate.bookie.core.ledger_table import WriteCache
+    from triplicate.bookie.core.write_cache import WriteCache
     from triplicate.bookie.storage import storage
     from triplicate.bookie.storage.storage import Storage
 

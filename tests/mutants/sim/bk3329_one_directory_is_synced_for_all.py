@@ -8,7 +8,7 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.storage.entry_logs import EntryLogWriter
+    from triplicate.bookie.storage.entry_log_writer import EntryLogWriter
 
     sync = EntryLogWriter.sync
 
@@ -17,7 +17,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         if log is None or log.directory == self._places._directories[0]:
             return sync(self)
         self._write(log)
-        self.sizes[log.number] = log.told = log.end
+        self.sizes[log.number] = log.synced_bytes = log.end
         self._finished.clear()
         sizes, self.sizes = self.sizes, {}
         return sizes

@@ -8,13 +8,13 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.storage.entry_logs import EntryLogWriter
+    from triplicate.bookie.storage.entry_log_writer import EntryLogWriter
     from triplicate.bookie.storage.run_copier import RunCopier
 
     def sync_nothing(self: EntryLogWriter) -> dict[int, int]:
         if self._open is not None:
             self._write(self._open)
-            self.sizes[self._open.number] = self._open.told = self._open.end
+            self.sizes[self._open.number] = self._open.synced_bytes = self._open.end
         self._finished.clear()
         sizes, self.sizes = self.sizes, {}
         return sizes

@@ -8,7 +8,7 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.storage.entry_logs import EntryLogWriter
+    from triplicate.bookie.storage.entry_log_writer import EntryLogWriter
 
     def forget_the_sync(self: EntryLogWriter) -> dict[int, int]:
         if self._open is not None:

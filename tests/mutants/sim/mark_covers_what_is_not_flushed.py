@@ -10,7 +10,7 @@ MOMENT_S = 0.3
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.core.ledger_table import Frozen
+    from triplicate.bookie.core.write_cache import Frozen
     from triplicate.bookie.storage.storage import Storage
 
     flushed = Storage._flushed

@@ -11,7 +11,7 @@ from tests.house.source import ROOT
 from tests.unit.bookie.bookie_rig import RawClient, Rig, run_rig
 from triplicate.bookie.bookie_metrics import BookieMetrics
 from triplicate.bookie.limits import memory_limits
-from triplicate.bookie.storage import entry_logs
+from triplicate.bookie.storage import entry_log_writer
 from triplicate.config import BookieSettings, keys_of
 from triplicate.ledger import DigestType, EntryCodec
 from triplicate.runtime import Metrics
@@ -192,7 +192,7 @@ def test_a_connection_that_goes_gives_its_room_back(held: bool) -> None:
 
 
 def test_an_entry_log_of_many_small_runs_is_finished_before_its_footer_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entry_logs, "BLOCKS_MAX", 20)
+    monkeypatch.setattr(entry_log_writer, "BLOCKS_MAX", 20)
 
     async def body(rig: Rig) -> None:
         client = await rig.connect()

@@ -40,7 +40,7 @@ def test_a_log_without_a_footer_is_refused_where_a_block_is_damaged_too(offset: 
     async def body(rig: Rig) -> None:
         await killed_with_an_open_log(rig)
         overwrite(rig, offset, b"damage")
-        with pytest.raises(CorruptionError, match=r"1\.entries: the file header is damaged, and the footer too, so nothing tells what"):
+        with pytest.raises(CorruptionError, match=r"1\.entries: the file header is damaged, and the footer too, so the file cannot"):
             await rig.node.start()
 
     run_rig(body, flush_interval_s=3600.0)

@@ -11,7 +11,7 @@ from tests.unit.bookie.bookie_rig import Rig, run_rig
 from tests.unit.bookie.test_full_disk import codec
 from tests.unit.bookie.test_index import Machine
 from triplicate.bookie.core.file_header import FileIdentity
-from triplicate.bookie.storage.entry_logs import EntryLogWriter
+from triplicate.bookie.storage.entry_log_writer import EntryLogWriter
 from triplicate.bookie.storage.ledger_dirs import LedgerDirs
 from triplicate.wire import Status
 from triplicate_simulator.cluster.simulated_cluster import LEDGER_DIRECTORY

@@ -9,7 +9,7 @@ from pathlib import Path
 from triplicate.bookie.core.checksum import Buffer
 from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.core.ledger_data import LedgerData
-from triplicate.bookie.core.ledger_table import Frozen
+from triplicate.bookie.core.write_cache import Frozen
 from triplicate.bookie.storage.ledger_storage import LEDGERS_AT_ONCE, LedgerStorage
 from triplicate.config import BookieSettings
 from triplicate.runtime import real_host

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from triplicate.bookie.core.ledger_table import LedgerHandle, LedgerTable, WriteCache
+from triplicate.bookie.core.ledger_table import LedgerHandle, LedgerTable
+from triplicate.bookie.core.write_cache import WriteCache
 
 
 def busy(ledger_id: int) -> LedgerHandle:

@@ -340,3 +340,15 @@ def test_adds_beyond_the_cache_are_held_back_and_all_answered() -> None:
             assert (await client.read(5, entry_id)).status is Status.OK
 
     run_rig(body)
+
+
+def test_flushes_are_counted() -> None:
+    async def body(rig: Rig) -> None:
+        metrics = rig.bookie.parts.metrics
+        client = await rig.connect()
+        assert await client.add(codec(), 0, b"x" * 1000) is Status.OK
+        await rig.bookie.storage.flush()
+        assert metrics.flushes._value.get() == 1
+        assert metrics.flush_bytes._value.get() > 1000
+
+    run_rig(body, flush_interval_s=3600.0)

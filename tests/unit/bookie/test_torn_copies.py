@@ -12,7 +12,8 @@ from tests.unit.bookie.test_crash import LEDGERS, lose_index
 from tests.unit.bookie.test_index import Machine
 from triplicate.bookie.core.entry_log_format import BlockInfo, BlockType
 from triplicate.bookie.core.file_header import FileIdentity
-from triplicate.bookie.storage.entry_logs import EntryLogWriter, LogContent, drop_copies, read_log
+from triplicate.bookie.storage.entry_log_writer import EntryLogWriter
+from triplicate.bookie.storage.entry_logs import LogContent, drop_copies, read_log
 from triplicate.bookie.storage.ledger_dirs import LedgerDirs
 from triplicate.sim import HostCrashed
 

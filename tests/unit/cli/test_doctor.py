@@ -276,7 +276,10 @@ def test_a_port_in_use_is_found(setup: SetUp) -> None:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind(("127.0.0.1", setup.settings.port))
         other.listen()
-        expected = f"port {setup.settings.port} of 127.0.0.1 cannot be used (Address already in use): stop who has it, or choose another"
+        expected = (
+            f"port {setup.settings.port} of 127.0.0.1 cannot be used (Address already in use): "
+            "stop the process that has it, or choose another"
+        )
         before = setup.picture()
         assert setup.wrong() == [expected]
         assert setup.start() == expected
@@ -360,7 +363,7 @@ def test_an_entry_log_that_nothing_tells_of_is_refused_by_start_and_doctor(setup
     for each in (setup.ledgers / "current").glob("none" if index else "index.db*"):
         each.unlink()
     before = setup.picture()
-    what = "the file header is damaged, and the footer too, so nothing tells what the file is: restore it"
+    what = "the file header is damaged, and the footer too, so the file cannot be identified: restore it"
     if not index:
         what = "damaged at byte 0, and the index that knew the rest is gone: restore the file"
     expected = f"{path}: {what} from a backup; {MOVED_AWAY}"
@@ -410,7 +413,7 @@ def test_a_lost_index_is_a_remark_and_not_made(setup: SetUp) -> None:
     before = setup.picture()
     said = setup.said()
     assert [finding for finding in said if finding.level == "wrong"] == []
-    assert any("a start makes the index anew" in finding.text for finding in said)
+    assert any("a start rebuilds the index" in finding.text for finding in said)
     assert setup.picture() == before
 
 

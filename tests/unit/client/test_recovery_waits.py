@@ -17,7 +17,7 @@ from triplicate.wire import LAST_ENTRY, AddRequest, ReadRequest, Status
 
 
 def test_a_recovery_says_which_bookies_it_waits_for_and_for_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_recovery, "FIRST_WORD_S", 0.05)
+    monkeypatch.setattr(ledger_recovery, "FIRST_REPORT_S", 0.05)
 
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client() as client, cluster.client() as other:
@@ -41,8 +41,8 @@ def test_a_recovery_says_which_bookies_it_waits_for_and_for_how_long(monkeypatch
 
 
 def test_a_recovery_that_reads_or_copies_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_recovery, "FIRST_WORD_S", 0.02)
-    monkeypatch.setattr(ledger_recovery, "LAST_WORD_S", 0.02)
+    monkeypatch.setattr(ledger_recovery, "FIRST_REPORT_S", 0.02)
+    monkeypatch.setattr(ledger_recovery, "REPORT_PAUSE_MAXIMUM_S", 0.02)
 
     async def main() -> None:
         patient = replace(QUICK, read_timeout_s=10.0, add_timeout_s=10.0)

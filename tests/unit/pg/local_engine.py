@@ -154,6 +154,7 @@ class LocalDatabase:
         self.is_leader = True
         self.leader_hint = None
         self.position = 0
+        self.generation = 0
         self._connection = apsw.Connection(":memory:")
         self._connection.create_scalar_function("pg_advisory_unlock_all", lambda *_: None, 0)
         register_scalars(self._connection)

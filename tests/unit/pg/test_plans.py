@@ -124,6 +124,19 @@ def test_a_text_means_what_the_schema_of_its_parse_says() -> None:
     play(body)
 
 
+def test_a_copy_that_was_replaced_leaves_no_plans() -> None:
+    async def body(client: RawClient, served: Served) -> None:
+        await client.send(query("create table t(a int); insert into t values (1)"))
+        await client.send(parse("select a from t"), SYNC)
+        first = served.server._plans_of(served.database)
+        assert len(first) > 0
+        assert served.server._plans_of(served.database) is first
+        served.database.generation += 1
+        assert len(served.server._plans_of(served.database)) == 0
+
+    play(body)
+
+
 # Long texts.
 
 

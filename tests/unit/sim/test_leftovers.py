@@ -23,7 +23,7 @@ def test_ephemeral_nodes_and_nodes_of_unknown_purpose_are_strange() -> None:
         assert find_unexpected_nodes(store) == []
         await tree.create("/triplicate/id/forgotten-by-somebody")
         await tree.create("/ledgers/available/bookie-1", ephemeral=True, parents=True)
-        unexpected = "nodes that nobody expects: /ledgers/available/bookie-1, /triplicate/id/forgotten-by-somebody"
+        unexpected = "nodes of unknown purpose: /ledgers/available/bookie-1, /triplicate/id/forgotten-by-somebody"
         assert find_unexpected_nodes(store) == [unexpected, "ephemeral nodes without a process: /ledgers/available/bookie-1"]
 
     world.run(body())

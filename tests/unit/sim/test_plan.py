@@ -28,7 +28,7 @@ def test_every_tenth_seed_plays_logs_and_every_tenth_databases() -> None:
     plays = [workload_of(seed) for seed in range(1, 11)]
     expected = {3: "logs", 7: "databases"}
     assert plays == [expected.get(seed % 10, "ledgers") for seed in range(1, 11)]
-    assert [plan_of(seed).play for seed in range(1, 11)] == plays
+    assert [plan_of(seed).workload for seed in range(1, 11)] == plays
 
 
 def test_every_seed_has_three_faults_and_all_together_every_kind() -> None:
@@ -50,7 +50,7 @@ def test_no_more_bookies_lose_what_they_had_than_the_ack_quorum_can_spare() -> N
     for seed in SEEDS:
         plan = plan_of(seed)
         destroyed = {strike.target for strike in plan.faults if strike.kind in ("bit_rot", "directory_rot", "wipe")}
-        assert len(destroyed) <= WORKLOADS[plan.play].losses_max(plan.load)
+        assert len(destroyed) <= WORKLOADS[plan.workload].losses_max(plan.load)
 
 
 @pytest.mark.parametrize(
@@ -83,4 +83,4 @@ def test_a_strike_reads_as_a_line() -> None:
 
 def test_a_plan_of_a_play_by_name_is_another_than_the_seeds_own() -> None:
     assert isinstance(plan_of(1, "logs"), Plan)
-    assert plan_of(1, "logs").play == "logs"
+    assert plan_of(1, "logs").workload == "logs"

@@ -33,11 +33,11 @@ def fake(seed: int, plan: Plan) -> Result:
         violations.append("nothing_is_found: what is looked for")
     if "pause" not in kinds:
         violations.append("failed: something else")
-    return Result(seed, plan.play, "", 1.0, {}, {}, [], violations)
+    return Result(seed, plan.workload, "", 1.0, {}, {}, [], violations)
 
 
 def test_only_what_the_violation_needs_is_left() -> None:
-    found = shrink(1, MANY, play=fake)
+    found = shrink(1, MANY, run_plan=fake)
     assert tuple(left.kind for left in found.plan.faults) == NEEDED
     assert found.plan.load.entries == 10
     assert found.plan.duration_s <= 2.5
@@ -52,10 +52,10 @@ def test_only_what_the_violation_needs_is_left() -> None:
 def test_bookies_are_as_plain_as_the_violation_allows() -> None:
     def fails_with_two_directories(seed: int, plan: Plan) -> Result:
         violations = ["nothing_is_found: it needs two"] if plan.storage.ledger_directories == 2 else []
-        return Result(seed, plan.play, "", 1.0, {}, {}, [], violations)
+        return Result(seed, plan.workload, "", 1.0, {}, {}, [], violations)
 
     unusual = BookieSetup(ledger_directories=2, journal_directories=2, trash_period_s=10.0)
-    found = shrink(1, replace(MANY, storage=unusual), play=fails_with_two_directories)
+    found = shrink(1, replace(MANY, storage=unusual), run_plan=fails_with_two_directories)
     assert found.plan.storage == BookieSetup(ledger_directories=2)
 
 
@@ -67,12 +67,12 @@ def both(seed: int, plan: Plan) -> Result:
         violations.append("failed: KeyError in append: 17")
     if not plan.faults:
         violations.append("failed: ValueError in append: no faults")
-    return Result(seed, plan.play, "", 1.0, {}, {}, [], violations)
+    return Result(seed, plan.workload, "", 1.0, {}, {}, [], violations)
 
 
 def test_each_of_several_findings_is_followed_and_what_is_left_is_told() -> None:
     """The first one alone was followed, so a plan in which only the second was left did not count as failing."""
-    found = shrink(1, MANY, play=both)
+    found = shrink(1, MANY, run_plan=both)
     assert [left.kind for left in found.plan.faults] == ["kill"], "an error of another kind is no finding of the whole plan's"
     assert found.originals == (ViolationKind("nothing_is_found"), ViolationKind("failed", "KeyError in append"))
     assert found.followed == ViolationKind("failed", "KeyError in append")
@@ -87,7 +87,7 @@ def test_each_of_several_findings_is_followed_and_what_is_left_is_told() -> None
         ("stuck: nothing can happen", "progress (stuck)"),
         ("leak: task writer-2: append", "leaks (task writer-N)"),
         ("failed: AssertionError in proof: 7 > 6", "failed (AssertionError in proof)"),
-        ("ledger 7 was deleted at 3.123456, and nobody had asked for that", "failed (ledger N was deleted)"),
+        ("ledger 7 was deleted at 3.123456, which was not requested", "failed (ledger N was deleted)"),
         ("bookie: bookie-2 does not start: x", "bookies (bookie-N does not start)"),
     ],
 )
@@ -97,12 +97,12 @@ def test_a_finding_is_known_again_by_who_reports_it_and_what_it_says(violation: 
 
 def test_a_plan_without_a_violation_is_nothing_to_shrink() -> None:
     with pytest.raises(NothingToShrink):
-        shrink(1, replace(MANY, faults=(strike("pause", 1.0),)), play=fake)
+        shrink(1, replace(MANY, faults=(strike("pause", 1.0),)), run_plan=fake)
 
 
 def test_runs_are_bounded() -> None:
     told: list[str] = []
-    found = shrink(1, MANY, runs_max=5, play=fake, report=told.append)
+    found = shrink(1, MANY, runs_max=5, run_plan=fake, report=told.append)
     assert found.runs == 5
     assert not found.complete
     assert not found.result.ok

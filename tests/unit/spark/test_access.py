@@ -474,7 +474,7 @@ def test_a_log_that_is_deleted_while_a_loss_is_looked_into_is_named(cluster: Sta
     with pytest.raises(NoSuchLog, match=LOG):
         latest(reader, stands)
     with pytest.raises(NoSuchLog, match=LOG):
-        cluster.access.believed({LOG: LogState("", 0, 0)}, lambda states: ([states[LOG]], [DataLoss(LOG, ConfigError(""))]))
+        cluster.access.decide_synced({LOG: LogState("", 0, 0)}, lambda states: ([states[LOG]], [DataLoss(LOG, ConfigError(""))]))
 
 
 def truncate(cluster: Stand, first: int, log: str = LOG) -> None:

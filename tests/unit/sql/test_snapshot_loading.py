@@ -100,7 +100,7 @@ def test_a_copy_that_falls_behind_a_truncation_while_it_runs_loads_a_snapshot(tm
         while keeper_of(cluster, other).loaded == 0:
             await asyncio.sleep(0.005)
         stuck = False
-        await cluster.serving(other, leader.position)
+        assert (await cluster.serving(other, leader.position)).generation == 2
         assert copied_contents(file_of(cluster, other), tmp_path) == copied_contents(file_of(cluster, name), tmp_path)
 
     play(tmp_path, scene, nodes=0)

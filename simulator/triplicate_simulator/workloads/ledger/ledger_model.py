@@ -160,7 +160,7 @@ class LedgerModel:
         """Record the end of a ledger that was reported as closed to a reader."""
         if not reader.is_closed:
             await reader.refresh_metadata()
-        assert reader.is_closed, f"{observer} was told that ledger {reader.ledger_id} has ended, and it is not closed"
+        assert reader.is_closed, f"{observer} saw the end of ledger {reader.ledger_id}, and it is not closed"
         self.note_end(reader.ledger_id, observer, reader.last_add_confirmed, reader.length)
 
     def _observe(self, paths: Sequence[str]) -> None:
@@ -175,9 +175,7 @@ class LedgerModel:
                 self.context.history.add(Deleted(self.context.time(), ledger_id))
                 # Entries of a deleted ledger need not be readable, so an unexpected deletion could hide a loss.
                 if any(ledger.ledger_id == ledger_id and not ledger.deleted for ledger in self.ledgers):
-                    self.context.problems.append(
-                        f"ledger {ledger_id} was deleted at {self.context.time():.6f}, and nobody had asked for that"
-                    )
+                    self.context.problems.append(f"ledger {ledger_id} was deleted at {self.context.time():.6f}, which was not requested")
                 continue
             data, stat = self.context.cluster.store.get(path)
             if self._seen.get(path) == data:

@@ -70,7 +70,7 @@ class LedgerTailer:
             try:
                 await self._follow(client, ledgers[self._done].ledger_id)
             except NoSuchLedger:
-                assert ledgers[self._done].deleted, f"{self._name} was told that ledger {ledgers[self._done].ledger_id} is not there"
+                assert ledgers[self._done].deleted, f"{self._name} found no ledger {ledgers[self._done].ledger_id}"
             except (BookieError, MetadataError, EnvironmentFault) as error:
                 self._context.count_unknown(error)
                 await asyncio.sleep(0.2)
@@ -143,7 +143,7 @@ class LedgerProber:
                     await self._rng.choice(self._questions)(reader, ledger)
                 self._note_confirmed(handle, reader)
         except NoSuchLedger:
-            assert ledger.deleted, f"{self._name} was told that ledger {ledger.ledger_id} is not there"
+            assert ledger.deleted, f"{self._name} found no ledger {ledger.ledger_id}"
         except (BookieError, MetadataError, EnvironmentFault) as error:
             self._context.count_unknown(error)
 
@@ -221,15 +221,15 @@ class LedgerProber:
         """Ask for the last-add-confirmed, and read that entry."""
         question = self._rng.randrange(3)
         if question == 0:
-            told = await reader.read_last_confirmed()
+            last = await reader.read_last_confirmed()
         elif question == 1:
-            told = await reader.try_last_confirmed()
+            last = await reader.try_last_confirmed()
         else:
             explicit = await reader.read_explicit_last_confirmed()
-            told = -1 if explicit is None else explicit
-        if told >= 0:
+            last = -1 if explicit is None else explicit
+        if last >= 0:
             started_s = self._context.time()
-            self._note_read(started_s, ledger, told, (await reader.read(told, told))[0].payload)
+            self._note_read(started_s, ledger, last, (await reader.read(last, last))[0].payload)
 
     async def _wait_for_entry(self, reader: LedgerReader, ledger: KnownLedger) -> None:
         entry_id = max(0, ledger.acknowledged_to + self._rng.choice([0, 1, 1, 2]))

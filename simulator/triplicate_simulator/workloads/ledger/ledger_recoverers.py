@@ -75,7 +75,7 @@ class LedgerRecoverer:
             except (BookieError, LedgerError, MetadataError, EnvironmentFault) as error:
                 self._context.count_unknown(error)
                 if isinstance(error, NoSuchLedger):
-                    assert ledger.deleted, f"{self._name} was told that ledger {ledger.ledger_id} is not there"
+                    assert ledger.deleted, f"{self._name} found no ledger {ledger.ledger_id}"
                     ledger.ended = True
                     ledger.recoveries_due.pop(self._name, None)
                     return

@@ -168,7 +168,7 @@ class OwnerFaults:
 
 
 async def kill_bookies(model: LogModel, times: int) -> None:
-    """Kill so many bookies, `times` times, that no segment can continue or be created. Writers must recover when they are back."""
+    """Kill enough bookies, `times` times, that no segment can continue or be created. Writers must recover when they are back."""
     rng, cluster = model.rng("bookies"), model.context.cluster
     for _ in range(times):
         await model.pause(rng.uniform(0.2, 1.5) * model.context.plan.duration_s / (times + 1))

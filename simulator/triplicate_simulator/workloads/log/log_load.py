@@ -27,7 +27,7 @@ class LogLoad:
     roll_age_s: float
     compression: str
     evictions: int
-    """Number of times that the first log's owner is killed, paused or cut off, and others are told to take over."""
+    """Number of times that the first log's owner is killed, paused or cut off, and others are to take over."""
     truncations: int
     retain_size_bytes: int
     """0 keeps everything."""
@@ -46,7 +46,7 @@ class LogLoad:
     interruptions: int
     """Like `evictions`, for publishers of the second log."""
     outages: int
-    """Number of times that so many bookies are killed that no writer can write."""
+    """Number of times that enough bookies are killed to stop every writer."""
     lost_answers: int
     """Number of times that a change of some log's head is applied and its answer lost."""
     crowded: bool

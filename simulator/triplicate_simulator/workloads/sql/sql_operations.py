@@ -249,7 +249,7 @@ async def insert_random_values(session: ClientSession) -> None:
         await session.rows(_JOURNAL, attempt.token)
 
 
-# What comes to nothing, wholly or in part.
+# Transactions without effect, wholly or in part.
 
 
 async def roll_back_to_savepoint(session: ClientSession) -> None:
@@ -278,7 +278,7 @@ async def _fail(session: ClientSession, token: str) -> None:
         if error.sqlstate != "23505":
             raise
     else:
-        session.model.context.problems.append(f"{session.name} inserted a second ticket of nobody's")
+        session.model.context.problems.append(f"{session.name} inserted a second ticket of the holder 'nobody'")
 
 
 async def abandon_transaction(session: ClientSession) -> None:

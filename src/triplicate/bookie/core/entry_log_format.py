@@ -374,5 +374,5 @@ def decode_run_table(info: BlockInfo, table: bytes, path: str) -> RunTable:
 def split_entry(data: bytes, size: int, path: str, offset: int) -> bytes:
     """The entry in ``u32 size, entry``, as read from a run's body. Raises CorruptionError: the size differs from the table's."""
     if len(data) != SIZE.size + size or SIZE.unpack_from(data)[0] != size:
-        raise CorruptionError(f"{path}: the entry at byte {offset} does not have the {size} bytes that the run's table says")
+        raise CorruptionError(f"{path}: the entry at byte {offset} does not have the {size} bytes of the run's table")
     return data[SIZE.size :]

@@ -292,15 +292,15 @@ class Inspection:
             if number in sizes and not _check_header(disk, path, ENTRY_LOG_MAGIC, number, self._identity):
                 file = disk.open(path, readonly=True)
                 try:
-                    told = EntryLogScanner(file.pread, file.size(), path).is_identified(sizes[number])
+                    identified = EntryLogScanner(file.pread, file.size(), path).is_identified(sizes[number])
                 finally:
                     file.close()
-                if told:
+                if identified:
                     self._host.trace("bookie.entry_log_header_damaged", path=path)
                     self._remark_on_header(path)
                 else:
                     yield CorruptionError(
-                        f"{path}: the file header is damaged, and the footer too, so nothing tells what the file is: restore it from a "
+                        f"{path}: the file header is damaged, and the footer too, so the file cannot be identified: restore it from a "
                         f"backup; if there is none, move all data of this bookie away, run {REPLACE}, and let its peers copy the entries"
                     )
 
@@ -333,7 +333,7 @@ class Inspection:
             if kind == "bookie.entry_log_header_damaged":
                 self._remark_on_header(facts["path"])
             if kind == "bookie.index_rebuild":
-                self.remarks.append(f"{self._ledger_currents[0]}/{INDEX_NAME}: a start makes the index anew: {facts['reason']}")
+                self.remarks.append(f"{self._ledger_currents[0]}/{INDEX_NAME}: a start rebuilds the index: {facts['reason']}")
 
         stored = LedgerStorage(disk, self._ledger_currents, self._identity, self._settings, note)
         try:
@@ -358,7 +358,7 @@ class Inspection:
                 if index.fact("complete"):
                     yield from self._disagreements(disk, path, index)
         except CorruptionError as error:
-            self.remarks.append(f"{error}; a start makes it anew")
+            self.remarks.append(f"{error}; a start rebuilds it")
 
     def _disagreements(self, disk: Disk, index_path: str, index: Index) -> Iterator[TriplicateError]:
         logs = existing_logs(disk, self._ledger_currents)
@@ -465,7 +465,7 @@ def cannot_start(error: OSError) -> EnvironmentFault:
     if error.errno in NO_SPACE:
         where = error.filename or "a directory of the bookie"
         return EnvironmentFault(f"{where}: the disk is full ({error.strerror}): free some space, and start it again")
-    return EnvironmentFault(f"{error.filename or 'a file of the bookie'}: {error.strerror or error}: mend the disk or its permissions")
+    return EnvironmentFault(f"{error.filename or 'a file of the bookie'}: {error.strerror or error}: repair the disk or its permissions")
 
 
 def _nothing(kind: str, /, **facts: object) -> None:
@@ -508,7 +508,9 @@ def cannot_listen(settings: BookieSettings, error: OSError) -> EnvironmentFault:
             f"bookie.host {settings.host} is no address of this machine ({reason}): set it to one that is; what clients connect to may "
             "be another, bookie.advertised_address"
         )
-    return EnvironmentFault(f"port {settings.port} of {settings.host} cannot be used ({reason}): stop who has it, or choose another")
+    return EnvironmentFault(
+        f"port {settings.port} of {settings.host} cannot be used ({reason}): stop the process that has it, or choose another"
+    )
 
 
 async def port_problem(host: Host, settings: BookieSettings) -> EnvironmentFault | None:

@@ -12,7 +12,7 @@ from triplicate.bookie.offline.inspection import Inspection
 from triplicate.bookie.offline.replacement import bookie_id_of
 from triplicate.bookie.storage.index import Index
 from triplicate.bookie.storage.ledger_storage import INDEX_NAME
-from triplicate.bookie.storage.storage import Storage
+from triplicate.bookie.storage.storage import Storage, StorageCallbacks
 from triplicate.config import BookieSettings
 from triplicate.errors import ConfigError, EnvironmentFault
 from triplicate.metadata import ClusterMetadata
@@ -54,7 +54,7 @@ async def rebuild_index(host: Host, settings: BookieSettings, metadata: ClusterM
         identity = FileIdentity(bookie_id, metadata.instance_id, 0, incarnation.number)
         return await _rebuild(host, settings, identity, lost_accepted=lost_accepted)
     except OSError as error:
-        raise EnvironmentFault(f"{error.filename or bookie_id}: {error.strerror or error}: mend the disk or its permissions") from error
+        raise EnvironmentFault(f"{error.filename or bookie_id}: {error.strerror or error}: repair the disk or its permissions") from error
     finally:
         directories.close()
 
@@ -62,7 +62,7 @@ async def rebuild_index(host: Host, settings: BookieSettings, metadata: ClusterM
 async def _rebuild(host: Host, settings: BookieSettings, identity: FileIdentity, *, lost_accepted: bool) -> RebuildReport:
     path = join(join(settings.ledger_directories[0], CURRENT), INDEX_NAME)
     failures: list[OSError] = []
-    storage = Storage(host, settings, identity, on_group=lambda items: None, on_failure=failures.append, on_full_disk=lambda full: None)
+    storage = Storage(host, settings, identity, StorageCallbacks(on_failure=failures.append))
     is_aside = False
     try:
         inspection = Inspection(host, settings, identity.bookie_id, identity.instance_id)

@@ -15,20 +15,13 @@ from operator import itemgetter
 from triplicate.bookie.core.entry_log_format import BlockInfo, BlockType
 from triplicate.bookie.core.file_header import HEADER_BYTES, FileIdentity
 from triplicate.bookie.core.ledger_data import LedgerData
-from triplicate.bookie.core.ledger_table import Frozen, LedgerHandle, lac_of_entry
+from triplicate.bookie.core.ledger_table import LedgerHandle, lac_of_entry
+from triplicate.bookie.core.write_cache import Frozen
 from triplicate.bookie.directories import REPLACE
 from triplicate.bookie.files import NO_SPACE, join
-from triplicate.bookie.storage.entry_logs import (
-    EntryLogReader,
-    EntryLogWriter,
-    LogContent,
-    drop_copies,
-    existing_logs,
-    finish_log,
-    read_log,
-    same_run,
-    secure_log,
-)
+from triplicate.bookie.storage.entry_log_reader import EntryLogReader
+from triplicate.bookie.storage.entry_log_writer import EntryLogWriter
+from triplicate.bookie.storage.entry_logs import LogContent, drop_copies, existing_logs, finish_log, read_log, same_run, secure_log
 from triplicate.bookie.storage.index import Index, delete_index
 from triplicate.bookie.storage.ledger_dirs import LedgerDirs
 from triplicate.bookie.storage.run_cache import RunCache

@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from triplicate.bookie.core.entry_log_format import BLOCK_HEADER_BYTES, BlockInfo, EntryLogScanner
-from triplicate.bookie.storage.entry_logs import EntryLogWriter
+from triplicate.bookie.storage.entry_log_writer import EntryLogWriter
 from triplicate.bookie.storage.index import Index
 from triplicate.errors import CorruptionError
 from triplicate.runtime import Disk, File, fault_point

@@ -11,6 +11,7 @@ import asyncio
 import errno
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -19,7 +20,8 @@ from triplicate.bookie.core.entry_log_format import MAX_RUN_SPAN
 from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.core.journal_format import GroupPosition, GroupType, JournalGroup
 from triplicate.bookie.core.ledger_data import LedgerData, decode_states, encode_states
-from triplicate.bookie.core.ledger_table import Frozen, LedgerHandle, LedgerTable, WriteCache, lac_of_entry
+from triplicate.bookie.core.ledger_table import LedgerHandle, LedgerTable, lac_of_entry
+from triplicate.bookie.core.write_cache import Frozen, WriteCache
 from triplicate.bookie.files import NO_SPACE, join
 from triplicate.bookie.journal.closed_journal import ClosedJournal, JournalLimits, OpenJournal
 from triplicate.bookie.journal.journal import Journal, JournalCallbacks
@@ -38,49 +40,44 @@ VIEW_OVERHEAD_BYTES = 200
 """Memory of a view beside the bytes that it shows."""
 
 
+@dataclass(frozen=True, slots=True)
+class StorageCallbacks:
+    """Called by a storage on the loop."""
+
+    on_failure: Callable[[OSError], None]
+    """Once, when the journal or a flush failed for good; the bookie must stop."""
+    on_group: Callable[[list[JournalItem]], None] = lambda items: None
+    """After each journal group, with its items."""
+    on_flush: Callable[[int], None] = lambda size_bytes: None
+    """After each flush, with the memory that it freed, in bytes. During `Storage.open` on a worker."""
+    on_full_disk: Callable[[bool], None] = lambda full: None
+    """A flush finds no space (True), or one succeeds after that (False)."""
+    on_journal_full: Callable[[OSError], None] | None = None
+    """A journal refused a group for lack of space and continues, or could not open. None: the journal fails, and so does an `open` that
+    finds no space to flush what it replays."""
+    in_limbo: Callable[[int], Awaitable[bool]] | None = None
+    """Whether a ledger may have lost entries here, called when it is loaded; None: no ledger has. May raise OSError."""
+
+
 class Storage:
     """See the module's text. All methods are for the loop unless they say otherwise.
 
     Args:
         identity: goes into the header of every file.
-        on_group: called after each journal group with its items.
-        on_failure: called once when the journal or a flush failed for good; the bookie must stop.
-        on_full_disk: called when a flush finds no space (True), and when one succeeds after that (False).
-        on_journal_full: called when a journal refused a group for lack of space and continues, and when it could not open. None: the
-        journal fails, and so does an `open` that finds no space to flush what it replays.
-        in_limbo: whether a ledger may have lost entries here, called when it is loaded; None: no ledger has. May raise OSError.
     """
 
-    def __init__(
-        self,
-        host: Host,
-        settings: BookieSettings,
-        identity: FileIdentity,
-        *,
-        on_group: Callable[[list[JournalItem]], None],
-        on_failure: Callable[[OSError], None],
-        on_full_disk: Callable[[bool], None],
-        on_journal_full: Callable[[OSError], None] | None = None,
-        in_limbo: Callable[[int], Awaitable[bool]] | None = None,
-    ) -> None:
+    def __init__(self, host: Host, settings: BookieSettings, identity: FileIdentity, callbacks: StorageCallbacks) -> None:
         self.cache = WriteCache()
         self.ledgers = LedgerTable(self.cache, settings.ledger_handles)
         self._host = host
         self._settings = settings
-        self._on_failure = on_failure
-        self._on_full_disk = on_full_disk
-        self._on_journal_full = on_journal_full
-        self._in_limbo = in_limbo
+        self._callbacks = callbacks
         directories = [join(directory, "current") for directory in settings.ledger_directories]
         self.stored = LedgerStorage(host.disk, directories, identity, settings, host.trace, host.step_aside)
         self._closed_journals = [
             ClosedJournal(host.disk, join(directory, "current"), identity, JournalLimits.of(settings))
             for directory in settings.journal_directories
         ]
-        self._on_group = on_group
-        self._journal_callbacks = JournalCallbacks(
-            self._group_synced, on_failure, self._journal_full if on_journal_full is not None else None
-        )
         self.journals: list[Journal] = []
         """Empty before `open`."""
         self.flush_number = 0
@@ -90,7 +87,6 @@ class Storage:
         self._without_space = False
         """The current flush found no space."""
         self.flushes = 0
-        self.flushed_bytes = 0
         self._half_bytes = settings.write_cache_bytes // 2
         self._writer = host.new_worker("bookie-flush")
         self._reader = host.new_worker("bookie-read")
@@ -101,6 +97,11 @@ class Storage:
         self._scope = TaskScope("bookie storage", on_failure=self._flush_loop_failed)
         self._closing = False
 
+    @property
+    def _resumes(self) -> bool:
+        """Whether the storage outlives a full disk."""
+        return self._callbacks.on_journal_full is not None
+
     # Start and end.
 
     async def open(self) -> None:
@@ -110,13 +111,14 @@ class Storage:
             CorruptionError, FormatError, WrongCluster, OSError: it cannot start, and says why.
         """
         opened = await self._writer.run(self._open)
-        if any(journal.full for journal in opened) and self._on_journal_full is not None:
+        if any(journal.full for journal in opened):
             self._journal_full(OSError(errno.ENOSPC, "no space for a journal file"))
         if self.cache.frozen is not None:
             self._lack_space()
             self._wanted.set()
+        callbacks = JournalCallbacks(self._group_synced, self._callbacks.on_failure, self._journal_full if self._resumes else None)
         # The list is filled, not replaced: others have held it since before the start.
-        self.journals += [Journal(self._host.disk, self._host.clock, journal, self._journal_callbacks) for journal in opened]
+        self.journals += [Journal(self._host.disk, self._host.clock, journal, callbacks) for journal in opened]
         for journal in self.journals:
             self._scope.spawn(journal.spares.run(self._filer), name=f"files of {journal.directory}")
         self._scope.spawn(self._flush_loop(), name="flush")
@@ -136,7 +138,7 @@ class Storage:
         opened: list[OpenJournal] = []
         with ExitStack() as on_error:
             for closed in journals:
-                found = closed.open(resumes=self._on_journal_full is not None)
+                found = closed.open(resumes=self._resumes)
                 on_error.callback(found.writer.close)
                 opened.append(found)
             on_error.pop_all()
@@ -159,11 +161,11 @@ class Storage:
             try:
                 self._write_flush(frozen, [])
             except OSError as error:
-                if error.errno not in NO_SPACE or self._on_journal_full is None:
+                if error.errno not in NO_SPACE or not self._resumes:
                     raise
                 if self.cache.size_bytes < limit:
                     return
-                reason = f"there is no space to flush, and the journal holds more than the {limit} bytes that memory takes"
+                reason = f"there is no space to flush, and the journal holds more than the {limit} bytes that fit in memory"
                 raise OSError(error.errno, reason, error.filename) from error
             self._flushed(frozen)
             frozen = None
@@ -256,13 +258,13 @@ class Storage:
             self._wanted.set()
 
     def _group_synced(self, items: list[JournalItem]) -> None:
-        self._on_group(items)
+        self._callbacks.on_group(items)
         self.wake_waiters()
 
     def _journal_full(self, error: OSError) -> None:
         """Wake all waiters after a refused group. Their requests find the bookie read-only."""
-        assert self._on_journal_full is not None, "a journal that does not outlive a full disk fails"
-        self._on_journal_full(error)
+        if self._callbacks.on_journal_full is not None:
+            self._callbacks.on_journal_full(error)
         self.wake_waiters(refused=True)
 
     def journal_of(self, ledger_id: int) -> Journal:
@@ -331,7 +333,8 @@ class Storage:
                     raise OSError(errno.ENOBUFS, "too many ledgers are in use or wait to be flushed")
                 await self._next_flush()
             # Limbo is checked first: no write may come between the look-up in the index and `add`.
-            limbo = self._in_limbo is not None and await self._in_limbo(ledger_id)
+            in_limbo = self._callbacks.in_limbo
+            limbo = in_limbo is not None and await in_limbo(ledger_id)
             loaded = await self._reader.run(self.stored.load, ledger_id)
             # Record and answer may be from before the bookie was visited.
             loaded.limbo = limbo and not self.ledgers.limbo_is_over
@@ -422,13 +425,13 @@ class Storage:
         self._flushed(frozen)
         if self._without_space:
             self._without_space = False
-            self._on_full_disk(False)
+            self._callbacks.on_full_disk(False)
             self.wake_waiters()
         await self._writer.run(frozen.drop, self._host.step_aside)
 
     def _lack_space(self) -> None:
         self._without_space = True
-        self._on_full_disk(True)
+        self._callbacks.on_full_disk(True)
         self.wake_waiters(refused=True)
         self._wake_flush_waiters()
 
@@ -437,7 +440,7 @@ class Storage:
         self.cache.release()
         self.ledgers.flushed(frozen.states)
         self.flushes += 1
-        self.flushed_bytes += frozen.size_bytes
+        self._callbacks.on_flush(frozen.size_bytes)
         self._wake_flush_waiters()
 
     @fault_point("bookie.flush.writing")
@@ -464,7 +467,7 @@ class Storage:
         return max(self.flush_number, self._written.flush_number if self._written is not None else 0) + 1
 
     def _flush_loop_failed(self, error: BaseException) -> None:
-        self._on_failure(error if isinstance(error, OSError) else OSError(errno.EIO, f"a flush failed: {error!r}"))
+        self._callbacks.on_failure(error if isinstance(error, OSError) else OSError(errno.EIO, f"a flush failed: {error!r}"))
 
     # Deleting.
 

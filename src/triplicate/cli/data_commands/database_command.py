@@ -1,4 +1,4 @@
-"""``triplicate database``: create, list, show, rename, drop and bring back replicated SQL databases, and their snapshots."""
+"""``triplicate database``: create, list, show, rename, drop and undelete replicated SQL databases, and their snapshots."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _name = click.argument("name", metavar="DATABASE")
 
 
 def run_with_client(metadata: str | None, work: Callable[[Client], Awaitable[None]]) -> None:
-    """Run one piece of work with a client of the cluster."""
+    """Run a function with a client of the cluster."""
     uri = cluster_uri(metadata)
 
     async def body() -> None:
@@ -69,7 +69,7 @@ def database() -> None:
 )
 @_json
 def create(metadata: str | None, name: str, lease_s: float, as_json: bool) -> None:
-    """Create an empty database; the nodes that run take it up by themselves."""
+    """Create an empty database. Running nodes begin to host it by themselves."""
 
     async def work(client: Client) -> None:
         info = await create_database(client, name, logs=Logs(client, client_settings(LogClientSettings)), lease_s=lease_s)
@@ -104,7 +104,7 @@ def drop(metadata: str | None, name: str, yes: bool) -> None:
 @metadata_option
 @_name
 def undelete(metadata: str | None, name: str) -> None:
-    """Bring back the database of this name that was dropped last; the nodes build their copies from its log."""
+    """Restore the last dropped database with this name. Nodes build their copies from its log."""
 
     async def work(client: Client) -> None:
         await undelete_database(client, name)
@@ -118,7 +118,7 @@ def undelete(metadata: str | None, name: str) -> None:
 @_name
 @click.argument("new_name", metavar="NEW_NAME")
 def rename(metadata: str | None, name: str, new_name: str) -> None:
-    """Give a database another name. Its sessions are ended; its content and its log stay, the log under the name that it has."""
+    """Rename a database. Its sessions are ended. Its content and its log stay, and the log keeps its name."""
 
     async def work(client: Client) -> None:
         await rename_database(client, name, new_name)
@@ -129,7 +129,7 @@ def rename(metadata: str | None, name: str, new_name: str) -> None:
 
 @database.command(name="list")
 @metadata_option
-@click.option("--dropped", is_flag=True, help="List those that were dropped and can be brought back.")
+@click.option("--dropped", is_flag=True, help="List dropped databases that can be undeleted.")
 @_json
 def list_databases(metadata: str | None, dropped: bool, as_json: bool) -> None:
     """List the databases, with their leaders."""
@@ -162,7 +162,7 @@ def list_databases(metadata: str | None, dropped: bool, as_json: bool) -> None:
 @_name
 @_json
 def show(metadata: str | None, name: str, as_json: bool) -> None:
-    """Show a database: its leader, and the copy on each node.
+    """Show a database: its leader, and the copy of each node.
 
     The role of a copy is leader, follower, candidate (elected, and taking the log over), diverged (not what the log says, and not served:
     the reason is shown) or failed (it is opened again in a moment). The lag is counted in records of the log, behind the copy that is
@@ -190,7 +190,7 @@ def show(metadata: str | None, name: str, as_json: bool) -> None:
 )
 @_json
 def snapshot(metadata: str | None, name: str, timeout_s: float, as_json: bool) -> None:
-    """Ask the nodes for a snapshot that holds everything acknowledged so far, and wait until it is listed.
+    """Request a snapshot with everything acknowledged so far, and wait until it is listed.
 
     A node that follows makes it, the leader where it is alone. The request stays in the metadata until it is fulfilled.
     """
@@ -217,7 +217,7 @@ def snapshot(metadata: str | None, name: str, timeout_s: float, as_json: bool) -
 @database.command()
 @metadata_option
 @_name
-@click.option("--verify", is_flag=True, help="Read each snapshot from the bookies and compare it with the digest that is listed.")
+@click.option("--verify", is_flag=True, help="Read each snapshot from the bookies and compare it with its listed digest.")
 @_json
 def snapshots(metadata: str | None, name: str, verify: bool, as_json: bool) -> None:
     """List the snapshots of a database, oldest first. With --verify: exit code 1 if one cannot be loaded."""
@@ -244,12 +244,12 @@ def snapshots(metadata: str | None, name: str, verify: bool, as_json: bool) -> N
 
 
 def role_of(node: Candidate, info: DatabaseInfo) -> str:
-    """What a node's copy is; nodes of earlier releases do not say, but who leads is known."""
+    """The role of a node's copy. Nodes of earlier releases do not report it, but the leader is known."""
     return node.role or ("leader" if node.node_id == info.leader else "follower")
 
 
 def lag_of(node: Candidate, info: DatabaseInfo) -> int:
-    """How many records of the log a copy lacks of what the furthest one has."""
+    """Number of log records that a copy lacks in comparison with the most advanced copy."""
     return max(one.position for one in info.nodes) - node.position
 
 

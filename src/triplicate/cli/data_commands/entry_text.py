@@ -1,4 +1,4 @@
-"""Entries in and out of the command line: payloads from arguments, lines of a file or a pipe; entries as text, hex or JSON."""
+"""Input and output of entries: payloads from arguments or from lines of a file or pipe; entries as text, hex or JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LINE_BYTES_MAX = 64 << 20
 
 
 class LineSource:
-    """Lines of a file or pipe, read off the loop: a batch is what is there, so a slow pipe is passed on line by line.
+    """Lines of a file or pipe, read by a worker thread. A batch has the available lines, so a slow pipe is passed on line by line.
 
     Lines come without their line feed; a last line without one counts.
     """
@@ -33,7 +33,7 @@ class LineSource:
         """At least one line, or none at the end.
 
         Raises:
-            OSError: reading failed. ValueError: a line is longer than `LINE_BYTES_MAX`.
+            OSError: the read failed. ValueError: a line is longer than `LINE_BYTES_MAX`.
         """
         while not self._ended:
             chunk = await self._worker.run(os.read, self._descriptor, CHUNK_BYTES)
@@ -50,10 +50,10 @@ class LineSource:
 
 
 class FixedSource:
-    """Payloads given as arguments: one batch."""
+    """Payloads from arguments, as one batch."""
 
     def __init__(self, payloads: Sequence[str]) -> None:
-        # An argument that is not UTF-8 reaches Python with its bytes escaped; the ledger gets the bytes.
+        # Python escapes bytes of an argument that are not UTF-8; the ledger receives the original bytes.
         self._payloads = [payload.encode("utf-8", "surrogateescape") for payload in payloads]
 
     async def next_batch(self) -> list[bytes]:
@@ -74,7 +74,7 @@ class EntryPrinter:
         self._with_ids = with_ids
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """Write and flush, so that a reader at the other end of a pipe sees what was read."""
+        """Write and flush, so that a reader of the pipe receives the entries at once."""
         write_output(b"".join(self._encode(entry) for entry in entries))
 
     def _encode(self, entry: Entry) -> bytes:
@@ -87,7 +87,7 @@ class EntryPrinter:
 
 
 def entry_facts(entry: Entry) -> dict[str, Any]:
-    """An entry for JSON: ``payload`` where it is UTF-8, else ``payload_base64``."""
+    """An entry for JSON: ``payload`` if it is UTF-8, else ``payload_base64``."""
     facts: dict[str, Any] = {"entry_id": entry.entry_id, "last_add_confirmed": entry.last_add_confirmed, "length": entry.length}
     try:
         return {**facts, "payload": entry.payload.decode("utf-8")}

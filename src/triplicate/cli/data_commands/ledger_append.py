@@ -1,4 +1,4 @@
-"""The work of ``triplicate ledger append``: payloads in, windows full, ids out as they are acknowledged."""
+"""The work of ``triplicate ledger append``: keeps the window full and prints ids when they are acknowledged."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from triplicate.runtime import real_host
 
 class PayloadSource(Protocol):
     async def next_batch(self) -> list[bytes]:
-        """Some payloads, or none at the end."""
+        """The next payloads; none at the end."""
 
 
 @contextlib.asynccontextmanager
 async def open_source(payloads: Sequence[str], file: str | None) -> AsyncIterator[PayloadSource]:
-    """Payloads from the arguments, else from lines of a file, else from lines of standard input."""
+    """Payloads from the arguments, or from lines of a file, or from lines of standard input."""
     if payloads:
         yield FixedSource(payloads)
         return
@@ -33,7 +33,7 @@ async def open_source(payloads: Sequence[str], file: str | None) -> AsyncIterato
     try:
         yield LineSource(descriptor, worker)
     finally:
-        # Standard input is not ours to close, and a read that waits on it would hold up the end: the worker's thread is a daemon.
+        # Standard input must not be closed, and a blocked read must not delay the end: the worker's thread is a daemon.
         if descriptor != sys.stdin.fileno():
             os.close(descriptor)
             await worker.close()
@@ -45,7 +45,7 @@ async def append_all(writer: LedgerWriter, source: PayloadSource, *, print_ids: 
     As many appends are on their way as the writer's window holds; ids are printed in order, each once it is acknowledged.
 
     Raises:
-        TriplicateError: the writer failed; what was printed is acknowledged all the same.
+        TriplicateError: the writer failed. Printed ids are acknowledged nevertheless.
     """
     pending = _PendingAppends(writer, print_ids)
     with pending.bar:
@@ -53,7 +53,7 @@ async def append_all(writer: LedgerWriter, source: PayloadSource, *, print_ids: 
             while batch := await source.next_batch():
                 for payload in batch:
                     await pending.append(payload)
-                # Between batches the pipe may be silent for long: what is on its way is waited for, so that its ids are seen.
+                # The pipe may be silent for long between batches: wait for outstanding appends, so that their ids are printed.
                 await pending.drain()
         finally:
             pending.abandon()
@@ -74,7 +74,7 @@ class _PendingAppends:
         self._waiting: deque[asyncio.Future[int]] = deque()
 
     async def append(self, payload: bytes) -> None:
-        """Send one payload, once the window has room for it."""
+        """Send one payload when the window has room for it."""
         while True:
             try:
                 self._waiting.append(self._writer.append_nowait(payload))
@@ -91,7 +91,7 @@ class _PendingAppends:
             self._acknowledged(await self._waiting.popleft())
 
     async def drain(self) -> None:
-        """Wait until everything sent is acknowledged."""
+        """Wait until all sent payloads are acknowledged."""
         while self._waiting:
             self._acknowledged(await self._waiting.popleft())
 

@@ -149,9 +149,11 @@ def show(name: str, metadata: str | None, as_json: bool) -> None:
 @_name
 @click.argument("values", metavar="[VALUE]...", nargs=-1)
 @metadata_option
-@click.option("--file", type=click.Path(exists=True, dir_okay=False, allow_dash=True), help="Append each line of it; - is standard input.")
-@click.option("--owner", default="triplicate log append", show_default=True, help="Who this writer says it is.")
-@click.option("--take-over", is_flag=True, help="Fence a writer that is alive instead of refusing.")
+@click.option(
+    "--file", type=click.Path(exists=True, dir_okay=False, allow_dash=True), help="Append each line of this file; - is standard input."
+)
+@click.option("--owner", default="triplicate log append", show_default=True, help="Name of this writer, shown to others.")
+@click.option("--take-over", is_flag=True, help="Fence a live writer instead of refusing.")
 @click.option("--offsets", is_flag=True, help="Print each record's offset once it is acknowledged.")
 @_json
 def append(
@@ -187,7 +189,7 @@ def append(
 
 @contextlib.contextmanager
 def report_on_interrupt(name: str, writer: LogWriter) -> Iterator[None]:
-    """On Ctrl-C say how many records are acknowledged: input from a pipe may end there or not."""
+    """On Ctrl-C print the number of acknowledged records."""
     try:
         yield
     except asyncio.CancelledError:
@@ -205,7 +207,7 @@ def report_on_interrupt(name: str, writer: LogWriter) -> Iterator[None]:
 @_format
 @_offsets
 def read(name: str, metadata: str | None, start: str | int, end: str | int, count: int | None, form: str, offsets: bool) -> None:
-    """Read records that are there now."""
+    """Read the records that exist now."""
 
     if isinstance(start, int) and isinstance(end, int) and end < start:
         raise click.UsageError(f"--to {end} is before --from {start}; records are read in the order of their offsets")
@@ -258,7 +260,7 @@ def tail(name: str, metadata: str | None, start: str | int, form: str, offsets: 
 @metadata_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def truncate(name: str, offset: str | int, metadata: str | None, yes: bool) -> None:
-    """Let go of the records before OFFSET (or `latest`: of all there are). Space is freed by whole segments."""
+    """Delete the records before OFFSET (`latest`: all records). Space is freed by whole segments."""
     if not yes:
         click.confirm(f"delete the records of log {name} before offset {offset}?", abort=True, err=True)
 
@@ -272,10 +274,10 @@ def truncate(name: str, offset: str | int, metadata: str | None, yes: bool) -> N
 @log.command()
 @_name
 @metadata_option
-@click.option("--force", is_flag=True, help="Also while a writer is alive; it is fenced.")
+@click.option("--force", is_flag=True, help="Fence a live writer instead of refusing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(name: str, metadata: str | None, force: bool, yes: bool) -> None:
-    """Delete a log with all its ledgers for good."""
+    """Delete a log and all its ledgers permanently."""
     if not yes:
         click.confirm(f"delete log {name} and everything in it?", abort=True, err=True)
 
@@ -290,7 +292,7 @@ def delete(name: str, metadata: str | None, force: bool, yes: bool) -> None:
 @_name
 @metadata_option
 @click.option("--merge", is_flag=True, help="Merge small neighbouring segments instead.")
-@click.option("--dry-run", is_flag=True, help="Say what would be rewritten, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would be rewritten, and change nothing.")
 @_json
 def rewrite(name: str, metadata: str | None, merge: bool, dry_run: bool, as_json: bool) -> None:
     """Rewrite segments that were written while bookies were short, so that they have all copies; or, with --merge, small ones.

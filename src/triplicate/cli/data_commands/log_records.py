@@ -25,7 +25,7 @@ class RecordPrinter:
         self._with_offsets = with_offsets
 
     def write(self, entry: LogEntry) -> None:
-        """Write the records of one entry and flush, so that a reader at the other end of a pipe sees what was read."""
+        """Write the records of one entry and flush, so that a reader of the pipe receives them at once."""
         if self._form == "json":
             write_output(b"".join(json.dumps(facts, ensure_ascii=False, sort_keys=True).encode() + b"\n" for facts in record_facts(entry)))
         elif self._form == "raw":
@@ -40,7 +40,7 @@ class RecordPrinter:
 
 
 def record_facts(entry: LogEntry) -> list[dict[str, Any]]:
-    """The records of an entry for JSON: what a record does not have is left out; a value that is not UTF-8 is ``value_base64``."""
+    """The records of an entry for JSON. Missing parts are left out; a value that is not UTF-8 is ``value_base64``."""
     keys, times, transactions, headers = entry.keys, entry.timestamps_us, entry.transaction_ids, entry.headers
     found: list[dict[str, Any]] = []
     for slot, (offset, value) in enumerate(zip(entry.offsets, entry.values, strict=True)):

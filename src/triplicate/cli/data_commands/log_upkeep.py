@@ -1,4 +1,4 @@
-"""``triplicate log sweep`` and ``triplicate log repair``: clearing away what logs leave behind, and logs whose ledgers are gone."""
+"""``triplicate log sweep`` and ``triplicate log repair``: deletes leftovers of logs, and repairs logs with lost ledgers."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def _run(metadata: str | None, work: Callable[[Client, Logs], Awaitable[None]]) 
 @click.command()
 @click.argument("name", metavar="[LOG]", required=False)
 @metadata_option
-@click.option("--dry-run", is_flag=True, help="Delete nothing, and count what would go. What retention lets go is not counted.")
+@click.option("--dry-run", is_flag=True, help="Delete nothing, and count what would be deleted, without retention.")
 @_json
 def sweep(name: str | None, metadata: str | None, dry_run: bool, as_json: bool) -> None:
-    """Apply retention and delete what nothing refers to: of LOG, or of all logs and of logs that are gone.
+    """Apply retention and delete unreferenced data of LOG, or of all existing and deleted logs.
 
-    Database nodes do this by themselves (`log.janitor_interval_s`). Safe at any time: each deletion is made only while the log's list is
-    the one in which the sweep looked. Ledgers count as left behind at an age of `log.orphan_grace_s`, staging ledgers of
-    `log.staging_grace_s`.
+    Database nodes do this by themselves (`log_client.janitor_interval_s`). Safe at any time: each deletion is made only while the log's
+    list is the one in which the sweep looked. Ledgers count as left behind at an age of `log_client.orphan_grace_s`, staging ledgers of
+    `log_client.staging_grace_s`.
     """
 
     async def work(client: Client, logs: Logs) -> None:
@@ -73,13 +73,13 @@ async def _sweep_all(logs: Logs, dry_run: bool) -> dict[str, int]:
 @click.command()
 @click.argument("name", metavar="LOG")
 @metadata_option
-@click.option("--apply", is_flag=True, help="Give up what cannot be brought back, so that the log goes on.")
+@click.option("--apply", is_flag=True, help="Give up the ledgers that cannot be restored, so that the log continues.")
 @click.option(
     "--end", type=click.IntRange(min=0), help="Where the log goes on after a lost open segment; by default beyond all it can hold."
 )
 @_json
 def repair(name: str, metadata: str | None, apply: bool, end: int | None, as_json: bool) -> None:
-    """Show which ledgers of LOG are gone, which offsets are lost with them, and what brings them back.
+    """Show the missing ledgers of LOG, the lost offsets, and how to restore them.
 
     Changes nothing without --apply. A ledger that is still in the trash is brought back by `triplicate ledger undelete`, and --apply
     refuses to give it up. A closed segment whose ledger is gone for good stays in the list as lost: reading its offsets is an error, and
@@ -108,7 +108,7 @@ def repair(name: str, metadata: str | None, apply: bool, end: int | None, as_jso
 
 
 async def explain_end(client: Client, log: str, found: Examination) -> str:
-    """Why --end is needed, and what nodes report.
+    """Explain why --end is needed, with the positions that nodes report.
 
     Copies that have applied lost records go on only where the log does, and only the operator can say where that is.
     """

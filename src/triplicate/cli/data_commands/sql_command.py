@@ -1,4 +1,4 @@
-"""``triplicate sql``: a prompt on a database: psql where it is installed, else a small one of our own."""
+"""``triplicate sql``: a prompt on a database: psql if it is installed, else a small built-in prompt."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 @click.command()
 @metadata_option
 @click.argument("name", metavar="DATABASE")
-@click.option("-c", "--command", "commands", multiple=True, help="Run this statement and leave; may be given several times.")
-@click.option("--any-node", is_flag=True, help="Connect to any node, also one that only reads; the default is the leader.")
-@click.option("--small", is_flag=True, help="Use the small prompt although psql is installed.")
-@click.option("--dsn", "print_dsn", is_flag=True, help="Print the connection string on standard output and leave.")
+@click.option("-c", "--command", "commands", multiple=True, help="Run this statement and exit; can be repeated.")
+@click.option("--any-node", is_flag=True, help="Connect to any node, including read-only ones. Default: the leader.")
+@click.option("--small", is_flag=True, help="Use the small prompt even if psql is installed.")
+@click.option("--dsn", "print_dsn", is_flag=True, help="Print the connection string on standard output and exit.")
 def sql(metadata: str | None, name: str, commands: tuple[str, ...], any_node: bool, small: bool, print_dsn: bool) -> None:
     """Open a database at a prompt.
 
@@ -57,7 +57,7 @@ def sql(metadata: str | None, name: str, commands: tuple[str, ...], any_node: bo
 
 
 def run_small_prompt(target: str, commands: tuple[str, ...]) -> None:
-    """Statements from the command line, a terminal or a pipe, each ended by a semicolon.
+    """Run statements from the command line, a terminal or a pipe, each ended by a semicolon.
 
     Raises:
         ConfigError: neither psql nor psycopg is installed. EnvironmentFault: no node answers.
@@ -80,7 +80,7 @@ def run_small_prompt(target: str, commands: tuple[str, ...]) -> None:
 
 
 def statements_from_input() -> Any:
-    """Yield statements until the end of input; a statement may span lines."""
+    """Yield statements until the end of input. A statement may span lines."""
     is_terminal = sys.stdin.isatty()
     waiting = ""
     while True:
@@ -99,7 +99,7 @@ def statements_from_input() -> Any:
 
 
 def run_statement(connection: psycopg.Connection[Any], statement: str) -> bool:
-    """Run one statement and print its rows, or what it did, or its error; False when it failed."""
+    """Run one statement and print its rows, its result or its error; returns False if it failed."""
     import psycopg
 
     try:

@@ -1,4 +1,4 @@
-"""The level at which each trace is logged, so that `process.log_level` and alerts go by what it means.
+"""The log level of each trace, so that `process.log_level` and alerts depend on its meaning.
 
 error: something is lost, damaged or out of service until an operator acts.
 warning: something failed and is tried again, or goes on with less than it should have.
@@ -139,10 +139,10 @@ INFOS = frozenset(
         "client.batch_read_refused",  # A bookie of another release; entries are read one at a time.
     ]
 )
-"""Names that sound worse than they are."""
+"""Names of normal events that sound like problems."""
 
 WELL = {"metadata.connection": ("state", "connected")}
-"""Traces of a state: the fact that tells it, and its value when all is well; any other value is a warning."""
+"""Traces of a state: the fact with the state, and its normal value. Any other value is a warning."""
 
 
 def level_of(kind: str, facts: Mapping[str, object]) -> int:

@@ -198,7 +198,7 @@ def rows_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _index_text(index: Mapping[str, Any]) -> str:
-    unfinished = "" if index["complete"] else "; unfinished, a start makes it anew"
+    unfinished = "" if index["complete"] else "; unfinished, a start rebuilds it"
     return (
         f"{index['ledgers']} ledgers, {index['kept_fences']} fences of deleted ones; flush {index['flush']}, version "
         f"{index['version']}, {size_text(index['size_bytes'])}{unfinished}"

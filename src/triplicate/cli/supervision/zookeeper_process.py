@@ -1,4 +1,4 @@
-"""A real ZooKeeper as a process on the loopback interface: the one whose jars PySpark brings along.
+"""A real ZooKeeper server as a process on the loopback interface, run from the jars in PySpark.
 
 Source: ZooKeeper Administrator's Guide (configuration, `srvr`).
 """
@@ -21,10 +21,10 @@ from triplicate.errors import ConfigError, EnvironmentFault
 
 MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 JARS = ("zookeeper-3", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")
-"""What a server needs of PySpark's 250 jars; it starts in about half a second."""
+"""The jars among PySpark's 250 that a server needs. It starts in about half a second."""
 
 LOG_JARS = ("log4j-api", "log4j-core", "log4j-slf4j2-impl")
-"""With these it says why it does not start."""
+"""Jars with which the server logs why it does not start."""
 
 HEAP = "-Xmx256m"
 START_LIMIT_S = 30.0
@@ -37,10 +37,10 @@ _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of <linux/prctl.h>
 
 
 def find_jars(names: Sequence[str] = JARS + LOG_JARS) -> list[Path]:
-    """ZooKeeper's jars and what they need, by the beginnings of their names.
+    """Find ZooKeeper's jars and their dependencies by the beginnings of their names.
 
     Raises:
-        ConfigError: PySpark is missing, or brings other jars than it should.
+        ConfigError: PySpark is missing, or lacks the expected jars.
     """
     found = importlib.util.find_spec("pyspark")
     if found is None or found.origin is None:
@@ -53,10 +53,10 @@ def find_jars(names: Sequence[str] = JARS + LOG_JARS) -> list[Path]:
 
 
 def find_java() -> str:
-    """The Java launcher: JAVA_HOME's, else the one on the path.
+    """The Java launcher of JAVA_HOME, or the one on the path.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no Java launcher.
     """
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
@@ -67,7 +67,7 @@ def find_java() -> str:
 
 
 def check_kazoo() -> None:
-    """Raises ConfigError: the client of ZooKeeper is missing."""
+    """Raises ConfigError: kazoo, the ZooKeeper client, is missing."""
     if importlib.util.find_spec("kazoo") is None:
         raise ConfigError("ZooKeeper needs kazoo: pip install 'triplicate[zookeeper]'")
 
@@ -76,7 +76,7 @@ def configuration(data: Path, port: int, **more: object) -> str:
     """The text of a ``zoo.cfg`` for one server on loopback.
 
     Args:
-        more: settings of ZooKeeper's that replace those chosen here.
+        more: ZooKeeper settings that override the defaults chosen here.
     """
     settings: dict[str, object] = {
         "tickTime": 2000,
@@ -86,7 +86,7 @@ def configuration(data: Path, port: int, **more: object) -> str:
         "clientPort": port,
         "clientPortAddress": "127.0.0.1",
         "admin.enableServer": "false",
-        # Every client has the same address here, and each process has its own connection.
+        # All clients have the same address, and each process has a connection.
         "maxClientCnxns": 0,
         "autopurge.snapRetainCount": 3,
         "autopurge.purgeInterval": 24,
@@ -99,7 +99,7 @@ def read_configuration(path: Path) -> Mapping[str, str]:
     """The settings of a ``zoo.cfg``.
 
     Raises:
-        ConfigError: it is missing, or says no data directory or no port.
+        ConfigError: the file is missing, or has no data directory or no port.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -26,7 +26,7 @@ class BatchSupport:
 
     context: ClientContext
     refused: bool = False
-    """A bookie closed the connection when it was asked, as those before BookKeeper 4.17 do: single reads from now on."""
+    """A bookie closed the connection on a batch read, as those before BookKeeper 4.17 do: use single reads from now on."""
 
     def __post_init__(self) -> None:
         # What a handle reads comes and goes in megabytes.
@@ -52,9 +52,9 @@ class BatchRead:
     `closed` (the client was), or when every replica failed, which `plan` then reports.
 
     Args:
-        replicas: in the order in which they are asked.
-        max_bytes: of the answer's frame; an entry that alone is larger comes all the same.
-        is_wanted: whether somebody still waits; where nobody does, no further replica is asked, and `done` is not called.
+        replicas: in the order in which they are read.
+        max_bytes: of the answer's frame; a single larger entry is delivered nevertheless.
+        is_wanted: whether the result is still needed; if not, no further replica is read, and `done` is not called.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class BatchRead:
             self._hedge = None
 
     def _overdue(self) -> None:
-        """None of those asked has answered in time."""
+        """No replica has answered in time."""
         now = self._context.host.clock.monotonic()
         for bookie_id in self.plan.awaited:
             self._context.slow_bookies.add(bookie_id, now)
@@ -153,7 +153,7 @@ class BatchRead:
         self._request_next()
 
     def _process(self, answer: BatchAnswer) -> str | None:
-        """Keep the entries up to the first that is damaged, which another request will ask for; what is wrong if there are none."""
+        """Keep the entries before the first damaged one, which another request will read. Returns the error if there are none."""
         codec = self._codec
         self.entries, self.payload_bytes, mismatch = decode_entries(codec, answer.data, answer.position, answer.end, self.first, self.count)
         if mismatch is not None:

@@ -26,14 +26,14 @@ BATCHES_AT_A_TIME = 4
 
 
 def replicas_of(metadata: LedgerMetadata, entry_id: int) -> list[str]:
-    """The bookies that should hold an entry, in the order in which they are asked."""
+    """The bookies that should hold an entry, in the order in which they are read."""
     ensemble = metadata.ensemble_of(entry_id)
     sets = write_sets(len(ensemble), metadata.write_quorum)
     return [ensemble[position] for position in sets[entry_id % len(ensemble)]]
 
 
 def segment_end(metadata: LedgerMetadata, entry_id: int) -> int:
-    """The entry with which the next ensemble takes over; 2**63 when there is none."""
+    """The first entry of the next segment; 2**63 when there is none."""
     return min([segment.first_entry_id for segment in metadata.segments if segment.first_entry_id > entry_id], default=1 << 63)
 
 
@@ -46,7 +46,7 @@ class RangeRead:
 
     Args:
         batches: of the handle for which this is read.
-        unconfirmed: an entry may well not be there: `NoSuchEntry` when every replica says so.
+        unconfirmed: entries may not exist: `NoSuchEntry` when every replica denies one.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class RangeRead:
     ) -> None:
         self.future: asyncio.Future[list[Entry]] = asyncio.get_running_loop().create_future()
         self.max_lac = -1
-        """The greatest last-add-confirmed that the bookies named beside what they delivered (version 3 only)."""
+        """The greatest last-add-confirmed that came with an answer (version 3 only)."""
         self.received_bytes = 0
-        """Payload bytes of what was delivered so far."""
+        """Payload bytes delivered so far."""
         self._context = context
         self._metadata = metadata
         self._codec = codec
@@ -75,7 +75,7 @@ class RangeRead:
         self._unconfirmed = unconfirmed
         self._singles: deque[int] = deque()
         self._rests: deque[tuple[int, int, str]] = deque()
-        """(first, behind the last, who delivered what was before) of what batches left out."""
+        """(first, last + 1, bookie that delivered the entry before) of each range that a batch left out."""
         self._results: list[Entry | None] = [None] * (last - first + 1)
         self._missing = last - first + 1
         self._segment = range(0)
@@ -86,7 +86,7 @@ class RangeRead:
         self._plans: dict[int, ReadPlan] = {}
         self._failed: dict[str, None] = {}
         self._on_the_way: dict[int, tuple[str, float]] = {}
-        """Of single entries: who was asked last, and when."""
+        """For single entries: the bookie read from last, and the time."""
         self._hedge: Timer | None = None
         self._now = context.host.clock.monotonic
         if context.hedge_s < float("inf"):
@@ -95,7 +95,7 @@ class RangeRead:
         self._pump()
 
     def _window(self, batches: int = 1) -> int:
-        """Entries that may be on the way, if so many batches share the bytes."""
+        """Entries that may be in flight, if this many batches share the bytes."""
         settings = self._context.settings
         average = self.received_bytes // self._received + 1 if self._received else FIRST_GUESS_BYTES
         return max(1, min(settings.read_window_entries, settings.read_window_bytes // batches // average))
@@ -239,7 +239,7 @@ class RangeRead:
             self._fail_read(plan)
 
     def _plan_of(self, entry_id: int, asked: str) -> ReadPlan:
-        """The plan of an entry; made for one that was asked of a single replica so far."""
+        """The plan of an entry; made when the read from its first replica fails."""
         plan = self._plans.get(entry_id)
         if plan is None:
             replicas = sorted(replicas_of(self._metadata, entry_id), key=lambda bookie_id: bookie_id != asked)
@@ -265,14 +265,14 @@ class RangeRead:
             if asked_at + context.hedge_s > now:
                 continue
             context.slow_bookies.add(bookie_id, now)
-            self._segment = range(0)  # The next entries are asked of others first.
+            self._segment = range(0)  # The next entries are read from other bookies first.
             following = self._plan_of(entry_id, bookie_id).next_replica()
             if following is not None:
                 self._request(entry_id, following)
         self._hedge_later(context.hedge_s / 2)
 
     def _fail_read(self, plan: ReadPlan) -> None:
-        """No replica delivered. That it is not there is said only where all of them said so."""
+        """No replica delivered the entry. It does not exist only if every replica denied it."""
         entry, report = f"entry {plan.entry_id} of ledger {self._codec.ledger_id}", plan.report()
         if self._unconfirmed and plan.is_absent:
             self._fail(NoSuchEntry(f"{entry} does not exist: {report}"))

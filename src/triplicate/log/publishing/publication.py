@@ -215,7 +215,7 @@ async def check_password(store: HeadStore, name: str, head: Head, passwords: Col
     if newest.credentials_stored and any(password != newest.password for password in passwords):
         raise Unauthorized(
             f"log {name!r}: the ledgers to be published have another password than ledger {listed[-1].ledger_id} of the log, so no reader "
-            "could read both. Write them with the cluster's log.ledger_password (in Spark the option 'ledgerPassword')"
+            "could read both. Write them with the cluster's log_client.ledger_password (in Spark the option 'ledgerPassword')"
         )
 
 

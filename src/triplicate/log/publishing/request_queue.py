@@ -156,7 +156,7 @@ class RequestClient:
         if self._is_over:
             raise LogOwned(
                 f"log {self._name!r} is written by {writer!r}, which did not list the batch within {self._wait_s:g} s: nothing was "
-                "published. Publish it again, with a longer wait (log.publish_wait_s) if its bookies are slow, or stop that writer; "
+                "published. Publish it again, with a longer wait (log_client.publish_wait_s) if its bookies are slow, or stop that writer; "
                 "a writer of an earlier release lists nothing for others"
             )
         try:

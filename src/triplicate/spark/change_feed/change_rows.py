@@ -1,4 +1,4 @@
-"""From a database's log entries to rows of a table's change feed, column by column."""
+"""Converts a database's log entries to rows of a table's change feed, column by column."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INSERT, PREIMAGE, POSTIMAGE, DELETE = "insert", "update_preimage", "update_posti
 DROP_TABLE = "drop_table"
 CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp", "_seq")
 OTHER_COLUMNS = ("_rowid", "_schema_change")
-"""Columns of the feed that are there only where they are needed, or asked for."""
+"""Columns of the feed that exist only if needed or requested."""
 
 _Image = Sequence[Sequence[Any]]
 _Plan = tuple[tuple[str, str, int, Any], ...]
@@ -28,12 +28,12 @@ _NO_ROWS: _Image = ()
 
 
 class ChangeBatches:
-    """Gathers a table's changes and hands them out in record batches.
+    """Collects a table's changes and returns them in record batches.
 
     Args:
-        lineage: the table through its schema changes; its columns are the names of `row_columns(schema)`.
-        schema: the columns wanted, those of the change among them.
-        deliver: a drop of the table is a row of the feed, and no error.
+        lineage: the table's history. Its columns are the names of `row_columns(schema)`.
+        schema: the requested columns, including those of the change.
+        deliver: whether a drop of the table is a row of the feed instead of an error.
     """
 
     def __init__(self, lineage: Lineage, schema: pa.Schema, *, deliver: bool = False) -> None:
@@ -46,7 +46,7 @@ class ChangeBatches:
         self._plans: dict[tuple[int, int], _Plan] = {}
 
     def add(self, part: EntryRange) -> Iterator[pa.RecordBatch]:
-        """Take the transactions `low` to `high` of one entry.
+        """Add the transactions `low` to `high` of one entry.
 
         Raises:
             ConfigError: no database wrote it, a value does not fit its column's type, or there is no such column.
@@ -59,7 +59,7 @@ class ChangeBatches:
         table = self._lineage.at(version).table
         if not changes_schema and not any(fold(shape.name) == table for shape in header.tables):
             return
-        # Schema versions are counted from the entry's first transaction, whichever is the first that is wanted.
+        # Schema versions are counted from the entry's first transaction, whichever transaction is requested first.
         for slot, size, transaction in transactions(part, header, 0 if changes_schema else part.low, part.high):
             wanted = slot >= part.low
             rows_before, sequence = self._rows, 0
@@ -77,7 +77,7 @@ class ChangeBatches:
                 yield from self.finish()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """What is left."""
+        """Return the remaining rows."""
         if not self._rows:
             return
         arrays = [_array(field, self._columns[field.name]) for field in self._schema]
@@ -86,7 +86,7 @@ class ChangeBatches:
         yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def carry(self, carried: Sequence[ColumnDifference], version: int, schema_versions: tuple[int, int]) -> None:
-        """Add a row for each thing that a consumer with older columns must do to its rows, before those of the batch at `version`.
+        """Add a row for each column change that a consumer with older columns must apply before the batch at `version`.
 
         Args:
             schema_versions: that of the older columns, and that of the columns which they lead to.
@@ -95,10 +95,10 @@ class ChangeBatches:
             new_name = {} if one.new_name is None else {"new_name": one.new_name}
             facts = {"change": one.kind, "column": one.column, **new_name, "schema_versions": schema_versions}
             values = {fold(one.column): (one.value,)} if one.value is not None else {}
-            self._event({**values, **_own(one.kind, version, None, (place,), 1), "_schema_change": (json.dumps(facts),)})
+            self._event({**values, **_change_values(one.kind, version, None, (place,), 1), "_schema_change": (json.dumps(facts),)})
 
     def _schema_change(self, sql: str, version: int, place: tuple[int, int], sequence: int) -> int:
-        """Look at a schema change that leads to a version; the number of rows added."""
+        """Process a schema change that leads to a version; returns the number of rows added."""
         change = table_change(sql)
         before = self._lineage.at(version - 1).table
         if isinstance(change, TableDropped) and fold(change.table) == before:
@@ -108,16 +108,16 @@ class ChangeBatches:
                     f"change of each. Set option schemaEvents=deliver for a row of type {DROP_TABLE}, or read up to the version before"
                 )
             facts = json.dumps({"change": DROP_TABLE, "table": change.table})
-            self._event({**_own(DROP_TABLE, *place, (sequence,), 1), "_schema_change": (facts,)})
+            self._event({**_change_values(DROP_TABLE, *place, (sequence,), 1), "_schema_change": (facts,)})
             return 1
         if change is not None and version > self._lineage.anchor:
             self._lineage.check_newer(change, place[0])
         return 0
 
     def _run(self, run: RowRun, version: int, place: tuple[int, int], sequence: int) -> int:
-        """Add a run's rows if they are the table's; returns the place in the transaction of the row that follows."""
+        """Add a run's rows if they belong to the table; returns the position of the next row in the transaction."""
         era = self._lineage.at(version)
-        # Both live as long as the entry is read, so their identities are a cheap key.
+        # Both live while the entry is read, so their identities are a cheap key.
         key = id(run.table), id(era)
         plan = self._plans.get(key)
         if plan is None:
@@ -126,10 +126,10 @@ class ChangeBatches:
             return sequence
         for low, high, moved in _stretches(_moves(run), run.count):
             count = high - low
-            # A row's two images share its place in the order. A row that moves is deleted where it was and inserted where it is.
+            # A row's two images share its position. A row whose key changes is deleted under the old key and inserted under the new one.
             for step, (kind, image, rowids, whole) in enumerate(_images(run, moved)):
                 first = sequence + step if moved else sequence
-                own = _own(kind, *place, range(first, first + count), count)
+                own = _change_values(kind, *place, range(first, first + count), count)
                 if rowids is not None:
                     own["_rowid"] = rowids if count == run.count else rowids[low:high]
                 self._append(plan, image if count == run.count else [part[low:high] for part in image], own, count, whole)
@@ -137,7 +137,7 @@ class ChangeBatches:
         return sequence
 
     def _plan(self, table: TableShape, era: ColumnEra) -> _Plan:
-        """Where each column of the feed is in the rows of one shape."""
+        """The position of each column of the feed in rows of one shape."""
         index = {fold(name): place for place, name in enumerate(table.columns)}
         sources = dict(zip(map(fold, self._lineage.columns), era.sources, strict=True))
         plan: list[tuple[str, str, int, Any]] = []
@@ -163,7 +163,7 @@ class ChangeBatches:
             elif of_change in own:
                 columns[name].extend(own[of_change])
             else:
-                # In an image of the key alone a column that is not logged is null, whatever its default.
+                # In an image of only the key, a column that is not logged is null, whatever its default.
                 columns[name].extend((default if whole else None,) * count)
         self._rows += count
 
@@ -174,11 +174,11 @@ class ChangeBatches:
 
 
 def row_columns(names: Sequence[str]) -> list[str]:
-    """The table's own columns among those of a feed."""
+    """The table's columns among the columns of a feed."""
     return [name for name in names if fold(name) not in (*CHANGE_COLUMNS, *OTHER_COLUMNS)]
 
 
-def _own(kind: str, version: int, time_us: int | None, places: Sequence[int], count: int) -> dict[str, Sequence[Any]]:
+def _change_values(kind: str, version: int, time_us: int | None, places: Sequence[int], count: int) -> dict[str, Sequence[Any]]:
     return {
         "_change_type": (kind,) * count,
         "_commit_version": (version,) * count,
@@ -188,7 +188,7 @@ def _own(kind: str, version: int, time_us: int | None, places: Sequence[int], co
 
 
 def _images(run: RowRun, moved: bool) -> list[tuple[str, _Image, Sequence[int] | None, bool]]:
-    """What a run's rows are in the feed: kind, columns, rowids, and whether the columns are all there."""
+    """The feed's rows for a run: kind, columns, rowids, and whether all columns are present."""
     if run.kind is RowKind.INSERT:
         return [(INSERT, run.new or _NO_ROWS, run.rowids, True)]
     whole = run.old is not None
@@ -200,7 +200,7 @@ def _images(run: RowRun, moved: bool) -> list[tuple[str, _Image, Sequence[int] |
 
 
 def _moves(run: RowRun) -> list[bool]:
-    """For each row of a run whether it gets another rowid or key; empty where none does."""
+    """For each row of a run whether its rowid or key changes; empty if none changes."""
     pairs: list[tuple[Sequence[Any], Sequence[Any]]] = []
     if run.kind is RowKind.UPDATE and run.rowids is not None and run.new_rowids is not None:
         pairs.append((run.rowids, run.new_rowids))
@@ -214,7 +214,7 @@ def _moves(run: RowRun) -> list[bool]:
 
 
 def _stretches(moves: Sequence[bool], count: int) -> Iterator[tuple[int, int, bool]]:
-    """Beginning and end of consecutive rows that stay where they are, together; a row that moves, alone; and whether it does."""
+    """Begin, end, and whether the key changes: for runs of consecutive rows with unchanged keys, and for each row with a changed key."""
     if not moves:
         return iter(((0, count, False),))
     cuts = [0, *(place for place in range(1, len(moves)) if moves[place] or moves[place - 1]), count]
@@ -222,7 +222,7 @@ def _stretches(moves: Sequence[bool], count: int) -> Iterator[tuple[int, int, bo
 
 
 def _key_image(run: RowRun) -> _Image:
-    """Of a deleted row only its key is logged: the other columns are null."""
+    """Only the key of a deleted row is logged: the other columns are null."""
     image: list[Sequence[Any]] = [(None,) * run.count for _ in run.table.columns]
     if run.keys is not None:
         for index, column in zip(run.table.key, run.keys, strict=True):
@@ -242,7 +242,7 @@ def _array(field: pa.Field, values: list[Any]) -> pa.Array:
 
 
 def _converted(field: pa.Field, value: Any) -> Any:
-    """SQLite lets a column hold any value: what the declared type can hold is converted, the rest is refused by name."""
+    """Convert a value to the declared type. SQLite columns can hold any value; values that do not fit are refused by name."""
     kind = field.type
     if value is None:
         return None

@@ -1,11 +1,11 @@
-"""The data source ``triplicate-changes``: a table's change feed, straight from its database's log.
+"""The data source ``triplicate-changes``: a table's change feed, read directly from its database's log.
 
-Every row of the feed is one row change in the order in which it happened: the table's columns, then `_change_type` (insert,
-update_preimage where the table logs it, update_postimage, delete), `_commit_version` (the offset of the transaction's record, so
-versions grow but are not consecutive for one table), `_commit_timestamp` and `_seq` (order within the transaction). A delete carries
-the row's key, and all of the row where the table's `change_images` is full. One record is one transaction, so a batch never cuts one.
+Every row of the feed is one row change, in order: the table's columns, then `_change_type` (insert, update_preimage if the table logs it,
+update_postimage, delete), `_commit_version` (the offset of the transaction's record, so versions increase but are not consecutive for one
+table), `_commit_timestamp` and `_seq` (order within the transaction). A delete has the row's key, and the whole row if the table's
+`change_images` is full. One record is one transaction, so a batch never splits a transaction.
 
-The table is the one that has the name when the query begins, whatever it and its columns were called before (`lineage`).
+The table is the one that has the name when the query begins, whatever its earlier names and columns (`lineage`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,16 @@ from pyspark.sql.types import StructType
 from triplicate.errors import ArgumentError, ConfigError, EnvironmentFault, LogReplaced, OffsetTruncated, SchemaChanged
 from triplicate.log import OffsetRange
 from triplicate.spark.change_feed.change_rows import CHANGE_COLUMNS, OTHER_COLUMNS, ChangeBatches, row_columns
-from triplicate.spark.change_feed.feed import CarriedOver, Followed, Wanted, check_consumer, check_name, follow, refuse_carried, truncated
+from triplicate.spark.change_feed.feed import (
+    CarriedDifferences,
+    FeedRequest,
+    FollowedTable,
+    check_consumer,
+    check_name,
+    follow,
+    refuse_carried,
+    truncated,
+)
 from triplicate.spark.change_feed.lineage import Lineage
 from triplicate.spark.change_feed.schema_history import SchemaHistory
 from triplicate.spark.cluster import access, database_tables
@@ -45,11 +54,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 RECORDS_PER_PARTITION = 2_000
-"""Transactions, not rows: one may hold thousands."""
+"""Number of transactions, not of rows: a transaction may have thousands of rows."""
 DROPPED_INTERVAL_S = 10.0
-"""How often a stream asks whether its database was dropped."""
+"""Interval at which a stream checks whether its database was dropped."""
 BEHIND_S = 10.0
-"""A node may know a schema change before a reader of the log may read it; it is waited for so long."""
+"""Maximum wait for a schema change that a node has applied but that is not readable in the log yet."""
 _BEHIND_PAUSE_S = 0.1
 
 
@@ -87,9 +96,9 @@ class ChangesPart(InputPartition):
 
 
 class CarriedPart(InputPartition):
-    """What a consumer must do to the rows that it holds, before the transactions from a version on."""
+    """Column changes that a consumer must apply to its rows before the transactions from a version on."""
 
-    def __init__(self, carried: CarriedOver, version: int, lineage: Lineage) -> None:
+    def __init__(self, carried: CarriedDifferences, version: int, lineage: Lineage) -> None:
         super().__init__((version, len(carried.carried)))
         self.carried = carried
         self.version = version
@@ -97,7 +106,7 @@ class CarriedPart(InputPartition):
 
 
 class _Feed:
-    """What batch and stream share. Plain values only: it travels."""
+    """The common part of batch and stream. It has only plain values, because it is pickled."""
 
     def __init__(self, read: ChangesOptions, asked: StructType) -> None:
         self.options = read
@@ -106,23 +115,22 @@ class _Feed:
         named = source_schema.schema_version(field.metadata.get("comment") for field in asked.fields if field.name == "_commit_version")
         self._whole = named is not None
         self._anchor = named
-        self._followed: Followed | None = None
+        self._followed: FollowedTable | None = None
 
     def logs(self) -> AbstractContextManager[access.LogAccess]:
         return access.logs(self.options.metadata_uri, self.options.ledger_password)
 
-    def seen(self) -> access.LogStatePoller:
+    def poller(self) -> access.LogStatePoller:
         return access.LogStatePoller(self.options.metadata_uri, self.options.ledger_password, (self.log,), LOOK_INTERVAL_S)
 
     @property
     def named_anchor(self) -> int | None:
-        """The anchor, as far as it is known by now."""
+        """The anchor, or None if it is not known yet."""
         return self._anchor
 
     def anchor(self, logs: access.LogAccess) -> int | None:
-        """The schema version of the query's columns: that of the node that named them, otherwise the log's when it is first asked for.
-
-        None where the log is empty.
+        """The schema version of the query's columns: that of the node that returned them, otherwise the log's at the first call. None if
+        the log is empty.
         """
         if self._anchor is None:
             first, end = logs.bounds(self.log)
@@ -132,10 +140,10 @@ class _Feed:
         return self._anchor
 
     def start(self, first: int, end: int) -> int:
-        """The version to begin with.
+        """The first version to read.
 
         Raises:
-            OffsetTruncated: it is no longer there. ArgumentError: it is not there yet.
+            OffsetTruncated: the version was truncated. ArgumentError: the version does not exist yet.
         """
         version = self.options.starting_version
         if version is None or isinstance(version, str):
@@ -146,7 +154,7 @@ class _Feed:
         return version
 
     def check(self, version: int, first: int) -> None:
-        """Raises OffsetTruncated where a version to be read is gone."""
+        """Raises OffsetTruncated: a version to be read was truncated."""
         if version < first:
             raise OffsetTruncated(
                 f"the log of database {self.options.database!r} begins at version {first}; {version} was truncated before it was read: "
@@ -155,14 +163,14 @@ class _Feed:
 
     @property
     def from_the_beginning(self) -> bool:
-        """The consumer holds nothing when it begins."""
+        """Whether the consumer holds no rows at the beginning."""
         return self.options.starting_version in (None, EARLIEST)
 
-    def follow(self, logs: access.LogAccess, begin: int, *, known: int | None = None, held: bool = False) -> Followed:
-        """The table's history from a version on, which must be before the log's end. It is looked for once.
+    def follow(self, logs: access.LogAccess, begin: int, *, known: int | None = None, held: bool = False) -> FollowedTable:
+        """The table's history from a version on, which must be before the log's end. It is computed once.
 
         Args:
-            known, held: as in `Wanted`.
+            known, held: as in `FeedRequest`.
         """
         if self._followed is not None and self._followed.begin <= begin:
             return self._followed
@@ -184,20 +192,20 @@ class _Feed:
         return found
 
     def check_begin(self, logs: access.LogAccess, first: int, end: int) -> None:
-        """Raises OffsetTruncated where all of the table's changes are wanted, and the log does not hold them any more."""
+        """Raises OffsetTruncated: all of the table's changes are requested, and the log does not hold them any more."""
         if self.options.starting_version is None and first > 0 and (first == end or not self.follow(logs, first).created):
             raise truncated(self.options.database, self.options.table, first)
 
     def check_held(self, logs: access.LogAccess, begin: int) -> None:
-        """Raises SchemaChanged where a consumer's rows of the version that it names were another table's."""
+        """Raises SchemaChanged: the consumer's rows at its starting version belong to another table."""
         if not self.from_the_beginning:
             self.follow(logs, begin, held=True)
 
     def check_end(self, logs: access.LogAccess, version: int) -> int:
-        """The log's end, which is not before a version that a checkpoint names.
+        """The log's end, which must not be before a version in a checkpoint.
 
         Raises:
-            LogReplaced: it is.
+            LogReplaced: the log ends before that version.
         """
         end = logs.bounds(self.log)[1]
         if end < version:
@@ -210,15 +218,15 @@ class _Feed:
             )
         return end
 
-    def _wanted(self, anchor: int, known: int | None, *, held: bool) -> Wanted:
+    def _wanted(self, anchor: int, known: int | None, *, held: bool) -> FeedRequest:
         columns = tuple(row_columns(self._asked.names))
-        return Wanted(self.options.database, self.options.table, columns, anchor, self._whole, known, held)
+        return FeedRequest(self.options.database, self.options.table, columns, anchor, self._whole, known, held)
 
-    def carried(self, logs: access.LogAccess, start: ChangesOffset) -> CarriedOver:
-        """What a consumer that has read up to an offset must do to its rows before it reads on. There must be something to read.
+    def carried(self, logs: access.LogAccess, start: ChangesOffset) -> CarriedDifferences:
+        """The column changes that a consumer must apply to its rows at an offset before it continues. There must be records to read.
 
         Raises:
-            SchemaChanged: the table cannot be followed, or there is something to do and the query does not want to be told.
+            SchemaChanged: the table cannot be followed, or there are column changes and the query does not request events.
         """
         known = None if start.named is None else min(start.named, start.named if start.schema is None else start.schema)
         carried = check_consumer(self.follow(logs, start.version, known=known, held=start.table is None), start)
@@ -227,10 +235,10 @@ class _Feed:
         return carried
 
     def check_name(self, logs: access.LogAccess, start: ChangesOffset) -> None:
-        """Where there is nothing to read: the stream's table is the one asked for, perhaps by another name.
+        """Check, without records to read, that the stream's table is the requested one, perhaps under another name.
 
         Raises:
-            SchemaChanged: its rows are another table's.
+            SchemaChanged: the stream's rows belong to another table.
         """
         if start.table is None or fold(start.table) == fold(self.options.table):
             return
@@ -246,17 +254,17 @@ class _Feed:
         check_name(followed, start)
 
     def plan(self, logs: access.LogAccess, start: ChangesOffset, end: int, *, carries: bool) -> list[InputPartition]:
-        """Partitions of whole transactions, and before them what the consumer must do to its rows.
+        """Partitions of whole transactions, preceded by the consumer's column changes.
 
         Args:
-            carries: the consumer holds rows of before, which this query has not delivered.
+            carries: whether the consumer holds earlier rows that this query has not delivered.
 
         Raises:
             SchemaChanged: as `carried`.
         """
         if start.version >= end:
             return []
-        carried = self.carried(logs, start) if carries else CarriedOver()
+        carried = self.carried(logs, start) if carries else CarriedDifferences()
         followed = self.follow(logs, start.version)
         ranges = logs.plan(self.log, start.version, end, RECORDS_PER_PARTITION)
         parts: list[InputPartition] = [CarriedPart(carried, start.version, followed.lineage)] if carried.carried else []
@@ -278,7 +286,7 @@ class _Feed:
 
 
 class ChangesReader(DataSourceReader):
-    """The changes between two versions, both included; by default all that there ever were."""
+    """The changes between two versions, both included; by default all changes."""
 
     def __init__(self, feed: _Feed) -> None:
         self._feed = feed
@@ -297,19 +305,19 @@ class ChangesReader(DataSourceReader):
 
 
 class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The change feed as a stream; its offset is the version after the last change delivered."""
+    """The change feed as a stream. Its offset is the version after the last delivered change."""
 
     def __init__(self, feed: _Feed) -> None:
         """
         Raises:
-            ConfigError: a limit is asked for, and this PySpark has none.
+            ConfigError: a limit is set, and this PySpark does not support limits.
         """
         check_limits("triplicate-changes", maxVersionsPerTrigger=feed.options.max_versions_per_trigger)
         self._feed = feed
         self._initial: ChangesOffset | None = None
         self._frozen: int | None = None
         self._passed: int | None = None
-        """Where the batch ends that this query has planned last. Once it plans the next, that one was delivered in its columns."""
+        """The end of the last batch that this query planned. When it plans the next batch, that one was delivered with its columns."""
         self._seen: access.LogStatePoller | None = None
         self._kept_at = time.monotonic()
 
@@ -322,15 +330,15 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if time.monotonic() - self._kept_at >= DROPPED_INTERVAL_S:
             database_tables.check_kept(self._feed.options.metadata_uri, self._feed.options.database, self._feed.log)
             self._kept_at = time.monotonic()
-        return self._look().states()[self._feed.log].end
+        return self._poller().states()[self._feed.log].end
 
-    def _look(self) -> access.LogStatePoller:
+    def _poller(self) -> access.LogStatePoller:
         if self._seen is None:
-            self._seen = self._feed.seen()
+            self._seen = self._feed.poller()
         return self._seen
 
     def _offset(self, version: int) -> dict[str, Any]:
-        """An end: what is delivered up to it has the columns of this query."""
+        """The end of a batch. Rows delivered up to it have the columns of this query."""
         anchor = self._anchor()
         return self._named(ChangesOffset(version, schema=anchor), anchor).encode(self._feed.log)
 
@@ -356,7 +364,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 begin, anchor = feed.start(first, end), feed.anchor(logs)
                 if begin < end:
                     feed.check_held(logs, begin)
-                # Where it does not begin at the beginning, the consumer holds the table as it is before this version.
+                # Unless reading starts at the beginning, the consumer holds the table's state before this version.
                 held = anchor if feed.from_the_beginning else None
                 self._initial = self._named(ChangesOffset(begin, schema=held), anchor)
         return self._initial.encode(feed.log)
@@ -373,7 +381,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(limit, ReadMaxRows):
             end = min(end, begin + limit.max_rows)
         if begin != self._passed:
-            # Before the end is in the checkpoint: there it says which table it is, and in which columns.
+            # Checked before the end is in the checkpoint, which names the table and its columns.
             with self._feed.logs() as logs:
                 if end > begin:
                     self._feed.check(begin, logs.bounds(self._feed.log)[0])
@@ -381,11 +389,11 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 else:
                     self._feed.check_end(logs, begin)
                     self._feed.check_name(logs, stored)
-        # Spark takes an offset of another text for something to read.
+        # Spark treats an offset with a different text as new data.
         return self._offset(end) if end > begin else dict(start)
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        return self._offset(self._look().last_states()[self._feed.log].end if self._frozen is None else self._frozen)
+        return self._offset(self._poller().last_states()[self._feed.log].end if self._frozen is None else self._frozen)
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._frozen = self._latest()
@@ -407,7 +415,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 feed.check(begin.version, logs.bounds(feed.log)[0])
             planned = feed.plan(logs, begin, stop.version, carries=begin.version != self._passed)
         if begin.version < stop.version:
-            # PySpark 4.1 plans the last batch again when a query starts, from its end to its end: that one delivers nothing.
+            # When a query starts, PySpark 4.1 plans the last batch again, from its end to its end. That batch delivers nothing.
             self._passed = stop.version
         return planned
 
@@ -415,7 +423,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._feed.read(partition)
 
     def commit(self, end: Mapping[str, Any]) -> None:
-        """Nothing: the database's log is kept by its own rule."""
+        """Does nothing: the database decides how long its log is kept."""
 
     def stop(self) -> None:
-        """Nothing: the client is the process's, and ends with it."""
+        """Does nothing: the client belongs to the process and ends with it."""

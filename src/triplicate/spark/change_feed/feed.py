@@ -1,4 +1,4 @@
-"""Which table a change feed follows from one version on, and whether a consumer can go on with it. Decided when a read is planned."""
+"""The table that a change feed follows from a version on, and whether a consumer can continue with it. Decided when a read is planned."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from triplicate.sql import TableDropped, fold
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A feed as a query asks for it.
+class FeedRequest:
+    """The feed that a query requests.
 
     Args:
-        table: the name at the anchor. columns: its columns there.
-        anchor: the schema version of which these are. whole: they are all there were.
-        known: an older schema version at which the consumer knew its table; None where it says nothing of one.
-        held: the consumer holds rows of before the beginning, of the table that had the name then.
+        table: the table's name at the anchor. columns: the columns at the anchor.
+        anchor: the schema version of name and columns. whole: whether these are all columns.
+        known: an older schema version for which the consumer names its table; None if it names none.
+        held: whether the consumer holds rows from before the beginning, of the table with this name at that time.
     """
 
     database: str
@@ -33,11 +33,11 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class FollowedTable:
     """The table's history from a version on.
 
-    `begin` is that version, and `schema` the schema's version before it. `created`: the table was created after it, so the feed from
-    there on holds all of its rows. `reached`: the schema version back to which the lineage was looked for.
+    `begin` is that version, and `schema` the schema version before it. `created`: whether the table was created after it, so that the feed
+    holds all of its rows. `reached`: the oldest schema version covered by the lineage.
     """
 
     lineage: Lineage
@@ -47,15 +47,15 @@ class Followed:
     reached: int
 
 
-def follow(entries: EntriesOf, wanted: Wanted, first: int, begin: int, end: int) -> Followed | None:
-    """Follow a table back from the anchor; None where the log does not reach to the anchor yet.
+def follow(entries: EntriesOf, wanted: FeedRequest, first: int, begin: int, end: int) -> FollowedTable | None:
+    """Follow a table back from the anchor; None if the log does not reach the anchor yet.
 
     Args:
-        first, end: the bounds of the log. begin: where reading begins, before `end`.
+        first, end: the bounds of the log. begin: the first version to read, before `end`.
 
     Raises:
-        SchemaChanged: the name or a column is not there any more, or another table had the name when the consumer got its rows.
-        ConfigError: there never was such a table. EnvironmentFault: the node that named the columns lags behind the log's beginning.
+        SchemaChanged: the name or a column does not exist any more, or the consumer's rows belong to another table with this name.
+        ConfigError: the table never existed. EnvironmentFault: the node that returned the columns is behind the log's beginning.
     """
     if end <= begin:
         return None
@@ -81,11 +81,11 @@ def follow(entries: EntriesOf, wanted: Wanted, first: int, begin: int, end: int)
     lineage = ancestry.lineage()
     if history.version_before > wanted.anchor:
         _check_behind(lineage, SchemaHistory(entries, first, begin) if first < begin else None)
-    return Followed(lineage, begin, history.version_before, created, reached)
+    return FollowedTable(lineage, begin, history.version_before, created, reached)
 
 
 def _step_on(ancestry: Ancestry, history: SchemaHistory, known: int) -> int:
-    """Step back beyond the beginning to a schema version; the one that was reached, which is later where the log is truncated."""
+    """Step back before the beginning to a schema version. Returns the version reached, which is later if the log is truncated."""
     for located in history.backward():
         if located.version <= known:
             return known
@@ -97,10 +97,10 @@ def _step_on(ancestry: Ancestry, history: SchemaHistory, known: int) -> int:
 
 
 def _check_behind(lineage: Lineage, history: SchemaHistory | None) -> None:
-    """Changes that are newer than the query's columns and older than what it reads: the node that named the columns lags.
+    """Check schema changes that are newer than the query's columns and older than the records it reads, as from a lagging node.
 
     Args:
-        history: of the log before what is read; None where it begins there.
+        history: the schema changes before the read records; None if the log begins there.
     """
     if history is None or history.version_before > lineage.anchor:
         raise EnvironmentFault(
@@ -117,7 +117,7 @@ def _check_behind(lineage: Lineage, history: SchemaHistory | None) -> None:
 
 
 def truncated(database: str, table: str, first: int) -> OffsetTruncated:
-    """The complaint about a log that begins after a table's creation, where the feed was to hold all of its rows."""
+    """The error for a feed that should hold all rows of a table, when the log begins after the table's creation."""
     return OffsetTruncated(
         f"the log of database {database!r} begins at version {first}, and table {table!r} is older: rows that have not changed since are "
         "not in its feed. Begin with a copy of the table (in one transaction: SELECT position FROM triplicate_state, and the rows) and "
@@ -126,23 +126,23 @@ def truncated(database: str, table: str, first: int) -> OffsetTruncated:
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedOver:
-    """What a consumer must do to rows that have the columns of schema version `held`, for those of version `anchor`."""
+class CarriedDifferences:
+    """The column changes that convert rows of schema version `held` to version `anchor`."""
 
     carried: tuple[ColumnDifference, ...] = ()
     held: int = 0
     anchor: int = 0
 
 
-def check_consumer(followed: Followed, start: ChangesOffset) -> CarriedOver:
-    """What a consumer that has read up to an offset must do to its rows before it reads on.
+def check_consumer(followed: FollowedTable, start: ChangesOffset) -> CarriedDifferences:
+    """The column changes that a consumer at an offset must apply to its rows before it continues.
 
     Raises:
-        SchemaChanged: its rows are another table's, or it has seen newer columns than this query has.
+        SchemaChanged: its rows belong to another table, or it has newer columns than this query.
     """
     lineage = followed.lineage
-    # What has read a batch had the columns of every schema change of its table in it, whatever the offset says: a batch that a query has
-    # planned and not read is read by the next one, which may know more columns. All other schema changes are none of the table's.
+    # The reader of a batch had the columns after every schema change of its table in the batch, whatever the offset says. A batch that a
+    # query has planned but not read is read by the next query, which may have more columns. Other schema changes do not concern the table.
     held = followed.schema if start.schema is None else max(followed.schema, start.schema)
     if start.schema is not None and start.schema > lineage.anchor:
         raise SchemaChanged(
@@ -150,11 +150,11 @@ def check_consumer(followed: Followed, start: ChangesOffset) -> CarriedOver:
             f"node that was asked for its columns knows version {lineage.anchor}: it lags; start the query again"
         )
     check_name(followed, start)
-    return CarriedOver(tuple(lineage.carried(held)), held, lineage.anchor)
+    return CarriedDifferences(tuple(lineage.carried(held)), held, lineage.anchor)
 
 
-def check_name(followed: Followed, start: ChangesOffset) -> None:
-    """Raises SchemaChanged where a consumer has read rows of another table."""
+def check_name(followed: FollowedTable, start: ChangesOffset) -> None:
+    """Raises SchemaChanged: the consumer has read rows of another table."""
     lineage = followed.lineage
     named = followed.schema if start.named is None else max(followed.reached, start.named)
     name = fold(lineage.table) if named >= lineage.anchor else lineage.at(named).table
@@ -170,7 +170,7 @@ def _origin(name: str | None) -> str:
 
 
 def refuse_carried(carried: Sequence[ColumnDifference], table: str, version: int) -> SchemaChanged:
-    """The complaint about what no row of the usual kinds says."""
+    """The error for column changes that ordinary rows of the feed cannot express."""
     return SchemaChanged(
         f"triplicate-changes: after version {version} table {table!r} was changed as no row of its feed says: "
         f"{'; '.join(map(_words, carried))}. Set option schemaEvents=deliver, and the feed begins with a row for each of them, or read it "

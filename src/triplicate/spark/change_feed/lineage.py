@@ -1,7 +1,7 @@
-"""A table and its columns through the log's schema changes: which table a name stands for, and where a column's values were. Pure.
+"""A table and its columns through the log's schema changes: the table behind a name, and the sources of its columns. Pure.
 
-A change feed follows the table that has a name at one schema version, the *anchor*: that of the query's columns. Schema changes before
-it are stepped back over, newest first. That needs none of the schema's texts from before: row runs say which columns they have.
+A change feed follows the table that has a name at one schema version, the *anchor*: the version of the query's columns. Earlier schema
+changes are processed backwards, newest first. That does not need earlier schema texts, because row runs name their columns.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from triplicate.sql import (
 
 @dataclass(frozen=True, slots=True)
 class LocatedChange:
-    """A change of a table by the transaction at `offset`; `version` is the schema's after it."""
+    """A change of a table by the transaction at `offset`; `version` is the schema version after it."""
 
     offset: int
     version: int
@@ -35,19 +35,19 @@ class LocatedChange:
 
 @dataclass(frozen=True, slots=True)
 class ColumnSource:
-    """Where a column's values are in the rows of an era: in another column, or nowhere yet, and then they are `default`."""
+    """The source of a column's values in the rows of an era: a column of that time, or `default` if it did not exist yet."""
 
     column: str | None
     default: Value = None
     strict_default: tuple[Value] | None = None
-    """The value if the table is STRICT; it is not in a lineage, which knows whether it is."""
+    """The value if the table is STRICT. Unused in a lineage, in which that is decided."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnEra:
-    """From a schema version on: the table's name then (None: it does not exist), and the sources of the feed's columns.
+    """The state from a schema version on: the table's name (None if it does not exist), and the sources of the feed's columns.
 
-    `gone` are columns that it has then and no longer has at the anchor.
+    `gone` are columns of that time that do not exist at the anchor.
     """
 
     version: int
@@ -58,10 +58,10 @@ class ColumnEra:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDifference:
-    """A difference between the columns of an older schema version and the anchor's, for a consumer that holds rows of the older.
+    """A difference between the columns of an older schema version and the anchor's, for a consumer with rows of the older version.
 
-    `column` is the name then, of an added column the present one. A renamed column has its present name in `new_name`; an added one a
-    value, that of all rows there were.
+    `column` is the old name, or the present one for an added column. A renamed column has its present name in `new_name`. An added column
+    has the value of all existing rows.
     """
 
     kind: str
@@ -72,12 +72,12 @@ class ColumnDifference:
 
 @dataclass(frozen=True)
 class Lineage:
-    """One table's history as a reader of its rows needs it. Plain values only: it travels to the tasks.
+    """The history of one table that a reader of its rows needs. It has only plain values, because it is pickled for the tasks.
 
     Args:
-        table: the name asked for. columns: those of the feed, without the change's own.
-        anchor: the schema version whose names these are. whole: they are all of the table's columns.
-        eras: oldest first; the first one holds for all versions before, too.
+        table: the requested name. columns: the table's columns in the feed.
+        anchor: the schema version of these names. whole: whether these are all of the table's columns.
+        eras: oldest first. The first one also applies to all earlier versions.
     """
 
     table: str
@@ -87,11 +87,11 @@ class Lineage:
     eras: tuple[ColumnEra, ...]
 
     def at(self, version: int) -> ColumnEra:
-        """The era in which a schema version lies."""
+        """The era of a schema version."""
         return self.eras[max(0, bisect_right(self.eras, version, key=lambda era: era.version) - 1)]
 
     def carried(self, version: int) -> list[ColumnDifference]:
-        """What a consumer of rows with the columns of a schema version must do to them; nothing for a version from the anchor on."""
+        """The differences between a schema version and the anchor; none for the anchor and later versions."""
         era = self.at(version)
         if version >= self.anchor or era.table is None:
             return []
@@ -105,10 +105,10 @@ class Lineage:
         return found + [ColumnDifference("drop_column", name) for name in era.gone if self.whole or fold(name) in asked]
 
     def check_newer(self, change: TableChange, offset: int) -> None:
-        """Look at a schema change that is newer than the anchor; not at one that drops the table, which is a change of rows.
+        """Check a schema change newer than the anchor, except a drop of the table, which is a change of rows.
 
         Raises:
-            SchemaChanged: the feed's columns are no longer the table's, or its name stands for another table.
+            SchemaChanged: the feed's columns differ from the table's, or its name belongs to another table.
         """
         era = self.eras[-1]
         name, present = fold(change.table), era.table
@@ -136,7 +136,7 @@ class Lineage:
 
 
 class Ancestry:
-    """Steps back from the anchor over schema changes, newest first.
+    """Processes schema changes backwards from the anchor, newest first.
 
     Args:
         table, columns, anchor, whole: as in `Lineage`. Where no table has the name at the anchor, it is the last that had it.
@@ -154,21 +154,21 @@ class Ancestry:
 
     @property
     def complete(self) -> bool:
-        """The table's creation was met: nothing before it matters."""
+        """Whether the table's creation was reached. Earlier changes do not matter."""
         return self._name is None
 
     @property
     def anchor(self) -> int:
-        """The schema version from which is stepped back."""
+        """The schema version at which the steps begin."""
         return self._anchor
 
     @property
     def name_had_another(self) -> bool:
-        """At the version that was reached another table had the name that was asked for."""
+        """Whether another table had the requested name at the version reached."""
         return self._name_was_taken and self._name != fold(self._asked)
 
     def step(self, located: LocatedChange) -> None:
-        """Go back over a change of a version up to the anchor.
+        """Step back over a change of a version up to the anchor.
 
         Raises:
             SchemaChanged: the name or a column asked for is not that of a table or column any more, or of a virtual table.
@@ -197,7 +197,7 @@ class Ancestry:
             case TableCreated(virtual=True):
                 raise ConfigError(f"triplicate-changes: {self._asked!r} is a virtual table, which has no rows of its own and so no feed")
             case TableDropped():
-                # The last table of this name: it is gone from here on.
+                # The last table with this name: it does not exist after this change.
                 self._eras.append(ColumnEra(located.version, None, tuple(self._sources)))
                 self._seen = True
                 return
@@ -218,7 +218,7 @@ class Ancestry:
                 self._gone = [column if fold(other) == fold(new_name) else other for other in self._gone]
 
     def lineage(self) -> Lineage:
-        """What was found; for all versions before the last step it takes the state that was reached.
+        """The lineage found. The state reached also applies to all versions before the last step.
 
         Raises:
             SchemaChanged: a column's default depends on how the table was created, which the log does not hold any more.
@@ -259,7 +259,7 @@ class Ancestry:
 
 
 def renamed(change: TableRenamed, offset: int) -> SchemaChanged:
-    """The complaint about a table that goes on under another name."""
+    """The error for a table that continues under another name."""
     return SchemaChanged(
         f"triplicate-changes: table {change.table!r} was renamed to {change.new_name!r} at version {offset}: "
         f"start the query again with option table={change.new_name}, and it goes on with the same rows"

@@ -1,7 +1,7 @@
-"""Where a database's log changes the schema: found by halving, since every batch says the schema's version before and after it. Pure.
+"""Finds the schema changes in a database's log by bisection: every batch has the schema version before and after it. Pure.
 
-Between two batches of the same version there is no schema change, whatever lies between them; so a log of a million transactions with
-ten schema changes is asked for some two hundred entries and not read whole.
+Between two batches with the same version there is no schema change. So only about two hundred entries are read of a log with a million
+transactions and ten schema changes.
 """
 
 from __future__ import annotations
@@ -15,22 +15,21 @@ from triplicate.spark.cluster.arrow import EntryRange
 from triplicate.sql import BatchHeader, SchemaChange, Transaction, decode_header, decode_transaction, table_change
 
 SCAN_RECORDS = 512
-"""A stretch of the log that has no more records than this for each schema change in it is read from end to end: one read instead of
-many small ones."""
+"""A part of the log with at most this many records per schema change is read as a whole: one read instead of many small ones."""
 
 EntriesOf = Callable[[int, int], Iterable[EntryRange]]
 """The entries that hold the transactions from one offset to another (exclusive), in order."""
 
 
 def batch_header(part: EntryRange) -> BatchHeader:
-    """Raises ConfigError: no database wrote the entry. FormatError: of a format not known here."""
+    """Raises ConfigError: the entry was not written by a database. FormatError: its format is unknown to this release."""
     if part.view.preamble is None:
         raise ConfigError("triplicate-changes: the log holds an entry that no database wrote")
     return decode_header(bytes(part.view.preamble))
 
 
 def transactions(part: EntryRange, header: BatchHeader, low: int, high: int) -> Iterator[tuple[int, int, Transaction]]:
-    """Slot, size in bytes and content of an entry's transactions `low` to `high` (exclusive)."""
+    """Slot, size in bytes and content of the transactions `low` to `high` (exclusive) of an entry."""
     for slot, record in enumerate(part.view.values(low, high), start=low):
         if record is None:
             raise ConfigError("triplicate-changes: the log holds a record that no database wrote")
@@ -44,7 +43,7 @@ class _LogEntryBatch:
     before: int
     after: int
     changes: tuple[tuple[int, int, str], ...]
-    """Offset, schema version afterwards and text of each schema change."""
+    """Offset, following schema version and text of each schema change."""
 
 
 class SchemaHistory:
@@ -52,7 +51,7 @@ class SchemaHistory:
 
     Args:
         entries: reads the log.
-        low, high: transactions to look at, end exclusive; at least one.
+        low, high: the transactions to search, end exclusive; at least one.
     """
 
     def __init__(self, entries: EntriesOf, low: int, high: int) -> None:

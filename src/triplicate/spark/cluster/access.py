@@ -87,10 +87,10 @@ class LogAccess:
         return state.first, state.end
 
     def state(self, log: str, *, synced: bool = False) -> LogState:
-        """The log as it is now, perhaps as a metadata server sees it that is a moment behind.
+        """The state of a log, perhaps from a metadata server that is behind the others.
 
         Args:
-            synced: see every change of the metadata that was made before this call, also by other processes.
+            synced: include every change of the metadata made before this call, also by other processes.
 
         Raises:
             NoSuchLog.
@@ -106,14 +106,14 @@ class LogAccess:
                 return LogState(head.log_id, head.first_offset, head.closed_end)
             end = await self._logs.end_offset(log)
             again = await self._logs.head(log)
-            # The end belongs to the log whose id stands beside it.
+            # The id must not change between the reads: the end belongs to this log.
             if again.log_id == head.log_id:
                 return LogState(again.log_id, again.first_offset, max(again.first_offset, end))
         raise NoSuchLog(f"log {log!r} is deleted and made again all the time; try again later")
 
     def synced_state(self, log: str, reached: int) -> LogState:
-        """The log after every change of the metadata made before this call. An end below `reached` is believed of a closed segment; of
-        an open one only after bookies have had the time of `log.behind_timeout_s` to learn what was confirmed.
+        """The state of a log that includes every change of the metadata made before this call. For an open segment, an end below `reached`
+        is returned only after `log_client.behind_timeout_s`, so that bookies can learn what was confirmed.
 
         Raises:
             NoSuchLog.
@@ -138,20 +138,20 @@ class LogAccess:
                 states[name] = self.state(name)
         return states
 
-    def believed(
+    def decide_synced(
         self,
         states: dict[str, LogState],
         decide: Callable[[Mapping[str, LogState]], tuple[Decided, list[DataLoss]]],
         *,
         may_be_gone: bool = False,
     ) -> tuple[Decided, list[DataLoss], dict[str, LogState]]:
-        """Decide on what some logs are. Where that finds records lost, it is decided once more, on what is so beyond doubt.
+        """Decide on the states of logs. If the decision finds lost records, decide again on synced states.
 
         Args:
-            may_be_gone: decide without the logs that are not there any more.
+            may_be_gone: decide without the logs that do not exist any more.
 
         Raises:
-            NoSuchLog: a log is not there any more, and may not be gone.
+            NoSuchLog: a log does not exist any more, and `may_be_gone` is False.
         """
         decided, losses = decide(states)
         doubtful = {loss.log: loss.reached for loss in losses if not loss.certain}
@@ -169,13 +169,13 @@ class LogAccess:
         return self._blocking.plan(log, start, end, max_records, skip_lost=skip_lost)
 
     def skip_lost_records(self, log: str, start: int, end: int) -> int:
-        """The first offset from `start` on whose record is not lost with its ledger; at most `end`."""
+        """The first offset from `start` on whose record is not lost; at most `end`."""
         try:
             if start >= end or self.plan(log, start, start + 1, 1, skip_lost=True):
                 return start
             planned = self.plan(log, start, end, end - start, skip_lost=True)
         except (OffsetGap, OffsetTruncated, NoSuchLog):
-            return start  # The log is not as it was when it was looked at, which the plan of the batch finds and tells.
+            return start  # The log has changed since its state was read. The plan of the batch reports that.
         return planned[0].first_offset if planned else end
 
     def entries(self, part: OffsetRange) -> Iterator[EntryRange]:
@@ -184,11 +184,11 @@ class LogAccess:
             yield from map(_entry_range, reader)
 
     def parts(self, log: str, start: int, end: int) -> LogParts:
-        """The records between two offsets, to be read a piece here and a piece there. Close it."""
+        """The records between two offsets, for reads of single pieces. Close the result."""
         return LogParts(self._blocking, self.plan(log, start, end, end - start) if start < end else [])
 
     def limit_bytes(self, begins: Mapping[str, int], ends: Mapping[str, int], max_bytes: int) -> dict[str, int]:
-        """An end about `max_bytes` after the beginning, in all logs together."""
+        """Ends about `max_bytes` after the beginnings, in all logs together."""
         spans = {log: self._loop.call(self._spans(log)) for log in ends}
         return limited_by_bytes(begins, ends, spans, max_bytes)
 
@@ -238,24 +238,24 @@ class LogAccess:
         return await self._logs.join_staged(origin, ledgers, target_bytes)
 
     def check_publish(self, log: str, *, application: str | None, batch: int | None) -> PublisherState | None:
-        """Refuse now what a publish would refuse. Returns what the application published last, if this batch is there already. See
+        """Raise the errors that a publish would raise now. Returns the application's last publication if it includes this batch. See
         `Logs.check_publish`."""
         return self._blocking.check_publish(log, application=application, batch=batch)
 
     def publish(self, log: str, ledgers: Sequence[StagedLedger], *, application: str | None, batch: int | None) -> PublishResult:
-        """Make staged ledgers part of a log, all or none, and a batch of an application once. See `Logs.publish`."""
+        """Publish staged ledgers to a log, all or none, and each batch of an application once. See `Logs.publish`."""
         return self._blocking.publish(log, ledgers, application=application, batch=batch, publisher=application or "Spark")
 
     def discard(self, log: str, ledgers: Sequence[StagedLedger]) -> None:
-        """Delete staged ledgers, except those that the log lists: they are asked for first."""
+        """Delete staged ledgers, except those that the log lists."""
         self._blocking.discard(log, [ledger.ledger_id for ledger in ledgers])
 
 
 class LogParts:
-    """Pieces of planned ranges. Ledgers stay open, the last `OPEN_LEDGERS` of them, since a search comes back to the same few.
+    """Reads pieces of planned ranges. The last `OPEN_LEDGERS` ledgers stay open, because a search returns to the same few.
 
     Args:
-        planned: what may be read, in order.
+        planned: the readable ranges, in order.
     """
 
     def __init__(self, logs: BlockingLogs, planned: Sequence[OffsetRange]) -> None:
@@ -265,7 +265,7 @@ class LogParts:
         self._readers: OrderedDict[int, BlockingRangeReader] = OrderedDict()
 
     def entries(self, start: int, end: int) -> Iterator[EntryRange]:
-        """The records from one offset to another, entry by entry. The next call ends it. Raises as `RangeReader`."""
+        """The records from one offset to another, entry by entry. The next call ends the iterator. Raises as `RangeReader`."""
         for place in range(max(0, bisect_right(self._begins, start) - 1), len(self._planned)):
             part = self._planned[place]
             begin, stop = max(start, part.first_offset), min(end, part.end_offset)
@@ -293,14 +293,14 @@ class LogParts:
 
 
 class LedgerAccess:
-    """What the sources ask of bare ledgers."""
+    """The operations of the sources on ledgers."""
 
     def __init__(self, client: BlockingClient, password: bytes) -> None:
         self._client = client
         self._password = password
 
     def last_add_confirmed(self, ledger_id: int) -> int:
-        """The last entry that may be read now, -1 if there is none.
+        """Id of the last readable entry, -1 if there is none.
 
         Raises:
             NoSuchLedger, Unauthorized.
@@ -320,16 +320,16 @@ def _entries(reader: BlockingReader, first_entry: int, last_entry: int) -> Itera
         entries = reader.read(first_entry, min(last_entry, first_entry + count - 1))
         yield from entries
         first_entry += len(entries)
-        # As many as the last ones' size lets into the limit, but not suddenly many more.
+        # As many entries as fit the limit at the last average size, but at most eight times more than before.
         average = sum(len(entry.payload) for entry in entries) // len(entries)
         count = max(1, min(READ_BYTES // max(1, average), count * 8, 4096))
 
 
 class LogStatePoller:
-    """How far each of some logs may be read, looked up at most once in an interval.
+    """The states of some logs, read at most once in an interval.
 
     Args:
-        interval_s: the least time from one look to the next.
+        interval_s: minimum time in seconds between two reads.
     """
 
     def __init__(self, metadata_uri: str, ledger_password: str, names: Iterable[str], interval_s: float) -> None:
@@ -341,10 +341,10 @@ class LogStatePoller:
         self._states: dict[str, LogState] | None = None
 
     def states(self) -> dict[str, LogState]:
-        """Each log as it is, with everything that was published before this call.
+        """The state of each log, including everything published before this call.
 
-        A call within an interval of the last look waits for the rest of it. The last answer would not do: a query that finds no further
-        records tells `processAllAvailable` that it has read all.
+        A call within the interval since the last read waits for its end. The last result would not do: a query that finds no further
+        records reports to `processAllAvailable` that it has read all records.
         """
         if self._states is not None:
             time.sleep(max(0.0, self._looked_at + self._interval_s - time.monotonic()))
@@ -354,7 +354,7 @@ class LogStatePoller:
         return dict(self._states)
 
     def last_states(self) -> dict[str, LogState]:
-        """What the last look found, however old; a look, if there was none."""
+        """The result of the last read, however old; a first read, if there was none."""
         return self.states() if self._states is None else dict(self._states)
 
 

@@ -1,4 +1,4 @@
-"""From decoded entries to Arrow record batches, and back, without touching single records.
+"""Converts decoded entries to Arrow record batches and back, without processing single records.
 
 An entry's columns are laid out as Arrow lays out binary columns, so a batch is made of the entry's own buffers.
 """
@@ -18,13 +18,13 @@ from triplicate.spark.core.column_checks import PLACES
 
 BATCH_ROWS = 8_192
 BATCH_BYTES = 4 * 1024 * 1024
-"""A batch that is handed to Spark closes at this many rows or bytes, whichever comes first."""
+"""Limits of a batch for Spark, in rows and bytes."""
 _HEADER_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 @dataclass(frozen=True, slots=True)
 class EntryRange:
-    """The records of one entry that a task shall deliver: slots `low` to `high` (exclusive)."""
+    """The records of one entry that a task delivers: slots `low` to `high` (exclusive)."""
 
     view: EntryView
     first_offset: int
@@ -35,7 +35,7 @@ class EntryRange:
 
 
 def record_batches(log: str, ranges: Iterable[EntryRange], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Batches of a log's records in the columns that `schema` names.
+    """Batches of a log's records with the columns of `schema`.
 
     Small entries are put together and large ones cut, so that every batch but the last has about `BATCH_ROWS` rows or `BATCH_BYTES` bytes.
     """
@@ -85,7 +85,7 @@ def _entry_batch(log: str, part: EntryRange, low: int, high: int, schema: pa.Sch
 
 
 def _as(column: pa.Array, field: pa.Field) -> pa.Array:
-    """The column in the type asked for: with a schema of the user's own, values and keys may be strings."""
+    """The column in the requested type: with a user's schema, values and keys may be strings."""
     if column.type == field.type:
         return column
     try:
@@ -102,7 +102,7 @@ def _binary(offsets: Any, data: Any, validity: Any, low: int, high: int, count: 
 
 
 def _timestamps(view: EntryView, low: int, high: int) -> pa.Array:
-    """Each record's own time, or the entry's where records have none."""
+    """The time of each record, or the entry's time if records have none."""
     kind = pa.timestamp("us", tz="UTC")
     if view.timestamps_us is None:
         return pa.repeat(pa.scalar(view.header.wall_time_us, pa.int64()), high - low).cast(kind)
@@ -119,11 +119,11 @@ def _headers(view: EntryView, low: int, high: int) -> pa.Array:
 # Writing.
 
 _RECORD_COST_BYTES = 21
-"""What a record costs beside its bytes, at most: offsets of value, key and headers, a time, bits that say they are there."""
+"""Upper bound of a record's overhead in bytes: offsets of value, key and headers, a time, and validity bits."""
 _ENTRY_COST_BYTES = 256
-"""Header and padding of an entry, at most."""
+"""Upper bound of an entry's header and padding in bytes."""
 RECORD_LIMIT_BYTES = ENTRY_LIMIT_BYTES - _ENTRY_COST_BYTES - _RECORD_COST_BYTES
-"""Most bytes of a record: value and key, and of each header its key, its value and 6 bytes."""
+"""Maximum size of a record in bytes: value, key, and for each header its key, its value and 6 bytes."""
 
 
 def entries_of(batch: pa.RecordBatch, now_us: int) -> Iterator[Columns]:
@@ -133,8 +133,8 @@ def entries_of(batch: pa.RecordBatch, now_us: int) -> Iterator[Columns]:
         now_us: µs since the epoch; the time of records whose own is null.
 
     Raises:
-        RecordTooLarge: a single record exceeds the limit of an entry; it is named by its row.
-        ConfigError: a column that the log fills is not null, or a header has no key.
+        RecordTooLarge: a single record exceeds the limit of an entry. The message names its row.
+        ConfigError: a column filled by the log is not null, or a header has no key.
     """
     if batch.num_rows == 0:
         return
@@ -168,8 +168,8 @@ def entries_of(batch: pa.RecordBatch, now_us: int) -> Iterator[Columns]:
 
 
 def _check_places(found: Mapping[str, pa.Array], rows: int) -> None:
-    """Refuse rows that say where in the log they stand, as all do that were read from one: they may have come with the options of the
-    table that they were read from, and would go back there. A row of an outer join, all nulls, says as little for itself."""
+    """Refuse rows with a log position, as all rows read from a log have: they may have the options of the table that they were read from,
+    and would be written there. A row of nulls from an outer join is refused for the same reason."""
     if PLACES.keys().isdisjoint(found):
         return
     for name in PLACES.keys() & found.keys():
@@ -188,7 +188,7 @@ def _check_places(found: Mapping[str, pa.Array], rows: int) -> None:
 
 
 def _encoded_headers(column: pa.Array) -> _BinaryColumn | None:
-    """The headers of each record as an entry stores them, made for all records at once; None where no record has any."""
+    """The headers of each record in the entry's encoding, computed for all records at once; None if no record has headers."""
     if column.null_count == len(column):
         return None
     from pyarrow import compute as pc  # Takes longer to load than all of Arrow else, and few jobs write headers.
@@ -211,7 +211,7 @@ def _encoded_headers(column: pa.Array) -> _BinaryColumn | None:
 
 
 def _words(numbers: Any) -> pa.Array:
-    """Each number as its bytes."""
+    """The bytes of each number."""
     width = numbers.dtype.itemsize
     places = np.arange(len(numbers) + 1, dtype=np.int32) * width
     return pa.Array.from_buffers(pa.binary(), len(numbers), [None, pa.py_buffer(places), pa.py_buffer(numbers.tobytes())])
@@ -222,7 +222,7 @@ def _microseconds(column: pa.Array, now_us: int) -> Any:
 
 
 class _BinaryColumn:
-    """A binary or string column, cut without touching its records."""
+    """A binary or string column that can be sliced without processing its records."""
 
     def __init__(self, array: pa.Array) -> None:
         plain = array.cast(pa.binary())
@@ -234,13 +234,13 @@ class _BinaryColumn:
         """Bytes up to the end of each record."""
 
     def cut(self, low: int, high: int) -> tuple[bytes, bytes]:
-        """Offsets that begin at 0, and data, of the records `low` to `high`."""
+        """Offsets beginning at 0, and data, of the records `low` to `high`."""
         base = int(self._offsets[low])
         offsets = (self._offsets[low : high + 1] - base).astype("<u4").tobytes()
         return offsets, bytes(self._data[base : int(self._offsets[high])])
 
     def validity(self, low: int, high: int) -> bytes | None:
-        """A bit per record, or None if all are there."""
+        """The validity bits, or None if no value is null."""
         part = self._array.slice(low, high - low)
         if part.null_count == 0:
             return None

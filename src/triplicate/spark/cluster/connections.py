@@ -1,7 +1,7 @@
-"""One client for each process and cluster, opened when it is first needed and closed when the process ends.
+"""One client per process and cluster, opened at its first use and closed when the process ends.
 
-Tasks are short and many, so they share what the process has. PySpark makes its workers by forking: a client made before the fork has its
-threads in the parent only, so a child never touches it and opens its own.
+Tasks are short and numerous, so they share the client of their process. PySpark forks its workers. The threads of a client opened before
+the fork exist only in the parent, so a child never uses it and opens its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _Connections:
 
 _own = _Connections()
 _inherited: list[_Connections] = []
-"""Those of the processes this one was forked from; kept so that nothing of them is ever finalised here."""
+"""Clients of the parent processes, kept so that this process never finalises them."""
 
 
 def _connections() -> _Connections:
@@ -50,7 +50,7 @@ def client(metadata_uri: str) -> BlockingClient:
 
 
 def forget(metadata_uri: str) -> None:
-    """Close the process's client for a cluster, for example because its metadata session is over. The next use opens another."""
+    """Close the process's client for a cluster, for example after its metadata session ended. The next use opens another."""
     connections = _connections()
     with connections.lock:
         known = connections.clients.pop(metadata_uri, None)

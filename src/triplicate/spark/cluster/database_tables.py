@@ -1,4 +1,4 @@
-"""What the change feed asks about databases: where a database's log is, and which columns a table has."""
+"""Database facts for the change feed: the log of a database, and the columns of a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triplicate.spark.cluster import connections
 from triplicate.sql import DatabaseInfo
 
 CONNECT_TIMEOUT_S = 5
-# One statement, so that the version is that of the columns. `hidden` leaves out generated columns, which the log leaves out too.
+# One statement, so that version and columns agree. `hidden` excludes generated columns, which the log excludes, too.
 _COLUMNS = """
 SELECT (SELECT schema_version FROM triplicate_state), t.type, t.wr, x.name, x.type, x.pk,
        (SELECT count(*) FROM pragma_index_list(t.name) WHERE origin = 'pk')
@@ -23,12 +23,12 @@ FROM pragma_table_list(%s) t, pragma_table_xinfo(t.name) x WHERE t.schema = 'mai
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """A table's columns, and the version of the schema of which they are.
+    """A table's columns, and their schema version.
 
     Args:
         columns: name and declared type in order, without generated columns.
-        known_by_rowid: its rows are known by the rowid alone, since it has no INTEGER PRIMARY KEY and is not WITHOUT ROWID: any other
-            key may be null, and is not always logged.
+        known_by_rowid: whether only the rowid identifies rows, because the table has no INTEGER PRIMARY KEY and is not WITHOUT ROWID. Any
+            other key may be null, and is not always logged.
     """
 
     columns: tuple[tuple[str, str], ...]
@@ -37,19 +37,19 @@ class TableColumns:
 
 
 def database_log(metadata_uri: str, database: str) -> str:
-    """The log that holds a database's changes.
+    """The log with a database's changes.
 
     Raises:
-        UsageError: there is no database of this name.
+        UsageError: there is no database with this name.
     """
     return _info(metadata_uri, database).log
 
 
 def check_kept(metadata_uri: str, database: str, log: str) -> None:
-    """Whether the database of a log is still there, under whatever name: the log outlives it for a time, without another change.
+    """Check that the database of a log still exists, under any name. The log outlives it for a time without further changes.
 
     Raises:
-        NoSuchLog: it was dropped.
+        NoSuchLog: the database was dropped.
     """
     if any(dropped.info.log == log for dropped in connections.client(metadata_uri).databases().dropped()):
         raise NoSuchLog(

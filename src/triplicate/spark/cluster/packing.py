@@ -1,4 +1,4 @@
-"""How many pieces of segments one read task takes. Pure."""
+"""Groups pieces of segments into read tasks. Pure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from triplicate.log import OffsetRange
 
 PACKED_BYTES = 16 * 1024 * 1024
-"""One task reads pieces of segments up to this number of stored bytes; a larger piece has a task of its own."""
+"""A task reads pieces of segments up to this number of stored bytes. A larger piece gets a separate task."""
 UNKNOWN_RECORD_BYTES = 1024
-"""What a record of an open segment is thought to have."""
+"""Assumed size in bytes of a record in an open segment."""
 
 
 def pack(ranges: Sequence[OffsetRange], max_records: int) -> list[tuple[OffsetRange, ...]]:
-    """Put neighbouring ranges of one log together, in their order, each group for one task.
+    """Group neighbouring ranges of one log, in order, one group per task.
 
     Args:
         max_records: most records of a group of several ranges.

@@ -1,7 +1,7 @@
-"""Where reading begins, and which records are lost: what a checkpoint or an option asks for against what the logs hold now. Pure.
+"""Where reading begins, and which records are lost: the positions of a checkpoint or option compared with the logs' state. Pure.
 
-A log is known by its id, not by its name: one that is deleted and made again under its name begins at offset 0 once more, and the old
-offset means nothing in it. What is found lost is handed back; whether it is an error is for `failOnDataLoss` to say.
+A log is identified by its id, not by its name. A log that is deleted and created again under the same name begins at offset 0, and old
+offsets are meaningless in it. Losses are returned; the option `failOnDataLoss` decides whether they are errors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """A log as it is now: its id, the first offset that may be read, and the offset after the last."""
+    """The state of a log: its id, the first readable offset, and the offset after the last."""
 
     log_id: str
     first: int
@@ -30,12 +30,12 @@ class LogState:
 
 @dataclass(frozen=True, slots=True)
 class DataLoss:
-    """Records of a log that were to be read and cannot be.
+    """Records of a log that should be read but are lost.
 
     Args:
-        error: what is raised unless loss is allowed.
-        reached: the end that the log would have to have for this to be no loss, where its end matters.
-        certain: True where the state of the log has no part in it. Otherwise a look at a server that is behind may have feigned it.
+        error: raised unless loss is allowed.
+        reached: the end at or beyond which the log would have no loss, if its end matters.
+        certain: True if the loss does not depend on the log's state. Otherwise a stale metadata server can be the cause.
     """
 
     log: str
@@ -45,12 +45,12 @@ class DataLoss:
 
 
 def resume(start: LogPositions, states: Mapping[str, LogState], *, keeps: bool = True) -> tuple[LogPositions, list[DataLoss]]:
-    """Where each log of the next batch begins.
+    """The beginning of each log in the next batch.
 
     Args:
-        start: where the stream stands.
-        states: of the logs that are read now. One that the stream does not know is read from its first record.
-        keeps: the end of the batch keeps the positions of logs that are not read now.
+        start: the position of the stream.
+        states: the states of the logs that are read now. A log new to the stream is read from its first record.
+        keeps: whether the end of the batch keeps the positions of logs that are not read now.
     """
     begins: dict[str, LogPosition] = {}
     losses: list[DataLoss] = []
@@ -64,11 +64,11 @@ def resume(start: LogPositions, states: Mapping[str, LogState], *, keeps: bool =
 
 
 def end_of_batch(start: LogPositions, resumed: LogPositions, ends: Mapping[str, int], *, first: bool) -> LogPositions:
-    """The end of the next batch, which is `start` itself where there is nothing to say.
+    """The end of the next batch; `start` itself if nothing changes.
 
     Args:
-        resumed: where each log of the batch begins, as `resume` says.
-        first: the batch is the first of its stream, so that no checkpoint holds `start`.
+        resumed: the beginnings of the batch, from `resume`.
+        first: whether the batch is the first of its stream, so that no checkpoint holds `start`.
     """
     logs = {log: LogPosition(ends[log], begin.log_id) for log, begin in resumed.logs.items()}
     if logs == start.logs and resumed.left == start.left:
@@ -79,17 +79,17 @@ def end_of_batch(start: LogPositions, resumed: LogPositions, ends: Mapping[str, 
 
 
 def _is_new(known: LogPosition | None, begin: LogPosition) -> bool:
-    """Whether a log begins elsewhere than a checkpoint stands."""
+    """Whether a log begins at another position than the checkpoint's."""
     return known is None or known.offset != begin.offset or (begin.log_id is not None and is_another(known.log_id, begin.log_id))
 
 
 def is_another(known_id: str | None, log_id: str) -> bool:
-    """Whether a log is not the one of which a checkpoint tells. Older checkpoints do not say."""
+    """Whether a log is not the one in a checkpoint. Older checkpoints have no ids."""
     return known_id is not None and known_id != log_id
 
 
 def unread(positions: Mapping[str, LogPosition], logs: Container[str]) -> dict[str, LogPosition]:
-    """The positions in logs that are not among those read now."""
+    """The positions in logs that are not read now."""
     return {log: position for log, position in positions.items() if log not in logs}
 
 
@@ -107,21 +107,21 @@ def _begin(log: str, known: LogPosition | None, state: LogState) -> tuple[int, l
 
 
 def _behind_shorter(known: LogPosition, state: LogState) -> int:
-    """Where reading goes on in a log that ends before a position. Without an id it is most likely another log of the name; with it, the log
-    has lost its last records."""
+    """Where reading continues in a log that ends before a position. Without an id it is most likely another log with the same name. With an
+    id, the log has lost its last records."""
     return state.first if known.log_id is None else state.end
 
 
 def batch_begins(start: LogPositions, end: LogPositions, states: Mapping[str, LogState]) -> tuple[dict[str, int], list[DataLoss]]:
-    """Where each log of a batch begins that has been decided before, perhaps by a process that has ended since.
+    """The beginning of each log in a batch that was decided before, perhaps by an earlier process.
 
-    What was lost between `start` and `end` was said when the batch was decided; here counts what has happened since.
+    Losses between `start` and `end` were reported when the batch was decided. This function reports later losses.
 
     Args:
-        states: of the logs of `end`, without those that do not exist.
+        states: the states of the logs of `end` that exist.
 
     Returns:
-        only logs of which there is something to read, up to the batch's end or the log's.
+        only logs with records to read, up to the batch's end or the log's.
     """
     begins: dict[str, int] = {}
     losses: list[DataLoss] = []
@@ -147,31 +147,31 @@ def batch_begins(start: LogPositions, end: LogPositions, states: Mapping[str, Lo
 
 
 def decided_losses(start: LogPositions, end: LogPositions) -> list[DataLoss]:
-    """What is lost between the two ends of a batch, where `end` was decided without knowing `start`.
+    """The losses between the two ends of a batch whose `end` was decided without `start`.
 
-    PySpark 4.1 asks for an end without saying where the stream stands, so `resume` has not seen both.
+    PySpark 4.1 requests an end without the position of the stream, so `resume` has not seen both.
     """
     states = {log: LogState(stop.log_id or "", 0, stop.offset) for log, stop in end.logs.items()}
     return resume(start, states, keeps=False)[1]
 
 
 def _known_begin(known: LogPosition | None, stop: LogPosition, state: LogState) -> int:
-    """Where a batch begins whose end does not say so. A log that joined the stream with it, or was begun again, is read from its first
-    record; PySpark 4.1 does not tell where that was when the batch was decided."""
+    """The beginning of a batch whose end does not contain it. A log that joined the stream with this batch, or was created again, is read
+    from its first record. PySpark 4.1 does not keep where that was when the batch was decided."""
     if known is None or (known.log_id is not None and is_another(stop.log_id, known.log_id)):
         return state.first
-    # A batch that ends before it begins, where the start does not say of which log it is: the log was begun again.
+    # A batch that ends before it begins, with a start without log id: the log was created again.
     without_id = known.log_id is None and stop.log_id is not None
     return state.first if without_id and known.offset > stop.offset else known.offset
 
 
 def not_read(end: LogPositions, read: LogReadOptions) -> list[DataLoss]:
-    """The logs of a batch that was decided before and that the options do not name any more."""
+    """The losses of logs in a decided batch that the options do not name any more."""
     return [_not_read(log, position) for log, position in unread(end.logs, read.logs).items()]
 
 
 def starting_positions(read: LogReadOptions, point: StartingPoint, states: Mapping[str, LogState]) -> tuple[dict[str, int], list[DataLoss]]:
-    """Offset at which each log is read from, as the option `startingOffsets` says."""
+    """The first offset to read of each log, from the option `startingOffsets`."""
     starts: dict[str, int] = {}
     losses: list[DataLoss] = []
     for log in read.logs:
@@ -193,11 +193,11 @@ def starting_positions(read: LogReadOptions, point: StartingPoint, states: Mappi
 def ending_positions(
     read: LogReadOptions, starts: Mapping[str, int], states: Mapping[str, LogState]
 ) -> tuple[dict[str, int], list[DataLoss]]:
-    """Offset, exclusive, to which each log is read: what is readable now, or what the option `endingOffsets` asks for."""
+    """The end offset (exclusive) of each log: the readable end, or the option `endingOffsets`."""
     point = read.ending
     if point is None or point.word is not None:
         return {log: states[log].end for log in read.logs}, []
-    # An end beyond the log's is no error: it is what there is now.
+    # An end beyond the log's end is not an error: reading stops at the log's end.
     ends = {log: min(states[log].end, point.offsets[log]) for log in read.logs}
     losses = [
         DataLoss(
@@ -213,10 +213,10 @@ def ending_positions(
 
 
 def gaps(log: str, planned: Sequence[tuple[int, int]], start: int, end: int) -> list[DataLoss]:
-    """What is lost between two offsets of a log.
+    """The losses between two offsets of a log.
 
     Args:
-        planned: first offset and end of the ranges that are there, in order.
+        planned: first offset and end of the readable ranges, in order.
     """
     losses: list[DataLoss] = []
     for first, last in [*planned, (end, end)]:

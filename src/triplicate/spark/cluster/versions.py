@@ -1,4 +1,4 @@
-"""What differs between the releases of PySpark that the sources run on, 4.1 and later.
+"""Differences between the supported releases of PySpark, 4.1 and later.
 
 Limits on a micro-batch came with 4.2. With 4.1 streams work without: Spark asks for the latest offset and says neither where the
 stream stands nor how much it wants, and runs one batch for a ``Trigger.AvailableNow``. An option that sets a limit is refused.
@@ -26,7 +26,7 @@ if TYPE_CHECKING or HAS_LIMITS:
 else:
 
     class SupportsTriggerAvailableNow:
-        """Stands for what PySpark 4.1 does not have, and never calls."""
+        """Replaces a class that PySpark 4.1 lacks and never calls."""
 
     class ReadLimit:
         """A limit on a micro-batch."""
@@ -35,10 +35,10 @@ else:
         """None."""
 
     class ReadMaxRows(ReadLimit):
-        """A number of rows. Nothing makes one with PySpark 4.1."""
+        """A number of rows. Never created with PySpark 4.1."""
 
     class ReadMaxBytes(ReadLimit):
-        """A number of bytes. Nothing makes one with PySpark 4.1."""
+        """A number of bytes. Never created with PySpark 4.1."""
 
 
 __all__ = [
@@ -54,13 +54,13 @@ __all__ = [
 
 
 def check_limits(source: str, **limits: int | None) -> None:
-    """Refuse limits that this PySpark cannot hand over.
+    """Refuse limits that this PySpark does not support.
 
     Args:
-        limits: each option that sets one, and its value.
+        limits: the options that set limits, with their values.
 
     Raises:
-        ConfigError: one is set, and PySpark is older than 4.2.
+        ConfigError: a limit is set, and PySpark is older than 4.2.
     """
     if HAS_LIMITS:
         return
@@ -72,7 +72,7 @@ def check_limits(source: str, **limits: int | None) -> None:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Spark's columns as Arrow's, with moments in UTC."""
-    # PySpark 4.1 has no such argument: there UTC is what is meant without it.
+    """The Arrow schema for Spark's columns, with timestamps in UTC."""
+    # PySpark 4.1 lacks this argument and always uses UTC.
     zone: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
     return to_arrow_schema(schema, **zone)

@@ -1,8 +1,8 @@
-"""Offsets of a change feed's stream, as Spark keeps them in a checkpoint. Pure.
+"""Offsets of a change feed's stream in Spark's checkpoints. Pure.
 
-``{"logs":{"LOG":1234},"named":17,"schema":17,"table":"orders","v":2}``: the version after the last change delivered, the schema version of
-the columns in which it was delivered, and which table it is: the one that was named so at schema version `named`. Version 1, of earlier
-releases, has `logs` alone. Spark compares offsets as text, so they are always made here, with keys in order.
+``{"logs":{"LOG":1234},"named":17,"schema":17,"table":"orders","v":2}``: the version after the last delivered change, the schema version of
+its columns, and the table, identified by its name at schema version `named`. Version 1, of earlier releases, has only `logs`. Spark
+compares offsets as text, so they are always encoded here, with sorted keys.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class ChangesOffset:
-    """Where a stream stands.
+    """The position of a stream.
 
     Args:
-        version: the first transaction that was not delivered.
-        table, named: the table whose rows the consumer holds, by its name at a schema version; None for that before `version`. No table:
-            it holds no rows, or nothing is known of them.
-        schema: the schema version of the columns in which it holds them; None for that before `version`.
+        version: the first transaction not delivered yet.
+        table, named: the table whose rows the consumer holds, by its name at schema version `named`; None means the schema version before
+            `version`. Without a table, the consumer holds no rows or unknown ones.
+        schema: the schema version of the consumer's columns; None means the schema version before `version`.
     """
 
     version: int
@@ -33,18 +33,18 @@ class ChangesOffset:
     schema: int | None = None
 
     def encode(self, log: str) -> dict[str, Any]:
-        """The form that Spark stores."""
+        """Encode for Spark's checkpoint."""
         return {"logs": {log: self.version}, "named": self.named, "schema": self.schema, "table": self.table, "v": VERSION}
 
 
 def decode_offset(offset: Mapping[str, Any], log: str, table: str) -> ChangesOffset:
-    """An offset that a stream of this release or of one before has stored.
+    """Decode an offset of this or an earlier release.
 
     Args:
-        log: of the database. table: whose feed it is, where the offset does not say.
+        log: the log of the database. table: the table of the feed, for offsets without one.
 
     Raises:
-        FormatError: of another database, of a later release, or not ours.
+        FormatError: the offset belongs to another database or a later release, or is not Triplicate's.
     """
     logs, name, versions = offset.get("logs"), offset.get("table", table), (offset.get("named"), offset.get("schema"))
     known = offset.get("v") in (1, VERSION) and isinstance(name, str | None) and all(isinstance(one, int | None) for one in versions)

@@ -1,4 +1,4 @@
-"""Which columns the sources read and write, and their types. Pure, and loaded quickly: planning needs no more of us."""
+"""The columns that the sources read and write, and their types. Pure, and quick to load, because planning needs only this."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READABLE = {
     "_entry_id": ("bigint",),
 }
 READABLE_OF_LEDGERS = {"ledger_id": ("bigint",), "entry_id": ("bigint",), "value": ("binary", "string"), "length": ("bigint",)}
-"""Columns that a schema of the user's own may ask for, and their types."""
+"""Columns that a user's schema may request, and their types."""
 _WRITABLE = {
     "value": ("binary", "string"),
     "key": ("binary", "string"),
@@ -30,11 +30,11 @@ _WRITABLE = {
 }
 _MAY_BE_NULL = ("key", "value", "headers")
 PLACES = {"log": ("string",), "offset": ("bigint",), "_ledger_id": ("bigint",), "_entry_id": ("bigint",)}
-"""Columns of a table of ours that the log fills; an INSERT leaves them out, and Spark writes nulls for them."""
+"""Columns of a table of this source that the log fills. An INSERT omits them, and Spark writes nulls for them."""
 
 
 def plain(schema: StructType) -> StructType:
-    """A schema without metadata, in which char and varchar are strings: what Arrow knows."""
+    """A schema without metadata, with char and varchar as strings, as Arrow supports it."""
     from pyspark.sql import types
 
     fields = [
@@ -49,7 +49,7 @@ def _is_text(kind: str) -> bool:
 
 
 def _known_as(kind: str) -> str:
-    """The type as it is looked up: texts of any length and collation are strings."""
+    """The type used for lookups: texts of any length and collation are strings."""
     return "string" if _is_text(kind) else kind
 
 

@@ -1,10 +1,10 @@
-"""Stream offsets as Spark keeps them in a checkpoint: ``{"ids":{"flights":"5f0c…"},"logs":{"flights":1234},"v":2}``. Pure.
+"""Stream offsets in Spark's checkpoints: ``{"ids":{"flights":"5f0c…"},"logs":{"flights":1234},"v":2}``. Pure.
 
-Spark compares offsets as text, so they are always made here, with keys in order. An offset is exclusive at the end of a batch and
-inclusive at its start: the number of records before it. The ids say which log it was: a log that is deleted and made again has another.
-Where a batch does not begin at the end of the one before it, its end says where (``"begun":{"flights":0}``): Spark keeps no other start,
-and a batch that is planned again must begin where it began.
-Version 1 holds no ids; it is read, and the change feed still writes it, since the log of a database has a name of its own.
+Spark compares offsets as text, so they are always encoded here, with sorted keys. An offset is the number of records before it: exclusive
+at the end of a batch, inclusive at its start. The ids identify the logs: a log that is deleted and created again has another id.
+If a batch does not begin at the end of the previous one, its end has its beginning (``"begun":{"flights":0}``). Spark stores no other
+start, and a batch that is planned again must begin at the same offset.
+Version 1 has no ids. It can be read, and the change feed still writes it, because the log of a database has a unique name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ StreamOffset = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Consecutive records of a log, and how many bytes they take together."""
+    """Consecutive records of a log, and their total size in bytes."""
 
     first: int
     end: int
@@ -32,7 +32,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
-    """A place in one log: the number of records before it, and the log's id, None where an earlier release wrote the checkpoint."""
+    """A position in one log: the number of records before it, and the log's id, or None in checkpoints of earlier releases."""
 
     offset: int
     log_id: str | None
@@ -40,12 +40,12 @@ class LogPosition:
 
 @dataclass(frozen=True, slots=True)
 class LogPositions:
-    """Where a stream stands.
+    """The position of a stream.
 
     Args:
         logs: position in each log that is read.
-        left: positions in logs that were read once and are not read now; they go on from there when they are read again.
-        begun: of the end of a batch: where it begins to read a log, where that is not the position at which the batch before it ended.
+        left: positions in logs that are not read any more. Reading continues there if they are read again.
+        begun: in the end of a batch: its first offset in each log for which that is not the end of the previous batch.
     """
 
     logs: Mapping[str, LogPosition]
@@ -53,12 +53,12 @@ class LogPositions:
     begun: Mapping[str, int] = field(default_factory=dict)
 
     def get(self, log: str) -> LogPosition | None:
-        """The position in a log, read now or not."""
+        """The position in a log, whether it is read now or not."""
         return self.logs.get(log) or self.left.get(log)
 
 
 def encode_positions(positions: LogPositions) -> StreamOffset:
-    """The form that Spark stores."""
+    """Encode for Spark's checkpoint."""
     every = {**positions.left, **positions.logs}
     offset: StreamOffset = {"begun": dict(sorted(positions.begun.items()))} if positions.begun else {}
     offset["ids"] = {log: every[log].log_id for log in sorted(every) if every[log].log_id is not None}
@@ -72,10 +72,10 @@ def _numbers(positions: Mapping[str, LogPosition]) -> dict[str, int]:
 
 
 def decode_positions(offset: Mapping[str, Any]) -> LogPositions:
-    """Undo `encode_positions`; also of version 1.
+    """Decode an offset of this version or of version 1.
 
     Raises:
-        FormatError: written by a release with another version, or not ours.
+        FormatError: the offset has an unknown version, or is not Triplicate's.
     """
     version = offset.get("v")
     logs, left, begun = offset.get("logs"), offset.get("left", {}), offset.get("begun", {})
@@ -98,7 +98,7 @@ def _holds(part: Any, kind: type) -> TypeGuard[dict[str, Any]]:
 
 
 def stream_offset(positions: Mapping[str, int]) -> StreamOffset:
-    """An offset of version 1, for a stream whose logs cannot be made again under their names."""
+    """An offset of version 1, for streams whose logs cannot be created again under the same names."""
     return {"logs": {log: positions[log] for log in sorted(positions)}, "v": _VERSION_WITHOUT_IDS}
 
 
@@ -108,11 +108,11 @@ def positions_of(offset: Mapping[str, Any]) -> dict[str, int]:
 
 
 def limited(start: Mapping[str, int], end: Mapping[str, int], max_records: int) -> dict[str, int]:
-    """An end at most `max_records` after the start in all logs together, shared in proportion to what waits in each.
+    """Ends at most `max_records` after the start in all logs together, shared in proportion to the waiting records.
 
     Args:
         start: an offset for each log of `end`.
-        max_records: at least 1; so something is always delivered while anything waits.
+        max_records: at least 1, so a record is always delivered if any is waiting.
     """
     waiting = {log: max(0, end[log] - start[log]) for log in sorted(end)}
     total = sum(waiting.values())
@@ -120,7 +120,7 @@ def limited(start: Mapping[str, int], end: Mapping[str, int], max_records: int) 
         return {log: max(start[log], end[log]) for log in waiting}
     shares = {log: max_records * count // total for log, count in waiting.items()}
     left = max_records - sum(shares.values())
-    # What rounding left over, less than one record for each log, goes to the first that still have some.
+    # The remainder of the rounding, less than one record per log, goes to the first logs that have more records.
     for log, count in waiting.items():
         more = min(left, count - shares[log])
         shares[log] += more
@@ -131,13 +131,13 @@ def limited(start: Mapping[str, int], end: Mapping[str, int], max_records: int) 
 def limited_by_bytes(
     start: Mapping[str, int], end: Mapping[str, int], spans: Mapping[str, Sequence[Span]], max_bytes: int
 ) -> dict[str, int]:
-    """An end about `max_bytes` after the start in all logs together, shared in proportion to what waits in each.
+    """Ends about `max_bytes` after the start in all logs together, shared in proportion to the waiting bytes.
 
-    Within a span every record counts as the span's average. If there is anything to deliver, at least one record is delivered.
+    Each record counts as the average of its span. If records are waiting, at least one is delivered.
 
     Args:
         start: an offset for each log of `end`.
-        spans: of each log, in order; records without a span count as nothing.
+        spans: the spans of each log, in order. Records outside of spans have size 0.
     """
     waiting = {log: _size(spans.get(log, ()), start[log], end[log]) for log in sorted(end)}
     total = sum(waiting.values())
@@ -160,7 +160,7 @@ def _size(spans: Sequence[Span], start: int, end: int) -> float:
 
 
 def _reach(spans: Sequence[Span], start: int, end: int, budget_bytes: float) -> int:
-    """The offset up to which records fit the budget, between start and end."""
+    """The offset between start and end up to which the records fit the budget."""
     for span in spans:
         low, high = max(start, span.first), min(end, span.end)
         if low >= high:

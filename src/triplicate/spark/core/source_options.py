@@ -1,4 +1,4 @@
-"""Options of the data sources: read once, checked, and named in every complaint. Pure.
+"""Options of the data sources: parsed once, checked, and named in every error. Pure.
 
 Spark hands options over as text with keys in lower case; the names here are written as users write them.
 """
@@ -14,23 +14,23 @@ from triplicate.errors import ConfigError
 from triplicate.spark.core.table_options import NO_OPTIONS, NO_TABLES, is_created
 
 LOGS = "triplicate"
-"""The format's name of the source of logs and ledgers."""
+"""The format name of the source for logs and ledgers."""
 EARLIEST = "earliest"
 LATEST = "latest"
 FAIL, DELIVER = "fail", "deliver"
-"""What becomes of changes of a table that its feed's rows of the usual kinds cannot tell."""
+"""The handling of table changes that ordinary rows of the feed cannot express."""
 RECORDS_PER_PARTITION = 250_000
 TARGET_LEDGER_BYTES = 16 * 1024 * 1024
 LEDGERS_LIMIT = 10_000
-"""Most ledgers that one read may name."""
+"""Maximum number of ledgers in one read."""
 
 _SPARKS_OWN = frozenset(("checkpointlocation", "queryname"))
-"""Options that Spark itself hands to sources and sinks beside the user's."""
+"""Options that Spark passes to sources and sinks in addition to the user's."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartingPoint:
-    """Where reading begins or ends: `word` is earliest or latest, or `offsets` says it for each log."""
+    """The begin or end of a read: `word` is earliest or latest, or `offsets` has an offset for each log."""
 
     word: str | None
     offsets: Mapping[str, int]
@@ -38,7 +38,7 @@ class StartingPoint:
 
 @dataclass(frozen=True, slots=True)
 class LogReadOptions:
-    """How to read logs. Offsets count records; an end is exclusive."""
+    """Options of a read of logs. Offsets count records; an end is exclusive."""
 
     metadata_uri: str
     ledger_password: str
@@ -55,7 +55,7 @@ class LogReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class LedgerReadOptions:
-    """How to read bare ledgers."""
+    """Options of a read of ledgers."""
 
     metadata_uri: str
     ledger_password: str
@@ -65,7 +65,7 @@ class LedgerReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How to publish into a log.
+    """Options of a write to a log.
 
     `application` and `version` name a batch job's write, so that running it again adds nothing; a streaming write takes the
     query's id and the batch number where they are not given.
@@ -81,7 +81,8 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True)
 class ChangesOptions:
-    """How to read a table's change feed. Versions are offsets of the database's log; `ending_version` is inclusive, as in Delta."""
+    """Options of a read of a table's change feed. Versions are offsets of the database's log; `ending_version` is inclusive, as in
+    Delta."""
 
     metadata_uri: str
     ledger_password: str
@@ -91,16 +92,16 @@ class ChangesOptions:
     ending_version: int | None
     max_versions_per_trigger: int | None
     deliver_events: bool = False
-    """Changes of the table that no row of the usual kinds can tell are rows of their own, and no error."""
+    """Whether table changes that ordinary rows cannot express are delivered as event rows instead of errors."""
 
 
 class Options:
-    """The options of one source, with the complaint for each kind of mistake.
+    """The options of one source, with the error for each kind of mistake.
 
     Args:
         source: the format's name, for messages.
-        given: what Spark handed over, keys in lower case.
-        known: every option of the source, as users write it.
+        given: the options from Spark, with keys in lower case.
+        known: every option of the source, in the users' spelling.
     """
 
     def __init__(self, source: str, given: Mapping[str, str], known: Sequence[str]) -> None:
@@ -153,7 +154,7 @@ class Options:
         return value.lower() == "true"
 
     def point(self, name: str, logs: Sequence[str]) -> StartingPoint | None:
-        """``earliest``, ``latest`` or ``{"flights": 1234}`` with an offset for each log."""
+        """Parse ``earliest``, ``latest`` or ``{"flights": 1234}`` with an offset for each log."""
         value = self.text(name)
         if value is None:
             return None
@@ -205,12 +206,12 @@ CHANGES_OPTIONS = (
 
 
 def reads_ledgers(given: Mapping[str, str]) -> bool:
-    """True where the option `ledgers` asks for bare ledgers instead of a log."""
+    """Whether the option `ledgers` requests ledgers instead of a log."""
     return any(key.lower() == "ledgers" for key in given)
 
 
 def log_read_options(given: Mapping[str, str], *, streaming: bool | None = False) -> LogReadOptions:
-    """Raises ConfigError. While Spark has not said yet whether it is a stream, `streaming` is None."""
+    """Raises ConfigError. `streaming` is None while Spark has not told whether the read is a stream."""
     options = Options(LOGS, given, LOG_OPTIONS)
     if options.text("log") is not None and options.text("subscribe") is not None:
         raise ConfigError("triplicate: option 'log' names one log, 'subscribe' several, comma-separated; give one of the two")
@@ -247,7 +248,7 @@ def log_read_options(given: Mapping[str, str], *, streaming: bool | None = False
 
 
 def _check_batch(starting: StartingPoint | None, ending: StartingPoint | None) -> None:
-    """Raises ConfigError where a batch read would begin at its end, or behind it."""
+    """Raises ConfigError: a batch read would begin at or after its end."""
     if starting is None:
         return
     if starting.word == LATEST:

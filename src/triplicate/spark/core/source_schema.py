@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 Column = tuple[str, str, bool]
-"""Name, type in Spark's DDL, and whether it may be null."""
+"""Name, type in Spark's DDL, and whether the column may be null."""
 
-# TIMESTAMP alone is what `spark.sql.timestampType` says, perhaps without a time zone.
+# TIMESTAMP depends on `spark.sql.timestampType` and may have no time zone.
 LOG_COLUMNS: tuple[Column, ...] = (
     ("log", "STRING", False),
     ("offset", "LONG", False),
@@ -44,17 +44,17 @@ _DECLARED = (
 
 
 def log_columns(*, include_headers: bool, include_metadata: bool) -> tuple[Column, ...]:
-    """Columns of a read of logs."""
+    """The columns of a read of logs."""
     return (*LOG_COLUMNS, *((HEADERS_COLUMN,) if include_headers else ()), *(METADATA_COLUMNS if include_metadata else ()))
 
 
 def ddl(columns: Sequence[Column]) -> str:
-    """Columns as Spark parses them."""
+    """The columns in Spark's DDL."""
     return ", ".join(f"{name} {kind}" if nullable else f"{name} {kind} NOT NULL" for name, kind, nullable in columns)
 
 
 def struct(columns: Sequence[Column]) -> StructType:
-    """Columns as a value of Spark's, which needs no session."""
+    """The columns as a Spark `StructType`, without a session."""
     from pyspark.sql import types
 
     header = types.StructType([types.StructField("key", types.StringType()), types.StructField("value", types.BinaryType())])
@@ -69,7 +69,7 @@ def struct(columns: Sequence[Column]) -> StructType:
 
 
 def spark_type(declared: str) -> str:
-    """Spark's type for a table column declared so. SQLite lets a column hold any value; one that does not fit fails the read by name.
+    """Spark's type for a declared column type. SQLite columns can hold any value; a value that does not fit fails the read by name.
 
     Moments stay text, as the database stores them. NUMERIC and columns without a type are text too: nothing is lost.
     """
@@ -81,7 +81,7 @@ def spark_type(declared: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A column's name in DDL."""
+    """A quoted column name for DDL."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -100,7 +100,7 @@ def changes_schema(columns: Sequence[tuple[str, str]], *, version: int | None = 
 
 
 def schema_version(comments: Iterable[str | None]) -> int | None:
-    """The version among the columns' comments, or None where the columns are a user's own."""
+    """The version in the columns' comments, or None for a user's own columns."""
     for comment in comments:
         if comment is not None and comment.startswith(VERSION_COMMENT):
             return int(comment.removeprefix(VERSION_COMMENT))

@@ -1,4 +1,4 @@
-"""Tables of Spark SQL: how a source learns the options of a table, which Spark keeps and does not hand over. Pure.
+"""Tables of Spark SQL: recovers the options of a table, which Spark stores but does not pass to the source. Pure.
 
 Spark hands the options of ``CREATE TABLE … USING … OPTIONS (…)`` to a source in Python once, when it asks for the table's columns. When the
 table is read or written, only what stands behind ``WITH`` comes, and the columns. So the columns carry the options, in their metadata.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 MARK = "triplicate"
-"""The key in a column's metadata."""
+"""The key of the options in a column's metadata."""
 VERSION = 1
 _OPTION = "option."
 _PROVIDER = "provider"
@@ -37,15 +37,15 @@ NO_OPTIONS = (
 
 
 def is_created(source: str, given: Mapping[str, str]) -> bool:
-    """Whether these options come from CREATE TABLE: with the properties of the table, and each option twice."""
+    """Whether these options come from CREATE TABLE, which passes the table's properties, and each option twice."""
     return any(key.lower() == _PROVIDER and value.lower() == source for key, value in given.items())
 
 
 def options_of_created(source: str, given: Mapping[str, str]) -> dict[str, str]:
-    """The options of a table that is created, without its properties.
+    """The options of a table in CREATE TABLE, without its properties.
 
     Raises:
-        ConfigError: one of them belongs to a query, not to a table.
+        ConfigError: an option applies to queries, not to tables.
     """
     lower = {key.lower(): value for key, value in given.items()}
     own = {key.removeprefix(_OPTION): value for key, value in lower.items() if key.startswith(_OPTION)}
@@ -59,7 +59,7 @@ def options_of_created(source: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def marked(schema: StructType, table: Mapping[str, str]) -> StructType:
-    """The columns of a table with its options in each, and nullable, so that an INSERT need not name those that the log gives."""
+    """The columns of a table with its options in each. They are nullable, so that an INSERT can omit those that the log fills."""
     mark = json.dumps({"options": dict(sorted(table.items())), "v": VERSION}, sort_keys=True)
     described = schema.jsonValue()
     for column in described["fields"]:
@@ -69,13 +69,13 @@ def marked(schema: StructType, table: Mapping[str, str]) -> StructType:
 
 
 def options_in(columns: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, str] | None:
-    """The options that all of some columns carry; None where they do not agree, or carry none.
+    """The options in the metadata of all columns; None if they differ or are missing.
 
     Args:
         columns: (name, metadata).
 
     Raises:
-        FormatError: a later release wrote them.
+        FormatError: they were written by a later release.
     """
     marks = {metadata.get(MARK) for _, metadata in columns}
     mark = marks.pop() if len(marks) == 1 else None
@@ -88,11 +88,11 @@ def options_in(columns: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, st
 
 
 def effective(given: Mapping[str, str], table: Mapping[str, str] | None, known: Sequence[str]) -> dict[str, str]:
-    """The options of a query on a table: its own, and for the rest the table's. A query that says where the cluster is says all.
+    """The options of a query on a table: its own, completed by the table's. A query that names the cluster uses only its own options.
 
     Args:
-        table: the table's options, None where they are not known.
-        known: the options of this query's kind; the table's other ones are for queries of other kinds.
+        table: the table's options, None if unknown.
+        known: the options of this kind of query. Other options of the table are for other kinds.
     """
     own = {key.lower(): value for key, value in given.items()}
     if table is None or "metadataserviceuri" in own:

@@ -1,4 +1,4 @@
-"""What a write is refused for before its first task runs, and what is said of a batch that is in the log already."""
+"""Checks of a write before its first task runs, and the handling of a batch that is in the log already."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _logger = logging.getLogger(__name__)
 
 
 def admit(write: WriteOptions) -> PublisherState | None:
-    """Ask the cluster whether a write can succeed.
+    """Check with the cluster whether a write can succeed.
 
     Returns:
         what the application published last, if the batch of this write is there already.
@@ -34,7 +34,7 @@ def admit(write: WriteOptions) -> PublisherState | None:
 def warn_of_discarded(
     log: str, application: str | None, batch: int | None, last: PublishResult | PublisherState, *, records: int | None
 ) -> None:
-    """Say that a batch adds nothing. Whether it held what is in the log cannot be known.
+    """Warn that a batch adds nothing. Whether its records equal those in the log is unknown.
 
     Args:
         last: what the application published last.
@@ -53,13 +53,13 @@ def warn_of_discarded(
 
 
 class DiscardedBatch(DataSourceArrowWriter):
-    """The write of a batch that is in the log already: reads nothing of its input and adds nothing."""
+    """The write of a batch that is in the log already. It reads no input and adds nothing."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return WriterCommitMessage()
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing: the batch was committed before."""
+        """Does nothing: the batch was committed before."""
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing: no task has written anything."""
+        """Does nothing: no task has written anything."""

@@ -1,4 +1,4 @@
-"""Reading logs and ledgers in batches: from a start to an end that are fixed when the plan is made."""
+"""Batch reads of logs and ledgers, from a start to an end that are fixed by the plan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class LogBatchReader(DataSourceReader):
-    """Reads logs from a start to an end that are fixed when the plan is made."""
+    """Reads logs from a start to an end that are fixed by the plan."""
 
     def __init__(self, read: source_options.LogReadOptions, schema: StructType) -> None:
         self._read = read
@@ -28,9 +28,9 @@ class LogBatchReader(DataSourceReader):
         read = self._read
         with access.logs(read.metadata_uri, read.ledger_password) as logs:
             point = read.starting or source_options.StartingPoint(source_options.EARLIEST, {})
-            # What another process has published before is read, though the metadata server of this one is a moment behind.
+            # Synced, so that records published before by another process are read even if this process's metadata server is behind.
             states = {log: logs.state(log, synced=True) for log in read.logs}
-            starts, losses, states = logs.believed(states, lambda states: starting_positions(read, point, states))
+            starts, losses, states = logs.decide_synced(states, lambda states: starting_positions(read, point, states))
             ends, truncated = ending_positions(read, starts, states)
             report([*losses, *truncated], read.fail_on_data_loss)
             return plan_log_parts(logs, starts, ends, read.records_per_partition, fail_on_data_loss=read.fail_on_data_loss)
@@ -40,7 +40,7 @@ class LogBatchReader(DataSourceReader):
 
 
 class LedgerBatchReader(DataSourceReader):
-    """Reads closed and open ledgers up to their last add confirmed."""
+    """Reads closed and open ledgers up to their last-add-confirmed."""
 
     def __init__(self, read: source_options.LedgerReadOptions, schema: StructType) -> None:
         self._read = read

@@ -31,8 +31,8 @@ class TriplicateDataSource(DataSource):
     """``spark.read.format("triplicate")``; see `docs/spark.md` for its options and columns."""
 
     _travelled = False
-    """Whether it came from another process, as it does for the commit or the abort of a stream's batch. Those must not be refused anything:
-    what the tasks have staged is published or deleted there. In the process that plans the tasks the source is made."""
+    """Whether the source was unpickled, as for the commit or abort of a stream's batch. These skip the checks, because they must publish or
+    delete the staged ledgers. The process that plans the tasks creates the source itself."""
 
     @classmethod
     def name(cls) -> str:
@@ -42,12 +42,12 @@ class TriplicateDataSource(DataSource):
         self.__dict__.update(state, _travelled=True)
 
     def _created(self) -> Mapping[str, str]:
-        """The options, also where Spark creates a table and hands over its properties with them."""
+        """The options, also when Spark creates a table and passes its properties with them."""
         given = dict(self.options)
         return table_options.options_of_created(SOURCE, given) if table_options.is_created(SOURCE, given) else given
 
     def _given(self, wanted: StructType, known: Sequence[str]) -> Mapping[str, str]:
-        """The options of a query, with those of its table.
+        """The options of a query, merged with those of its table.
 
         Args:
             wanted: the columns that Spark asks for, or writes.
@@ -112,13 +112,13 @@ class TriplicateDataSource(DataSource):
     def _refuse(self, schema: StructType, overwrite: bool) -> None:
         if overwrite:
             raise ConfigError("triplicate: a log is only appended to: use mode('append'); `triplicate log truncate` drops old records")
-        # Options of the query's own say that it is no INSERT into a table of ours, whose columns the log fills.
+        # A query with its own options is not an INSERT into a table of this source, whose columns the log fills.
         into_table = "metadataserviceuri" not in {key.lower() for key in self.options}
         check_writable(_columns(schema), into_table=into_table)
 
 
 def _table_columns(given: Mapping[str, str]) -> Sequence[source_schema.Column]:
-    """The columns that these options make."""
+    """The columns that result from the options."""
     if source_options.reads_ledgers(given):
         source_options.ledger_read_options(given)
         return source_schema.LEDGER_COLUMNS

@@ -1,4 +1,4 @@
-"""What batch and streaming reads share: partitions, and where reading begins and ends."""
+"""The common part of batch and streaming reads: partitions, and where reading begins and ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from triplicate.spark.core.source_options import LedgerReadOptions, LogReadOptio
 
 
 class LogPart(InputPartition):
-    """Pieces of neighbouring segments of a log, at least one."""
+    """One or more pieces of neighbouring segments of a log."""
 
     def __init__(self, log: str, ranges: tuple[OffsetRange, ...]) -> None:
         super().__init__((log, ranges[0].first_offset, ranges[-1].end_offset))
@@ -30,7 +30,7 @@ class LogPart(InputPartition):
         self.ranges = ranges
 
     def entries(self, logs: LogAccess) -> Iterator[EntryRange]:
-        """Their records, entry by entry, in the order of offsets."""
+        """The records, entry by entry, in the order of offsets."""
         for part in self.ranges:
             yield from logs.entries(part)
 
@@ -48,7 +48,7 @@ class LedgerPart(InputPartition):
 def plan_log_parts(
     logs: LogAccess, starts: Mapping[str, int], ends: Mapping[str, int], records: int, *, fail_on_data_loss: bool = True
 ) -> list[InputPartition]:
-    """Partitions between two points. The records depend on the points alone; how they are cut depends on the segments there are by then.
+    """Partitions between two positions. The records depend only on the positions; the partitions depend on the present segments.
 
     Where a start lies after its end there is nothing to read: Spark may ask so after a restart that began at `latest`.
 
@@ -66,7 +66,7 @@ def plan_log_parts(
 
 
 def read_log_part(read: LogReadOptions, partition: InputPartition, schema: StructType) -> Iterator[pa.RecordBatch]:
-    """The records of one partition. Spark hands over a bare `InputPartition` where there was nothing to plan."""
+    """The records of one partition. Spark passes a bare `InputPartition` if nothing was planned."""
     if not isinstance(partition, LogPart):
         return
     with access.logs(read.metadata_uri, read.ledger_password) as logs:
@@ -83,7 +83,7 @@ def read_ledger_part(read: LedgerReadOptions, partition: InputPartition, schema:
 
 
 def ledger_batches(entries: Iterable[Entry], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Batches of a ledger's entries in the columns that `schema` names."""
+    """Batches of a ledger's entries with the columns of `schema`."""
     waiting: list[Entry] = []
     size = 0
     for entry in entries:

@@ -1,4 +1,4 @@
-"""Reading logs as a stream: offsets, rate limits, and a plan that depends on the two ends of a batch alone."""
+"""Streaming reads of logs: offsets, rate limits, and a plan that depends only on the two ends of a batch."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LOOK_INTERVAL_S = 0.1
-"""Spark asks for the latest offset about a hundred times a second when there is nothing to do. An answer takes at least this long then."""
+"""Minimum time between answers: an idle Spark query requests the latest offset about a hundred times a second."""
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """One stream over one or several logs.
+    """A stream over one or several logs.
 
     The driver-side object lives as long as the query; the copies in tasks only read.
     """
@@ -58,7 +58,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._initial: LogPositions | None = None
         self._begins_empty = False
         self._told = LogPositions({})
-        """The last end that was given to PySpark 4.1, which does not say where the stream stands."""
+        """The last end returned to PySpark 4.1, which does not pass the position of the stream."""
         self._frozen: dict[str, LogState] | None = None
         self._seen: access.LogStatePoller | None = None
 
@@ -68,19 +68,19 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _logs(self) -> AbstractContextManager[access.LogAccess]:
         return access.logs(self._read.metadata_uri, self._read.ledger_password)
 
-    def _look(self) -> access.LogStatePoller:
+    def _poller(self) -> access.LogStatePoller:
         if self._seen is None:
             self._seen = access.LogStatePoller(self._read.metadata_uri, self._read.ledger_password, self._read.logs, LOOK_INTERVAL_S)
         return self._seen
 
     def _latest(self) -> dict[str, LogState]:
-        return self._look().states() if self._frozen is None else dict(self._frozen)
+        return self._poller().states() if self._frozen is None else dict(self._frozen)
 
     def initialOffset(self) -> dict[str, Any]:
-        # Spark asks again after a restart before the first batch was committed, and the start of that batch is not logged.
+        # Called again after a restart before the first commit; the start of the first batch is not logged.
         if self._initial is None:
             point = self._read.starting or StartingPoint(LATEST, {})
-            # A first batch that holds nothing brings this beginning into the checkpoint, which a later `latest` would not find again.
+            # An empty first batch stores this beginning in the checkpoint; a later `latest` would differ.
             self._begins_empty = point.word == LATEST
             self._initial = self._told if self._begins_empty and self._told.logs else self._find_beginning(point)
         return encode_positions(self._initial)
@@ -88,7 +88,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _find_beginning(self, point: StartingPoint) -> LogPositions:
         with self._logs() as logs:
             found = self._latest()
-            starts, losses, states = logs.believed(found, lambda states: starting_positions(self._read, point, states))
+            starts, losses, states = logs.decide_synced(found, lambda states: starting_positions(self._read, point, states))
         report(losses, self._read.fail_on_data_loss)
         return LogPositions({log: LogPosition(starts[log], states[log].log_id) for log in starts})
 
@@ -100,17 +100,17 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def latestOffset(self, start: Mapping[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
-        # PySpark 4.1 gives neither, and asks for the end before the beginning; what lies between the two ends of a batch is then found when
-        # the batch is planned.
+        # PySpark 4.1 passes neither, and requests the end before the beginning. Losses between the two ends are then found when the batch
+        # is planned.
         stands = decode_positions(start) if start is not None else self._told
         if self._begins_empty and stands == self._initial:
             self._begins_empty = False
             return encode_positions(stands)
         with self._logs() as logs:
-            resumed, losses, states = logs.believed(self._latest(), lambda states: resume(stands, states))
+            resumed, losses, states = logs.decide_synced(self._latest(), lambda states: resume(stands, states))
             report(losses, self._read.fail_on_data_loss)
             if self._frozen is not None:
-                # Where the first look was not believed, the second one is where the run ends.
+                # After a repeated read of the states, the run ends at the second result.
                 self._frozen = states
             begins = {log: position.offset for log, position in resumed.logs.items()}
             ends = {log: state.end for log, state in states.items()}
@@ -124,7 +124,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return encode_positions(self._told)
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        states = self._look().last_states() if self._frozen is None else self._frozen
+        states = self._poller().last_states() if self._frozen is None else self._frozen
         return encode_positions(LogPositions({log: LogPosition(state.end, state.log_id) for log, state in states.items()}))
 
     def prepareForTriggerAvailableNow(self) -> None:
@@ -132,7 +132,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
         stands, stops = decode_positions(start), decode_positions(end)
-        # A stream from `latest` that is started again before its first commit finds a later beginning, and its first batch holds nothing.
+        # A stream from `latest` that restarts before its first commit finds a later beginning, and its first batch is empty.
         begins_later = self._begins_empty and stands == self._initial
         self._begins_empty = False
         if not HAS_LIMITS and not begins_later:
@@ -140,11 +140,11 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         report(not_read(stops, self._read), self._read.fail_on_data_loss)
         with self._logs() as logs:
             found = logs.states(stops.logs)
-            begins, losses, states = logs.believed(found, lambda states: batch_begins(stands, stops, states), may_be_gone=True)
+            begins, losses, states = logs.decide_synced(found, lambda states: batch_begins(stands, stops, states), may_be_gone=True)
             report(losses, self._read.fail_on_data_loss)
             ends = {log: min(stops.logs[log].offset, states[log].end) for log in begins}
             parts = plan_log_parts(logs, begins, ends, self._read.records_per_partition, fail_on_data_loss=self._read.fail_on_data_loss)
-            # Two looks that see one log have seen the log of which the plan is.
+            # The log's id is the same before and after the plan, so the plan belongs to this log.
             for log in begins:
                 if logs.state(log).log_id != states[log].log_id:
                     raise LogReplaced(f"log {log!r} was deleted and made again while a batch of it was planned: start the query again")
@@ -154,7 +154,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_log_part(self._read, partition, self._schema)
 
     def commit(self, end: Mapping[str, Any]) -> None:
-        """Nothing: a log is kept by its own retention, and Spark may never report the last batch."""
+        """Does nothing: the log's retention decides how long records are kept, and Spark may never report the last batch."""
 
     def stop(self) -> None:
-        """Nothing: the client is the process's, and ends with it."""
+        """Does nothing: the client belongs to the process and ends with it."""

@@ -1,4 +1,4 @@
-"""Writing into a log exactly once: tasks stage ledgers of their own, the commit publishes them in one compare-and-set.
+"""Exactly-once writes to a log: each task stages a ledger, and the commit publishes them in one compare-and-set.
 
 Three rules, each with its trap. Spark calls `abort` after a `commit` that raised, with the same messages: so abort asks what is
 published before it deletes anything. A message may be missing although its task had staged: so orphans are left to the sweep. Commit
@@ -35,7 +35,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass
 class Staged(WriterCommitMessage):
-    """What one task wrote: nothing of it is in the log yet.
+    """The result of one task. Nothing of it is in the log yet.
 
     Args:
         application: who writes, None where nobody asked for exactly once.
@@ -50,7 +50,7 @@ class Staged(WriterCommitMessage):
 
 
 def stage(write: WriteOptions, application: str | None, query: str, batch: int, batches: Iterator[pa.RecordBatch]) -> Staged:
-    """What a task does: write its records into a ledger of its own and seal it. After an error nothing is left.
+    """The work of a task: write its records into a new ledger and seal it. After an error the ledger is deleted.
 
     Args:
         query, batch: for the ledger's metadata.
@@ -76,7 +76,7 @@ def stage(write: WriteOptions, application: str | None, query: str, batch: int, 
 
 
 def publish(write: WriteOptions, application: str | None, batch: int | None, messages: Sequence[WriterCommitMessage | None]) -> None:
-    """What a commit does: make all that was staged part of the log, unless the application's batch is in it already.
+    """The work of a commit: publish all staged ledgers, unless the application's batch is in the log already.
 
     Many small ledgers are joined into few before, by the driver: a task cannot know what other tasks write.
     """
@@ -92,11 +92,11 @@ def publish(write: WriteOptions, application: str | None, batch: int | None, mes
         try:
             published = logs.publish(write.log, joined.ledgers, application=application, batch=batch)
         except BaseException:
-            # Spark aborts with the tasks' messages, which do not name these. What the log lists after all stays.
+            # Spark aborts with the tasks' messages, which do not name the joined ledgers. Ledgers that the log lists are kept.
             _discard(write, joined.made)
             raise
     if published.already:
-        # An earlier run of the same batch is in the log: nothing that this run staged is needed.
+        # An earlier run of the same batch is in the log: the staged ledgers of this run are not needed.
         warn_of_discarded(write.log, application, batch, published, records=sum(ledger.records for ledger in ledgers))
         _discard(write, [*ledgers, *joined.made])
     else:
@@ -104,7 +104,7 @@ def publish(write: WriteOptions, application: str | None, batch: int | None, mes
 
 
 def discard(write: WriteOptions, messages: Sequence[WriterCommitMessage | None]) -> None:
-    """What an abort does: delete what was staged, unless the log lists it. What cannot be deleted now is left to the sweep of orphans."""
+    """The work of an abort: delete staged ledgers, unless the log lists them. The sweep of orphans deletes the rest later."""
     _discard(write, _ledgers(messages))
 
 
@@ -115,7 +115,7 @@ def _discard(write: WriteOptions, ledgers: Sequence[StagedLedger]) -> None:
         with access.logs(write.metadata_uri, write.ledger_password) as logs:
             logs.discard(write.log, ledgers)
     except TriplicateError as error:
-        # The job's own outcome matters more than leftovers.
+        # The outcome of the job matters more than leftover ledgers.
         _logger.warning("staged ledgers of log %r are left to the sweep of orphans: %s", write.log, error)
 
 
@@ -125,7 +125,7 @@ def _ledgers(messages: Sequence[WriterCommitMessage | None]) -> list[StagedLedge
 
 
 class BatchPublisher(DataSourceArrowWriter):
-    """A batch job's write. With `txnAppId` and `txnVersion` a second run of the same version adds nothing."""
+    """The write of a batch job. With `txnAppId` and `txnVersion`, a second run of the same version adds nothing."""
 
     def __init__(self, write: WriteOptions) -> None:
         self._options = write
@@ -143,7 +143,7 @@ class BatchPublisher(DataSourceArrowWriter):
 
 
 class StreamPublisher(DataSourceStreamArrowWriter):
-    """A streaming query's write: the application is `txnAppId`, or else the query's id, which its checkpoint keeps."""
+    """The write of a streaming query. The application is `txnAppId`, or the query's id, which its checkpoint keeps."""
 
     def __init__(self, write: WriteOptions) -> None:
         self._options = write

@@ -1,8 +1,9 @@
-"""PostgreSQL's system catalogue as far as the default connections of client libraries ask for it, answered from SQLite's schema.
+"""PostgreSQL's system catalogue, as far as client libraries query it by default, derived from SQLite's schema.
 
-Read `typenames` (which types there are), `facts` (what SQLite's schema holds), `relations` (the rows of each catalogue table, pure),
-`tables` and `functions` (how a connection gets them). Nothing of it is stored: the tables are virtual, read-only, and exist on every
-connection that runs statements of clients. Views and triggers may not use them, so that the schema stays SQLite's own.
+Modules in reading order: `type_names` (the types), `schema_facts` (the content of SQLite's schema), `relations` (the rows of each
+catalogue table), `virtual_tables` and `catalogue_functions` (tables and functions of a connection). Nothing is stored: the tables are
+virtual, read-only, and exist on every connection that runs statements of clients. Views and triggers may not use them, so that plain
+SQLite can read the schema.
 """
 
 from triplicate.sql.catalogue.catalogue_functions import register_functions

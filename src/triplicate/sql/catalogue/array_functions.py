@@ -1,4 +1,4 @@
-"""Arrays as the catalogue has them: text in PostgreSQL's form, taken apart and put together by functions and one virtual table."""
+"""Arrays of the catalogue: text in PostgreSQL's form, read and made by functions and one virtual table."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Value
 
 WIDTH = 4
-"""How many arrays one ``pg_unnest`` takes apart side by side."""
+"""Upper bound on the arrays of one ``pg_unnest``."""
 _COLUMNS = [*(f"value{place}" for place in range(1, WIDTH + 1)), "ordinality", "subscript"]
 
 
 def array_element(value: Value) -> str:
-    """One element as it stands in an array's text."""
+    """One element in the form that it has in an array's text."""
     if value is None:
         return "NULL"
     text = "\\x" + value.hex() if isinstance(value, bytes) else str(value)
@@ -81,7 +81,7 @@ def _plain(text: str) -> Value:
 
 
 def array_has(array: Value, value: Value) -> Value:
-    """``value = ANY (array)``: NULL where nothing is equal and something is NULL."""
+    """``value = ANY (array)``: NULL when no element is equal and one is NULL."""
     if array is None or value is None:
         return None
     values = array_values(array)
@@ -91,7 +91,7 @@ def array_has(array: Value, value: Value) -> Value:
 
 
 def array_item(array: Value, place: Value) -> Value:
-    """``array[place]``, from 1; NULL beyond the ends. A vector's first place is 0."""
+    """``array[position]``, from 1; NULL beyond the ends. The positions of a vector begin with 0."""
     if array is None or not isinstance(place, int):
         return None
     values = array_values(array)
@@ -100,7 +100,7 @@ def array_item(array: Value, place: Value) -> Value:
 
 
 class _Gathered:
-    """An aggregate over the values that it is given; NULL, or an empty array, for no rows."""
+    """An aggregate of values as an array; NULL, or an empty array, for no rows."""
 
     def __init__(self, empty: Value) -> None:
         self._empty = empty
@@ -134,7 +134,7 @@ class _All:
 
 
 class _Unnest:
-    """``pg_unnest(array, …)``: a row per place, the arrays' values side by side."""
+    """``pg_unnest(array, …)``: a row per position, with the value of each array."""
 
     def Connect(self, connection: apsw.Connection, modulename: str, databasename: str, tablename: str, *args: Any) -> tuple[str, _Unnest]:
         connection.vtab_config(apsw.SQLITE_VTAB_DIRECTONLY)
@@ -158,7 +158,7 @@ class _Unnest:
         return _UnnestCursor()
 
     def Disconnect(self) -> None:
-        """Nothing is held."""
+        """There is nothing to close."""
 
     Destroy = Disconnect
 
@@ -177,7 +177,7 @@ class _UnnestCursor:
         given = [self._arguments.get(place) for place in range(WIDTH)]
         self._arrays = [array_values(array) for array in given]
         first = given[0]
-        # PostgreSQL counts the places of an int2vector from 0, those of an array from 1.
+        # PostgreSQL counts the positions of an int2vector from 0, those of an array from 1.
         self._starts_at = 0 if isinstance(first, str) and first.strip()[:1] not in ("{", "[") else 1
         self._count = max(len(array) for array in self._arrays)
         self._place = 0
@@ -206,7 +206,7 @@ class _UnnestCursor:
 
 
 def register_arrays(connection: apsw.Connection) -> None:
-    """Give a connection the functions over arrays, and ``pg_unnest``."""
+    """Register the array functions and ``pg_unnest`` on a connection."""
     flags = apsw.SQLITE_DIRECTONLY
     connection.create_scalar_function("pg_array", lambda *values: array_text(values), -1, flags=flags)
     connection.create_scalar_function("pg_array_has", lambda *values: array_has(values[0], values[1]), 2, flags=flags)

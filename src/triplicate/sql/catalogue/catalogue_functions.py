@@ -1,6 +1,6 @@
 """Functions over the catalogue, for one connection: names of objects from their oids and back, and texts of their definitions.
 
-``pg_cast_regclass`` and its kin are what a cast to an object's type becomes; clients do not call them by these names.
+A cast to an object's type becomes ``pg_cast_regclass`` or a similar function; clients do not call them by these names.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _CONSTANT_SETTINGS = {
     "block_size": "8192",
     "integer_datetimes": "on",
 }
-"""Those that are the same for every session, so that a function without a view of the session can tell them."""
+"""Settings that are the same for every session, so that a function can return them without access to the session."""
 
 
 class _Functions:
-    """What the SQL functions of one connection do."""
+    """The SQL functions of one connection."""
 
     def __init__(self, reader: CatalogueReader) -> None:
         self._reader = reader
@@ -43,11 +43,11 @@ class _Functions:
     # Names and oids.
 
     def to_regclass(self, name: Value) -> Value:
-        """NULL where no such relation is."""
+        """The oid of a relation; NULL when it does not exist."""
         return None if name is None else relation_oid(self._reader.read(), _text(name))
 
     def cast_regclass(self, value: Value) -> Value:
-        """A relation's name becomes its oid; an oid stays. Raises SqlError 42P01 where no such relation is."""
+        """The oid of a relation, given its name or its oid. Raises SqlError 42P01 when it does not exist."""
         if value is None or isinstance(value, int):
             return value
         found = self.to_regclass(value)
@@ -56,7 +56,7 @@ class _Functions:
         return found
 
     def regclass_text(self, oid: Value) -> Value:
-        """The name of a relation; the digits of an oid that none has."""
+        """The name of a relation; the digits of an unknown oid."""
         if oid is None:
             return None
         own = self._reader.read().names.get(_integer(oid))
@@ -101,7 +101,7 @@ class _Functions:
 
     @staticmethod
     def get_expr(expression: Value, _relation: Value = None, _pretty: Value = None) -> Value:
-        """Expressions are kept as they were written."""
+        """Expressions are stored as they were written."""
         return expression
 
     def get_constraintdef(self, oid: Value, _pretty: Value = None) -> Value:
@@ -117,7 +117,7 @@ class _Functions:
         return created if number == 0 else columns[number - 1] if 0 < number <= len(columns) else ""
 
     def is_visible(self, oid: Value) -> Value:
-        """Whether a relation is found without its schema's name: all are, since there is one schema."""
+        """Whether a relation is found without the name of its schema. All are, since there is one schema."""
         return None if oid is None else int(_integer(oid) in self._reader.read().names or oid in CATALOG_OIDS.values())
 
     @staticmethod
@@ -162,7 +162,7 @@ def _integer(value: Value) -> int:
 
 
 def _true_of_existing(*arguments: Value) -> Value:
-    """has_…_privilege: every privilege is held, since there are no roles and no grants."""
+    """has_…_privilege: true, since there are no roles and no grants."""
     return None if None in arguments else 1
 
 
@@ -176,7 +176,7 @@ def _json_object(*parts: Value) -> Value:
 
 
 def register_functions(connection: apsw.Connection, reader: CatalogueReader) -> None:
-    """Give a connection the functions. None may be used by views and triggers."""
+    """Register the functions on a connection. Views and triggers may not use them."""
     functions = _Functions(reader)
     scalars: dict[str, Callable[..., Any]] = {
         "to_regclass": functions.to_regclass,

@@ -1,8 +1,8 @@
 """The rows of each catalogue table, from the facts of a schema. Pure.
 
-Columns are those of PostgreSQL 15 that client libraries ask for; others are left out, so that asking for them is an error (42703) and
-never an invented answer. A table that could only be empty here (enumerations, ranges, comments, inheritance) is there and is empty.
-Object ids follow from names alone: the same on every node, in every session, and after a restart.
+The tables have those columns of PostgreSQL 15 that client libraries query. Other columns are left out, so that a query of them fails
+(42703) and gets no invented answer. Tables without a counterpart here (enumerations, ranges, comments, inheritance) exist and are empty.
+Object ids depend on names alone: they are the same on every node, in every session, and after a restart.
 Source: PostgreSQL 15 documentation, "System Catalogs" and "The Information Schema".
 """
 
@@ -76,7 +76,7 @@ TABLES: dict[str, str] = {
 
 @dataclass(slots=True)
 class Catalogue:
-    """The rows of all tables, and what the functions look up."""
+    """The rows of all tables, and the maps that the functions use."""
 
     rows: dict[str, list[Row]]
     relations: dict[str, int] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class Catalogue:
 
 
 def object_ids(names: Sequence[str]) -> dict[str, int]:
-    """An oid for each name, of 31 bits: from its hash, and the next free one where two meet."""
+    """An oid of 31 bits for each name: its hash, or the next free oid when two names collide."""
     found: dict[str, int] = {}
     used: set[int] = set()
     for name in sorted(names):
@@ -142,7 +142,7 @@ def _fixed_rows(database: str) -> dict[str, list[Row]]:
 
 
 class _Builder:
-    """Adds the rows of one relation after the other."""
+    """Adds the rows of each relation in turn."""
 
     def __init__(self, facts: Sequence[RelationFacts], database: str) -> None:
         self._database = database
@@ -168,13 +168,13 @@ class _Builder:
         return relation.definition.names.get(("p", tuple(name.lower() for name in relation.key)), f"{relation.name}_pkey")
 
     def _default(self, relation: RelationFacts, column: ColumnFacts) -> str | None:
-        """The expression in pg_attrdef: a default, what a generated column is computed from, or how the key numbers itself."""
+        """The expression in pg_attrdef: a default, the expression of a generated column, or the sequence of a key."""
         if column.name == relation.rowid_column:
             return f"nextval('{_quoted(self._sequences[relation.name])}'::regclass)"
         return relation.definition.generated.get(column.name.lower()) if column.generated else column.default
 
     def _index_name(self, relation: RelationFacts, index: IndexFacts) -> str:
-        """SQLite names the index of a constraint by number; PostgreSQL by the constraint."""
+        """The name of an index. SQLite numbers the indexes of constraints; PostgreSQL names them after the constraint."""
         if index.origin == "c":
             return index.name
         if index.origin == "pk":
@@ -239,7 +239,7 @@ class _Builder:
         )  # fmt: skip
 
     def _add_sequence(self, relation: RelationFacts, column: int) -> None:
-        """The sequence that PostgreSQL has behind SERIAL: SQLAlchemy and Alembic know by it that a key numbers itself."""
+        """The sequence that PostgreSQL has for SERIAL. SQLAlchemy and Alembic recognise a generated key by it."""
         oid, table = self._oids[self._sequences[relation.name]], self._oids[relation.name]
         self._add_class(oid, self._sequences[relation.name], "S", 3)
         own = CATALOG_OIDS["pg_class"]
@@ -299,7 +299,7 @@ class _Builder:
     def _referenced(self, key: ForeignKeyFacts) -> tuple[int, str | None]:
         other = self._by_name.get(key.table.lower())
         if other is None:
-            return 0, None  # SQLite allows a reference to a table that is not there yet.
+            return 0, None  # SQLite allows a reference to a table that does not exist yet.
         return self._oids[other.name], _array([_number(other, column) for column in key.referenced or other.key])
 
     def _add_foreign_key(self, relation: RelationFacts, key: ForeignKeyFacts, place: int) -> None:
@@ -366,7 +366,7 @@ def _number(relation: RelationFacts, column: str) -> int:
 
 
 def relation_oid(catalogue: Catalogue, name: str) -> int | None:
-    """The oid that a relation's name means: ``t``, ``public.t``, ``"T"``, ``pg_catalog.pg_class``; None where there is none."""
+    """The oid that a relation's name means: ``t``, ``public.t``, ``"T"``, ``pg_catalog.pg_class``; None when it does not exist."""
     parts = _parts(name)
     if len(parts) > 1 and parts[0] not in ("public", "pg_catalog"):
         return None
@@ -378,7 +378,7 @@ def relation_oid(catalogue: Catalogue, name: str) -> int | None:
     if parts[0] == "pg_catalog":
         return None
     found = catalogue.relations.get(last)
-    # SQLite's names have no case: a table made as "Account" answers to account as well.
+    # SQLite's names have no case: a table created as "Account" is found as account as well.
     return found if found is not None else {known.lower(): oid for known, oid in catalogue.relations.items()}.get(last.lower())
 
 

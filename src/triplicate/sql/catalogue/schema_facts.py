@@ -1,4 +1,4 @@
-"""What SQLite's schema holds, read once and kept while the schema stays: tables, columns, indexes, constraints."""
+"""The content of SQLite's schema, read once for each schema: tables, columns, indexes, constraints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triplicate.sql.storage.sqlite_schema import is_internal
 
 @dataclass(frozen=True, slots=True)
 class ColumnFacts:
-    """`number` from 1; `declared` as written; `default` the expression's text; `generated` is ``s`` where a column is computed."""
+    """`number` from 1; `declared` as written; `default` the expression's text; `generated` is ``s`` for a generated column."""
 
     name: str
     number: int
@@ -21,7 +21,7 @@ class ColumnFacts:
     not_null: bool
     default: str | None
     key: int
-    """Place in the primary key from 1, else 0."""
+    """Position in the primary key from 1, or 0."""
     generated: str
 
 
@@ -58,7 +58,7 @@ class RelationFacts:
     indexes: list[IndexFacts] = field(default_factory=list)
     foreign_keys: list[ForeignKeyFacts] = field(default_factory=list)
     rowid_column: str | None = None
-    """The INTEGER PRIMARY KEY, which numbers itself and has no index."""
+    """The INTEGER PRIMARY KEY, which is the rowid and has no index."""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ join pragma_foreign_key_list(m.name, 'main') f where m.type = 'table' order by m
 
 
 def read_facts(connection: apsw.Connection) -> list[RelationFacts]:
-    """Every table and view of users by name; Triplicate's and SQLite's own are left out."""
+    """Every table and view of users by name, without Triplicate's and SQLite's own."""
     found: dict[str, RelationFacts] = {}
     without_rowid: set[str] = set()
     for name, kind, without, sql in connection.execute(_RELATIONS):
@@ -156,7 +156,7 @@ def _mark_key(relation: RelationFacts, *, without_rowid: bool) -> None:
     if len(keyed) == 1 and not has_index and not without_rowid and keyed[0].declared.upper() == "INTEGER":
         relation.rowid_column = keyed[0].name
     if without_rowid or relation.rowid_column is not None:
-        # Neither can be NULL, whether the declaration says so or not.
+        # Neither can be NULL, with or without NOT NULL.
         relation.columns = [
             ColumnFacts(one.name, one.number, one.declared, one.not_null or one.key > 0, one.default, one.key, one.generated)
             for one in relation.columns

@@ -1,4 +1,4 @@
-"""What only the text of CREATE TABLE and CREATE INDEX tells: names of constraints, CHECK expressions, expressions of an index. Pure."""
+"""Parsing CREATE TABLE and CREATE INDEX for facts that SQLite's pragmas lack: names of constraints, CHECK and index expressions. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from triplicate.sql.core.lexer import Token, identifier, sqlite_tokens
 
 _WIDTH = re.compile(r"\s*/\* (bigint|smallint) \*/\s*")
-"""Behind the INTEGER of a column that numbers itself; see `pg.ddl.columns.numbered_text`."""
+"""Follows the INTEGER of a generated key; see `pg.ddl.column_parser.numbered_text`."""
 _KINDS = {"PRIMARY": "p", "UNIQUE": "u", "FOREIGN": "f", "REFERENCES": "f", "CHECK": "c"}
 
 
@@ -18,21 +18,21 @@ class CheckConstraint:
     name: str | None
     expression: str
     column: str | None
-    """The column whose declaration holds it; None for one of the table."""
+    """The column in whose declaration it stands; None for a constraint of the table."""
 
 
 @dataclass(slots=True)
 class TableDefinition:
-    """`names` holds the names that constraints were given: (``p``, ``u`` or ``f``, column names in lower case) to the name."""
+    """`names` maps a constraint (``p``, ``u`` or ``f``, with column names in lower case) to the name that it was given."""
 
     names: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict)
     checks: list[CheckConstraint] = field(default_factory=list)
     deferred: set[tuple[str, ...]] = field(default_factory=set)
     """Columns of foreign keys that are INITIALLY DEFERRED."""
     widths: dict[str, str] = field(default_factory=dict)
-    """Name of a column that numbers itself, in lower case, to the type it was declared with, where that is not integer."""
+    """Maps the name of a generated key, in lower case, to its declared type when that is not integer."""
     generated: dict[str, str] = field(default_factory=dict)
-    """Name of a generated column, in lower case, to its expression."""
+    """Maps the name of a generated column, in lower case, to its expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class IndexDefinition:
 
 
 def read_table(sql: str) -> TableDefinition:
-    """The constraints of a CREATE TABLE; nothing of any other statement."""
+    """The constraints of a CREATE TABLE; empty for any other statement."""
     found = TableDefinition()
     tokens = sqlite_tokens(sql)
     opening = next((index for index, token in enumerate(tokens) if token.text == "("), None)
@@ -74,7 +74,7 @@ def _upper(token: Token) -> str:
 
 
 def closing(tokens: Sequence[Token], opening: int) -> int:
-    """Where the bracket that opens here ends."""
+    """Index of the bracket that closes the one at this index."""
     depth = 0
     for index in range(opening, len(tokens)):
         depth += (tokens[index].text == "(") - (tokens[index].text == ")")
@@ -84,7 +84,7 @@ def closing(tokens: Sequence[Token], opening: int) -> int:
 
 
 def items(tokens: Sequence[Token], opening: int) -> list[list[Token]]:
-    """What the commas at the top of a bracket part."""
+    """The items of a bracket, which are separated by commas."""
     items: list[list[Token]] = [[]]
     depth = 0
     for token in tokens[opening + 1 : closing(tokens, opening)]:
@@ -142,7 +142,7 @@ def _read_item(found: TableDefinition, item: list[Token], sql: str) -> None:
 
 
 def _spelled(token: Token) -> str:
-    """A name as it was written, its quotes taken away: constraints keep their case."""
+    """A name without its quotes. Names of constraints keep their case."""
     return identifier(token) if token.kind == "quoted" else token.text
 
 

@@ -1,7 +1,7 @@
-"""The types that clients see: object ids, names, and how a declared type of a column reads as one of them. Pure.
+"""The types that clients see: object ids, names, and the type for a column's declared type. Pure.
 
-The catalogue tells what a column declares (``INTEGER`` is int4, ``VARCHAR(20)`` is varchar with its length), as tools that compare a
-schema with their model expect. A result is described by what SQLite can hold: an integer of any declaration comes as int8.
+The catalogue has the declared type of a column (``INTEGER`` is int4, ``VARCHAR(20)`` is varchar with its length), as tools expect that
+compare a schema with their model. The columns of results have the types of SQLite's values: every integer is int8.
 Source: PostgreSQL 15, catalogue ``pg_type``.
 """
 
@@ -82,7 +82,7 @@ _HEADER = 4
 
 
 def type_named(name: str) -> int | None:
-    """The oid that a type's name means, as ``to_regtype`` reads it; None for a name that is no type here.
+    """The oid of a type by its name, as in ``to_regtype``; None for an unknown name.
 
     Args:
         name: ``int4``, ``integer``, ``varchar(20)``, ``timestamp with time zone``, ``pg_catalog.text``, ``int4[]``, …, or an oid's digits.
@@ -101,7 +101,7 @@ def type_named(name: str) -> int | None:
 
 
 def declared_type(declared: str) -> tuple[int, int]:
-    """(oid, modifier) of a column declared so; text for what SQLite accepts and PostgreSQL does not have. -1: no modifier."""
+    """Oid and modifier of a declared type; -1 for no modifier. Text for types that SQLite accepts and PostgreSQL does not have."""
     found = _SPELLED.match(" ".join(declared.lower().split()))
     oid = type_named(declared)
     if found is None or oid is None or declared.strip().isdigit():
@@ -116,7 +116,7 @@ def declared_type(declared: str) -> tuple[int, int]:
 
 
 def _by_affinity(declared: str) -> int:
-    # SQLite's own rules for a type's name that nobody knows, so that `UNSIGNED BIG INT` is an integer for tools as well.
+    # Unknown names follow SQLite's rules of affinity, so that `UNSIGNED BIG INT` is an integer for tools as well.
     upper = declared.upper()
     if "INT" in upper:
         return 20
@@ -128,7 +128,7 @@ def _by_affinity(declared: str) -> int:
 
 
 def format_type(oid: int | None, modifier: int | None) -> str | None:
-    """The SQL name of a type with its modifier, as ``format_type`` gives it; ``???`` for an oid that no type has."""
+    """The SQL name of a type with its modifier, as in ``format_type``; ``???`` for an unknown oid."""
     if oid is None:
         return None
     found = TYPES.get(oid)

@@ -1,4 +1,4 @@
-"""The catalogue's tables on one connection: virtual tables whose rows follow from the schema that the running statement sees."""
+"""The catalogue's tables on one connection: virtual tables with rows for the schema that the running statement sees."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from triplicate.sql.catalogue.schema_facts import read_facts
 from triplicate.sql.core.interface import Row
 
 _SCANNED_ROWS = 1000.0
-"""Estimated rows of a table, for the planner; each column that is compared with one value divides it."""
+"""Estimated rows of a table, for the planner. Each column that is compared with one value divides the estimate."""
 
 
 class CatalogueReader:
-    """The catalogue as the connection's transaction sees it, built again when the schema has changed."""
+    """The catalogue of the schema that the connection's transaction sees, built again when the schema has changed."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._version: tuple[int, int] | None = None
         self._catalogue: Catalogue | None = None
         self._by_column: dict[tuple[str, int], tuple[type | None, dict[Any, list[Row]]]] = {}
-        """Rows by the value of one column, and the type of all those values; None where they are of several."""
+        """Rows by the value of one column, with the type of all its values; None when they have several types."""
 
     @property
     def database(self) -> str:
@@ -40,8 +40,8 @@ class CatalogueReader:
         return self._catalogue
 
     def _schema_version(self) -> tuple[int, int]:
-        """What tells one schema from another: SQLite's number of it, and in a transaction that writes a hash of its text, since a
-        number that was rolled back is given out again.
+        """A key that differs for different schemas: SQLite's schema version, and in a writing transaction also a hash of the schema's
+        text, since SQLite reuses a version that was rolled back.
         """
         number = int(self._connection.pragma("schema_version"))
         if self._connection.txn_state("main") != apsw.SQLITE_TXN_WRITE:
@@ -49,14 +49,14 @@ class CatalogueReader:
         return number, hash(tuple(self._connection.execute("select name, sql from main.sqlite_schema")))
 
     def rows(self, catalogue: Catalogue, table: str, wanted: Sequence[tuple[int, Any]]) -> Sequence[Row]:
-        """Rows of a table that may have these values in these columns (position, value); SQLite compares once more."""
+        """Rows of a table that may have these values in these columns (position, value). SQLite compares them again."""
         rows: Sequence[Row] = catalogue.rows[table]
         if catalogue is not self._catalogue:
-            return rows  # The schema has changed since the statement began; what is indexed is that of now.
+            return rows  # The schema has changed since the statement began; the index is of the present one.
         for column, value in wanted:
             kind, index = self._by_column.get((table, column)) or self._index(table, column, rows)
             if kind is type(value):
-                # One column leaves few rows. A value of another type is for SQLite to compare by its own rules.
+                # One column selects few rows. SQLite compares values of another type by its own rules.
                 return index.get(value, ())
         return rows
 
@@ -71,13 +71,13 @@ class CatalogueReader:
 
 
 class _Module:
-    """One catalogue table; its name is the module's."""
+    """One catalogue table; the module has the same name."""
 
     def __init__(self, reader: CatalogueReader) -> None:
         self._reader = reader
 
     def Connect(self, connection: apsw.Connection, modulename: str, databasename: str, tablename: str, *args: Any) -> tuple[str, _Table]:
-        # The schema is the same on every copy because it is SQLite's own text: views and triggers must not hang on these tables.
+        # Views and triggers must not use these tables: plain SQLite could not read such a schema.
         connection.vtab_config(apsw.SQLITE_VTAB_DIRECTONLY)
         columns = ", ".join(f'"{name}" {_DECLARED.get(kind, kind)}' for name, kind in columns_of(modulename))
         return f"create table t({columns})", _Table(self._reader, modulename)
@@ -113,7 +113,7 @@ class _Table:
         return _Cursor(self._reader, self._name)
 
     def Disconnect(self) -> None:
-        """Nothing is held."""
+        """There is nothing to close."""
 
     Destroy = Disconnect
 
@@ -152,7 +152,7 @@ class _Cursor:
 
 
 def register_tables(connection: apsw.Connection) -> CatalogueReader:
-    """Give a connection the catalogue's tables; returns what the functions look things up with."""
+    """Register the catalogue's tables on a connection; the reader for its functions."""
     reader = CatalogueReader(connection)
     for name in TABLES:
         connection.create_module(name, _Module(reader), eponymous=True, eponymous_only=True, read_only=True)  # type: ignore[arg-type]

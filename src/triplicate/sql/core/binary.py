@@ -1,8 +1,7 @@
-"""Small building blocks of the row log's bytes: variable-length integers, length-prefixed text and bytes.
+"""Encoding and decoding of variable-length integers and length-prefixed text for the row log.
 
-A varint holds seven bits per byte, lowest first, the top bit set on every byte but the last; at most ten bytes. Signed numbers
-are folded (0, -1, 1, -2 …) first. Reading past the end raises `IndexError` or `ValueError`; the public decoders turn both into
-`FormatError`.
+A varint has seven bits per byte, lowest first, and the top bit set on every byte but the last; at most ten bytes. Reading past the end
+raises `IndexError` or `ValueError`; the public decoders turn both into `FormatError`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ def write_varint(out: bytearray, number: int) -> None:
 
 
 def read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """The number at `position`, and the position behind it."""
+    """The number at `position`, and the position after it."""
     byte = data[position]
     if byte < 0x80:
         return byte, position + 1
@@ -36,16 +35,6 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
             raise ValueError("a varint is longer than ten bytes")
 
 
-def write_signed(out: bytearray, number: int) -> None:
-    """Append a signed 64-bit number."""
-    write_varint(out, (number << 1) ^ (number >> 63))
-
-
-def read_signed(data: bytes, position: int) -> tuple[int, int]:
-    folded, position = read_varint(data, position)
-    return (folded >> 1) ^ -(folded & 1), position
-
-
 def write_bytes(out: bytearray, value: bytes) -> None:
     write_varint(out, len(value))
     out += value
@@ -53,7 +42,7 @@ def write_bytes(out: bytearray, value: bytes) -> None:
 
 def read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
     size, position = read_varint(data, position)
-    return take(data, position, size), position + size
+    return read_exactly(data, position, size), position + size
 
 
 def write_text(out: bytearray, value: str) -> None:
@@ -65,8 +54,8 @@ def read_text(data: bytes, position: int) -> tuple[str, int]:
     return raw.decode(), position
 
 
-def take(data: bytes, position: int, size: int) -> bytes:
-    """Exactly `size` bytes; a shorter rest is an error, never a shorter answer."""
+def read_exactly(data: bytes, position: int, size: int) -> bytes:
+    """Exactly `size` bytes at `position`. Raises ValueError when fewer are left."""
     part = data[position : position + size]
     if len(part) != size:
         raise ValueError(f"{size} bytes expected at {position}, {len(part)} there")

@@ -1,7 +1,7 @@
-"""Columns of SQLite values to bytes and back.
+"""Encoding and decoding of columns of SQLite values.
 
-Rows of one table and kind are stored by column: a run of many rows costs a few operations in C per column instead of some Python
-per value, integers take the width their range needs, and a reader may hand a column on without touching its rows.
+Rows of one table and kind are stored by column. A run of many rows costs a few operations in C per column, not Python code per value;
+integers have the width that their range needs; and a reader can pass a column on without decoding its rows.
 
 One column of n values: a kind byte, then by kind. Bit 7 of the kind says that a bitmap of nulls (bit i of byte i/8 set: value i is
 null) comes first; then only the other values follow.
@@ -23,7 +23,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from triplicate.sql.core.binary import take
+from triplicate.sql.core.binary import read_exactly
 
 Value = None | int | float | str | bytes
 
@@ -68,7 +68,7 @@ def encode_column(out: bytearray, values: Sequence[Value]) -> None:
 
 def _encode_kind(out: bytearray, kind: type, values: Sequence[Value], flag: int) -> None:
     if kind is int:
-        _encode_integers(out, values, flag)  # type: ignore[arg-type]  # the kinds of all values were looked at
+        _encode_integers(out, values, flag)  # type: ignore[arg-type]  # the kinds of all values were checked
     elif kind is str:
         _encode_text(out, values, flag)  # type: ignore[arg-type]
     elif kind is float:
@@ -128,7 +128,7 @@ def _encode_mixed(out: bytearray, values: Sequence[Value]) -> None:
 
 
 def decode_column(data: bytes, position: int, count: int) -> tuple[Sequence[Value], int]:
-    """A column of `count` values at `position`, and the position behind it.
+    """A column of `count` values at `position`, and the position after it.
 
     Raises:
         ValueError, IndexError, struct.error: the bytes are not a column.
@@ -142,7 +142,7 @@ def decode_column(data: bytes, position: int, count: int) -> tuple[Sequence[Valu
     if not kind & _NULLABLE:
         return _decode_kind(data, position, count, kind)
     size = (count + 7) // 8
-    mask = int.from_bytes(take(data, position, size), "little")
+    mask = int.from_bytes(read_exactly(data, position, size), "little")
     nulls = mask.bit_count()
     if mask >> count:
         raise ValueError("a bitmap of nulls has more bits than values")
@@ -163,7 +163,7 @@ def _decode_kind(data: bytes, position: int, count: int, kind: int) -> tuple[Seq
     lengths, position = _decode_lengths(data, position, count)
     ends = list(accumulate(lengths))
     size = ends[-1] if ends else 0
-    raw = take(data, position, size)
+    raw = read_exactly(data, position, size)
     position += size
     starts = [0, *ends[:-1]] if ends else []
     if kind == _ASCII:
@@ -183,7 +183,7 @@ def _decode_lengths(data: bytes, position: int, count: int) -> tuple[tuple[int, 
 
 
 def _decode_mixed(data: bytes, position: int, count: int) -> tuple[Sequence[Value], int]:
-    tags = take(data, position, count)
+    tags = read_exactly(data, position, count)
     position += count
     if tags and max(tags) >= len(_TAG_TYPES):
         raise ValueError("unknown tag in a mixed column")

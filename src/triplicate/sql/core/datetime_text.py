@@ -1,7 +1,7 @@
-"""Dates and times as text: what PostgreSQL accepts, the one form that is stored, and what PostgreSQL prints. Pure.
+"""Dates and times as text: the forms that PostgreSQL accepts, the stored form, and the form that PostgreSQL prints. Pure.
 
-Stored is one form for each moment, so that texts compare as moments do: ``YYYY-MM-DD``, ``HH:MM:SS``, both with a space between, and
-``+00:00`` behind a timestamp with time zone, which is stored in UTC. A fraction has six digits, or is missing when it is zero.
+Each date or time has one stored form, so that texts compare as times do: ``YYYY-MM-DD``, ``HH:MM:SS``, or both with a space between. A
+timestamp with time zone is stored in UTC with ``+00:00`` at its end. A fraction has six digits, or is missing when it is zero.
 Source: PostgreSQL 15 documentation, "Date/Time Types" and appendix B, "Date/Time Support".
 """
 
@@ -35,11 +35,11 @@ _DAY = dt.timedelta(days=1)
 
 
 def stored_datetime(text: str, kind: Kind) -> str:
-    """The stored form of a date, time or timestamp as a client writes it. A timestamp with time zone and without one in its text is UTC.
+    """The stored form of a date, time or timestamp that a client has written. A timestamp with time zone whose text has no zone is in UTC.
 
     Raises:
-        SqlError: 22007 for a text that is none, 22008 for a field out of range, 0A000 for what cannot be stored here: infinity, years BC
-            and beyond 9999, names of time zones, and words that stand for the present.
+        SqlError: 22007 for a text of another form, 22008 for a field out of range, 0A000 for values that cannot be stored: infinity,
+            years BC and beyond 9999, names of time zones, and words for the present time.
     """
     stripped = text.strip()
     lowered = stripped.lower()
@@ -118,7 +118,7 @@ def _offset_of(zone: str | None) -> dt.timedelta:
 
 
 def is_stored_datetime(text: str, kind: Kind) -> bool:
-    """Whether a text is the stored form of some moment. SQLite's CURRENT_TIMESTAMP, which has no zone, counts as one in UTC."""
+    """Whether a text is the stored form of some date or time. SQLite's CURRENT_TIMESTAMP, which has no zone, counts as one in UTC."""
     return STORED_FORMS[kind](text)
 
 
@@ -154,14 +154,14 @@ STORED_FORMS: dict[Kind, Callable[[str], bool]] = {
     Kind.TIMESTAMP: _is_timestamp,
     Kind.TIMESTAMPTZ: _is_timestamptz,
 }
-"""Whether a text is the stored form of a moment, by kind."""
+"""By kind: whether a text is the stored form."""
 
 
 def shown_datetime(text: str, kind: Kind) -> str:
     """A stored text as PostgreSQL prints it: a fraction without zeros at its end, ``+00`` in UTC.
 
     Raises:
-        SqlError: as `stored_datetime`: the text came into the file before texts were checked.
+        SqlError: as `stored_datetime`, for a text that was stored by a release that did not check it.
     """
     stored = text if is_stored_datetime(text, kind) else stored_datetime(text, kind)
     if kind is Kind.TIMESTAMPTZ:
@@ -174,7 +174,7 @@ def _without_zeros(text: str) -> str:
 
 
 def microseconds_of(text: str, kind: Kind) -> int:
-    """What PostgreSQL's binary form of a time or timestamp counts: microseconds since midnight, or since 2000-01-01 in UTC.
+    """PostgreSQL's binary form of a time or timestamp: microseconds since midnight, or since 2000-01-01 in UTC.
 
     Raises:
         SqlError: as `stored_datetime`.

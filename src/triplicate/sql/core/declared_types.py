@@ -1,7 +1,7 @@
-"""Declared types of columns: which kind of values each stands for, with its length or precision. Pure.
+"""Declared types of columns: the kind of values of each, with its length or precision. Pure.
 
-SQLite keeps a column's declared type as text and lets any column hold any value. The rules here give that text one meaning, for the
-clients that are shown the column and for the leader that stores into it.
+SQLite stores a column's declared type as text, and any column can hold any value. The rules here give the text one meaning, both for
+the types that clients see and for the leader's checks of values.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from functools import lru_cache
 
 
 class Kind(Enum):
-    """The kinds of values that a declared type can stand for."""
+    """The kinds of values of declared types."""
 
     ANY = "any"
-    """No type, or a name that is unknown here: every value is accepted, and shown as text."""
+    """No type, or an unknown one: every value is accepted, and shown as text."""
     BOOL = "boolean"
     INTEGER = "integer"
     FLOAT = "double precision"
@@ -35,13 +35,13 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What a declared type means."""
+    """A parsed declared type."""
 
     kind: Kind
     length: int | None = None
-    """The most characters of a text; None without a limit."""
+    """Upper bound on the characters of a text; None for none."""
     precision: int | None = None
-    """The most digits of a numeric in all, `scale` of them behind the point; None without a limit."""
+    """Upper bound on the digits of a numeric, of which `scale` follow the point; None for none."""
     scale: int = 0
 
 
@@ -73,7 +73,7 @@ _SIZED = re.compile(r"^(NATIONAL )?(VAR)?CHAR|^N(VAR)?CHAR|^VARCHAR|^BPCHAR", re
 
 @lru_cache(maxsize=4096)
 def parse_declared(declared: str | None) -> Declared:
-    """The meaning of a declared type, `Kind.ANY` where it has none."""
+    """Parse a declared type; `Kind.ANY` for an unknown one."""
     if not declared:
         return _ANY
     kind = next((kind for pattern, kind in _KINDS if pattern.search(declared)), Kind.ANY)

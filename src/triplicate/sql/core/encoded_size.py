@@ -1,8 +1,8 @@
-"""How many bytes the captured rows of a transaction take once they are encoded, bounded from both sides as they come.
+"""Bounds on the encoded size of the captured rows of a transaction, from above and below, while the rows are captured.
 
-A transaction has a limit, and a statement that goes beyond it must stop then, not after it has filled the memory and held the
-writer. Each row adds the most that it can take, which is a few additions. Only when the limit could be reached so, the rows are encoded to
-be measured, without what depends on the rows around them: that is never more than what the encoder will write.
+A statement must stop as soon as its transaction exceeds the limit, before it has filled the memory and held the writer for long. Each row
+adds the upper bound of its size, which costs a few additions. Only when this sum exceeds the limit are the rows encoded and measured. The
+measure leaves out bytes that depend on neighbouring rows, so it is a lower bound of the size that the encoder writes.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from triplicate.sql.core.column_codec import Value, encode_column
 from triplicate.sql.core.records import RowRun
 
 MOST_PER_VALUE = 12
-"""Bytes that a value takes at most, its text or bytes apart: eight, a tag, and its part of what a column begins with."""
+"""Upper bound on the bytes of a value without its text or blob: eight, a tag, and its part of the column's header."""
 MOST_PER_CHARACTER = 4
 _MEASURED_ROWS = 512
 _MEASURED_BYTES = 256 * 1024
-"""Near the limit at least so many rows, or bytes at most, are measured at once."""
+"""Near the limit, the least number of rows, or of bytes by the upper bound, that are measured at once."""
 _COLUMN_SLACK = 16
-"""Bytes of an encoded column beside its values: kinds, widths, the end of a bitmap. A column cut in two has them twice."""
+"""Bytes of an encoded column beside its values: kinds, widths, the end of a bitmap. A column that is split has them twice."""
 
 
 class ByteCount:
@@ -27,22 +27,22 @@ class ByteCount:
 
     Args:
         runs: the row runs of the events from one index to another.
-        limit: bytes that a transaction may take.
+        limit: upper bound on the bytes of a transaction.
     """
 
     def __init__(self, runs: Callable[[int, int], Iterable[RowRun]], limit: int) -> None:
         self._runs = runs
         self.limit = limit
         self._measured: list[tuple[int, int]] = [(0, 0)]
-        """Indices of events with the least bytes of all before them, since the transaction began."""
+        """Indices of events, each with a lower bound on the bytes before it, since the transaction began."""
         self.most = 0
-        """Bytes that the rows take at most that are not measured. Callers add to it, and look at `room`."""
+        """Upper bound on the bytes of the rows that are not measured. Callers add to it and compare it with `room`."""
         self.room = limit
-        """Bytes that the rows which are not measured may take for certain."""
+        """Bytes that remain for the rows that are not measured."""
 
     @property
     def least(self) -> int:
-        """Bytes that the measured rows take at least."""
+        """Lower bound on the bytes of the measured rows."""
         return self._measured[-1][1]
 
     def begin(self, index: int) -> None:
@@ -51,14 +51,14 @@ class ByteCount:
         self.most, self.room = 0, self.limit
 
     def exceeds(self, count: int) -> bool:
-        """Whether the events up to `count` take more than the limit for certain. To be asked when `most` is beyond `room`."""
+        """Whether the events up to `count` exceed the limit for certain. For use when `most` exceeds `room`."""
         if count - self._measured[-1][0] < _MEASURED_ROWS and self.most - self.room < _MEASURED_BYTES:
             return False
         self._measure(count)
         return self.least > self.limit
 
     def cut(self, count: int) -> None:
-        """The events beyond `count` are forgotten. What they added to `most` stays: it is a bound still."""
+        """The events beyond `count` are dropped. `most` keeps their bytes and remains an upper bound."""
         if self._measured[-1][0] <= count:
             return
         while len(self._measured) > 1 and self._measured[-1][0] > count:
@@ -77,10 +77,10 @@ class ByteCount:
 
 
 def _size(run: RowRun, *, is_whole: bool) -> int:
-    """Bytes of a run at least.
+    """Lower bound on the bytes of a run.
 
     Args:
-        is_whole: rows of other kinds come before and after it, so that it is encoded just so.
+        is_whole: rows of other kinds precede and follow it, so that it is encoded as it is.
     """
     found = 0
     for column in _columns(run):
@@ -91,7 +91,7 @@ def _size(run: RowRun, *, is_whole: bool) -> int:
 
 
 def _columns(run: RowRun) -> Iterator[Sequence[Value]]:
-    """What is encoded of a run."""
+    """The encoded columns of a run."""
     if run.rowids is not None:
         yield run.rowids
     if run.new_rowids is not None:

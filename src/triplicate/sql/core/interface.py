@@ -173,6 +173,10 @@ class Database(Protocol):
     def position(self) -> int:
         """The offset after the last log record applied here."""
 
+    @property
+    def generation(self) -> int:
+        """Grows when another file replaces this copy: an equal version of the schema may be another schema then."""
+
     async def session(self, application_name: str = "") -> Session:
         """Open a session. Raises SqlError 57P03 while the database is starting, 58000 when this copy is diverged."""
 

@@ -1,19 +1,19 @@
 """The lease under which a leader answers reads on its own.
 
-An append that an ack quorum acknowledged was stored by a bookie that no successor had fenced yet, and recovery acknowledges none that was
-sent after a successor's take-over. So no take-over was complete when the last acknowledged append was *sent*, and a successor that
-waits for the length of the lease after its take-over neither acknowledges nor answers anything before the lease has ended.
-Clocks are trusted for their rate only: each node measures spans of time on its own.
+An append that an ack quorum has acknowledged was stored by a bookie that no successor had fenced. Recovery acknowledges no append that
+was sent after a successor's take-over. So no take-over was complete when the last acknowledged append was *sent*. A successor waits for
+the length of the lease after its take-over; so it neither acknowledges nor answers anything before the lease has ended. Only the rates of
+clocks must be right: each node measures spans of time on its own.
 """
 
 from __future__ import annotations
 
 
 class Lease:
-    """Until when one leader may answer. Times are seconds of its own clock, which counts suspended time.
+    """The time until which one leader may answer. Times are seconds of its own clock, which counts suspended time.
 
     Args:
-        length_s: the lease of the database; 0 for none: it never holds.
+        length_s: the lease of the database; 0 for a lease that never holds.
     """
 
     def __init__(self, length_s: float) -> None:
@@ -25,21 +25,21 @@ class Lease:
         self._last_sent = now
 
     def acknowledged(self, sent_at: float) -> None:
-        """An append was acknowledged that was sent at this time or later."""
+        """An append that was sent at this time, or later, was acknowledged."""
         self._ends = max(self._ends, sent_at + self._length_s)
 
     def holds(self, now: float) -> bool:
         return now < self._ends
 
     def renewal_due(self, now: float) -> bool:
-        """Whether a reader should have an append sent, so that the lease goes on: none was sent for a third of it."""
+        """Whether an append should be sent to extend the lease: none was sent for a third of its length."""
         return now - self._last_sent >= self._length_s / 3
 
 
 def wait_s(length_s: float, rate_error: float) -> float:
-    """How long a successor waits on its own clock, so that a lease of this length has ended on its holder's.
+    """The time, in seconds of its own clock, after which a successor knows that a lease of this length has ended on its holder's clock.
 
     Args:
-        rate_error: by how much of a second the rate of either clock may be off in a second.
+        rate_error: upper bound on the error of either clock's rate, in seconds per second.
     """
     return length_s * (1 + rate_error) / (1 - rate_error)

@@ -1,11 +1,11 @@
-"""The row log's bytes: what a log entry's preamble and its records say about a batch of transactions.
+"""Encoding and decoding of the row log: the preamble and the records of a batch of transactions.
 
-One log entry is one batch. Its preamble is the batch header with a dictionary of the tables that occur; each record is one client
-transaction: its effects in the order in which they happened, and a summary of its results. So a reader can start at any entry.
+One log entry is one batch. Its preamble is the batch header with a dictionary of the tables that occur. Each record is one client
+transaction: its effects in their order, and a summary of its results. So a reader can start at any entry.
 
     header       'TB', version u8 (2), flags u8 (0), database 16 bytes, epoch u64, batch u64, schema version before and after u32,
                  schema digest before and after 16 bytes each, time u64, forget before u64 (both ms; not in version 1; all
-                 little-endian), number of tables, tables (`tables.py`)
+                 little-endian), number of tables, tables (`table_shape.py`)
     record       version u8, kind u8 (1 transaction), part, parts (1 of 1), number, request id, results, operations
     result       rows affected, flag u8 (0 no rows, 1 rows follow, 2 rows were too large to keep), [columns, rows, each column]
     operation    1 insert, 2 update, 3 delete: flags u8 (1 moved, 2 keys, 4 old), table, rows, [rowids], [new rowids if moved],
@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from triplicate.errors import FormatError
-from triplicate.sql.core.binary import read_text, read_varint, take, write_text, write_varint
+from triplicate.sql.core.binary import read_exactly, read_text, read_varint, write_text, write_varint
 from triplicate.sql.core.column_codec import Value, decode_column, encode_column
 from triplicate.sql.core.table_shape import TableShape, decode_table, encode_table
 
@@ -88,7 +88,7 @@ Operation = RowRun | SchemaChange | SettingChange
 
 @dataclass(frozen=True, slots=True)
 class StatementResult:
-    """What one statement of a transaction answered."""
+    """The result of one statement of a transaction."""
 
     rows_affected: int
     rows: tuple[tuple[Value, ...], ...] = ()
@@ -120,7 +120,7 @@ class BatchHeader:
     time_ms: int = 0
     """The log's own time, ms since the epoch: the leader's clock, never before an earlier batch's. 0 in a header of version 1."""
     forget_before_ms: int = 0
-    """Results and ids of transactions of before this time are forgotten with this batch."""
+    """Results and ids of transactions from before this time are deleted with this batch."""
 
 
 class TableDictionary:
@@ -134,7 +134,7 @@ class TableDictionary:
     def index(self, shape: TableShape) -> int:
         known = self._by_identity.get(id(shape))
         if known is None:
-            # Only shapes kept in `shapes` are remembered by identity, so an identity cannot be that of another, dead object.
+            # Only shapes in `shapes` are known by identity. They are alive, so their identities are not reused.
             known = self._by_value.get(shape)
             if known is None:
                 known = self._by_value[shape] = len(self.shapes)
@@ -143,7 +143,7 @@ class TableDictionary:
         return known
 
     def truncate(self, length: int) -> None:
-        """Forget the tables that a transaction which came to nothing has added."""
+        """Drop the tables that a refused transaction has added."""
         for shape in self.shapes[length:]:
             del self._by_value[shape]
             del self._by_identity[id(shape)]
@@ -151,7 +151,7 @@ class TableDictionary:
 
 
 def encode_header(header: BatchHeader) -> bytes:
-    """A header of version 2, or of version 1 where it has no time."""
+    """A header of version 2, or of version 1 when it has no time."""
     out = bytearray(
         _HEADER.pack(
             _MAGIC,
@@ -175,7 +175,7 @@ def encode_header(header: BatchHeader) -> bytes:
 
 
 def decode_header(data: bytes) -> BatchHeader:
-    """Raises FormatError: not a batch header, or of a version this release does not know."""
+    """Raises FormatError: not a batch header, or of an unknown version."""
     try:
         magic, version, flags, database, epoch, batch, before, after, digest_before, digest_after = _HEADER.unpack_from(data)
         if magic != _MAGIC:
@@ -196,7 +196,7 @@ def decode_header(data: bytes) -> BatchHeader:
 
 
 def encode_transaction(transaction: Transaction, dictionary: TableDictionary) -> bytes:
-    """One record; tables it is the first to name are added to `dictionary`."""
+    """One record. New tables are added to `dictionary`."""
     out = bytearray((FORMAT_VERSION, _TRANSACTION, 1, 1))
     write_varint(out, transaction.number)
     write_text(out, transaction.request_id)
@@ -220,7 +220,7 @@ def decode_transaction(record: bytes, tables: Sequence[TableShape]) -> Transacti
     """The transaction in a record, given its batch's tables.
 
     Raises:
-        FormatError: damaged, or of a kind or version this release does not know.
+        FormatError: damaged, or of an unknown kind or version.
     """
     try:
         version, kind, part, parts = record[0], record[1], record[2], record[3]
@@ -246,7 +246,7 @@ def decode_transaction(record: bytes, tables: Sequence[TableShape]) -> Transacti
 
 
 def encode_results(results: Sequence[StatementResult]) -> bytes:
-    """The results alone, as they are kept beside a request id."""
+    """The results alone, as they are stored with a request id."""
     out = bytearray()
     write_varint(out, len(results))
     for result in results:
@@ -322,7 +322,7 @@ def _decode_operation(data: bytes, position: int, tables: Sequence[TableShape]) 
     position += 1
     if code == _SCHEMA:
         sql, position = read_text(data, position)
-        return SchemaChange(sql, take(data, position, DIGEST_SIZE)), position + DIGEST_SIZE
+        return SchemaChange(sql, read_exactly(data, position, DIGEST_SIZE)), position + DIGEST_SIZE
     if code == _SETTING:
         name, position = read_text(data, position)
         column, position = decode_column(data, position, 1)
@@ -332,7 +332,7 @@ def _decode_operation(data: bytes, position: int, tables: Sequence[TableShape]) 
 
 def _read_count(data: bytes, position: int) -> tuple[int, int]:
     count, position = read_varint(data, position)
-    # Every row takes at least a byte, so a larger count is damage and must not be let near memory.
+    # Every row takes at least a byte, so a larger count is damage, and must not allocate memory.
     if not 0 < count <= len(data):
         raise ValueError(f"{count} rows in {len(data)} bytes")
     return count, position

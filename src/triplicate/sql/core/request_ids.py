@@ -1,7 +1,7 @@
-"""Request ids that say when they were issued.
+"""Request ids and the times in them.
 
-An id with a time in it can be told to be old after it has been forgotten: its time lies before everything that is still kept. An id
-without one cannot, so a fingerprint of it stays for good.
+An id with a time in it is recognised as old after its results were deleted: its time lies before all stored results. An id without a
+time is not, so its fingerprint is stored for good.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _MILLISECONDS = re.compile(r"([0-9]{13}):.+", re.DOTALL)
 
 
 def issued_ms(request_id: str) -> int | None:
-    """When an id was issued, in ms since the epoch: a UUID of version 7, or 13 digits, a colon and anything. None: it does not say.
+    """The time in an id, in ms since the epoch: of a UUID of version 7, or of 13 digits that a colon follows. None for other ids.
 
     Part of the local file's format: every copy must read the same time from an id.
     """
@@ -26,5 +26,5 @@ def issued_ms(request_id: str) -> int | None:
 
 
 def fingerprint(request_id: str) -> int:
-    """A signed 64-bit number that stands for an id without a time after it has been forgotten. Part of the local file's format."""
+    """A signed 64-bit hash that is stored for an id without a time once its results are deleted. Part of the local file's format."""
     return int.from_bytes(hashlib.blake2b(request_id.encode(), digest_size=8).digest(), "little", signed=True)

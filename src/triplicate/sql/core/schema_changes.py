@@ -1,8 +1,8 @@
-"""What a schema change's text does to the names of tables and columns: for readers of the log that do not run it.
+"""The effect of a schema change on the names of tables and columns, for readers of the log that do not run it.
 
-Row runs name tables and columns as they were at their time, so a reader that follows one table needs the changes of names alone, not
-the whole schema: a log that begins in the middle is enough. SQLite's grammar of ALTER TABLE is small, and the texts were run by SQLite
-before they came into the log, so nothing here decides whether a text is right.
+Row runs have the names of tables and columns of their time. So a reader that follows one table needs only the changes of names, not the
+whole schema, and can begin in the middle of the log. SQLite's grammar of ALTER TABLE is small. SQLite has run every text before it was
+logged, so the parser does not check texts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from triplicate.sql.core.lexer import Token, quote, sqlite_tokens
 _CONSTRAINTS = frozenset(
     ("CONSTRAINT", "NOT", "NULL", "DEFAULT", "CHECK", "UNIQUE", "PRIMARY", "REFERENCES", "COLLATE", "GENERATED", "AS", "DEFERRABLE")
 )
-"""Words with which a constraint of a column begins; what stands before the first is its type."""
+"""First words of column constraints. The type stands before the first of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class ColumnAdded:
     table: str
     column: str
     default: Value = None
-    """What the rows that the table had then hold in the column."""
+    """The value of the column in rows that existed before."""
     strict_default: tuple[Value] | None = None
-    """What they hold if the table is STRICT, where that is another value: a column of type ANY converts nothing there."""
+    """The value in a STRICT table, where it may differ: a column of type ANY converts nothing there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,10 @@ def fold(name: str) -> str:
 
 
 def table_change(sql: str) -> TableChange | None:
-    """The table or column that comes, goes or gets another name by a schema change of the log; None where none does.
+    """The table or column that a schema change of the log creates, drops or renames; None for any other change.
 
     Raises:
-        FormatError: an ALTER TABLE that this release does not know.
+        FormatError: an unknown form of ALTER TABLE.
     """
     reader = _ColumnParser(sql)
     first = reader.word()
@@ -112,12 +112,12 @@ def _altered(reader: _ColumnParser, table: str) -> TableChange | None:
         case "DROP":
             return ColumnDropped(table, reader.name())
         case "ALTER":
-            return None  # NOT NULL set or dropped: no row and no name changes.
+            return None  # NOT NULL was set or dropped: neither rows nor names change.
     raise FormatError(f"the log holds a schema change that this release does not know: {reader.sql:.200}")
 
 
 class _ColumnParser:
-    """The tokens of one statement, one after the other."""
+    """Reads the tokens of one statement."""
 
     def __init__(self, sql: str) -> None:
         self.sql = sql
@@ -137,19 +137,19 @@ class _ColumnParser:
         return found
 
     def skip(self, word: str) -> bool:
-        """Go on where the next token is this word."""
+        """Skip the next token if it is this word; whether it was."""
         if self.peek() != word:
             return False
         self._place += 1
         return True
 
     def table(self) -> str:
-        """A table's name, with or without its database's before it."""
+        """A table's name, which the name of its database may precede."""
         name = self.name()
         return self.name() if self.skip(".") else name
 
     def ends_with(self, option: str) -> bool:
-        """Whether an option of CREATE TABLE stands behind its columns."""
+        """Whether CREATE TABLE has an option after its columns."""
         options = takewhile(lambda token: token.text != ")", reversed(self._tokens))
         return any(_upper(token) == option for token in options)
 
@@ -175,10 +175,10 @@ def _unquoted(token: Token) -> str:
 
 
 def _added(table: str, column: str, reader: _ColumnParser) -> ColumnAdded:
-    """The value of an added column in rows that were there: SQLite allows constants only, and converts them by the column's type.
+    """The value of an added column in existing rows. SQLite allows constants only, and converts them by the column's type.
 
     Raises:
-        FormatError: the text is not understood.
+        FormatError: the text has an unknown form.
     """
     rest = reader.rest()
     start = _constraint(rest, 0)
@@ -198,7 +198,7 @@ def _added(table: str, column: str, reader: _ColumnParser) -> ColumnAdded:
 
 
 def _converted(sql: str, definition: str, options: str) -> Value:
-    """What a column that is added with a default holds in a row that was there."""
+    """The value of a column that is added with a default in an existing row."""
     scratch = apsw.Connection(":memory:")
     try:
         scratch.execute(f"create table z(x int) {options}; insert into z values(1)")
@@ -207,7 +207,7 @@ def _converted(sql: str, definition: str, options: str) -> Value:
     except apsw.SQLError as error:
         if "non-constant default" not in str(error):
             raise FormatError(f"the default in a schema change of the log cannot be read ({error}): {sql:.200}") from error
-        # SQLite took it because the table had no rows, so there are none that need a value.
+        # SQLite accepted it because the table had no rows.
         return None
     finally:
         scratch.close()
@@ -215,7 +215,7 @@ def _converted(sql: str, definition: str, options: str) -> Value:
 
 
 def _constraint(rest: Sequence[Token], start: int) -> int:
-    """The place of the first token from `start` on with which a constraint begins, outside of parentheses; the end where none does."""
+    """Index of the first token from `start` on that begins a constraint, outside of parentheses; the number of tokens without one."""
     for place in range(start, len(rest)):
         word = _upper(rest[place])
         # Without ALWAYS it is part of a type's name.
@@ -226,7 +226,7 @@ def _constraint(rest: Sequence[Token], start: int) -> int:
 
 
 def _depth(rest: Sequence[Token], place: int) -> int:
-    """How many parentheses are open before a token."""
+    """Number of parentheses that are open before a token."""
     return sum((token.text == "(") - (token.text == ")") for token in rest[:place] if token.kind == "operator")
 
 

@@ -1,4 +1,4 @@
-"""What the log says about a table: its name, columns, declared types and how its rows are addressed."""
+"""The shape of a table in the log: its name, columns, declared types, and how its rows are addressed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TableShape:
     name: str
     columns: tuple[str, ...]
     types: tuple[str, ...]
-    """Declared types as written, '' where none was."""
+    """Declared types as written, '' for none."""
     key: tuple[int, ...] = ()
     """Indices of the primary key's columns, in key order; empty without a declared key."""
     rowid_column: int = -1

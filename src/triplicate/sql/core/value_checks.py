@@ -1,6 +1,6 @@
-"""Which values fit a column's declared type, as the leader checks them before they are stored. Pure.
+"""The leader's checks of values against the declared types of columns, before they are stored. Pure.
 
-SQLite has converted a value to the column's affinity by then; what it could not convert is refused here, with PostgreSQL's codes.
+SQLite has converted a value to the column's affinity before. A value that it could not convert is refused with PostgreSQL's codes.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _NULL: type = type(None)
 _ACCEPTED: dict[Kind, tuple[type, ...]] = {
     Kind.BOOL: (int,),
     Kind.INTEGER: (int,),
-    # The hook hands out whole numbers of a REAL column as SQLite keeps them, which is as integers.
+    # SQLite stores whole numbers of a REAL column as integers, and the hook shows them so.
     Kind.FLOAT: (float, int),
     Kind.NUMERIC: (int, float),
     Kind.BYTEA: (bytes,),
-    # A number is JSON, and SQLite keeps it as one.
+    # A number is JSON, and SQLite stores it as a number.
     Kind.JSON: (str, int, float),
     Kind.JSONB: (str, int, float),
 }
@@ -50,17 +50,17 @@ Fits = Callable[[Any], bool]
 
 @dataclass(frozen=True, slots=True)
 class ColumnRule:
-    """What one column accepts."""
+    """The values that one column accepts."""
 
     index: int
-    """Of the value in a row as SQLite's hook shows it."""
+    """Index of the value in a row of SQLite's hook."""
     name: str
     declared: Declared
     accepted: tuple[type, ...]
     fits: Fits | None
-    """None where the type of a value alone decides."""
+    """A check of values whose type does not decide; None when it always does."""
     numbers_itself: bool
-    """Declared so in words that SQLite does not know: by a release that did not bring them into SQLite's."""
+    """Whether the type is declared as SERIAL or similar, which SQLite does not know. Earlier releases stored such types."""
 
     def accepts(self, value: Value) -> bool:
         if value is None:
@@ -73,7 +73,7 @@ class ColumnRule:
 
 
 class RowRules:
-    """What the columns of one table accept. Most rows are let through by the types of their values alone."""
+    """The values that the columns of one table accept. The types of their values alone decide most rows."""
 
     def __init__(self, columns: list[tuple[int, str, str]]) -> None:
         """
@@ -84,14 +84,14 @@ class RowRules:
         self._rules = [rule for rule in rules if rule is not None]
 
     def inspections(self, kinds: tuple[type, ...]) -> tuple[tuple[int, Fits], ...] | None:
-        """Which values of a row of these types must be looked at, and how; None when a type is refused."""
+        """The checks that a row of these types needs; None when a type is refused."""
         present = [rule for rule in self._rules if kinds[rule.index] is not _NULL or rule.numbers_itself]
         if any(kinds[rule.index] not in rule.accepted for rule in present):
             return None
         return tuple((rule.index, rule.fits) for rule in present if rule.fits is not None)
 
     def refused(self, row: tuple[Value, ...]) -> list[ColumnRule]:
-        """Every rule that a row breaks."""
+        """Every rule that a row violates."""
         return [rule for rule in self._rules if not rule.accepts(row[rule.index])]
 
 

@@ -65,6 +65,7 @@ class SqlDatabase:
         self.leadership: Leadership | None = None
         self.position = 0
         self.schema_version = 0
+        self.generation = 0
         self.availability = CopyAvailability(name)
         self.snapshots = SqlSnapshots(host, self, name, identity, setup, settings.snapshot_wal_limit_bytes)
         """Copies the local file, and replaces it by another."""
@@ -126,6 +127,7 @@ class SqlDatabase:
 
     async def open(self) -> int:
         state = await self._worker.run(self._copy.open)
+        self.generation += 1
         self._moved(state.position, state.schema_version)
         if state.diverged is not None and not is_position_mismatch(state.diverged):
             raise Diverged(state.diverged)

@@ -15,7 +15,7 @@ from triplicate.wire.messages import Request, Status
 VERSION = 3
 
 AUTH_DISABLED = "AuthDisabledPlugin"
-"""The plugin that a bookie without authentication names in its answer to any token; a client takes that for success."""
+"""The plugin that a bookie without authentication names in its answer to any token; for a client this is a success."""
 
 
 class OperationType(IntEnum):

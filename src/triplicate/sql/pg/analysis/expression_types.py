@@ -420,7 +420,7 @@ class ExpressionTyping:
         oid = self.expression(node.operand, scope)
         self.expression(node.zone, scope)
         if not (isinstance(node.zone, nodes.Literal) and node.zone.value.upper() in ("UTC", "GMT", "Z", "ETC/UTC")):
-            raise SqlError("0A000", "AT TIME ZONE is there for 'UTC' only", hint="Convert to another zone in the client.")
+            raise SqlError("0A000", "AT TIME ZONE is available for 'UTC' only", hint="Convert to another zone in the client.")
         node.zone.oid = types.TEXT
         if oid == types.UNKNOWN or oid == types.DATE:
             self.typing.resolve(node.operand, types.TIMESTAMPTZ)

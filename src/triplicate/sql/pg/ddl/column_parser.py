@@ -173,7 +173,9 @@ def _key_stop(tokens: Tokens, index: int) -> int:
     stop = index + (1 if tokens[index].upper == "UNIQUE" else 2)
     if at(tokens, stop).upper == "NULLS":
         if at(tokens, stop + 1).upper == "NOT":
-            raise refuse("UNIQUE NULLS NOT DISTINCT", "make a unique index on an expression that stands for NULL: coalesce(column, '')")
+            raise refuse(
+                "UNIQUE NULLS NOT DISTINCT", "make a unique index on an expression with a substitute for NULL: coalesce(column, '')"
+            )
         stop += 2
     stop += at(tokens, stop).upper in ("ASC", "DESC")
     stop = _conflict(tokens, stop)

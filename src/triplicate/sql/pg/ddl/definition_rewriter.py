@@ -158,7 +158,7 @@ def _index_options(tokens: Tokens, edits: Edits) -> None:
             raise refuse("INCLUDE of an index", "name the columns in the index itself, unless it is UNIQUE")
         if word == "NULLS":
             if at(tokens, index + 1).upper == "NOT":
-                raise refuse("NULLS NOT DISTINCT", "make the index on an expression that stands for NULL: coalesce(column, '')")
+                raise refuse("NULLS NOT DISTINCT", "make the index on an expression with a substitute for NULL: coalesce(column, '')")
             edits.remove(tokens[index : index + 2])
             index += 2
         elif word == "WITH" and at(tokens, index + 1).text == "(":
@@ -282,7 +282,7 @@ def _alter_column(tokens: Tokens, edits: Edits) -> None:
             raise refuse(f"ALTER COLUMN … TYPE … {kind[end].upper}", "add a column of the new type, copy the values, drop the old one")
         if kind and kind[0].upper in SERIALS:
             raise SqlError(
-                "42704", f'type "{kind[0].text.lower()}" does not exist', hint="It is there in CREATE TABLE, for the primary key."
+                "42704", f'type "{kind[0].text.lower()}" does not exist', hint="It is available in CREATE TABLE, for the primary key."
             )
         if kind:
             edits.replace_tokens(kind, stored_type(kind))

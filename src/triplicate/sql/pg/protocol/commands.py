@@ -76,7 +76,7 @@ class SetConstraints:
 
 @dataclass(frozen=True, slots=True)
 class EngineStatement:
-    """For the engine."""
+    """A statement that the engine runs."""
 
     statement: Statement
     read_only: bool | None = None
@@ -167,7 +167,7 @@ def _last_name(tokens: Sequence[Token], words: Sequence[str]) -> str:
     """The name at the end, behind some of these words."""
     before = [token.upper for token in tokens[:-1]]
     if not tokens[-1].name or before != list(words[: len(before)]) or not before:
-        raise SqlError("42601", f"syntax error: {words[0]} takes one name, or ALL")
+        raise SqlError("42601", f"syntax error: {words[0]} requires one name, or ALL")
     return tokens[-1].name
 
 
@@ -202,7 +202,7 @@ def _set(tokens: Sequence[Token], sql: str) -> ClientCommand:
     words = [token.upper for token in rest]
     if words[:1] == ["CONSTRAINTS"] and rest == list(tokens[1:]):
         if len(words) < 3 or words[-1] not in ("IMMEDIATE", "DEFERRED"):
-            raise SqlError("42601", "SET CONSTRAINTS takes ALL or names, and DEFERRED or IMMEDIATE")
+            raise SqlError("42601", "SET CONSTRAINTS requires ALL or names, and DEFERRED or IMMEDIATE")
         return SetConstraints(words[-1] == "IMMEDIATE")
     if words[:1] == ["TRANSACTION"] or words[:2] == ["SESSION", "CHARACTERISTICS"]:
         _check_modes(words[1:] if words[0] == "TRANSACTION" else words[4:])

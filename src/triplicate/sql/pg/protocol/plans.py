@@ -220,7 +220,7 @@ async def _plan_create_table_as(
         return None
     result = await session.prepare(translation.sql)
     if result.kind is not StatementKind.READ:
-        raise SqlError("42601", "CREATE TABLE AS takes a query")
+        raise SqlError("42601", "CREATE TABLE AS requires a query")
     known = translation.outputs is not None and len(translation.outputs) == len(result.columns)
     outputs = (translation.outputs or ()) if known else ()
     found = [

@@ -102,7 +102,11 @@ def _shape(plan: StatementPlan) -> tuple[object, ...]:
 
 
 def bind(statement: PreparedStatement, message: wire.Bind) -> Portal:
-    """Decode the parameters. Raises SqlError 08P01 for a wrong number, 22P02 and 22P03 for values that do not fit."""
+    """Make a portal: decode the parameters.
+
+    Raises:
+        SqlError: 08P01 for a wrong number of values or formats, 22023 for an unknown format, and as `decode_parameter`.
+    """
     oids, given = statement.plan.parameter_oids, len(message.parameters)
     if given != len(oids):
         raise SqlError("08P01", f"the bind message supplies {given} parameters, but the statement requires {len(oids)}")

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from triplicate.errors import ProtocolError, SqlError
@@ -37,6 +38,13 @@ class ServerLimits:
     """A client that has not sent its first packet by then is dropped."""
 
 
+class _DatabasePlans(NamedTuple):
+    """The plans of one database's statements, for one generation of its copy."""
+
+    generation: int
+    cache: PlanCache
+
+
 class PostgresServer:
     """Serves every database of a node on one port.
 
@@ -58,11 +66,10 @@ class PostgresServer:
         """Process id to secret and conversation, for cancel requests."""
         self._database_connections: Counter[str] = Counter()
         self._clients = 0
-        """Connections whose first packet is there. Other nodes keep one each on which they only ask whether this one answers."""
+        """Connections past their first packet. Other nodes keep one connection each without it, to probe whether this node answers."""
         self._streams: dict[int, MessageStream] = {}
         self._next_id = 1
-        self._plans: WeakKeyDictionary[Database, PlanCache] = WeakKeyDictionary()
-        """Plans of statements by the database that they are for. Another copy of a database is another object."""
+        self._plans: WeakKeyDictionary[Database, _DatabasePlans] = WeakKeyDictionary()
         self._secrets = host.entropy.stream("postgres.secret")
 
     @property
@@ -92,7 +99,7 @@ class PostgresServer:
         return MessageStream(self._limits.message_bytes, self._opened)
 
     def _opened(self, stream: MessageStream) -> None:
-        # A client over the limit gets an answer once its first packet is there. Clients that never send one must not add up meanwhile.
+        # A client over the limit gets an answer after its first packet. Connections without one must not accumulate meanwhile.
         if len(self._streams) >= 2 * self._limits.connections + UNANSWERED_CONNECTIONS:
             stream.close()
             return
@@ -196,11 +203,16 @@ class PostgresServer:
             if not self._database_connections[name]:
                 del self._database_connections[name]
 
+    def _plans_of(self, database: Database) -> PlanCache:
+        kept = self._plans.get(database)
+        if kept is None or kept.generation != database.generation:
+            kept = self._plans[database] = _DatabasePlans(database.generation, PlanCache())
+        return kept.cache
+
     async def _converse_with(self, process_id: int, stream: MessageStream, settings: SessionSettings, database: Database) -> None:
         session = await database.session(settings.get("application_name", is_leader=False))
         secret = self._secrets.randrange(1, 2**31)
-        plans = self._plans.setdefault(database, PlanCache())
-        conversation = Conversation(ConnectionState(stream, database, session, settings, self._host.clock, plans))
+        conversation = Conversation(ConnectionState(stream, database, session, settings, self._host.clock, self._plans_of(database)))
         self._running[process_id] = (secret, conversation)
         watcher = self._scope.spawn(_watch_end(session, conversation), name="client-end")
         stream.on_lost = conversation.cancel

@@ -1,4 +1,4 @@
-"""The times that a conversation's statements may ask for: when the transaction began, and when the statement did."""
+"""The start of the transaction and of the statement, for ``now()`` and its kin."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def table_query(statement: Statement) -> CreateTableAs | None:
         return None
     parts = split(tokens[names + 1 : stop - 1]) if stop > names else []
     if any(len(part) != 1 or part[0].name is None for part in parts):
-        raise SqlError("42601", "CREATE TABLE AS takes names of columns, without types")
+        raise SqlError("42601", "CREATE TABLE AS accepts column names without types only")
     listed = tuple(part[0].name or "" for part in parts)
     return CreateTableAs(sql[: name.end], name.name, listed, sql[tokens[stop + 1].start : tokens[-1].end])
 

@@ -60,7 +60,7 @@ def _elements(argument: Sequence[Token]) -> list[Value]:
     if not is_constant:
         raise SqlError(
             "0A000",
-            "UNNEST in an INSERT takes constants such as '{1,2}'::integer[]",
+            "UNNEST in an INSERT accepts constants such as '{1,2}'::integer[]",
             hint="Write VALUES (…), (…), or send a batch of INSERTs.",
         )
     return read_array(strings[0].string(), types.TEXT)

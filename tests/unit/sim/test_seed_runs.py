@@ -18,7 +18,7 @@ def result(seed: int, play: str = "ledgers", **changes: Any) -> Result:
 @pytest.mark.usefixtures("tiny")
 def test_seeds_are_reported_in_their_order_whatever_the_number_of_jobs() -> None:
     seen: list[int] = []
-    summary = run([4, 2, 5], play="tiny", report=lambda found: seen.append(found.seed))
+    summary = run([4, 2, 5], workload="tiny", report=lambda found: seen.append(found.seed))
     assert seen == [4, 2, 5] == [found.seed for found in summary.results]
     assert not summary.failed
     assert all(found.facts == [] == found.events for found in summary.results)

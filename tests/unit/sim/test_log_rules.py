@@ -135,12 +135,12 @@ def test_a_record_that_is_there_twice() -> None:
 
 
 def test_a_record_that_nobody_wrote() -> None:
-    expect([*GOOD, began("v", 1), read("v", 1, b"forged")], "one_record_at_one_offset", "which nobody wrote")
+    expect([*GOOD, began("v", 1), read("v", 1, b"forged")], "one_record_at_one_offset", "which was never written")
 
 
 def test_a_record_of_another_log_is_one_that_nobody_wrote() -> None:
     other = [ReadingBegan(8.0, "m", "t", 0), replace(read("t", 0, b"a"), log="m")]
-    expect([*GOOD, *other], "one_record_at_one_offset", "offset 0 of m: t has b'a', which nobody wrote")
+    expect([*GOOD, *other], "one_record_at_one_offset", "offset 0 of m: t has b'a', which was never written")
 
 
 # Readers miss nothing.
@@ -221,7 +221,7 @@ def test_what_retention_may_take_may_be_gone(events: list[object]) -> None:
         ([retained(*FOUR, first=0), retained(FOUR[3], first=30)], "began at 30 .* it has had 200 bytes, and was to keep 250"),
         ([retained(*FOUR[2:], first=20), retained(first=40)], "began at 40 .* it has had 100 bytes"),
         ([retained(first=40)], "began at 40 .* it has had 150 bytes"),
-        ([retained(*FOUR, first=0), retained(*FOUR[1:], first=12)], "in the midst of the segment from 10 to 20"),
+        ([retained(*FOUR, first=0), retained(*FOUR[1:], first=12)], "within the segment from 10 to 20"),
         ([TruncationRequested(4.0, "l", 20), retained(*FOUR, first=0), retained(FOUR[3], first=30)], "began at 30"),
     ],
 )
@@ -289,7 +289,7 @@ def published(offset: int, *records: bytes, ledger: int) -> LogRead:
             [published(3, b"h", ledger=14), published(4, b"e", b"f", b"g", ledger=12)],
             "batch 1 of app in l begins at 3, before the end of batch 0",
         ),
-        ([published(3, b"h", ledger=14), published(4, b"e", b"f", b"g", ledger=12)], "told to be at 3 to 6 and is at .4, 7."),
+        ([published(3, b"h", ledger=14), published(4, b"e", b"f", b"g", ledger=12)], "reported at 3 to 6 and is at .4, 7."),
     ],
 )
 def test_a_batch_that_is_not_there_once_and_whole(entries: list[LogRead], message: str) -> None:
@@ -313,7 +313,7 @@ def test_a_batch_of_which_its_publisher_was_told_that_it_is_not_there() -> None:
     expect(
         [*GOOD, BatchRefused(3.15, "l", "app", 0, "one")],
         "batches_are_there_once",
-        "batch 0 of app in l, staged by one, is there; its publisher was told at 3.150000 that it is not",
+        "batch 0 of app in l, staged by one, is there; at 3.150000 its publisher learned that it is not",
     )
     assert judged([*GOOD, BatchRefused(3.15, "l", "app", 0, "two")]) == {}
 
@@ -346,8 +346,8 @@ def test_a_deposed_writer_that_is_told_of_success() -> None:
     expect(
         events,
         "epochs_end_what_was_before",
-        "success up to 3 of l, but epoch 2 begins at 2",
-        "handed at 2.400000 .* w2 had it since 2.000000",
+        "acknowledged up to 3 of l, but epoch 2 begins at 2",
+        "records of 2.400000 .* w2 had it since 2.000000",
     )
 
 
@@ -376,11 +376,11 @@ def test_wall_time_that_goes_back_within_a_published_ledger() -> None:
 
 
 def test_an_end_beyond_what_is_there() -> None:
-    expect([*GOOD, EndRead(5.0, 5.1, "l", "p", 8)], "ends_are_readable", "can be read up to 8; it ends at 7")
+    expect([*GOOD, EndRead(5.0, 5.1, "l", "p", 8)], "ends_are_readable", "an end of l at 8; it ends at 7")
 
 
 def test_an_end_before_what_was_readable() -> None:
-    expect([*GOOD, EndRead(2.4, 2.6, "l", "p", 2)], "ends_are_readable", "ends at 2; it was readable up to 3 at 2.300000")
+    expect([*GOOD, EndRead(2.4, 2.6, "l", "p", 2)], "ends_are_readable", "an end of l at 2; it was readable up to 3 at 2.300000")
 
 
 def test_an_end_asked_for_before_it_was_readable_may_lie_before() -> None:

@@ -31,7 +31,7 @@ SEED = 7
 def test_a_plan_of_databases_survives_json() -> None:
     for seed in range(7, 400, 10):
         plan = plan_of(seed)
-        assert plan.play == "databases"
+        assert plan.workload == "databases"
         assert plan_from_json(plan.to_json()) == plan
 
 
