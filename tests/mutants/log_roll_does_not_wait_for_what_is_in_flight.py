@@ -15,6 +15,6 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
             self._send_next(checked=True)
         else:
             self.phase = Phase.SWITCHING
-            self._commands.append(SwitchSegment(None))
+            self.commands.append(SwitchSegment(None))
 
     patch(WriterMachine, "_apply_policy", hurry)

@@ -87,8 +87,8 @@ class Writing(RuleBasedStateMachine):
         self.perform()
 
     def perform(self) -> None:
-        while (command := self.machine.next_command()) is not None:
-            match command:
+        while self.machine.commands:
+            match command := self.machine.commands.popleft():
                 case SendEntry():
                     self.send(command)
                 case ResolveEntry():
@@ -326,9 +326,8 @@ def machine_with(counts: list[int], *, acknowledged: int = 0) -> tuple[WriterMac
 
 
 def commands_of(machine: WriterMachine[int]) -> list[object]:
-    commands: list[object] = []
-    while (command := machine.next_command()) is not None:
-        commands.append(command)
+    commands = list[object](machine.commands)
+    machine.commands.clear()
     return commands
 
 

@@ -271,7 +271,7 @@ class OpenSegment:
 
 
 class WriterMachine(Generic[Waiter]):
-    """The state of one writer of a log. Drive it with `step` and `next_command`.
+    """The state of one writer of a log. Drive it with `step` and the events of entries, and carry out `commands` after each.
 
     Args:
         log, owner, epoch: for messages.
@@ -303,7 +303,8 @@ class WriterMachine(Generic[Waiter]):
         self._log = log
         self._queue: deque[PendingEntry[Waiter]] = deque()
         self._in_flight: deque[PendingEntry[Waiter]] = deque()
-        self._commands: deque[Command[Waiter]] = deque()
+        self.commands: deque[Command[Waiter]] = deque()
+        """What the shell must do now; it removes the commands in order."""
         self._is_sending = False
         """Whether a `SendEntry` is not answered yet."""
 
@@ -335,7 +336,7 @@ class WriterMachine(Generic[Waiter]):
     @property
     def can_accept(self) -> bool:
         """Whether the writer accepts records."""
-        return not self.is_closing and self.phase is not Phase.ENDED
+        return self.phase is not Phase.ENDED and not self.is_closing
 
     def lost(self, cause: BaseException) -> LogFenced:
         """The error of a writer that has lost its log."""
@@ -365,10 +366,6 @@ class WriterMachine(Generic[Waiter]):
             max_time_us=self.wall_time_us,
         )
 
-    def next_command(self) -> Command[Waiter] | None:
-        """Return the next command, once; None if there is none."""
-        return self._commands.popleft() if self._commands else None
-
     def step(self, event: Event) -> None:
         """Process one event. After the end, answers that arrive late are ignored; so are answers of a ledger that was given up."""
         if self.phase is Phase.ENDED:
@@ -396,7 +393,7 @@ class WriterMachine(Generic[Waiter]):
 
     def enqueue(self, entry: PendingEntry[Waiter]) -> None:
         """Queue an encoded entry that has room in the window."""
-        assert self.can_accept, "a writer that closes or has ended accepts no entry"
+        assert not self.is_closing and self.phase is not Phase.ENDED, "a writer that closes or has ended accepts no entry"  # noqa: PT018
         entry.first_offset = self.next_offset
         self.next_offset += entry.encoded.count
         self._queue.append(entry)
@@ -435,19 +432,19 @@ class WriterMachine(Generic[Waiter]):
             self._begin_switch(None)
         self._send_next()
         if not in_flight and not self._queue:
-            self._commands.append(_IDLE)
+            self.commands.append(_IDLE)
 
     def _send_next(self, *, checked: bool = False) -> None:
         """Send the head of the queue if the segment accepts it; at certain sizes the rolling policy is asked first."""
         if self.phase is not Phase.OPEN:
             return
         if self.segment.size_bytes >= self.roll_check_bytes and not checked and not self.is_closing:
-            self._commands.append(_CHECK_ROLL)
+            self.commands.append(_CHECK_ROLL)
         elif self._queue:
             assert not self._is_sending, "entries are sent one after the other"
             self._is_sending = True
             entry = self._queue[0]
-            self._commands.append(SendEntry(entry, entry.first_offset - self.segment.listed.first_offset))
+            self.commands.append(SendEntry(entry, entry.first_offset - self.segment.listed.first_offset))
 
     def _resolve(self, entry: PendingEntry[Waiter]) -> None:
         assert entry.first_offset == self.acknowledged_offset, "entries are acknowledged in offset order, without gaps"
@@ -456,7 +453,7 @@ class WriterMachine(Generic[Waiter]):
         self.segment.acknowledged = entry.entry_id
         if entry.has_readers:
             self.segment.worth_reading = entry.entry_id
-        self._commands.append(ResolveEntry(entry))
+        self.commands.append(ResolveEntry(entry))
 
     # Ends of segments.
 
@@ -483,7 +480,7 @@ class WriterMachine(Generic[Waiter]):
         self.phase = Phase.SWITCHING
         self._is_sending = False
         self.repairs += cause is not None
-        self._commands.append(SwitchSegment(cause))
+        self.commands.append(SwitchSegment(cause))
 
     def _switch(self, event: SegmentRecovered | SegmentListed | SegmentOpened) -> None:
         match event:
@@ -527,7 +524,7 @@ class WriterMachine(Generic[Waiter]):
         self.phase = Phase.OPEN
         self._send_next()
         if self.is_idle:
-            self._commands.append(_IDLE)
+            self.commands.append(_IDLE)
 
     # The end.
 
@@ -548,11 +545,11 @@ class WriterMachine(Generic[Waiter]):
         entries = (*self._in_flight, *self._queue)
         self._in_flight.clear()
         self._queue.clear()
-        self._commands.append(StopWriter(error, entries))
+        self.commands.append(StopWriter(error, entries))
 
     def _end_phase(self) -> None:
         if self.phase in (Phase.OPEN, Phase.DRAINING):
-            self._commands.append(AbandonLedger())
+            self.commands.append(AbandonLedger())
         self.phase = Phase.ENDED
 
 

@@ -25,6 +25,7 @@ from triplicate.log.core.payload_encoder import (
     columns_of,
     encode_columns,
     encode_control,
+    wall_time_after,
 )
 from triplicate.log.core.writer_machine import (
     LOST,
@@ -57,7 +58,7 @@ from triplicate.log.store.log_metrics import LogMetrics
 from triplicate.log.writing.entry_builder import EntryBuilder, joined
 from triplicate.log.writing.segment_roller import SegmentRoller
 from triplicate.log.writing.segment_transitions import SegmentTransitions
-from triplicate.runtime import AdmissionWindow, Clock, TaskScope, Timer, fail, resolve
+from triplicate.runtime import AdmissionWindow, TaskScope, Timer, fail, resolve
 
 _Waiter = asyncio.Future[range] | None
 
@@ -85,6 +86,7 @@ class LogWriter:
         self.start_offset = machine.next_offset
         """Offset of the first record that this writer writes."""
         self._transitions = transitions
+        self._clock = transitions.client.host.clock
         self._settings = settings
         self._metrics = metrics
         self._machine = machine
@@ -96,7 +98,7 @@ class LogWriter:
         self._flush_timer: Timer | None = None
         self._noop_timer: Timer | None = None
         self._idle = asyncio.Event()
-        """Set when nothing is pending, and at the end; `close` waits for it."""
+        """Set when a closing writer has nothing pending, and at the end; `close` waits for it."""
         self._scope = TaskScope(f"log {self.name}", on_failure=lambda error: self._step(WriterFailed(error)))
         self._roller = SegmentRoller(transitions, settings, metrics, head, self._scope, self)
 
@@ -341,9 +343,9 @@ class LogWriter:
 
     def _perform(self) -> None:
         """Carry out the machine's commands in order. Sending an entry steps the machine again, which may add commands."""
-        next_command = self._machine.next_command
-        while (command := next_command()) is not None:
-            match command:
+        commands = self._machine.commands
+        while commands:
+            match command := commands.popleft():
                 case SendEntry():
                     self._send_entry(command.entry, command.first_index)
                 case ResolveEntry():
@@ -362,7 +364,7 @@ class LogWriter:
 
     def _send_entry(self, entry: PendingEntry[_Waiter], first_index: int) -> None:
         machine, ledger = self._machine, self._ledger
-        wall_time_us = machine.next_wall_time_us(self._clock.wall_us())
+        wall_time_us = wall_time_after(machine.wall_time_us, self._clock.wall_us())
         payload = entry.encoded.payload(first_index, wall_time_us)
         try:
             acknowledged = ledger.append_nowait(payload)
@@ -399,8 +401,9 @@ class LogWriter:
         if self._builder is not None:
             self._flush()
             return
-        self._idle.set()
-        if self._machine.has_unreadable and self._noop_timer is None:
+        if self._machine.is_closing:
+            self._idle.set()
+        elif self._noop_timer is None and self._machine.has_unreadable:
             self._noop_timer = self._timer(self._settings.idle_noop_delay_s, self._append_idle_noop)
 
     def _append_idle_noop(self) -> None:
@@ -573,10 +576,6 @@ class LogWriter:
             await self.close()
         else:
             await self.abandon()
-
-    @property
-    def _clock(self) -> Clock:
-        return self._transitions.client.host.clock
 
     def _timer(self, seconds: float, call: Callable[[], None]) -> Timer:
         return self._clock.call_at(self._clock.monotonic() + seconds, call)
