@@ -1,4 +1,4 @@
-"""Comments, docstrings, messages and documents are plain technical English: words that make a reader stop are counted and may only shrink."""
+"""Prose is plain technical English: words that make a reader stop are counted, and may only become fewer."""
 
 from __future__ import annotations
 
