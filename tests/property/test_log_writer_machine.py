@@ -75,6 +75,8 @@ class Writing(RuleBasedStateMachine):
         self.switch: SwitchSegment | None = None
         self.switch_step = "close"
         self.held = self.deferred = self.refuses = False
+        self.holding = False
+        """A question about a roll is open: entries wait for its answer."""
         self.idle = self.abandoned = 0
         self.next_waiter = 0
         self.published = 0
@@ -95,6 +97,7 @@ class Writing(RuleBasedStateMachine):
                     self.resolve(command.entry)
                 case CheckRoll():
                     assert self.machine.can_roll
+                    self.holding = self.held
                     if not self.held:
                         self.machine.step(RollChecked())
                 case SwitchSegment():
@@ -138,7 +141,7 @@ class Writing(RuleBasedStateMachine):
         ledger = self.ledgers[-1]
         start = ledger.listed.first_offset
         ledger.entries, ledger.acknowledged = [(-1, range(start, start))], 0
-        self.switch = None
+        self.switch, self.holding = None, False
         self.step(SegmentOpened(HEADER_BYTES, self.machine.next_wall_time_us(self.wall_us)))
 
     @property
@@ -185,6 +188,7 @@ class Writing(RuleBasedStateMachine):
     @precondition(lambda self: self.works and not self.held)
     @rule()
     def let_go_on(self) -> None:
+        self.holding = False
         self.step(RollChecked())
 
     @precondition(lambda self: self.machine.can_roll)
@@ -292,7 +296,7 @@ class Writing(RuleBasedStateMachine):
         machine, ledger = self.machine, self.ledgers[-1]
         in_flight = len(ledger.entries) - 1 - ledger.acknowledged
         if machine.phase is Phase.OPEN and self.waiting and not in_flight:
-            assert self.held, "what waits in an open segment is sent"
+            assert self.holding, "what waits in an open segment is sent"
         if machine.phase is Phase.DRAINING:
             assert in_flight, "a roll begins as soon as nothing is in flight"
         if machine.phase is Phase.SWITCHING:
