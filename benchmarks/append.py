@@ -191,6 +191,7 @@ def main() -> None:
     show(rows)
     machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "system": platform.system(), "machine": platform.machine()}
     target = ROOT / "build" / "bench" / "append.json"
+    target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps({"v": 1, "machine": machine, "cases": rows}, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     print(f"written to {target.relative_to(ROOT)}")
 

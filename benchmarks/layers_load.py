@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 
 from benchmarks.driving import percentile
-from triplicate.cli.supervision.local_processes import LocalCluster, local_cluster
+from triplicate.cli import LocalCluster, local_cluster
 from triplicate.client import connect
 from triplicate.log import Logs
 from triplicate.sql import create_database
