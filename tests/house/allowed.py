@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-LONG_FILES: dict[str, int] = {
-    "tests/unit/spark/test_access.py": 604,
-}
+LONG_FILES: dict[str, int] = {}
 """Path → lines it may have."""
 
 LONG_FUNCTIONS: dict[str, int] = {}
@@ -26,11 +24,11 @@ UNPLAIN_WORDS: dict[str, int] = {
     ".": 1,
     "benchmarks": 51,
     "demo": 1,
-    "docs": 21,
+    "docs": 19,
     "scripts": 5,
     "simulator": 13,
     "src/triplicate/blocking": 5,
-    "src/triplicate/bookie": 20,
+    "src/triplicate/bookie": 18,
     "src/triplicate/cli": 4,
     "src/triplicate/client": 21,
     "src/triplicate/config": 2,

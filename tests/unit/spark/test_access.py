@@ -381,38 +381,6 @@ def test_a_planned_batch_of_a_log_that_is_not_named_any_more_is_refused_or_read_
     assert ranges(stream(failondataloss="false").partitions(start, end)) == [(1, 4)]
 
 
-class PassingTime:
-    """A clock that nothing but a pause moves."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-
-def test_logs_are_looked_at_once_in_an_interval_and_what_was_published_before_is_seen(
-    cluster: Stand, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The answer of a moment ago would let `processAllAvailable` return before the last records were read."""
-    clock = PassingTime()
-    monkeypatch.setattr(access, "time", clock)
-    seen = access.LogStatePoller("memory:", "", [LOG], 3600)
-    assert seen.states()[LOG].end == 0
-    assert clock.now == 100
-    cluster.write(b"a")
-    assert seen.last_states()[LOG].end == 0
-    assert seen.states()[LOG].end == 1
-    assert clock.now == 100 + 3600
-    clock.sleep(4000)
-    cluster.write(b"b")
-    assert seen.states()[LOG].end == 2
-    assert clock.now == 100 + 3600 + 4000
-
-
 def test_an_available_now_stream_ends_although_its_first_look_was_behind(cluster: Stand) -> None:
     """The log was made again before the run, and grows all the time: the second, certain look is where the run ends."""
     cluster.write(b"a", b"b")

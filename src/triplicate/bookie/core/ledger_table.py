@@ -164,7 +164,7 @@ class LedgerTable:
 
     @property
     def crowded(self) -> bool:
-        """Whether so many handles are busy that a flush should start at once."""
+        """Whether enough handles are busy for a flush to start at once."""
         return max(len(self._dirty), len(self._cache.active)) >= max(1, self._limit // 2)
 
     def touch_state(self, handle: LedgerHandle) -> None:

@@ -249,7 +249,7 @@ class JournalFiles:
     def begin_preparing(self) -> bool:
         """Reserve the space of a spare. Returns False if none is wanted, or the disk is too full."""
         if not self.may_prepare or self._spares or len(self.journals()) > self._spares_max + 1:
-            # With so many unflushed files, the new spare would be deleted after its first use.
+            # Unflushed files beyond the limit: the new spare would be deleted after its first use.
             return False
         free, total = self._disk.free_space(self.directory)
         if free < 2 * self.file_bytes or total - free + self.file_bytes > PREPARED_USAGE_MAX * total:
