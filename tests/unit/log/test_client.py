@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from tests.unit.client.cluster import fake_cluster, run
+from tests.unit.client.cluster import eventually, fake_cluster, run
+from triplicate.client import LedgerWriter
 from triplicate.errors import LogFenced, NotEnoughBookies
 from triplicate.log import LogClientSettings, Logs, LogSettings, Quorums, StagingOrigin
 from triplicate.metadata import bookie_service
@@ -174,6 +175,10 @@ def test_a_take_over_without_a_bookie_tells_which_segment_lacks_copies() -> None
             await cluster["b"].stop()
             async with await others.writer("l", owner="two") as second:
                 assert await second.append(b"c") == 2
+                # Two bookies acknowledge the record; the loss of the third may be noticed later.
+                ledger = second._ledger
+                assert isinstance(ledger, LedgerWriter)
+                await eventually(lambda: ledger.missing_bookies == ("b",))
                 closed, opened = await others.segments("l")
                 assert (closed.reduced, opened.reduced) == (Quorums(3, 2), None)
             assert [segment.reduced for segment in await others.segments("l")] == [Quorums(3, 2)] * 2
