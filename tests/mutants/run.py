@@ -32,6 +32,8 @@ HERE = Path(__file__).resolve().parent
 OURS = ("run", "plugin", "__init__")
 RULES_CATCH = "tests/house/test_rules_catch.py"
 LIMIT_S = 180.0
+# Python 3.11 may fail while pytest parses the source of a failure; with Python's own tracebacks it need not.
+OPTIONS = ("-q", "--tb=native", "-p", "no:cacheprovider", "-p", "tests.mutants.plugin")
 JOBS = 2
 
 
@@ -82,7 +84,19 @@ def run_pytest(tests: tuple[str, ...], mutant: str | None) -> tuple[dict[str, st
             environment["TRIPLICATE_MUTANT"] = mutant
         # One red test is enough, so a mutant of a single test stops there.
         stop = ["-x"] if mutant is not None and len(tests) == 1 else []
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.mutants.plugin", *stop, *tests]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "--tb=native",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "tests.mutants.plugin",
+            *stop,
+            *tests,
+        ]
         try:
             answer = subprocess.run(
                 command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False, stdin=subprocess.DEVNULL
