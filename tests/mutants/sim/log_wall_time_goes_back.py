@@ -1,15 +1,22 @@
-"""An entry's wall time is the clock's, also where the clock of the writer before was ahead, so a search by time misses entries."""
+"""A writer begins with its own clock, also where the clock of the writer before was ahead, so a search by time misses entries."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 KIND = "logs"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.log.core import writer_machine
+    from triplicate.log.core.head import LogSegment
+    from triplicate.log.core.writer_machine import WriterMachine
     from triplicate.log.publishing import staging
 
-    for module in (writer_machine, staging):
-        patch(module, "wall_time_after", lambda previous_us, clock_us: clock_us)
+    begin = WriterMachine.__init__
+
+    def forgetful(self: WriterMachine[Any], log: str, owner: str, epoch: int, segment: LogSegment, wall_time_us: int) -> None:
+        begin(self, log, owner, epoch, segment, 0)
+
+    patch(WriterMachine, "__init__", forgetful)
+    patch(staging, "wall_time_after", lambda previous_us, clock_us: clock_us)
