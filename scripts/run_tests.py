@@ -32,7 +32,7 @@ INTEROP_TABLE = "build/interop/table.md"
 DIFFERENTIAL_SUMMARY = "build/differential/summary.txt"
 CODE_FOLDERS = ("src", "simulator", "demo", "tests", "scripts", "benchmarks")
 
-UPPER_UNITS = ("log", "replica", "sql", "pg", "spark", "cli", "sim")
+UPPER_UNITS = ("log", "replica", "sql", "spark", "cli", "sim", "simulator")
 """About half of the unit tests by time: the other half runs beside them."""
 
 OUTAGES = tuple(

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from triplicate.sql.storage.sqlite_snapshots import SqliteCopy
 
 TESTS = [
-    "tests/unit/sql/test_sqlite_snapshots.py::test_writers_go_on_while_a_snapshot_is_made_and_it_is_of_one_position",
-    "tests/property/test_rowlog_snapshots.py::test_a_restored_copy_that_follows_equals_the_leader[0]",
+    "tests/unit/sql/storage/test_sqlite_snapshots.py::test_writers_go_on_while_a_snapshot_is_made_and_it_is_of_one_position",
+    "tests/property/test_sqlite_snapshots.py::test_a_restored_copy_that_follows_equals_the_leader[0]",
 ]
 
 

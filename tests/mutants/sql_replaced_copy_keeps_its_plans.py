@@ -8,7 +8,7 @@ from triplicate.sql.core.interface import Database
 from triplicate.sql.pg.protocol.plans import PlanCache
 from triplicate.sql.pg.protocol.server import PostgresServer, _DatabasePlans
 
-TESTS = ["tests/unit/pg/test_plans.py::test_a_copy_that_was_replaced_leaves_no_plans"]
+TESTS = ["tests/unit/sql/pg/protocol/test_plans.py::test_a_copy_that_was_replaced_leaves_no_plans"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
