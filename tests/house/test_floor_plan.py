@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from scripts.floor_plan import PACKAGE, Graph, Plan, circles, read_plan
+from scripts.floor_plan import PACKAGE, Plan, circles, read_plan
 from tests.house.source import WINGS
+from tests.house.wings import upward
 
 CIRCLES_ALLOWED = frozenset(
     {
@@ -24,14 +24,6 @@ NAMES_ALLOWED: frozenset[str] = frozenset()
 @pytest.fixture(scope="module")
 def plan() -> Plan:
     return read_plan(PACKAGE)
-
-
-def upward(order: tuple[str, ...], wings: Graph) -> Iterator[str]:
-    """Arrows that lead from a wing to one above it, and wings that the order does not name."""
-    for wing in wings:
-        for other in wings[wing]:
-            if wing in order and other in order and order.index(other) > order.index(wing):
-                yield f"{wing} imports {other}, which stands above it; move the shared part down, or hand the object in from above"
 
 
 def repeats(plan: Plan) -> set[str]:

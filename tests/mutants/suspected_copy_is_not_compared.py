@@ -11,7 +11,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from tests.unit.replica.test_replica import Counter
+    from tests.unit.replica.counter_rig import Counter
     from triplicate.replica import Replica
     from triplicate.sql.engine.sql_database import SqlDatabase
 

@@ -7,30 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.unit.bookie.bookie_rig import RawClient, Rig, run_rig
+from tests.unit.bookie.bookie_rig import Rig, run_rig
+from tests.unit.bookie.crash_rig import JOURNAL, LEDGERS, add_all, check_all, codec, lose_index
 from triplicate.errors import CorruptionError, EnvironmentFault, WrongCluster
-from triplicate.ledger import DigestType, EntryCodec
 from triplicate.wire import AddRequest, Status
-
-JOURNAL = "/data/journal/current"
-LEDGERS = "/data/ledgers/current"
-
-
-def codec(ledger_id: int = 5) -> EntryCodec:
-    return EntryCodec(ledger_id, DigestType.CRC32C, b"")
-
-
-async def add_all(client: RawClient, ledger_id: int, first: int, last: int) -> None:
-    for entry_id in range(first, last + 1):
-        assert await client.add(codec(ledger_id), entry_id, b"%d" % entry_id) is Status.OK
-
-
-async def check_all(client: RawClient, ledger_id: int, last: int) -> None:
-    for entry_id in range(last + 1):
-        answer = await client.read(ledger_id, entry_id)
-        assert answer.status is Status.OK, (entry_id, answer)
-        assert answer.body is not None
-        assert codec(ledger_id).decode(answer.body, entry_id).payload == b"%d" % entry_id
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -147,12 +127,6 @@ def test_a_lost_index_is_rebuilt_with_entries_and_fences() -> None:
         assert await client.add(codec(7), 0) is Status.FENCED
 
     run_rig(body)
-
-
-def lose_index(rig: Rig) -> None:
-    for name in ("index.db", "index.db-commits"):
-        rig.disk.names.live.pop(f"{LEDGERS}/{name}")
-        rig.disk.names.durable.pop(f"{LEDGERS}/{name}", None)
 
 
 def test_a_lost_index_is_rebuilt_after_every_ledger_was_collected() -> None:

@@ -7,9 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
-from tests.unit.bookie.offline.test_rebuild import rebuild
-from tests.unit.bookie.test_bookie_crashes import JOURNAL, LEDGERS, add_all
-from tests.unit.bookie.test_bookie_refused_start import contents
+from tests.unit.bookie.crash_rig import JOURNAL, LEDGERS, add_all, contents
+from tests.unit.bookie.rebuild_rig import rebuild
 from triplicate.bookie.core.file_header import ENTRY_LOG_MAGIC, HEADER_BYTES, JOURNAL_MAGIC, FileIdentity, encode_file_header
 from triplicate.errors import CorruptionError, WrongCluster
 from triplicate.wire import Status

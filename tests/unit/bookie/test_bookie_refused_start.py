@@ -9,21 +9,13 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
-from tests.unit.bookie.offline.test_rebuild import rebuild
-from tests.unit.bookie.test_bookie_crashes import LEDGERS, add_all, check_all, lose_index
+from tests.unit.bookie.crash_rig import LEDGERS, add_all, check_all, contents, lose_index
+from tests.unit.bookie.rebuild_rig import rebuild
 from triplicate.errors import CorruptionError
 from triplicate.wire import Status
 from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY
 
 FIRST_LOG = f"{LEDGERS}/0000000000000001.entries"
-
-
-def contents(rig: Rig) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    for path, inode in rig.disk.names.live.items():
-        if hasattr(inode, "live"):
-            found[path] = bytes(inode.live.data[: inode.live.size])
-    return found
 
 
 async def crashed(rig: Rig) -> None:

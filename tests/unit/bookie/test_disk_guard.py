@@ -12,17 +12,13 @@ from typing import Any
 import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
-from triplicate.ledger import DigestType, EntryCodec
+from tests.unit.bookie.crash_rig import codec
+from tests.unit.bookie.full_disk_rig import KIB, until
 from triplicate.wire import AddRequest, Status
 from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
 
-KIB = 1024
 ROOM = 256 * KIB
 RESERVES = [f"{directory}/current/RESERVE" for directory in (JOURNAL_DIRECTORY, LEDGER_DIRECTORY)]
-
-
-def codec(ledger_id: int = 5) -> EntryCodec:
-    return EntryCodec(ledger_id, DigestType.CRC32C, b"")
 
 
 def no_space(kind: str, prefix: str, times: int = 1) -> Callable[[str, str], None]:
@@ -35,12 +31,6 @@ def no_space(kind: str, prefix: str, times: int = 1) -> Callable[[str, str], Non
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
     return strike
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.05)
 
 
 async def check_synced(rig: Rig, acknowledged: list[int]) -> None:

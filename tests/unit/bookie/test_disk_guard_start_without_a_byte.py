@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
-from tests.unit.bookie.offline.test_rebuild import rebuild
-from tests.unit.bookie.test_disk_guard import KIB, codec, until
+from tests.unit.bookie.crash_rig import codec
+from tests.unit.bookie.full_disk_rig import KIB, until
+from tests.unit.bookie.rebuild_rig import rebuild
 from triplicate.wire import Status
 from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
 

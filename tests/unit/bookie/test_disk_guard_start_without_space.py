@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
-from tests.unit.bookie.storage.test_ledger_storage_failed_flush import NoSpace
-from tests.unit.bookie.test_disk_guard import codec, until
+from tests.unit.bookie.crash_rig import codec
+from tests.unit.bookie.full_disk_rig import NoSpace, until
 from triplicate.errors import EnvironmentFault
 from triplicate.wire import Status
 from triplicate_simulator.cluster.simulated_cluster import LEDGER_DIRECTORY

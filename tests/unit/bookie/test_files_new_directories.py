@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from tests.unit.bookie.storage.test_index import Machine
+from tests.unit.bookie.index_rig import Machine
 from triplicate.bookie.files import make_directory
 
 

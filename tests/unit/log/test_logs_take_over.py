@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 
 from tests.unit.log.fake import SMALL, Stage, play, read_values
+from tests.unit.log.head_rig import changes_of_head, lose_connection
 from triplicate.errors import ArgumentError, ConnectionLost, FormatError, LogExists, LogFenced, LogOwned, NoSuchLog
 from triplicate.log import LogClientSettings, Logs, LogSettings, StagingOrigin
 from triplicate.metadata import InjectedFault
-
-
-def lose_connection(stage: Stage, *, applied: bool, times: int, only: Callable[[str, str], bool]) -> list[str]:
-    """The next multi-operations or sets that `only` picks lose their connection; returns where."""
-    lost: list[str] = []
-
-    def fault(session: int, operation: str, path: str) -> InjectedFault | None:
-        if len(lost) < times and only(operation, path):
-            lost.append(path)
-            error = ConnectionLost(f"{path}: the connection was lost")
-            return InjectedFault(raise_after=error) if applied else InjectedFault(raise_before=error)
-        return None
-
-    stage.store.fault = fault
-    return lost
-
-
-def changes_of_head(operation: str, path: str) -> bool:
-    return operation == "multi" and path == "/triplicate/test/logs/l"
 
 
 def test_a_take_over_that_another_one_overtakes_starts_over_and_loses_nothing() -> None:

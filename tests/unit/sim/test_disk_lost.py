@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from tests.unit.sim.test_disk import durable_file, make, reopened
+from tests.unit.sim.disk_rig import durable_file, make, reopened
 
 
 def test_a_part_of_a_disk_is_filled_and_the_rest_has_room() -> None:

@@ -6,29 +6,13 @@ import json
 import random
 from pathlib import Path
 
+from tests.unit.wire.damage_rig import damaged
 from triplicate.errors import DigestMismatch, FormatError, ProtocolError
 from triplicate.ledger import DigestType, EntryCodec, decode_availability, decode_metadata, encode_metadata
 from triplicate.wire import FrameBuffer, decode_request, decode_response
 
 VECTORS = json.loads((Path(__file__).resolve().parents[2] / "golden" / "protocol.json").read_text(encoding="utf-8"))
 ROUNDS = 4000
-
-
-def damaged(rng: random.Random, data: bytes) -> bytes:
-    """The data with a few bytes changed, cut out or put in."""
-    changed = bytearray(data)
-    for _ in range(rng.randint(1, 4)):
-        place = rng.randrange(len(changed) + 1)
-        kind = rng.randrange(4)
-        if kind == 0:
-            changed[place : place + 1] = bytes([rng.randrange(256)])
-        elif kind == 1:
-            changed[place:place] = rng.randbytes(rng.randint(1, 9))
-        elif kind == 2:
-            del changed[place : place + rng.randint(1, 9)]
-        elif place < len(changed):
-            changed[place] ^= 1 << rng.randrange(8)
-    return bytes(changed)
 
 
 def test_damaged_frames_give_a_message_or_a_protocol_error() -> None:

@@ -6,7 +6,7 @@ import json
 import random
 from pathlib import Path
 
-from tests.unit.wire.test_v2_damaged import damaged
+from tests.unit.wire.damage_rig import damaged
 from triplicate.errors import ProtocolError
 from triplicate.wire import AddRequest, AddResponse, encode_frame, scan_v3_add_responses, scan_v3_adds, v3
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
-from tests.unit.bookie.offline.test_rebuild import rebuild, rebuilt_up_to
-from tests.unit.bookie.test_bookie_crashes import LEDGERS, add_all, check_all
+from tests.unit.bookie.crash_rig import LEDGERS, add_all, check_all
+from tests.unit.bookie.rebuild_rig import rebuild, rebuilt_up_to
 from triplicate.errors import CorruptionError
 
 LOST = f"{LEDGERS}/0000000000000001.entries"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
-from tests.unit.bookie.offline.test_rebuild import filled, rebuild
-from tests.unit.bookie.test_bookie_crashes import LEDGERS, add_all
-from tests.unit.bookie.test_bookie_refused_start import contents
+from tests.unit.bookie.crash_rig import LEDGERS, add_all, contents
+from tests.unit.bookie.rebuild_rig import filled, rebuild
 from triplicate.errors import CorruptionError
 
 

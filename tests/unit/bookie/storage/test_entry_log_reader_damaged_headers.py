@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
-from tests.unit.bookie.storage.test_entry_logs_torn_logs import LOG, overwrite
-from tests.unit.bookie.test_disk_guard import KIB, codec
+from tests.unit.bookie.crash_rig import LOG, codec, overwrite
+from tests.unit.bookie.full_disk_rig import KIB
 from triplicate.errors import CorruptionError
 from triplicate.wire import Status
 

@@ -8,8 +8,8 @@ import errno
 import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
-from tests.unit.bookie.storage.test_index import Machine
-from tests.unit.bookie.test_disk_guard import codec
+from tests.unit.bookie.crash_rig import codec
+from tests.unit.bookie.index_rig import Machine
 from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.storage.entry_log_writer import EntryLogWriter
 from triplicate.bookie.storage.ledger_dirs import LedgerDirs

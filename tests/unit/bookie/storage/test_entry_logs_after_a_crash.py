@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
-from tests.unit.bookie.test_bookie_crashes import LEDGERS, add_all, check_all, codec, lose_index
+from tests.unit.bookie.crash_rig import LEDGERS, add_all, check_all, codec, lose_index
 from triplicate.errors import CorruptionError
 from triplicate.wire import Status
 from triplicate_simulator.cluster.simulated_cluster import LEDGER_DIRECTORY

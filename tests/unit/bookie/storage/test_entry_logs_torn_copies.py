@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
-from tests.unit.bookie.storage.test_compaction import KEPT, check, fill, logs
-from tests.unit.bookie.storage.test_index import Machine
-from tests.unit.bookie.test_bookie_crashes import LEDGERS, lose_index
+from tests.unit.bookie.compaction_rig import KEPT, check, fill, logs
+from tests.unit.bookie.crash_rig import LEDGERS, lose_index
+from tests.unit.bookie.index_rig import Machine
 from triplicate.bookie.core.entry_log_format import BlockInfo, BlockType
 from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.storage.entry_log_writer import EntryLogWriter

@@ -5,15 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
-from tests.unit.bookie.test_bookie_crashes import LEDGERS, add_all, check_all, lose_index
-from tests.unit.bookie.test_bookie_refused_start import contents
+from tests.unit.bookie.crash_rig import LOG, add_all, check_all, contents, lose_index, overwrite
 from triplicate.bookie.core.entry_log_format import BlockInfo, BlockType
 from triplicate.bookie.storage.entry_logs import read_log
 from triplicate.errors import CorruptionError
 from triplicate.wire import Status
 from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY
-
-LOG = f"{LEDGERS}/0000000000000001.entries"
 
 
 def traceless(kind: str, /, **facts: object) -> None:
@@ -22,12 +19,6 @@ def traceless(kind: str, /, **facts: object) -> None:
 
 def blocks_of(rig: Rig) -> list[BlockInfo]:
     return read_log(rig.bookie.storage._host.disk, 1, LOG, with_states=False, trace=traceless).blocks
-
-
-def overwrite(rig: Rig, offset: int, data: bytes) -> None:
-    inode = rig.disk.names.live[LOG]
-    for image in (inode.live, inode.durable):
-        image.data[offset : offset + len(data)] = data
 
 
 async def flushed_twice(rig: Rig, *, marked: bool) -> list[BlockInfo]:

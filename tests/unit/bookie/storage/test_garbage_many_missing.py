@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit.bookie.bookie_rig import NAME, Rig, run_rig
-from tests.unit.bookie.storage.test_index import run_of
+from tests.unit.bookie.index_rig import run_of
 from triplicate.bookie.core.ledger_data import LedgerData as StoredState
 from triplicate.bookie.storage.garbage import QUESTIONS_AT_ONCE
 from triplicate.errors import ConnectionLost

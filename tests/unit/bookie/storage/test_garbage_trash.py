@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.unit.bookie.bookie_rig import NAME, Rig, run_rig
-from tests.unit.bookie.test_bookie_crashes import lose_index
+from tests.unit.bookie.crash_rig import lose_index
 from tests.unit.bookie.trash_rig import PERIOD_S, entry_is_there, filled, open_metadata
 from triplicate.client import Client
 from triplicate.config import ClientSettings

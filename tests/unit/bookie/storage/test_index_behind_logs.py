@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tests.unit.bookie.bookie_rig import NAME, Rig, run_rig
-from tests.unit.bookie.test_bookie_crashes import add_all, codec
+from tests.unit.bookie.crash_rig import add_all, codec
 from triplicate.bookie import Inspection
 from triplicate.metadata import ClusterMetadata, MemoryTree
 from triplicate.wire import Status

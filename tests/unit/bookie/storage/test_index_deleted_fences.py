@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.unit.bookie.bookie_rig import RawClient, Rig, run_rig
-from tests.unit.bookie.storage.test_index import CACHE, PATH, Machine
+from tests.unit.bookie.index_rig import CACHE, PATH, Machine
 from triplicate.bookie.core.ledger_data import LedgerData, decode_state, encode_state
 from triplicate.bookie.storage import index as index_module
 from triplicate.bookie.storage.index import Index

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
-from tests.unit.bookie.storage.test_index import CACHE, PATH, Machine, run_of
+from tests.unit.bookie.index_rig import CACHE, PATH, Machine, run_of
 from triplicate.bookie.core.ledger_data import LedgerData
 from triplicate.bookie.storage import index as index_module
 from triplicate.bookie.storage.index import Index

@@ -5,36 +5,18 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections import Counter
 from typing import Any
 
 import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
-from tests.unit.bookie.test_bookie_crashes import lose_index
-from tests.unit.bookie.test_disk_guard import codec, until
+from tests.unit.bookie.crash_rig import codec, lose_index
+from tests.unit.bookie.full_disk_rig import NoSpace, until
 from triplicate.wire import Status
 from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
 
 INDEX = f"{LEDGER_DIRECTORY}/current/index.db"
 MARK = f"{JOURNAL_DIRECTORY}/current/mark"
-
-
-class NoSpace:
-    """Writes of files whose path begins so find no space, while it lasts; counts what is done to the disk."""
-
-    def __init__(self, rig: Rig, prefix: str) -> None:
-        self.prefix = prefix
-        self.refused = 0
-        self.writes: Counter[str] = Counter()
-        rig.disk.before_operation = self
-
-    def __call__(self, kind: str, path: str) -> None:
-        if kind == "write":
-            self.writes["entries" if path.endswith(".entries") else path.rpartition("/")[2]] += 1
-        if kind in ("write", "create") and self.prefix and path.startswith(self.prefix):
-            self.refused += 1
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
 
 async def fill(rig: Rig, ledgers: tuple[int, ...] = (5,)) -> None:

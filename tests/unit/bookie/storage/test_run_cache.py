@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
-from tests.unit.bookie.storage.test_index import CACHE, PATH, Machine, run_of
-from tests.unit.bookie.test_bookie_crashes import add_all, codec
+from tests.unit.bookie.crash_rig import add_all, codec
+from tests.unit.bookie.index_rig import CACHE, PATH, Machine, run_of
 from triplicate.bookie.storage import run_cache
 from triplicate.bookie.storage.index import Index
 from triplicate.bookie.storage.run_cache import RunCache

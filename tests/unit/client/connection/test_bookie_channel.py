@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tests.unit.client.channel_rig import Asked, pool_of
 from tests.unit.client.cluster import QUICK, FakeBookie, FakeCluster, eventually, fake_cluster, run
 from triplicate.client import Client
 from triplicate.client.connection.bookie_channel import BookieChannel
-from triplicate.client.connection.pool import ChannelPool
-from triplicate.config import ClientSettings
 from triplicate.errors import (
     ArgumentError,
-    BookieError,
     BookieUnavailable,
     ConnectionBroken,
     HandleClosed,
@@ -26,7 +24,6 @@ from triplicate.errors import (
     RequestTimeout,
     Unauthorized,
 )
-from triplicate.runtime import TaskScope
 from triplicate.wire import (
     AddRequest,
     AddResponse,
@@ -46,28 +43,6 @@ from triplicate.wire import (
 )
 
 WIRES = ("v2", "v3")
-
-
-@dataclass
-class Asked:
-    """What came back, in order."""
-
-    answers: list[tuple[Any, Response | None, BookieError | None]]
-
-    def __call__(self, token: Any, response: Response | None, error: BookieError | None) -> None:
-        self.answers.append((token, response, error))
-
-    async def wait(self, count: int) -> None:
-        await eventually(lambda: len(self.answers) >= count)
-
-
-@asynccontextmanager
-async def pool_of(cluster: FakeCluster, settings: ClientSettings = QUICK) -> AsyncIterator[ChannelPool]:
-    scope = TaskScope("test")
-    pool = ChannelPool(cluster.host, cluster.metadata, settings, scope)
-    yield pool
-    pool.close()
-    await scope.aclose()
 
 
 async def entry_in(cluster: FakeCluster) -> int:

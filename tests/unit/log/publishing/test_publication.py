@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
+from tests.unit.log.publish_rig import staged
 from tests.unit.metadata.lagging import LaggingTree
 from triplicate.errors import (
     ArgumentError,
@@ -20,16 +21,10 @@ from triplicate.errors import (
     RecordTooLarge,
     Unauthorized,
 )
-from triplicate.log import LogClientSettings, Logs, LogSettings, StagedLedger, StagingOrigin, decode_entry
+from triplicate.log import LogClientSettings, LogSettings, StagedLedger, StagingOrigin, decode_entry
 from triplicate.log.publishing import publication
 from triplicate.log.store.head_store import HeadStore
 from triplicate.metadata import InjectedFault
-
-
-async def staged(logs: Logs, values: list[bytes], *, batch: int = 0, partition: int = 0, log: str = "l") -> StagedLedger:
-    async with await logs.staging(StagingOrigin(log, "app", "q", batch, partition)) as writer:
-        await writer.append_many(values)
-        return await writer.seal()
 
 
 def test_a_batch_is_published_once() -> None:

@@ -8,47 +8,17 @@ from typing import Any
 import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
-from tests.unit.log.publishing.test_publication import staged
+from tests.unit.log.head_rig import count_reads, lengthen
+from tests.unit.log.publish_rig import staged
 from triplicate.errors import ArgumentError
-from triplicate.log import Logs, LogSettings
+from triplicate.log import LogSettings
 from triplicate.log.core import head_changes
-from triplicate.log.core.head import NODE_LIMIT_BYTES, LogSegment, SegmentState
+from triplicate.log.core.head import NODE_LIMIT_BYTES
 from triplicate.log.logs import TIDIED_LEAST
 from triplicate.log.publishing import publication
-from triplicate.log.store.head_store import HeadDecision, StoredHead
-from triplicate.metadata import CheckVersion, LongHierarchicalPaths, SetData, Stat, TreeOperation
+from triplicate.metadata import CheckVersion, LongHierarchicalPaths, SetData, TreeOperation
 from triplicate.metadata.drivers.zookeeper_tree import ZooKeeperTree
 from triplicate.runtime import real_host
-
-
-def count_reads(logs: Logs) -> list[str]:
-    """Paths of the nodes that a client reads from now on."""
-    tree: Any = logs.client.metadata.tree
-    get, paths = tree.get, list[str]()
-
-    async def counted(path: str) -> tuple[bytes, Stat]:
-        paths.append(path)
-        found: tuple[bytes, Stat] = await get(path)
-        return found
-
-    tree.get = counted
-    return paths
-
-
-async def lengthen(logs: Logs, count: int) -> None:
-    """List segments whose ledgers are not there: as many as a long life gives."""
-    checks = logs.store._ledger_checks
-    logs.store._ledger_checks = lambda change, extra: []  # type: ignore[method-assign]
-    for start in range(0, count, 500):
-
-        async def decide(stored: StoredHead, start: int = start) -> HeadDecision:
-            now_us = logs.client.host.clock.wall_us()
-            ids = range(10_000_000 + start, 10_000_000 + min(count, start + 500))
-            segments = [LogSegment(ledger_id, 0, 10, 1000, 5, now_us, now_us, SegmentState.CLOSED) for ledger_id in ids]
-            return head_changes.publish(stored.head, segments, logs.store.token(), logs.store.limits), ()
-
-        await logs.store.change("l", decide)
-    logs.store._ledger_checks = checks  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("application", ["app", None])

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
-from tests.unit.log.publishing.test_publication import staged
+from tests.unit.log.publish_rig import staged
 from triplicate.errors import ConnectionLost, LogOwned, TriplicateError
 from triplicate.log import LogClientSettings, Logs, PublishResult
 from triplicate.metadata import InjectedFault

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.log.fake import Stage, play
-from tests.unit.log.publishing.test_publication import staged
+from tests.unit.log.publish_rig import staged
 from triplicate.errors import CorruptionError, FormatError, PublisherForgotten
 from triplicate.log import LogClientSettings
 from triplicate.log.core.forgotten_publishers import FORGOTTEN_MAXIMUM, ForgottenPublishers, decode_forgotten, digest_of, encode_forgotten

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
-from tests.unit.log.publishing.test_publication import staged
-from tests.unit.log.test_logs_take_over import changes_of_head, lose_connection
+from tests.unit.log.head_rig import changes_of_head, lose_connection
+from tests.unit.log.publish_rig import staged
 from triplicate.errors import LogFenced, LogOwned, NoSuchLedger, OutcomeUnknown, SessionExpired
 from triplicate.log import LogClientSettings, Logs, LogSettings, PublishResult, Purpose, PurposeKind, StagedLedger
 from triplicate.log.core.publish_request import REQUESTS_MAXIMUM

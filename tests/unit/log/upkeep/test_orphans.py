@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.client.real_cluster import real_cluster
 from tests.unit.log.fake import Stage, play, read_values
-from tests.unit.log.publishing.test_publication import staged
+from tests.unit.log.publish_rig import staged
 from triplicate.errors import NoSuchLedger
 from triplicate.log import LogClientSettings, Logs, LogSettings
 from triplicate.metadata import CheckVersion, DeleteNode

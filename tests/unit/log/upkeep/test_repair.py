@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
-from tests.unit.log.upkeep.test_truncation import fill
+from tests.unit.log.head_rig import fill
 from triplicate.errors import ArgumentError, LogOwned, LogReserved, NoSuchLedger, OffsetGap
 from triplicate.log import Logs, LogSettings, Purpose, PurposeKind, SegmentState
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.unit.log.fake import FakeBookies, FakeView, Stage, play, read_values
-from tests.unit.log.publishing.test_publication import staged
+from tests.unit.log.publish_rig import staged
 from triplicate.errors import CorruptionError, NoSuchLedger, OffsetTruncated, ReadFailed
 from triplicate.ledger import Entry
 from triplicate.log import (

@@ -10,22 +10,14 @@ from typing import Any
 import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
+from tests.unit.log.head_rig import ROLLING, fill
 from triplicate.errors import ArgumentError, NotEmpty, NotEnoughBookies, OffsetTruncated
-from triplicate.log import LogClientSettings, Logs, LogSettings, StagingOrigin
+from triplicate.log import LogClientSettings, LogSettings, StagingOrigin
 from triplicate.log.core import head_changes
 from triplicate.log.core.head import LogSegment, Page, SegmentState, encode_head, encode_page, size_beneath
 from triplicate.log.core.head_changes import RECENT_LIMIT
 from triplicate.log.store.head_store import HeadDecision, StoredHead
 from triplicate.metadata import CheckVersion, DeleteNode, TreeOperation
-
-ROLLING = LogSettings(roll_size_bytes=1024, compression="none")
-
-
-async def fill(logs: Logs, count: int, settings: LogSettings = ROLLING) -> None:
-    await logs.create("l", settings)
-    async with await logs.writer("l", owner="w") as writer:
-        for number in range(count):
-            await writer.append_entry([b"%04d" % number + b"." * 1000])
 
 
 def test_truncation_is_exact_and_deletes_whole_segments() -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
+from tests.unit.metadata.layout_rig import ELSEWHERE, INFO, new_metadata
 from tests.unit.metadata.stores import Result, fresh_servers, run
-from tests.unit.metadata.test_layout import ELSEWHERE, INFO, new_metadata
 from tests.zookeeper.server import ZooKeeperServer, shared_server
 from triplicate.errors import (
     ArgumentError,
