@@ -24,7 +24,7 @@ SHORT_RUN = 4
 
 @dataclass(slots=True)
 class Turn:
-    """What one connection was served since its latest chunk. Others are served before it exceeds its limits."""
+    """How much one connection was served since its latest chunk. At a limit, other connections are served first."""
 
     bytes: int = 0
     """Of responses."""
