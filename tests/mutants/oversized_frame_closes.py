@@ -11,6 +11,6 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.server import server_connection
+    from triplicate.bookie.server import frame_processor
 
-    patch(server_connection, "excess_of", lambda *arguments: 0)
+    patch(frame_processor, "excess_of", lambda *arguments: 0)
