@@ -38,7 +38,7 @@ UNPLAIN_WORDS: dict[str, int] = {
     "src/triplicate/runtime": 2,
     "src/triplicate/sim": 5,
     "src/triplicate/spark": 7,
-    "src/triplicate/sql": 16,
+    "src/triplicate/sql": 15,
     "src/triplicate/wire": 13,
     "tests/clients": 13,
     "tests/crash": 52,

@@ -37,8 +37,8 @@ from triplicate.metadata import own_paths
 from triplicate.replica import Candidate, Role
 from triplicate.replica.election import encode_candidate
 from triplicate.runtime import Metrics
+from triplicate.sql.storage.sqlite_copy import quick_check
 from triplicate.sql.storage.sqlite_file import open_store
-from triplicate.sql.storage.sqlite_snapshots import quick_check
 
 
 def test_a_new_node_loads_a_snapshot_when_the_log_has_been_truncated(tmp_path: Path) -> None:
