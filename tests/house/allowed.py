@@ -44,7 +44,6 @@ UNPLAIN_WORDS: dict[str, int] = {
     "tests/differential": 8,
     "tests/fuzz": 4,
     "tests/golden": 11,
-    "tests/interop": 38,
     "tests/process": 17,
     "tests/property": 24,
     "tests/simulation": 15,
