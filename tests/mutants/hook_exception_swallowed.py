@@ -1,4 +1,4 @@
-"""A change that the hook failed to capture is kept, and nobody is told."""
+"""A change that the hook failed to capture is kept without an error."""
 
 from __future__ import annotations
 

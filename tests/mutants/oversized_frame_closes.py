@@ -1,4 +1,4 @@
-"""A frame a little above the limit closes its connection, so a writer takes the bookie for broken and tries the next one, for ever."""
+"""A frame slightly above the limit closes its connection, so a writer considers the bookie broken and tries the next one without end."""
 
 from __future__ import annotations
 

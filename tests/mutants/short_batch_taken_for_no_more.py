@@ -1,4 +1,4 @@
-"""A batch of fewer entries than asked for means that there are no more."""
+"""A batch shorter than requested counts as the end of the range."""
 
 from __future__ import annotations
 

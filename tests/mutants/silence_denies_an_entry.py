@@ -1,4 +1,4 @@
-"""A replica that is slow counts among those that deny the entry: recovery cuts off what was acknowledged."""
+"""A slow replica counts as one that denies the entry, so recovery cuts off acknowledged entries."""
 
 from __future__ import annotations
 

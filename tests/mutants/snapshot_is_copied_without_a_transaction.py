@@ -1,4 +1,4 @@
-"""The copy for a snapshot is made without a read transaction, so its pages are not of the position that was read."""
+"""The copy for a snapshot is made without a read transaction, so its pages do not belong to the position that was read."""
 
 from __future__ import annotations
 

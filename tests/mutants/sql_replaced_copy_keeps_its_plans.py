@@ -1,4 +1,4 @@
-"""The plans of a copy outlive the file that they were made for."""
+"""Cached plans outlive the file of the copy that they were made for."""
 
 from __future__ import annotations
 

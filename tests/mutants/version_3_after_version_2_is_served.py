@@ -1,4 +1,4 @@
-"""A connection that has spoken version 2 may speak version 3 again."""
+"""A connection that has used version 2 may switch back to version 3."""
 
 from __future__ import annotations
 
