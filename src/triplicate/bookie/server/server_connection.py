@@ -285,7 +285,7 @@ class ServerConnection(asyncio.Protocol):
             self._dialect = self._older
             add = self._dialect.oversized_add(frame.head)
         if add is None:
-            raise FrameTooLarge(f"a frame of {frame.size_bytes} bytes passes the limit of {limit}, and is no add that could be refused")
+            raise FrameTooLarge(f"a frame of {frame.size_bytes} bytes exceeds the limit of {limit}, and is no add that could be refused")
         self._host.trace(
             "bookie.add_too_large",
             peer=self.peer,
