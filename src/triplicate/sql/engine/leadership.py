@@ -101,7 +101,8 @@ class Leadership:
         Raises:
             SqlError: it failed and nothing of it is stored; 08007: its outcome is unknown.
         """
-        self._check()
+        if self._over is not None:
+            raise self._over
         if len(self._queue) >= self._settings.queue_limit:
             raise SqlError("53300", f"{self._settings.queue_limit} statements wait to be written already")
         statement = _QueuedStatement(request)
