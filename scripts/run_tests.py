@@ -41,7 +41,7 @@ MEMORY_NEEDED_BYTES = 2 << 30
 DIFFERENTIAL_SUMMARY = "build/differential/summary.txt"
 CODE_FOLDERS = ("src", "simulator", "demo", "tests", "scripts", "benchmarks")
 
-UPPER_UNITS = ("log", "replica", "sql", "pg", "spark", "cli", "sim")
+UPPER_UNITS = ("log", "replica", "sql", "spark", "cli", "sim", "simulator")
 """About half of the unit tests by time."""
 
 OUTAGES = tuple(
