@@ -239,8 +239,9 @@ def _add(parts: list[Buffer], piece: Buffer) -> None:
 
 
 def _check_lengths(columns: Columns) -> None:
-    count, offsets, data = columns.count, columns.value_offsets, columns.value_data
-    if len(offsets) == 4 * (count + 1) and int.from_bytes(offsets[-4:], "little") == len(data) and columns.has_only_values:
+    count, size = columns.count, len(columns.value_data)
+    fits = len(columns.value_offsets) == 4 * (count + 1) and int.from_bytes(columns.value_offsets[-4:], "little") == size
+    if fits and columns.has_only_values:
         return
     for name, buffer, size in (
         ("value_offsets", columns.value_offsets, 4 * (count + 1)),
