@@ -189,7 +189,7 @@ class Conversation:
             for index, statement in enumerate(statements):
                 if len(statements) > 1:
                     await self._begin_for(statement)
-                await self._run_simple(statement)
+                await self._run_simple(statement, is_alone=len(statements) == 1)
                 if index + 1 < len(statements):
                     state.stream.flush_nowait()
             await self._transaction.commit()
@@ -206,9 +206,10 @@ class Conversation:
         if isinstance(command, EngineStatement) and command.statement.first_word not in _CONTROL_WORDS:
             await self._transaction.begin()
 
-    async def _run_simple(self, text: Statement) -> None:
+    async def _run_simple(self, text: Statement, *, is_alone: bool) -> None:
         state = self._state
-        statement = await prepare_statement(state.session, text, (), state.plans, is_fixed=False)
+        may_write = state.database.is_leader and not self._settings.is_read_only and state.session.status is TransactionStatus.IDLE
+        statement = await prepare_statement(state.session, text, (), state.plans, is_fixed=False, runs_at_once=is_alone and may_write)
         if statement.plan.parameter_oids:
             raise SqlError("42P02", "there is no parameter $1 in a simple query", hint="send parameters with the extended protocol")
         portal = Portal(statement, (), ())

@@ -11,7 +11,15 @@ from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.commands import EngineStatement
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.implicit_transaction import ImplicitTransaction
-from triplicate.sql.pg.protocol.prepared_statements import Portal, command_tag, decide_types, encode_rows, engine_parameters, update_plan
+from triplicate.sql.pg.protocol.prepared_statements import (
+    Portal,
+    command_tag,
+    decide_types,
+    encode_rows,
+    engine_parameters,
+    note_examined,
+    update_plan,
+)
 from triplicate.sql.pg.protocol.session_commands import SessionCommands
 from triplicate.sql.pg.protocol.setting_commands import SettingCommands
 
@@ -82,10 +90,18 @@ class PortalRunner:
             assert prepared is not None, "only statements of the engine are run"
             try:
                 parameters = engine_parameters(portal, state.time, state.settings.user)
-                return await session.start(prepared, parameters, statement.schema_version)
+                cursor = await session.start(prepared, parameters, statement.schema_version)
             except SchemaMoved:
                 if attempt == ATTEMPTS:
                     raise
+            except SqlError as error:
+                if statement.plan.unexamined is not None and error.position is not None:
+                    error.position = statement.plan.unexamined.origin(error.position)
+                raise
+            else:
+                if statement.plan.unexamined is not None:
+                    note_examined(statement, state.plans)
+                return cursor
         raise AssertionError("the last attempt returns or raises")
 
     @asynccontextmanager
