@@ -1,4 +1,4 @@
-"""A wait that is cancelled counts as the end of its function, so the lane's next function runs beside it."""
+"""Cancelling a wait counts as the end of its function, so the lane's next function runs beside it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 class Timer(Protocol):
-    """What `call_at` returns."""
+    """The result of `call_at`."""
 
     def cancel(self) -> None:
         """Cancel the call. No effect if it has run."""

@@ -91,7 +91,7 @@ class RealNetwork:
                 await self._loop.sock_connect(connecting, address)
                 if connecting.getsockname() == connecting.getpeername():
                     # TCP may connect a socket to itself if the port is in the ephemeral range and has no listener.
-                    raise ConnectionRefusedError(f"nobody listens on {host} port {port}")
+                    raise ConnectionRefusedError(f"no process listens on {host} port {port}")
                 transport, protocol = await self._loop.create_connection(factory, sock=connecting)
             except OSError as problem:
                 connecting.close()

@@ -40,7 +40,7 @@ WALL_DRIFT_MAX = 0.0002
 
 
 def derive_seed(*parts: object) -> int:
-    """Derive a 64-bit seed from a seed, a node and a purpose. The same in every process, whatever its hash seed."""
+    """Derive a 64-bit seed from a seed, a node and a purpose. The same in every process, independently of its hash seed."""
     digest = hashlib.blake2b("/".join(str(part) for part in parts).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little")
 

@@ -1,4 +1,4 @@
-"""A leader that does not know whether its append is in the log keeps the changes in its copy instead of rolling them back."""
+"""A leader keeps changes whose append has an unknown outcome, instead of rolling them back."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ from itertools import accumulate
 from triplicate.sql.core.binary import read_exactly
 
 Value = None | int | float | str | bytes
+"""A value of SQLite, one of its five kinds."""
 
 _NULLS = 0
 _REAL = 16
