@@ -36,9 +36,9 @@ STATEMENTS = (
 
 
 def test_a_change_fails_in_a_simple_query_as_in_the_extended_protocol(tmp_path: Path) -> None:
-    async def fields(connection: psycopg.AsyncConnection[object], sql: str, parameters: tuple[()] | None) -> tuple[object, ...]:
+    async def fields(connection: psycopg.AsyncConnection[object], sql: str, *, is_extended: bool) -> tuple[object, ...]:
         with pytest.raises(psycopg.Error) as caught:
-            await connection.execute(sql.encode(), parameters)
+            await connection.execute(sql.encode(), binary=is_extended)
         diagnostics = caught.value.diag
         return diagnostics.sqlstate, diagnostics.message_primary, diagnostics.statement_position, diagnostics.message_hint
 
@@ -56,9 +56,9 @@ def test_a_change_fails_in_a_simple_query_as_in_the_extended_protocol(tmp_path: 
                 await connection.execute("create view v as select id from t")
                 await connection.execute(b"insert into t values (1, 'one')")
                 for sql in STATEMENTS:
-                    # Without parameters psycopg sends a simple query, with an empty sequence of them Parse and its kin.
-                    simple = await fields(connection, sql, None)
-                    assert simple == await fields(connection, sql, ()), sql
+                    # For results in the binary format psycopg sends Parse and its kin, else a simple query.
+                    simple = await fields(connection, sql, is_extended=False)
+                    assert simple == await fields(connection, sql, is_extended=True), sql
                 found = await (await connection.execute("select * from t")).fetchall()
                 assert found == [(1, "one")]
         finally:
