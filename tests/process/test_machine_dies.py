@@ -21,6 +21,10 @@ LIMIT_S = 90.0
 """For the gap. On an idle machine it is below five seconds; the machine of a test may do a hundred other things."""
 
 
+PAUSE_S = 0.01
+"""Between two inserts: as fast as they go they would need a processor for themselves."""
+
+
 class Inserts(threading.Thread):
     """Inserts 0, 1, 2 … one after the other, each until it is acknowledged, through whichever node leads."""
 
@@ -46,6 +50,7 @@ class Inserts(threading.Thread):
                 time.sleep(0.02)
             else:
                 self.acknowledged.append(time.monotonic())
+                time.sleep(PAUSE_S)
         if connection is not None:
             connection.close()
 
