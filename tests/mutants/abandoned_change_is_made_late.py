@@ -1,4 +1,4 @@
-"""A change to the embedded metadata that nobody waits for any more is made all the same, when the file is free again."""
+"""A change to the embedded metadata is made once the file is free, although its caller has given up waiting for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a bookie acknowledges while the writer does without it counts, though it was not sent it."""
+"""An absent bookie's acknowledgement counts towards an entry that the writer did not send it."""
 
 from collections.abc import Callable
 

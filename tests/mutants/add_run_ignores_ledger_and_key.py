@@ -1,4 +1,4 @@
-"""A run of adds goes on although ledger, flags or master key change, so one ledger's check lets another's adds in."""
+"""A run of adds continues across a change of ledger, flags or master key, so one ledger's check admits another's adds."""
 
 from __future__ import annotations
 

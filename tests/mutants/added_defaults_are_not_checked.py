@@ -1,4 +1,4 @@
-"""ADD COLUMN gives the rows that are there its default, whatever the column's type."""
+"""ADD COLUMN stores its default in existing rows without checking it against the column's type."""
 
 from __future__ import annotations
 

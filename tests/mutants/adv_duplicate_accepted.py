@@ -1,4 +1,4 @@
-"""An id that is confirmed already is appended a second time."""
+"""An entry id that is already confirmed can be appended a second time."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The one entry that all others wait for waits for the room that they take up."""
+"""The entry that all others wait for is not admitted while those others fill the window, so the writer deadlocks."""
 
 from collections.abc import Callable
 

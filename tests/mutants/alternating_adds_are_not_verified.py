@@ -1,4 +1,4 @@
-"""An add between those of other ledgers is stored whatever its digest says."""
+"""An add between adds of other ledgers is stored without a check of its digest."""
 
 from __future__ import annotations
 

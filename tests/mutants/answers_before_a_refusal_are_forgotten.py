@@ -1,4 +1,4 @@
-"""Of a chunk of answers that ends with a refusal, the writer ends before it hears of the entries that were stored."""
+"""If a chunk of answers ends with a refusal, the writer fails before it counts the acknowledgements before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A follower applies a batch again that it has applied already."""
+"""A follower applies a batch a second time."""
 
 from __future__ import annotations
 

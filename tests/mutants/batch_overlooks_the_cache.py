@@ -1,4 +1,4 @@
-"""A batch read takes entries from the logs without looking whether the write cache has newer copies."""
+"""A batch read takes entries from the entry logs although the write cache has newer copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark's latencies at a rate begin when an append is sent, so that a stall counts for one append only."""
+"""The benchmark measures latency from the moment of sending, so a stall delays only the one append that was under way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A state's p99 is that of its worst window, which a stall of the disk decides."""
+"""A state's p99 is that of its worst window, so one stall of the disk decides the comparison."""
 
 from __future__ import annotations
 

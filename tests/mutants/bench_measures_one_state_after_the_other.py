@@ -1,4 +1,4 @@
-"""All windows of one state come before those of the other, so that a machine that slows down decides the comparison."""
+"""The benchmark measures all windows of one state before the other's, so a machine that slows down decides the comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark's memory is that of the cases which succeeded, whatever the others might have shown."""
+"""The benchmark reports the memory of successful cases only, so a case that fails for want of memory does not show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A comparison with Apache's is made although only one of its two settings was measured."""
+"""The benchmark compares with Apache's bookie after measuring only one of its two settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bookie that is taken in again counts for every entry that was pushed while it was away."""
+"""A bookie that rejoins the ensemble counts for every entry that was pushed while it was absent."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""A query of the catalogue goes to SQLite as it is written, casts, arrays and all."""
+"""A query of the catalogue goes to SQLite untranslated, with its casts and arrays, and fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A change that waited for its turn is run in the schema that it finds then."""
+"""A change that waited in the queue runs although the schema has changed since it was prepared."""
 
 from __future__ import annotations
 

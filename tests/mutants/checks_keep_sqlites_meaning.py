@@ -1,4 +1,4 @@
-"""CHECK and generated columns are stored as they are written: LIKE does not mind the case, and numerics are divided as integers."""
+"""CHECK and generated columns are stored untranslated: LIKE ignores case, and numerics divide as integers."""
 
 from __future__ import annotations
 

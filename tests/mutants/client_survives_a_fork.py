@@ -1,4 +1,4 @@
-"""A forked worker goes on with its parent's client, whose threads it does not have."""
+"""A forked worker uses its parent's client, whose threads do not exist in the child."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Committing a Spark write publishes without the application's name and batch, so a second run adds its records again."""
+"""A Spark commit publishes without the application's name and batch number, so a second run adds its records again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction copies without asking whether the disk has room for it."""
+"""Compaction copies entries without checking that the disk has room for them."""
 
 from __future__ import annotations
 

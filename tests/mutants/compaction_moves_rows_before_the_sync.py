@@ -1,4 +1,4 @@
-"""Compaction lets the index tell the new place of runs before their copies are synced, and deletes the old log."""
+"""Compaction points the index at its copies before they are synced, and deletes the old log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rebuild of the index takes the old run and its copy for two, so that a log that compaction had emptied is alive again."""
+"""A rebuild of the index counts a run and its copy as two, so an entry log that compaction emptied seems to hold live entries."""
 
 from __future__ import annotations
 

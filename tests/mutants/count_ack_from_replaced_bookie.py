@@ -1,4 +1,4 @@
-"""An acknowledgement of a bookie that was replaced still counts for the position where it once stood."""
+"""An acknowledgement of a replaced bookie still counts for its former position in the ensemble."""
 
 from collections.abc import Callable, Sequence
 

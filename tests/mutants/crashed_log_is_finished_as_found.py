@@ -1,4 +1,4 @@
-"""A log that a crash left open gets its footer behind everything that looks whole, also behind what only memory holds."""
+"""An entry log that a crash left open gets its footer behind everything that looks complete, also data that was never synced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries of a batch are handed out without a look at their digests."""
+"""A batch read returns entries without verifying their digests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ends one database's copy ends the node, and with it every other database."""
+"""A failure of one database's copy ends the node, and with it every other database."""
 
 from __future__ import annotations
 

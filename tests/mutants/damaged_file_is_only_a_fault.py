@@ -1,4 +1,4 @@
-"""A damaged local file is taken for a fault that passes, so the copy is never built anew."""
+"""A damaged local file counts as a passing fault, so the copy is never rebuilt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A read of the last-add-confirmed says "no entry" where the last entry cannot be read, as Apache's bookie does."""
+"""A read of the last-add-confirmed answers "no entry" if the last entry is unreadable, as Apache's bookie does."""
 
 from __future__ import annotations
 

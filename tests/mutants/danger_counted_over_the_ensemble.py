@@ -1,4 +1,4 @@
-"""Whether an ack quorum is in danger is judged by how many of the whole ensemble are absent, not of each write set."""
+"""The loss of an ack quorum is judged by the absent bookies of the whole ensemble instead of each write set."""
 
 from collections.abc import Callable, Collection
 

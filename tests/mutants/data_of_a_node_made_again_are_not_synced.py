@@ -1,4 +1,4 @@
-"""The data of a node that was ephemeral a moment ago, and was made again to stay, are not synced."""
+"""The data of a node are not synced if the node was ephemeral and is created again as persistent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node lets go of a database because a list that may be old lacks it."""
+"""A node drops a database that is missing from a list which may be stale."""
 
 from __future__ import annotations
 

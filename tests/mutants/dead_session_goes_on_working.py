@@ -1,4 +1,4 @@
-"""A session that was declared dead does not notice and goes on changing metadata."""
+"""A session that was declared expired continues to change metadata."""
 
 from __future__ import annotations
 

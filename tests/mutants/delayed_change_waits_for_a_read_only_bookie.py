@@ -1,4 +1,4 @@
-"""With delayed changes, a read-only bookie stays in the ensemble like any that failed, though it will refuse the next entry too."""
+"""With delayed changes, a read-only bookie stays in the ensemble, although it will refuse every further entry."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Garbage collection deletes what one listing of the metadata lacks, without asking for it by name."""
+"""Garbage collection deletes a ledger that one listing lacks, without a lookup by its id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bookie keeps the entries of every deleted ledger for the trash's period, though most of them nobody can bring back."""
+"""A bookie keeps the entries of every deleted ledger for the trash's period, also of those that cannot be undeleted."""
 
 from __future__ import annotations
 

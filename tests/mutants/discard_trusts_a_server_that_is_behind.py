@@ -1,4 +1,4 @@
-"""Ledgers are discarded by a head that may be behind, without a check that it is the present one."""
+"""Ledgers are discarded on the evidence of a head that may be stale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The doctor calls directories wrong that a new bookie does not have yet, and that its start makes."""
+"""The doctor reports directories that a new bookie's first start would create."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the doctor tries is written to the disk that it looks at."""
+"""The doctor leaves files on the disk that it checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The open result of a transaction that was ended stays open, and holds the write-ahead log back."""
+"""A transaction that was ended keeps its open result, which holds the write-ahead log back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A writer whose change of ensemble meets a recovery proposes the change again, as if the ledger were still its own."""
+"""A writer proposes its change of ensemble again after a recovery has begun, as if it still owned the ledger."""
 
 from collections.abc import Callable
 from dataclasses import replace

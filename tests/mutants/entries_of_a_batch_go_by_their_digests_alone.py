@@ -1,4 +1,4 @@
-"""An entry of a batch is taken where its digest is right, whatever ledger and entry it says it is."""
+"""A batch read accepts any entry with a valid digest, without checking its ledger and entry id."""
 
 from __future__ import annotations
 

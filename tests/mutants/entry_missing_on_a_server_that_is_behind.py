@@ -1,4 +1,4 @@
-"""A reader says that an entry does not exist though it has not synced: a server that is behind shows the same twice."""
+"""A reader reports a missing entry without a sync, although a metadata server that is behind shows the same twice."""
 
 from __future__ import annotations
 

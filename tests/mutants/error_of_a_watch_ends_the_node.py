@@ -1,4 +1,4 @@
-"""An error of the metadata, met by the watch of one database's leader, ends the node."""
+"""A metadata error in the leader watch of one database ends the whole node."""
 
 from __future__ import annotations
 

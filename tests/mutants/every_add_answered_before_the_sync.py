@@ -1,4 +1,4 @@
-"""The bookie answers all adds of a group after its write when one of them may be deferred."""
+"""The bookie answers all adds of a group before its sync if one of them may be deferred."""
 
 from __future__ import annotations
 

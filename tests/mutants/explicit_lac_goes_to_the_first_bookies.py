@@ -1,4 +1,4 @@
-"""The explicit last-add-confirmed goes to the first bookies of the ensemble instead of those that hold the entry."""
+"""The explicit last-add-confirmed goes to the ensemble's first bookies instead of those that hold the entry."""
 
 from collections.abc import Callable
 

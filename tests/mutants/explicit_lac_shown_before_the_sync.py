@@ -1,4 +1,4 @@
-"""A bookie shows readers an explicit last-add-confirmed as soon as it has accepted it; a crash then takes back what they know."""
+"""A bookie shows readers an explicit last-add-confirmed before its sync, so a crash revokes it."""
 
 from __future__ import annotations
 

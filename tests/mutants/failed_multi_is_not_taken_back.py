@@ -1,4 +1,4 @@
-"""A multi-operation that fails leaves behind what it had done before."""
+"""A multi-operation that fails leaves its earlier operations applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream of changes looks whose rows its consumer holds when the end of its batch is in the checkpoint, with another table's name."""
+"""A stream of changes checks its table's identity only after the checkpoint holds the batch's end under another table's name."""
 
 from __future__ import annotations
 

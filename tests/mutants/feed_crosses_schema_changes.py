@@ -1,4 +1,4 @@
-"""A running stream of changes goes on across a change of its table's columns with those with which it began."""
+"""A running stream continues across a change of its table's columns with the columns it began with."""
 
 from __future__ import annotations
 

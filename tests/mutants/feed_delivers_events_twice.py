@@ -1,4 +1,4 @@
-"""A query of changes that has read a batch which the query before had planned tells its consumer once more what to do to its rows."""
+"""A query that rereads a batch planned by its predecessor delivers the batch's schema events a second time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The change feed gives null for an added column in rows of before, where the table has the column's default."""
+"""The change feed gives NULL for an added column in older rows, although the table has the column's default."""
 
 from __future__ import annotations
 

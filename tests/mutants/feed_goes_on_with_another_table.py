@@ -1,4 +1,4 @@
-"""A stream's checkpoint does not say whose rows the consumer holds, so another table of the name goes on where the first ended."""
+"""A stream's checkpoint does not identify its table, so the stream continues with another table of the same name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The change feed takes every table that ever had the name for the same one."""
+"""The change feed identifies a table by its name alone, and mixes tables that had this name one after the other."""
 
 from __future__ import annotations
 

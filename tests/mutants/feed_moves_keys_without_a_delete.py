@@ -1,4 +1,4 @@
-"""A row that gets another key is an update in the change feed, so that whoever knows rows by their keys keeps the old one for ever."""
+"""A row whose key changes is an update in the change feed, so a consumer that identifies rows by key keeps the old row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A feed from a version on delivers a table's changes to a consumer whose rows are those of the table that had its name then."""
+"""A feed with a start version delivers changes of a new table to a consumer that holds rows of the earlier table of that name."""
 
 from __future__ import annotations
 

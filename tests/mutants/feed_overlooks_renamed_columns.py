@@ -1,4 +1,4 @@
-"""The change feed looks for a column under its present name in rows of before it was renamed, and gives null where it is not there."""
+"""The change feed looks up a renamed column under its new name in older rows, and gives NULL."""
 
 from __future__ import annotations
 

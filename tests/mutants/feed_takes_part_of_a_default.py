@@ -1,4 +1,4 @@
-"""The default of an added column is its first token: of 1e-3 that is no number, of .5 a point."""
+"""The default of an added column is its first token: 1e-3 becomes no number, and .5 a point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream of changes whose checkpoint lies beyond the end of its log waits until the log has grown so far, and loses what comes before."""
+"""A stream whose checkpoint lies beyond the log's end waits until the log has grown that far, and skips the records before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A deleted ledger's fence is kept in memory only, so a restart lets its old writer bring the ledger back."""
+"""The fence of a deleted ledger is kept in memory only, so after a restart its old writer can recreate the ledger."""
 
 from __future__ import annotations
 

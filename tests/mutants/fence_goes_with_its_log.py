@@ -1,4 +1,4 @@
-"""An entry log is deleted although the only record of a deleted ledger's fence stands in it; a rebuild of the index then forgets it."""
+"""An entry log is deleted although it holds the only record of a fence, which a rebuild of the index then loses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bookie fences a ledger in memory and answers, without writing the fence to its journal first."""
+"""A bookie answers a fence without writing it to its journal first, so a restart loses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reader takes a fenced answer for "no such entry"."""
+"""A reader treats a "fenced" answer as "no such entry"."""
 
 from __future__ import annotations
 

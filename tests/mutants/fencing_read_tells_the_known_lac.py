@@ -1,4 +1,4 @@
-"""The answer to a fencing read carries the greatest last-add-confirmed that the bookie knows, as one to a plain read does."""
+"""The answer to a fencing read carries the greatest last-add-confirmed known to the bookie, as a plain read's does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A finished journal file is written over although a power cut may bring back its old name: the directory is not synced in between."""
+"""A journal file is reused before its directory is synced, so a power cut may bring back its old name with new content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads of what was just added wait for the pace of reads from entry logs."""
+"""Reads of recent entries wait behind the throttle for reads from entry logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bookie answers a force when it has been written that far, not when it is synced."""
+"""The bookie answers a force after the write and before the sync."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A force counts the answer of a bookie that was started anew and has lost what it acknowledged without syncing."""
+"""A force counts the answer of a bookie that restarted and lost entries which it had acknowledged before their sync."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What asks for a sync only counts as nothing while it waits, so a flood of forces is read without end."""
+"""Waiting forces are not counted against the admission limit, so a flood of them is read without bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A start takes an entry log for its own whoever wrote it, and deletes one that its index does not name."""
+"""A start treats an entry log of another program as its own, and deletes it if the index does not name it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every connection may have an unfinished frame, whatever all of them hold together."""
+"""Every connection may hold an unfinished frame, without a limit on their sum."""
 
 from __future__ import annotations
 

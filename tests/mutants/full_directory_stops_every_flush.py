@@ -1,4 +1,4 @@
-"""A flush that finds no space in one ledger directory waits for it, although another has room."""
+"""A flush waits for space in a full ledger directory although another directory has room."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A leader that cannot write its own copy goes on leading."""
+"""A leader that cannot write its own copy continues to lead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections without room for a frame are read on while frames fill their memory."""
+"""Connections without memory for a frame continue to be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reader concludes from a head that may be old that a segment is missing, or that its position lies beyond the end."""
+"""A reader concludes from a stale head that a segment is missing, or that its position lies beyond the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Garbage collection believes whichever cluster answers under the root."""
+"""Garbage collection trusts metadata of another cluster under the same root, and deletes this cluster's ledgers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Garbage collection asks the metadata about one missing ledger after another."""
+"""Garbage collection looks up missing ledgers one after another instead of together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Garbage collection asks for a ledger by name without catching up with the other metadata servers first."""
+"""Garbage collection looks up a ledger by id on a metadata server that may be behind."""
 
 from __future__ import annotations
 

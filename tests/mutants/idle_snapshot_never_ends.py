@@ -1,4 +1,4 @@
-"""A transaction that only reads may say nothing for ever."""
+"""A read-only transaction may stay idle for ever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Idle transactions may have all readers and keep them, whoever waits."""
+"""Idle transactions may hold every reader connection while others wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A flush tells the index of its runs and states first, and writes them into the entry log behind it."""
+"""A flush records runs and states in the index before it writes them into the entry log."""
 
 from __future__ import annotations
 

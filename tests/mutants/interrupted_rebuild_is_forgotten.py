@@ -1,4 +1,4 @@
-"""What a rebuild of the index that was interrupted left of the old one is thrown away, and with it what it knew of entry logs."""
+"""The remains of an interrupted rebuild are deleted, and with them the old index's knowledge of entry logs."""
 
 from __future__ import annotations
 

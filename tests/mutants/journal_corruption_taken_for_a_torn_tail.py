@@ -1,4 +1,4 @@
-"""Replay ends at the first damaged group and never looks whether a good one stands behind it."""
+"""Replay ends at the first damaged group without searching for an intact one behind it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge of histories lets a transfer come before one that had ended when it began."""
+"""The judge of histories accepts an order in which a transfer precedes one that ended before it began."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connection asks for the bookie's registration and nothing else, so none comes about while the metadata are silent."""
+"""A connection always reads the bookie's registration first, so none can be made while the metadata do not answer."""
 
 from __future__ import annotations
 

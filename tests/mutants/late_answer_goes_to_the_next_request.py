@@ -1,4 +1,4 @@
-"""Over version 3 an answer is matched by its kind instead of its transaction."""
+"""Over version 3 an answer is matched by its kind instead of its transaction id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A read looks at the lease, and then takes the snapshot that it answers from."""
+"""A read checks the lease before it takes the snapshot that it answers from, so the lease may end in between."""
 
 from __future__ import annotations
 

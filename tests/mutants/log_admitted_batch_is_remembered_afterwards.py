@@ -1,4 +1,4 @@
-"""A writer writes down what a publisher has published after the roll that lists it, and not with it."""
+"""A writer records a publisher's last batch after the roll that lists it, not in the same transaction."""
 
 from __future__ import annotations
 

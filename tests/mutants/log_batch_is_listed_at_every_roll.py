@@ -1,4 +1,4 @@
-"""A writer that has listed a batch keeps the request and does not look whether the batch is there: its next roll lists it again."""
+"""A writer that has listed a batch keeps the request, and lists the batch again at its next roll."""
 
 from __future__ import annotations
 

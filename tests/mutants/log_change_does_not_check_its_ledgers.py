@@ -1,4 +1,4 @@
-"""A change of a head lists ledgers without checking that they are there."""
+"""A change of a head lists ledgers without checking that they exist."""
 
 from __future__ import annotations
 

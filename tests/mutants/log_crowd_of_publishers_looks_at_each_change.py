@@ -1,4 +1,4 @@
-"""A publisher that finds no room for its request looks again at each change, as all others do that wait for room."""
+"""Every publisher that waits for room in the queue reads the queue again at each change."""
 
 from __future__ import annotations
 

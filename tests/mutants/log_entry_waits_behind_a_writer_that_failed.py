@@ -1,4 +1,4 @@
-"""An entry is queued behind records whose sending has just ended the writer, and its appender waits for ever."""
+"""An entry is queued behind records whose sending has just failed the writer, so its append never completes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A publisher whose node was deleted is taken for a new one."""
+"""A publisher whose node was deleted counts as new, so its last batch can be published again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log is truncated behind the newest snapshot, so that nothing is left when that one turns out to be damaged."""
+"""The log is truncated behind the newest snapshot, so no copy can be built if that one is damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merging leaves announced ledgers without the place at which they were listed, so a publish that comes again adds their records again."""
+"""Merging forgets at which offset published ledgers were listed, so a repeated publish adds their records again."""
 
 from __future__ import annotations
 

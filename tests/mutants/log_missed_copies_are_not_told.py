@@ -1,4 +1,4 @@
-"""A segment that went on without a bookie is listed as if every entry had all its copies."""
+"""A segment that lost a bookie is listed as if every entry had all its copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A writer that ends leaves the ledger that it created ahead."""
+"""A writer that ends does not delete the ledger that it created ahead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any program may write the log of a database."""
+"""Any program may append to the log of a database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of a database may be cut by age or size, whatever its snapshots hold."""
+"""The log of a database is cut by age or size, although its snapshots still need the records."""
 
 from __future__ import annotations
 

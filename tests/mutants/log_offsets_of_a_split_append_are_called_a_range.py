@@ -1,4 +1,4 @@
-"""Records that were appended together are said to be one range, though publishers' records lie between."""
+"""Records appended together are reported as one range of offsets although publishers' records lie between."""
 
 from __future__ import annotations
 

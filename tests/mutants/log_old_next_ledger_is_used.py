@@ -1,4 +1,4 @@
-"""A writer goes on in a ledger that waited so long that a sweep may have taken it for an orphan."""
+"""A writer rolls into a ledger created so long ago that a sweep may have deleted it as an orphan."""
 
 from __future__ import annotations
 

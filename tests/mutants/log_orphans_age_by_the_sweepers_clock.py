@@ -1,4 +1,4 @@
-"""The age of an orphan is counted against the sweeper's wall clock instead of the metadata store's."""
+"""The age of an orphan is measured by the sweeper's wall clock instead of the metadata store's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A publish does not change the ledgers that it lists, so nothing tells later that they are listed."""
+"""A publish does not update the ledgers that it lists, so a later reader of their metadata cannot see that they are listed."""
 
 from __future__ import annotations
 

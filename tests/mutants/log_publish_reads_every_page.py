@@ -1,4 +1,4 @@
-"""A publish looks through the whole list for its ledgers."""
+"""A publish reads every page of the list to look for its ledgers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody looks whether what is published has the password of the log's ledgers, so that readers stop before it."""
+"""A publish accepts ledgers with another password than the log's, which readers then cannot open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reader of a planned range whose ledger was rewritten does not look for the new one."""
+"""A reader of a planned range fails if the range's ledger was rewritten, instead of looking up the new one."""
 
 from __future__ import annotations
 

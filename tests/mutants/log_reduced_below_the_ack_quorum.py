@@ -1,4 +1,4 @@
-"""A segment is created on the bookies that there are, also when they are fewer than the ack quorum."""
+"""A segment is created on the available bookies even if they are fewer than the ack quorum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The writer of a reduced segment stays in it when the bookies are back."""
+"""The writer of a reduced segment does not roll when the bookies are back."""
 
 from __future__ import annotations
 

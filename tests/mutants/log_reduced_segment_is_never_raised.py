@@ -1,4 +1,4 @@
-"""Closed segments with fewer copies than their log asks for keep them for ever."""
+"""Closed segments with too few copies are never rewritten with all of them."""
 
 from __future__ import annotations
 

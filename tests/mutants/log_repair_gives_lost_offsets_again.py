@@ -1,4 +1,4 @@
-"""A repair lets the log go on where the lost open segment began, so that offsets that readers have seen are given again."""
+"""A repair continues the log where the lost open segment began, so offsets that readers have seen are given again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A repair gives up ledgers that could still be brought back."""
+"""A repair gives up ledgers that could still be undeleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages that a change replaces are left to the sweep."""
+"""A change does not delete the pages that it replaces; only a sweep does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A publisher that gives up leaves its request where it is, and the writer serves it later."""
+"""A publisher that gives up does not withdraw its request, which the writer serves later."""
 
 from __future__ import annotations
 

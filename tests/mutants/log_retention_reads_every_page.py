@@ -1,4 +1,4 @@
-"""Retention adds up the sizes of all segments instead of those that the references carry."""
+"""Retention reads every segment for its size, although the references to pages carry sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries of merged segments keep the index that they had in their old segment."""
+"""Entries of merged segments keep their index of the old segment, which shifts their offsets."""
 
 from __future__ import annotations
 

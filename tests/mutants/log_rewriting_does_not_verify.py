@@ -1,4 +1,4 @@
-"""A rewriting does not read its new ledger back before the old ones go."""
+"""A rewriting deletes the old ledgers without reading the new one back."""
 
 from __future__ import annotations
 

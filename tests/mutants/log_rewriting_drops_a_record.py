@@ -1,4 +1,4 @@
-"""A merging leaves out control records that say that records before them are void."""
+"""A merge omits control records which void earlier records."""
 
 from __future__ import annotations
 

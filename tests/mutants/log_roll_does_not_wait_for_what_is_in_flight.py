@@ -1,4 +1,4 @@
-"""A roll closes the segment although entries are in flight, so the list says less of it than its ledger holds."""
+"""A roll closes the segment while entries are in flight, so the list counts fewer records than the ledger holds."""
 
 from __future__ import annotations
 

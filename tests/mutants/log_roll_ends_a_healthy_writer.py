@@ -1,4 +1,4 @@
-"""A writer begins to roll when its segment is due, whether or not there is a next ledger."""
+"""A writer begins to roll when its segment is due even if no next ledger exists."""
 
 from __future__ import annotations
 

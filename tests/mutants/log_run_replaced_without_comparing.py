@@ -1,4 +1,4 @@
-"""A rewritten segment takes its place whatever became of the segments that it was made of."""
+"""A rewritten segment replaces a run of segments without checking that the run is unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sweep deletes a ledger without checking that the head is still the one in which it looked for the ledger."""
+"""The sweep deletes a ledger without checking that the head is unchanged since it looked for the ledger."""
 
 from __future__ import annotations
 

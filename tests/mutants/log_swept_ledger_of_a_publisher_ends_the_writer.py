@@ -1,4 +1,4 @@
-"""A ledger that was swept before a roll lists it fails the roll, again and again."""
+"""A requested ledger that was swept makes every roll fail."""
 
 from __future__ import annotations
 

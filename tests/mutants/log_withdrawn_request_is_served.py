@@ -1,4 +1,4 @@
-"""A writer lists what a publisher asked for without a look whether the request is still there."""
+"""A writer lists a request's ledgers without checking that the request still exists."""
 
 from __future__ import annotations
 

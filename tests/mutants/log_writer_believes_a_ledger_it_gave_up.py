@@ -1,4 +1,4 @@
-"""A writer acknowledges what a ledger answers after it was given up, although recovery may not find it."""
+"""A writer counts acknowledgements of a ledger that it gave up, although recovery may not find those entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waited while publishers' ledgers were listed keeps the offsets that it had before."""
+"""Records that waited for a publish keep the offsets that they had before it."""
 
 from __future__ import annotations
 

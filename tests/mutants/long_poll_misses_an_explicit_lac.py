@@ -1,4 +1,4 @@
-"""An explicit last-add-confirmed is stored, and those who wait for it hear nothing."""
+"""An explicit last-add-confirmed is stored without waking the long polls that wait for it."""
 
 from __future__ import annotations
 

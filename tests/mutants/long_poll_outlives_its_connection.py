@@ -1,4 +1,4 @@
-"""The long polls of a connection that is gone go on waiting."""
+"""The long polls of a closed connection keep waiting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fence wakes nobody who waits for the ledger."""
+"""A fence does not wake the ledger's long polls."""
 
 from __future__ import annotations
 

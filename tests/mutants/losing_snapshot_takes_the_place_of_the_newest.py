@@ -1,4 +1,4 @@
-"""A snapshot is listed although another one was listed since its copy was taken."""
+"""A snapshot is listed although another was listed since its copy was made."""
 
 from __future__ import annotations
 

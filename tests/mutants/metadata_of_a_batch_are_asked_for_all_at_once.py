@@ -1,4 +1,4 @@
-"""A publish asks for the metadata of all its ledgers at the same time, however many they are."""
+"""A publish reads the metadata of all its ledgers at the same time, without a limit."""
 
 from __future__ import annotations
 

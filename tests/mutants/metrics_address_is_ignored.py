@@ -1,4 +1,4 @@
-"""Metrics and probes are served on 127.0.0.1 whatever the setting says, so that no other machine can scrape them."""
+"""Metrics and probes are always served on 127.0.0.1, so no other machine can scrape them."""
 
 from __future__ import annotations
 

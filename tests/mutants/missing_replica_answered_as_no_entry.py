@@ -1,4 +1,4 @@
-"""A ledger whose entries may be missing here (the disk was replaced) gets "no entry" for what is not there."""
+"""A bookie that may have lost a ledger with its disk answers "no entry" for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A replica that does not answer in time is taken to have no such entry."""
+"""A read that timed out at a replica counts as its "no such entry"."""
 
 from collections.abc import Callable
 

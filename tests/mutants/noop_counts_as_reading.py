@@ -1,4 +1,4 @@
-"""An idle writer thinks that an entry sent before a record was acknowledged makes it readable, and leaves the record unread."""
+"""An idle writer counts an entry sent before a record was acknowledged as one that makes the record readable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reader does not check that offsets continue, so a missing segment passes as if nothing had been there."""
+"""A reader does not check that offsets are continuous, so a missing segment goes unnoticed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request of which nothing is kept any more is taken for a new one."""
+"""A request whose result was discarded counts as new, and runs again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lookup asks runs oldest first, so an entry that was written again reads as it was before."""
+"""A lookup searches runs oldest first, so an entry that was written twice is read in its old form."""
 
 from __future__ import annotations
 

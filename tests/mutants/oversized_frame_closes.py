@@ -1,4 +1,4 @@
-"""A frame a little above the limit closes its connection, so a writer takes the bookie for broken and tries the next one, for ever."""
+"""A frame slightly above the limit closes its connection, so a writer considers the bookie broken and tries the next one without end."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.server import server_connection
+    from triplicate.bookie.server import frame_processor
 
-    patch(server_connection, "excess_of", lambda *arguments: 0)
+    patch(frame_processor, "excess_of", lambda *arguments: 0)

@@ -1,4 +1,4 @@
-"""A client takes the refusal of an entry that is too large for a fault of that bookie."""
+"""A client treats the refusal of an oversized entry as a fault of the bookie."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""While a bookie keeps a long poll, nobody else is asked, however long it is silent."""
+"""While one bookie holds a long poll, no other bookie is polled, however long it is silent."""
 
 from __future__ import annotations
 

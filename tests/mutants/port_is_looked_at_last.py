@@ -1,4 +1,4 @@
-"""A start finds out that its port is taken when it has opened its index and journal, and changed them."""
+"""A start finds its port in use only after it has opened and changed its index and journal."""
 
 from __future__ import annotations
 

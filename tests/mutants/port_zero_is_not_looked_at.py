@@ -1,4 +1,4 @@
-"""A start with port 0 does not try its host: it is refused when directories and cookie are made already."""
+"""A start with port 0 does not check its host before it makes directories and cookie."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A prepared statement is run as it was translated for the schema of that time."""
+"""A prepared statement runs with its translation for an earlier schema."""
 
 from __future__ import annotations
 

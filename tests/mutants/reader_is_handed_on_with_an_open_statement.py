@@ -1,4 +1,4 @@
-"""A reader whose client has gone is handed on as it is, with a statement that nobody closes and the snapshot of then."""
+"""A reader connection is reused after its client left, with an open statement and its old snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pauses between portions of reads have no bound, however long a portion took."""
+"""Pauses between portions of reads have no upper bound after a slow portion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who catches up never waits, though adds arrive."""
+"""Catch-up reads are not throttled while adds arrive."""
 
 from __future__ import annotations
 

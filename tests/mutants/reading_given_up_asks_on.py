@@ -1,4 +1,4 @@
-"""A reading of batches that was given up goes on to ask one replica after the other, as each of them is slow."""
+"""A cancelled batch read continues to try further slow replicas."""
 
 from __future__ import annotations
 

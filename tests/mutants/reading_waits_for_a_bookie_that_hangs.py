@@ -1,4 +1,4 @@
-"""A reading of single entries waits for a replica that hangs until the read time-out."""
+"""A read of single entries waits for a hanging replica until the read time-out."""
 
 from __future__ import annotations
 

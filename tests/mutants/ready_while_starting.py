@@ -1,4 +1,4 @@
-"""A process says that it is ready from the moment that it has a port, and a node whatever becomes of its databases."""
+"""A process reports ready as soon as it has a port, and a node even before its databases are open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rebuild of the index that meets a log it cannot read has thrown the old index away."""
+"""A rebuild of the index that meets an unreadable log has already deleted the old index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rebuild of the index gives an unfinished log its footer without writing again what a failed sync may have left in memory only."""
+"""A rebuild of the index finishes an open log without rewriting blocks which a failed sync may have left in memory only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index is rebuilt from runs alone, without the state records: keys and fences are lost."""
+"""The index is rebuilt from runs without the state records, so keys and fences are lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recovery fences with its first read only, so a bookie whose fence was lost goes on taking adds (BookKeeper issue 2614)."""
+"""Only recovery's first read fences, so a bookie whose fence was lost continues to accept adds (BookKeeper issue 2614)."""
 
 from collections.abc import Callable
 

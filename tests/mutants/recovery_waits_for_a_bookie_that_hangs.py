@@ -1,4 +1,4 @@
-"""A recovery asks one replica after the other, and waits for one that hangs until the read time-out."""
+"""A recovery reads replicas one after another, and waits for a hanging one until the read time-out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ALTER TABLE … ADD FOREIGN KEY drops a table and makes it again, whether it holds rows or not."""
+"""ALTER TABLE … ADD FOREIGN KEY recreates a table without checking that it is empty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a group that found no space has left in its journal file stays there, and the next file's first group takes its number."""
+"""The partial bytes of a group that found no space stay in the journal, and the next file's first group reuses its number."""
 
 from __future__ import annotations
 

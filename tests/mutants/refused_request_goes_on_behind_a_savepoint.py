@@ -1,4 +1,4 @@
-"""A transaction whose request must not run goes on after ROLLBACK TO, so the request runs."""
+"""A transaction whose request must not run continues after ROLLBACK TO, so the request runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A new metadata session trusts its first read, though its server may be behind."""
+"""A new metadata session trusts its first read although its server may be behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After a lost session the next one is taken, whichever cluster it is with."""
+"""After a lost session the next one is used even if it belongs to another cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After a failed sync the next process only syncs the journal's newest group again, which saves nothing, and builds on it."""
+"""After a failed sync the next process only syncs the journal's newest group, which does not write it again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only results of earlier batches are looked for under a request id."""
+"""A request id is looked up among earlier batches only, so a repeat within one batch runs twice."""
 
 from __future__ import annotations
 

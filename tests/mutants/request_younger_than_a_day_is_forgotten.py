@@ -1,4 +1,4 @@
-"""Results of requests go with the number of records behind them, as if the log had no time."""
+"""Results of requests are discarded by the number of later records alone, without regard to their age."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A restored file comes beside the write-ahead log of the file it replaces."""
+"""A restored file is opened beside the write-ahead log of the file that it replaces."""
 
 from __future__ import annotations
 

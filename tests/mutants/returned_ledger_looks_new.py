@@ -1,4 +1,4 @@
-"""A ledger that came back from the trash counts as made when it came back."""
+"""An undeleted ledger takes the time of its undeletion as its creation time."""
 
 from __future__ import annotations
 

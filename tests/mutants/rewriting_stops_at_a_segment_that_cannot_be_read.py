@@ -1,4 +1,4 @@
-"""A segment that cannot be rewritten keeps all others behind it from getting their copies."""
+"""A segment that cannot be rewritten blocks the rewriting of all segments behind it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When one of two bookies that owe too much has caught up, more is let in, and what the other owes grows."""
+"""When one of two overloaded bookies has caught up, further entries are admitted, and the other's backlog grows."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What was looked up in the index for one read is used for later ones although a flush has changed it since."""
+"""Index rows cached for one read are used for later reads although a flush has changed the index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows captured by a statement that failed are logged with the transaction."""
+"""Rows captured by a failed statement are logged with the transaction."""
 
 from __future__ import annotations
 

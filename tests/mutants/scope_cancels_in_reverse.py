@@ -1,4 +1,4 @@
-"""A task scope cancels its children in another order than that of spawning."""
+"""A task scope does not cancel its children in the order of spawning."""
 
 from __future__ import annotations
 

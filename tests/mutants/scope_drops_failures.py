@@ -1,4 +1,4 @@
-"""The failure of a task that nobody awaits disappears."""
+"""The failure of a task that no caller awaits disappears."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sequential names count the children that are there instead of all creations, so a ledger id is given out twice."""
+"""Sequential names count existing children instead of all creations, so a ledger id is given twice."""
 
 from __future__ import annotations
 

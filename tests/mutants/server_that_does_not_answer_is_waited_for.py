@@ -1,4 +1,4 @@
-"""A server that accepts a connection and does not answer is waited for until the session is over."""
+"""A client waits for a server that accepts a connection and does not answer until the session expires."""
 
 from collections.abc import Callable
 

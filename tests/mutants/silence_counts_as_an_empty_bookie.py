@@ -1,4 +1,4 @@
-"""A bookie that does not answer the question for the last-add-confirmed counts as one that has nothing."""
+"""A bookie that does not answer a read of the last-add-confirmed counts as empty."""
 
 from __future__ import annotations
 

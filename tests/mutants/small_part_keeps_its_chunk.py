@@ -1,4 +1,4 @@
-"""An entry in the write cache keeps the whole chunk that brought it, however little of it was taken, and nobody counts that."""
+"""A small entry in the write cache keeps the whole received chunk in memory, which is not counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A snapshot's content is loaded without being compared with its digest."""
+"""A snapshot's content is loaded without comparing it with its digest."""
 
 from __future__ import annotations
 

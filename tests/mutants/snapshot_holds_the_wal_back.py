@@ -1,4 +1,4 @@
-"""A write-ahead log that is too large is left to grow while a snapshot needs it."""
+"""A write-ahead log over its limit continues to grow while a snapshot needs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A transaction that goes on to write hands its reader on before its open results are taken from it."""
+"""A transaction that begins to write releases its reader while results on it are still open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A snapshot is listed without having been read back from the bookies."""
+"""A snapshot is listed without reading it back from the bookies."""
 
 from __future__ import annotations
 

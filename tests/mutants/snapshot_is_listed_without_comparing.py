@@ -1,4 +1,4 @@
-"""The list of snapshots is written whatever it is by now, so another node's snapshot is lost from it."""
+"""The list of snapshots is written without comparing versions, so another node's snapshot is lost from it."""
 
 from __future__ import annotations
 

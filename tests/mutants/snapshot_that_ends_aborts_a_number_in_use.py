@@ -1,4 +1,4 @@
-"""A snapshot that ends while its transaction waits for the writer notes the transaction's number as one that came to nothing."""
+"""A snapshot that ends while its transaction waits for the writer records the transaction's number as aborted."""
 
 from __future__ import annotations
 

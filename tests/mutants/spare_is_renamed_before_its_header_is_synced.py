@@ -1,4 +1,4 @@
-"""A spare journal file gets its new name before its new header is durable: after a power cut name and header disagree."""
+"""A spare journal file is renamed before its new header is durable, so after a power cut name and header disagree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Some columns of a table are enough to bring its options, so that an INSERT into another table writes into the first one's log."""
+"""A subset of a table's columns selects the table's options, so an INSERT into another table writes to the first one's log."""
 
 from __future__ import annotations
 

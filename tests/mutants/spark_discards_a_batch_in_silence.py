@@ -1,4 +1,4 @@
-"""A batch that is discarded because the application's last one has no smaller number says nothing."""
+"""A batch is discarded as already published without a message."""
 
 from __future__ import annotations
 

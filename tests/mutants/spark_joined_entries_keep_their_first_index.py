@@ -1,4 +1,4 @@
-"""Entries of joined ledgers count from the beginning of the ledger that they come from."""
+"""Entries of joined ledgers count from the beginning of their own ledger."""
 
 from __future__ import annotations
 

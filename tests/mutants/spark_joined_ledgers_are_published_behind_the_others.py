@@ -1,4 +1,4 @@
-"""Ledgers that were joined are published behind those that were not, so that records leave the order of partitions."""
+"""Joined ledgers are published behind the others, so records lose the order of partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cluster is not asked before a job begins, so that its tasks find out, one by one, that nothing can be written."""
+"""A job does not check that it may write before it begins, so each of its tasks fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task that was given several small segments reads the first of them."""
+"""A task with several small segments reads only the first of them."""
 
 from __future__ import annotations
 

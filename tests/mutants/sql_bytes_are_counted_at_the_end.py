@@ -1,4 +1,4 @@
-"""The size of a transaction is looked at when all its rows are there."""
+"""The size of a transaction is checked only after all its rows are captured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A change whose plan is cached is accepted at Parse on a node that follows."""
+"""A follower accepts a change at Parse if its plan is cached."""
 
 from __future__ import annotations
 

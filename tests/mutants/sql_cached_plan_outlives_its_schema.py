@@ -1,4 +1,4 @@
-"""The cache gives the plan that a text had before a change of the schema."""
+"""The plan cache returns a plan of an earlier schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``value::type`` is the value, as if the type were not written."""
+"""``value::type`` gives the value without a cast."""
 
 from __future__ import annotations
 

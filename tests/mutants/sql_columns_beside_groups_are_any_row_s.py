@@ -1,4 +1,4 @@
-"""A column that is not grouped has the value of any row of its group, as SQLite gives it."""
+"""An ungrouped column has the value of an arbitrary row of its group, as in SQLite."""
 
 from __future__ import annotations
 

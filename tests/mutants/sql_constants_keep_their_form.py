@@ -1,4 +1,4 @@
-"""A constant in a statement is compared as it is written: ``'2024-1-5'`` meets no date."""
+"""A constant is compared in the form it is written in, so ``'2024-1-5'`` equals no date."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The right side of a division goes to SQLite unchecked, which answers NULL for zero."""
+"""The divisor goes to SQLite unchecked, which answers NULL for zero."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table is dropped though a view reads it."""
+"""A table is dropped although a view reads it."""
 
 from __future__ import annotations
 

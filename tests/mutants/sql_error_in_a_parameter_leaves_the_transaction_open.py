@@ -1,4 +1,4 @@
-"""Only errors that the engine finds fail the transaction, so what was done before a bad parameter is committed."""
+"""Only errors of the engine fail a transaction, so after a bad parameter the earlier changes are committed."""
 
 from __future__ import annotations
 

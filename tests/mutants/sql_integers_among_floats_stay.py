@@ -1,4 +1,4 @@
-"""Where integers and floats meet in CASE or coalesce, the integer stays one: a division of it is cut."""
+"""Where CASE or coalesce mixes integers and floats, the integer stays an integer, and its division truncates."""
 
 from __future__ import annotations
 

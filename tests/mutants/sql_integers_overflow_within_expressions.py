@@ -1,4 +1,4 @@
-"""The result of integers that is none goes on as a float inside of an expression."""
+"""An integer overflow inside an expression becomes a float instead of an error."""
 
 from __future__ import annotations
 

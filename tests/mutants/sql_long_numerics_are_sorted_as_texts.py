@@ -1,4 +1,4 @@
-"""A numeric of many digits is compared as the text that it is kept as, which SQLite finds larger than every number."""
+"""A numeric of many digits is compared as the text it is stored as, which SQLite sorts behind every number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A statement of any length is tokenized and translated on the loop, which answers nobody meanwhile."""
+"""Statements of any length are tokenized and translated on the event loop, which stalls other sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NULL comes first in ascending order: what the client does not say is not said to SQLite."""
+"""NULLs sort first in ascending order, as in SQLite, if the query does not say otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A numeric is shown as it is stored, without the zeros of its column's scale."""
+"""A numeric is shown without the trailing zeros of its column's scale."""
 
 from __future__ import annotations
 

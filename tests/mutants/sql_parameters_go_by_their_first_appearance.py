@@ -1,4 +1,4 @@
-"""The first parameter in the text is the first that the client sends, whatever its number says."""
+"""Parameters are bound in the order of their appearance in the text, not by their numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A column that numbers itself gives the number of a deleted row again."""
+"""A SERIAL column gives the number of a deleted row again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A column of type SERIAL goes to SQLite as it is written, and stays NULL."""
+"""A SERIAL column goes to SQLite untranslated, and stays NULL."""
 
 from __future__ import annotations
 

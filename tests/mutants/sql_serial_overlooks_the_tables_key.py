@@ -1,4 +1,4 @@
-"""The primary key of a column that numbers itself is looked for beside the column only, not among the table's constraints."""
+"""The primary key of a SERIAL column is found only beside the column, not among the table's constraints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A value that does not fit its column's declared type is stored."""
+"""A value is stored although it does not fit its column's declared type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A query in SET of an UPDATE sees the rows that the statement has changed so far."""
+"""A subquery in SET of an UPDATE sees rows that the same statement has changed."""
 
 from __future__ import annotations
 

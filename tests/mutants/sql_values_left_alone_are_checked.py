@@ -1,4 +1,4 @@
-"""An update checks the values that it leaves alone, so that rows of earlier releases cannot be changed any more."""
+"""An update also checks values that it does not change, so rows of earlier releases can no longer be updated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The zone of a timestamp with time zone is read and passed over, so that another moment is stored."""
+"""The zone of a timestamp with time zone is ignored, so another instant is stored."""
 
 from __future__ import annotations
 

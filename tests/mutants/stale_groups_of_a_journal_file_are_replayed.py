@@ -1,4 +1,4 @@
-"""The groups that a journal file held before it was used again are taken for new ones: nobody looks at the file's number in them."""
+"""Groups of a reused journal file's earlier life are replayed, because their file number is not checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node that has not read the list of databases yet says of each that it does not exist."""
+"""A node that has not read the list of databases yet answers that a database does not exist."""
 
 from __future__ import annotations
 

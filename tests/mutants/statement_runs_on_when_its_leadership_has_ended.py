@@ -1,4 +1,4 @@
-"""A statement of a transaction runs on when the leadership has ended, and the node cannot follow before it is done."""
+"""A transaction's statement continues after the leadership has ended, and delays the node's return to following."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream that is asked again within an interval answers with what it saw before, so that a query believes it has read everything."""
+"""A stream asked twice within an interval repeats its last answer, so a query believes that it has read everything."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""A stream's batch is published without its application and number, so that a repeat of it is not known as one."""
+"""A stream's batch is published without application and number, so a repeat is not recognised."""
 
 from __future__ import annotations
 

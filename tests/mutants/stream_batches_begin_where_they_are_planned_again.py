@@ -1,4 +1,4 @@
-"""The end of a batch does not say where it begins: planned again, a first batch begins with what the log still holds, in silence."""
+"""A batch's end does not record its beginning, so a first batch planned again silently begins at the log's present start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream takes a log that was made again under its name for the log that it has read."""
+"""A stream continues with a log that was deleted and recreated under the same name."""
 
 from __future__ import annotations
 

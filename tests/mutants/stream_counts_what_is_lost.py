@@ -1,4 +1,4 @@
-"""A limit counts the offsets of a hole in the log: a stream steps over what a lost segment can have held, an empty batch at a time."""
+"""A limit counts the offsets of a hole in the log, so a stream crosses a lost segment in many empty batches."""
 
 from __future__ import annotations
 

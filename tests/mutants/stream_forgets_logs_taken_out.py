@@ -1,4 +1,4 @@
-"""A log that is taken out of a subscription leaves the checkpoint without a word, and is read from its first record when it is back."""
+"""A log removed from a subscription disappears from the checkpoint, and is read from its first record when it returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream looks for further records at a metadata server that may be behind, and says that there are none."""
+"""A stream reads the log's end from a metadata server that may be behind, and reports no further records."""
 
 from collections.abc import Callable
 

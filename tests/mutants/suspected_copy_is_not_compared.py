@@ -1,4 +1,4 @@
-"""A copy that was given up for its place in the log goes on without a look at what the log holds before it."""
+"""A copy that was suspected because of its position continues without comparing itself with the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A change of a log's head overwrites whatever version is there, so a take-over drops segments that it has not fenced."""
+"""A change of a log's head overwrites any version, so a take-over drops segments that it has not fenced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For a bookie whose disks were replaced every ledger in the trash is one that it may have held before."""
+"""A bookie with replaced disks assumes of every ledger in the trash that it may have held it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A missing ledger that is not in the listing of the trash goes, though it may have been undeleted since it was found missing."""
+"""A ledger that is missing from the listing of the trash is deleted without checking that it was not undeleted meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node that starts takes any registration under its name for one that its own former life has left."""
+"""A starting node treats any registration under its name as one of its own earlier life."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading unconfirmed entries, one replica's "no entry" is enough, although another one was never heard."""
+"""A read of unconfirmed entries accepts one replica's "no entry" although another did not answer."""
 
 from __future__ import annotations
 

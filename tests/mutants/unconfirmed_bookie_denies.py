@@ -1,4 +1,4 @@
-"""Whoever listens where a bookie was last known says that an entry does not exist, and is believed."""
+"""A "no entry" counts although it comes from a process at a bookie's former address."""
 
 from __future__ import annotations
 

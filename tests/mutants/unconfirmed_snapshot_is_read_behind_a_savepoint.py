@@ -1,4 +1,4 @@
-"""A snapshot that no log has confirmed stays the transaction's, and is read when the client goes back to a savepoint."""
+"""After ROLLBACK TO a transaction reads a snapshot that no log has confirmed."""
 
 from __future__ import annotations
 

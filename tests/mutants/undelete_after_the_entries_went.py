@@ -1,4 +1,4 @@
-"""A deleted ledger is brought back however long ago it was deleted, although its bookies may have deleted its entries."""
+"""A ledger is undeleted after its period in the trash, when bookies may have deleted its entries."""
 
 from __future__ import annotations
 

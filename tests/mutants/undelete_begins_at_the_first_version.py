@@ -1,4 +1,4 @@
-"""A ledger that is brought back begins at version 0 again, so that who knew it before can change it."""
+"""An undeleted ledger starts at version 0 again, so a client with the old version can change it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An undelete brings back a database whose log is being deleted."""
+"""An undelete restores a database whose log is being deleted."""
 
 from __future__ import annotations
 

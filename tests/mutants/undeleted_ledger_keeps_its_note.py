@@ -1,4 +1,4 @@
-"""A bookie goes on counting the time that a ledger was missing after the ledger was brought back, and deletes it at once the next time."""
+"""A bookie continues the count of a missing ledger after its undeletion, and deletes it at once the next time."""
 
 from __future__ import annotations
 

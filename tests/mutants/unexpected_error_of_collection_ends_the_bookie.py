@@ -1,4 +1,4 @@
-"""An error that nobody foresaw ends the bookie, though it met garbage collection or compaction, which endanger nobody's data."""
+"""An unexpected error of garbage collection or compaction ends the bookie, although no data are at risk."""
 
 from __future__ import annotations
 

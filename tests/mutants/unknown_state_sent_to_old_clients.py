@@ -1,4 +1,4 @@
-"""Status 507 is sent to clients before 4.15 although the setting says that there are such: they cannot read the whole answer."""
+"""Status 507 is sent although the setting says that clients before 4.15 exist, which cannot parse the answer."""
 
 from __future__ import annotations
 

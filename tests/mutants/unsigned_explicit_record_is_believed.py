@@ -1,4 +1,4 @@
-"""An explicit last-add-confirmed record is believed although its digest fails."""
+"""An explicit last-add-confirmed record is used although its digest fails."""
 
 from __future__ import annotations
 

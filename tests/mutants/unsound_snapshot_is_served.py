@@ -1,4 +1,4 @@
-"""A restored file is served without a look at what it holds."""
+"""A restored file is served without an integrity check."""
 
 from __future__ import annotations
 

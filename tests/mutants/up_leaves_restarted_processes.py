@@ -1,4 +1,4 @@
-"""A process that is started again is not `up`'s own: it stays behind when `up` ends, and no file names it."""
+"""A process that `up` restarts is not among its children: it outlives `up`, and no file names it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`up` reports a process that has ended, and leaves it at that."""
+"""`up` reports that a process has ended without restarting it."""
 
 from __future__ import annotations
 

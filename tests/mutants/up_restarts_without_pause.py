@@ -1,4 +1,4 @@
-"""`up` starts a process that ends at each start again and again without ever waiting longer."""
+"""`up` restarts a process that ends at each start without growing pauses."""
 
 from __future__ import annotations
 

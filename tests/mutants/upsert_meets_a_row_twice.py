@@ -1,4 +1,4 @@
-"""ON CONFLICT DO UPDATE changes a row that the same INSERT has stored, and the last of the rows wins."""
+"""ON CONFLICT DO UPDATE changes a row that the same INSERT has stored, so the last row wins."""
 
 from __future__ import annotations
 

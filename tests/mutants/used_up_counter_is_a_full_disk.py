@@ -1,4 +1,4 @@
-"""What SQLite says of a counter at its last number is taken for a full disk, and the leader gives up."""
+"""SQLite's error for an exhausted counter is treated as a full disk, and the leader gives up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connection that has spoken version 2 may speak version 3 again."""
+"""A connection that has used version 2 may switch back to version 3."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ TESTS = [
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.bookie.server.dialects import V3Dialect
-    from triplicate.bookie.server.server_connection import ServerConnection
+    from triplicate.bookie.server.frame_processor import FrameProcessor
 
-    run = ServerConnection._run
+    process = FrameProcessor.process
 
-    def look_again(self: ServerConnection, data: bytes) -> None:
+    def look_again(self: FrameProcessor, data: bytes) -> None:
         if data[4:5] == b"\x0a":
             self._dialect = V3Dialect()
-        run(self, data)
+        process(self, data)
 
-    patch(ServerConnection, "_run", look_again)
+    patch(FrameProcessor, "process", look_again)

@@ -1,4 +1,4 @@
-"""What full-text tables keep back until a savepoint is not waited for before the rows are taken."""
+"""Rows are captured before full-text tables have written the rows which they buffer until a savepoint."""
 
 from __future__ import annotations
 

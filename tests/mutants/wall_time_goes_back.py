@@ -1,4 +1,4 @@
-"""An entry's wall time is the clock's, also when the clock was set back, so a search by time misses entries."""
+"""An entry's wall time follows a clock that was set back, so a search by time misses entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every trace is logged as information, so that no alert can go by the level."""
+"""Every trace is logged as information, so no alert can go by the level."""
 
 from __future__ import annotations
 

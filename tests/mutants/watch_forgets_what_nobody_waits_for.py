@@ -1,4 +1,4 @@
-"""A watch wakes only those who wait already, so a change between making it and waiting is lost."""
+"""A watch wakes only present waiters, so a change between making the watch and waiting is lost."""
 
 from __future__ import annotations
 

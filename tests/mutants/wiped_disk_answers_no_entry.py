@@ -1,4 +1,4 @@
-"""A bookie whose disks were replaced says "no such entry" of a ledger that it held before."""
+"""A bookie whose disks were replaced answers "no such entry" for a ledger that it held before."""
 
 from __future__ import annotations
 

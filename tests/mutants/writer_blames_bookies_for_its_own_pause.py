@@ -1,4 +1,4 @@
-"""A writer that was stopped counts the time for which it stood still as time for which the bookies left it without an answer."""
+"""A writer that was stopped counts the pause as time in which the bookies did not answer."""
 
 from __future__ import annotations
 

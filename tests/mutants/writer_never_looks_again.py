@@ -1,4 +1,4 @@
-"""A writer that found no bookie in place of a failed one never searches again."""
+"""A writer that found no replacement for a failed bookie does not search again."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Each commit waits for the copy that a snapshot is made of, and ends a reader for it, when the write-ahead log is over its limit."""
+"""While a snapshot's copy holds the write-ahead log over its limit, each commit waits for the copy and ends a reader."""
 
 from __future__ import annotations
 

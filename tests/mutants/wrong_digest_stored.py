@@ -1,4 +1,4 @@
-"""The bookie takes entries whose digest does not match."""
+"""The bookie stores entries whose digest does not match."""
 
 from __future__ import annotations
 

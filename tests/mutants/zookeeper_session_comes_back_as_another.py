@@ -1,4 +1,4 @@
-"""kazoo opens another session under a tree whose session is over."""
+"""kazoo opens another session under a tree whose session has expired."""
 
 from __future__ import annotations
 

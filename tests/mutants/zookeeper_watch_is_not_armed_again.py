@@ -1,4 +1,4 @@
-"""A watch on ZooKeeper fires once and is not armed again."""
+"""A watch on ZooKeeper fires once and is not set again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ZooKeeper driver sends a request again when the connection broke before its answer came."""
+"""The ZooKeeper driver repeats a write when the connection breaks before its answer."""
 
 from __future__ import annotations
 

@@ -194,8 +194,8 @@ def test_length_and_last_entry_of_an_open_ledger_are_ignored() -> None:
         (HEADER + b"2\nnonsense", "damaged"),
         (HEADER + b"2\nquorumSize: 1\n", "required field is missing"),
         (HEADER + b"1\n1\n1\n", "damaged"),
-        (encode_metadata(BASE) + b"x", "the length says"),
-        (encode_metadata(BASE)[:-1], "the length says"),
+        (encode_metadata(BASE) + b"x", "the length before the message is"),
+        (encode_metadata(BASE)[:-1], "the length before the message is"),
     ],
 )
 def test_bytes_that_are_not_metadata_are_refused(data: bytes, reason: str) -> None:

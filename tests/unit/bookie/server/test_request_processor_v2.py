@@ -306,7 +306,7 @@ def test_a_reader_that_does_not_read_is_held_back_and_writers_are_not() -> None:
         reader.send(*[ReadRequest(5, 0)] * 2_000)
         for entry_id in range(1, 30):
             assert await writer.add(codec(), entry_id) is Status.OK
-        (held,) = [connection for connection in rig.bookie.connections if connection._held]
+        (held,) = [connection for connection in rig.bookie.connections if connection.holds]
         assert held._transport is not None
         assert held._transport.get_write_buffer_size() < 8 * 1024 * 1024
         reader.transport.resume_reading()

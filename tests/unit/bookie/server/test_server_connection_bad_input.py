@@ -238,7 +238,7 @@ def held_bytes(rig: Rig) -> int:
     """What the bookie keeps for its connections."""
     total = 0
     for connection in rig.bookie.connections:
-        total += connection._frames.held_bytes
+        total += connection.frame_held
         if connection._transport is not None:
             total += connection._transport.get_write_buffer_size()
     return total

@@ -177,7 +177,7 @@ def test_an_undelete_comes_too_late_before_the_bookies_delete() -> None:
         metadata = await open_metadata(rig)
         await filled(rig, metadata)
         await asyncio.sleep(PERIOD_S * 0.95)
-        with pytest.raises(NoSuchLedger, match="ledger 5 could be brought back until 1 s ago"):
+        with pytest.raises(NoSuchLedger, match="ledger 5 could be undeleted until 1 s ago"):
             await metadata.trash.undelete(5)
         with pytest.raises(NoSuchLedger, match="ledger 6 is not in the trash"):
             await metadata.trash.undelete(6)

@@ -124,7 +124,7 @@ def test_what_is_added_between_two_pages_is_no_part_of_the_deletion(monkeypatch:
                 await between.wait()
             return result
 
-        storage._writer.run = run_and_wait  # type: ignore[method-assign]
+        storage._writer.run = run_and_wait  # type: ignore[method-assign, assignment]
         deletion = asyncio.ensure_future(storage.delete_ledgers([2]))
         await reached.wait()
         client = await rig.connect()

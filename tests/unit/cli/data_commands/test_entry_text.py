@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,8 +17,8 @@ from triplicate.ledger import Entry
 class InlineWorker:
     """A worker that works at once."""
 
-    def run(self, function: Callable[..., Any], *arguments: Any) -> Awaitable[Any]:
-        future = asyncio.get_running_loop().create_future()
+    def run(self, function: Callable[..., Any], *arguments: Any, answer: asyncio.Future[Any] | None = None) -> asyncio.Future[Any]:
+        future = asyncio.get_running_loop().create_future() if answer is None else answer
         future.set_result(function(*arguments))
         return future
 

@@ -164,7 +164,7 @@ def test_the_largest_publishes_fit_into_one_transaction_of_zookeeper() -> None:
             asyncio.run(_multi([*head, *[SetData(ledger, b"." * size, 3)] * marks]))
     with pytest.raises(ReachedTheSending):
         asyncio.run(_multi([*head, *[CheckVersion(ledger, 4)] * publication.LEDGERS_MAXIMUM]))
-    with pytest.raises(ArgumentError, match="more than ZooKeeper takes at once"):
+    with pytest.raises(ArgumentError, match="more than ZooKeeper accepts at once"):
         asyncio.run(_multi([*head, *[CheckVersion(ledger, 4)] * (2 * publication.LEDGERS_MAXIMUM)]))
 
 

@@ -22,7 +22,7 @@ from tests.unit.sql.snapshot_rig import (
     write_rows,
 )
 from triplicate.errors import EnvironmentFault
-from triplicate.metadata import own
+from triplicate.metadata import own_paths
 from triplicate.replica import STANDS_AT
 from triplicate.sql import SqlDatabase
 from triplicate.sql.engine.local_copy import LocalCopy
@@ -169,7 +169,7 @@ def test_a_list_of_snapshots_that_cannot_be_read_keeps_no_node_from_following_a_
         leader = await cluster.leader()
         await filled(cluster)
         client = cluster.client("newer")
-        path = own.snapshots_path(client.metadata.own_root, (await door_of(cluster)).name)
+        path = own_paths.snapshots_path(client.metadata.own_root, (await door_of(cluster)).name)
         later = b'{"snapshots":[],"v":99,"wanted":null}'
         if await client.metadata.tree.exists(path) is None:
             await client.metadata.tree.create(path, later)

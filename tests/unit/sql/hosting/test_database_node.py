@@ -15,7 +15,7 @@ from tests.unit.log.fake import FakeClient
 from tests.unit.sql.cluster import SETTINGS, Cluster, affected, fill, play, run, state_of
 from triplicate.errors import ConnectionLost, HandleClosed, SessionExpired, SqlError
 from triplicate.log import LogClientSettings, Logs, Purpose, PurposeKind
-from triplicate.metadata import InjectedFault, own
+from triplicate.metadata import InjectedFault, own_paths
 from triplicate.replica import Role
 from triplicate.runtime import Metrics
 from triplicate.sql import DatabaseNode, database_info
@@ -60,7 +60,7 @@ def test_a_follower_takes_over_and_the_deposed_leader_follows(tmp_path: Path) ->
         await run(session, "insert into t(a) values('lost')")
         # Another node takes the log while the old leader knows nothing of it.
         metadata = cluster.client("operator").metadata
-        await metadata.tree.delete(f"{own.database_path(metadata.own_root, 'db')}/leader")
+        await metadata.tree.delete(f"{own_paths.database_path(metadata.own_root, 'db')}/leader")
         new = await cluster.leader(besides=old_name)
         assert await state_of(run(session, "commit")) in ("08007", "57P01")
         reason = await asyncio.wait_for(session.ended, 5)
@@ -413,7 +413,7 @@ def test_a_node_starts_while_the_metadata_are_away_and_can_be_stopped(tmp_path: 
 def test_one_unreadable_database_does_not_hinder_the_others(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         metadata = cluster.client("operator").metadata
-        await metadata.tree.create(own.database_path(metadata.own_root, "a"), b'{"v":99}', parents=True)
+        await metadata.tree.create(own_paths.database_path(metadata.own_root, "a"), b'{"v":99}', parents=True)
         await cluster.create("second")
         assert (await cluster.leader("second")).is_leader
         assert cluster.nodes["n1"].names() == ["db", "second"]

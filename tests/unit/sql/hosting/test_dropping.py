@@ -13,7 +13,7 @@ import pytest
 from tests.unit.sql.cluster import SETTINGS, Cluster, play, run, state_of
 from triplicate.errors import ConnectionLost, CorruptionError, FormatError, NoNode, NoSuchLog, NotEmpty, SqlError
 from triplicate.log import LogSettings
-from triplicate.metadata import DeleteNode, InjectedFault, TreeOperation, own
+from triplicate.metadata import DeleteNode, InjectedFault, TreeOperation, own_paths
 from triplicate.sql import create_database, database_info, drop_database, dropped_databases, rename_database, undelete_database
 from triplicate.sql.hosting.dropping import _beneath, decode_tombstone, encode_tombstone, purge_dropped
 
@@ -116,7 +116,7 @@ def test_a_log_that_is_being_deleted_is_not_brought_back_and_the_deletion_goes_o
     async def scene(cluster: Cluster) -> None:
         admin = cluster.client("admin")
         info = await drop_database(admin, "db")
-        path = own.dropped_database_path(admin.metadata.own_root, info.identity)
+        path = own_paths.dropped_database_path(admin.metadata.own_root, info.identity)
         (dropped,) = await dropped_databases(admin)
         await admin.metadata.tree.set(path, encode_tombstone(dropped.record, "purging"))
         assert await state_of(undelete_database(admin, "db")) == "3D000"
@@ -133,7 +133,7 @@ def test_nothing_is_given_up_for_a_list_of_databases_that_is_old(tmp_path: Path)
         await filled(cluster)
         database = await cluster.leader()
         root = cluster.client("admin").metadata.own_root
-        tree.behind[own.database_path(root, "db")] = None
+        tree.behind[own_paths.database_path(root, "db")] = None
         await cluster.create("second")
         await cluster.leader("second")
         assert cluster.database("n1") is database
@@ -146,7 +146,7 @@ def test_a_database_whose_node_vanished_without_a_drop_leaves_its_copy(tmp_path:
     async def scene(cluster: Cluster) -> None:
         await filled(cluster)
         admin = cluster.client("admin")
-        path = own.database_path(admin.metadata.own_root, "db")
+        path = own_paths.database_path(admin.metadata.own_root, "db")
         # As a store that was restored from an old backup lacks it.
         while await admin.metadata.tree.exists(path) is not None:
             with suppress(NoNode, NotEmpty):
@@ -210,7 +210,7 @@ def test_a_log_that_cannot_be_deleted_does_not_keep_others_from_it(tmp_path: Pat
         for name in ("db", "second"):
             await drop_database(admin, name)
         broken = (await dropped_databases(admin))[0].info
-        head = f"{own.logs_path(admin.metadata.own_root)}/{broken.log}"
+        head = f"{own_paths.logs_path(admin.metadata.own_root)}/{broken.log}"
         await admin.metadata.tree.set(head, b"no head")
         with pytest.raises(CorruptionError):
             await purge_dropped(admin, cluster.logs["admin"], 0.0)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.sql.cluster import SETTINGS, Cluster, fill, play, run
 from triplicate.errors import EnvironmentFault
-from triplicate.metadata import own
+from triplicate.metadata import own_paths
 from triplicate.sql import database_info
 
 
@@ -69,7 +69,7 @@ def test_a_node_takes_its_name_again_after_its_session_was_lost(tmp_path: Path) 
         await fill(cluster, 1)
         leader = await cluster.leader()
         session = await leader.session()
-        path = own.node_path(node._client.metadata.own_root, "n1")
+        path = own_paths.node_path(node._client.metadata.own_root, "n1")
         for number in range(3):
             cluster.stage.store.expire(tree.session_id)
             await run(session, "insert into t(a) values($1)", (number,))

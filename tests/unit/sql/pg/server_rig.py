@@ -39,8 +39,7 @@ class Served:
 @asynccontextmanager
 async def served(limits: ServerLimits | None = None) -> AsyncIterator[Served]:
     databases = LocalDatabases()
-    server = PostgresServer(real_host("pg-test"), databases, ("127.0.0.1", 0), limits)
-    await server.start()
+    server = await PostgresServer.open(real_host("pg-test"), databases, ("127.0.0.1", 0), limits)
     try:
         yield Served(server, databases.shop, databases)
     finally:

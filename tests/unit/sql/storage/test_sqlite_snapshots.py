@@ -33,12 +33,12 @@ from tests.unit.sql.snapshot_rig import (
 from triplicate.cli.data_commands.snapshot_requests import request_snapshot, snapshot_facts, verdict
 from triplicate.errors import ConnectionLost, CorruptionError, Diverged, EnvironmentFault, ReadFailed
 from triplicate.log import CHUNK_BYTES, Snapshot, SnapshotHeader, SnapshotState
-from triplicate.metadata import own
+from triplicate.metadata import own_paths
 from triplicate.replica import Candidate, Role
 from triplicate.replica.election import encode_candidate
 from triplicate.runtime import Metrics
+from triplicate.sql.storage.sqlite_copy import quick_check
 from triplicate.sql.storage.sqlite_file import open_store
-from triplicate.sql.storage.sqlite_snapshots import quick_check
 
 
 def test_a_new_node_loads_a_snapshot_when_the_log_has_been_truncated(tmp_path: Path) -> None:
@@ -576,7 +576,7 @@ def test_a_node_that_pauses_after_a_failure_keeps_nobody_from_making_a_snapshot(
 
 def test_nobody_waits_for_a_snapshot_of_a_copy_that_is_not_served(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
-        tree, path = cluster.client("n0").metadata.tree, own.database_path(cluster.client("n0").metadata.own_root, "db")
+        tree, path = cluster.client("n0").metadata.tree, own_paths.database_path(cluster.client("n0").metadata.own_root, "db")
         await tree.create(f"{path}/candidates/n0", encode_candidate(Candidate("n0", "", 10**6, Role.DIVERGED.value)), parents=True)
         await cluster.start("n1", EAGER)
         await cluster.leader()

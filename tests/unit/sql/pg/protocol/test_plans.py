@@ -128,11 +128,11 @@ def test_a_copy_that_was_replaced_leaves_no_plans() -> None:
     async def body(client: RawClient, served: Served) -> None:
         await client.send(query("create table t(a int); insert into t values (1)"))
         await client.send(parse("select a from t"), SYNC)
-        first = served.server._plans_of(served.database)
+        first = served.server.connections.plans_of(served.database)
         assert len(first) > 0
-        assert served.server._plans_of(served.database) is first
+        assert served.server.connections.plans_of(served.database) is first
         served.database.generation += 1
-        assert len(served.server._plans_of(served.database)) == 0
+        assert len(served.server.connections.plans_of(served.database)) == 0
 
     play(body)
 

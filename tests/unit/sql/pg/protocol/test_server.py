@@ -16,7 +16,7 @@ from tests.unit.sql.pg.server_rig import Served, run
 from triplicate.errors import SqlError
 from triplicate.replica.failure_detector import PROBE
 from triplicate.sql.pg import ServerLimits
-from triplicate.sql.pg.protocol.server import UNANSWERED_CONNECTIONS
+from triplicate.sql.pg.protocol.client_connections import UNANSWERED_CONNECTIONS
 
 TABLE = "create table t(a integer primary key, b text, c real, d timestamp, e boolean, f numeric, g blob, h date)"
 ROW = (1, "x", 1.5, dt.datetime.fromisoformat("2013-01-01 05:06:07"), True, Decimal("1.25"), b"\0\1", dt.date(2013, 1, 2))
@@ -286,7 +286,7 @@ def test_connections_that_say_nothing_are_bounded() -> None:
             done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             closed |= done
         assert [task.result() for task in closed] == [b""] * 5
-        assert s.server.connection_count == limit
+        assert s.server.connections.count == limit
         for task in waiting:
             task.cancel()
         for _, writer in silent:
