@@ -25,7 +25,7 @@ Graph = Mapping[str, frozenset[str]]
 
 @dataclass
 class Plan:
-    """What a package consists of; modules are named by their dotted path below it.
+    """The parts of a package; modules are named by their dotted path below it.
 
     Args:
         imports: module → modules that it imports.
@@ -104,7 +104,7 @@ def _base(node: ast.ImportFrom, module: str, package: str) -> str:
 
 
 def _file_of(name: str, files: Mapping[str, Path]) -> str | None:
-    """The module that a dotted name leads to; the last part may be a name in it."""
+    """The module of a dotted name; the last part may be a name in it."""
     for candidate in (name, f"{name}.__init__", name.rpartition(".")[0], f"{name.rpartition('.')[0]}.__init__"):
         if candidate in files:
             return candidate
@@ -112,7 +112,7 @@ def _file_of(name: str, files: Mapping[str, Path]) -> str | None:
 
 
 def _attributes(node: ast.ClassDef) -> set[str]:
-    """What instances carry: fields, slots, and names that methods assign to ``self``."""
+    """Attributes of instances: fields, slots, and names that methods assign to ``self``."""
     found: set[str] = set()
     for statement in node.body:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):

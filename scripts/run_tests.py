@@ -2,10 +2,9 @@
 
 Usage: run_tests.py [PART ...]   (all parts but the long ones when none is named)
 
-Each part leaves ``build/test/<part>.log``, and where it is pytest's ``build/test/<part>.xml``. Parts that only compute run two at a
-time, then those that start servers and wait for them most of their time, also two at a time. A part that needs both processors runs alone.
-A part whose folder holds no tests is left out. The last line printed is ``N passed, N failed, N skipped``; the exit code is 1 when anything
-failed.
+Each part writes ``build/test/<part>.log``, and a part of pytest also ``build/test/<part>.xml``. Parts that only compute run two at a time.
+Then parts that mostly wait for servers run, also two at a time. A part that needs both processors runs alone. A part whose folder has no
+tests is left out. The last line is ``N passed, N failed, N skipped``; the exit code is 1 after any failure.
 """
 
 from __future__ import annotations
@@ -60,11 +59,11 @@ class Part:
     turn: Turn = Turn.COMPUTE
     limit_s: float = 900.0
     only_by_name: bool = False
-    """Too long for every run: left out unless it is named."""
+    """Whether the part is too long for every run, and runs only if named."""
     options: tuple[str, ...] = ()
     """Further options of pytest."""
     shows: str = ""
-    """A file that the part leaves behind, to be printed with its result."""
+    """A file of the part that is printed with its result."""
 
 
 @dataclass
@@ -144,7 +143,7 @@ def command_of(part: Part) -> list[str]:
 
 
 def run_part(part: Part) -> Outcome:
-    """Run one part in a session of its own, so that a part over its limit is ended with all its children."""
+    """Run one part in a new session, so that a part over its limit is ended with all its children."""
     outcome = Outcome(part)
     xml = RESULTS / f"{part.name}.xml"
     xml.unlink(missing_ok=True)
@@ -171,7 +170,7 @@ def run_part(part: Part) -> Outcome:
             outcome.note = f"ended after {part.limit_s:.0f} s{running}"
             code = -1
         finally:
-            # Also after a normal end: a test that left a server behind must not disturb the next part.
+            # Also after a normal end: a server that a test left behind must not disturb the next part.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -184,7 +183,7 @@ def run_part(part: Part) -> Outcome:
 
 
 def read_results(outcome: Outcome, xml: Path, code: int) -> None:
-    """Take the counts from pytest's own report; a run without a report, or red without a red test, is one failure."""
+    """Read the counts from pytest's report. A run without a report, or failed without a failed test, is one failure."""
     if xml.exists():
         for case in ElementTree.parse(xml).getroot().iter("testcase"):
             name = f"{case.get('classname')}::{case.get('name')}"
@@ -201,7 +200,7 @@ def read_results(outcome: Outcome, xml: Path, code: int) -> None:
 
 
 class Reporter:
-    """Prints a part's result as it ends, the whole log when it is red."""
+    """Prints a part's result at its end, and the whole log if it failed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
