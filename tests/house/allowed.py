@@ -22,7 +22,6 @@ SWALLOWED: dict[str, str] = {
 
 UNPLAIN_WORDS: dict[str, int] = {
     ".": 1,
-    "benchmarks": 51,
     "demo": 1,
     "docs": 19,
     "simulator": 13,
