@@ -10,7 +10,7 @@ import errno
 import os
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Generic, TypeVar
 
 from tests.crash.medium import DIRECTORY, FailedSync, Image, Medium, NameChange, Operation, Resize, Sync, SyncDirectory, Write, parent_of
@@ -284,8 +284,8 @@ class VirtualWorker:
         self._loop, self._disk = loop, disk
         self._queue: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = deque()
 
-    def run(self, function: Callable[..., Result], *args: Any) -> Awaitable[Result]:
-        future: asyncio.Future[Result] = self._loop.create_future()
+    def run(self, function: Callable[..., Result], *args: Any, answer: asyncio.Future[Result] | None = None) -> asyncio.Future[Result]:
+        future: asyncio.Future[Result] = self._loop.create_future() if answer is None else answer
         self._queue.append((future, lambda: function(*args)))
         if len(self._queue) == 1:
             self._loop.call_soon(self._work)

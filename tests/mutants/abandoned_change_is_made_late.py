@@ -7,7 +7,7 @@ from typing import Any
 
 from triplicate.metadata import SqliteTree
 
-TESTS = ["tests/unit/metadata/test_sqlite.py::test_a_change_that_nobody_waits_for_any_more_is_not_made_late"]
+TESTS = ["tests/unit/metadata/drivers/test_sqlite_tree.py::test_a_change_that_nobody_waits_for_any_more_is_not_made_late"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

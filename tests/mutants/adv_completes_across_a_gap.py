@@ -7,7 +7,7 @@ from triplicate.ledger import AdvWriteTracker
 TESTS = [
     "tests/unit/ledger/test_adv_tracker.py::test_a_gap_holds_back_what_follows",
     "tests/property/test_adv_tracker.py::test_the_tracker_confirms_exactly_what_the_model_does",
-    "tests/unit/client/test_adv_writer.py::test_a_gap_holds_back_what_follows",
+    "tests/unit/client/write/test_adv_writer.py::test_a_gap_holds_back_what_follows",
 ]
 
 

@@ -6,7 +6,7 @@ from triplicate.ledger import AdvWriteTracker
 
 TESTS = [
     "tests/unit/ledger/test_adv_tracker.py::test_an_id_is_taken_once_it_was_pushed",
-    "tests/unit/client/test_adv_writer.py::test_an_id_is_accepted_once",
+    "tests/unit/client/write/test_adv_writer.py::test_an_id_is_accepted_once",
 ]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from triplicate.client import AdvLedgerWriter
 
 TESTS = [
-    "tests/unit/client/test_adv_writer.py::test_the_entry_that_all_wait_for_is_let_into_a_full_window",
+    "tests/unit/client/write/test_adv_writer.py::test_the_entry_that_all_wait_for_is_let_into_a_full_window",
 ]
 
 

@@ -8,7 +8,7 @@ from triplicate.client.connection.bookie_channel import BookieChannel
 from triplicate.client.connection.exchange import Gathered
 from triplicate.wire import Status
 
-TESTS = ["tests/unit/client/test_flush_scheduler.py::test_what_was_stored_before_a_refusal_counts"]
+TESTS = ["tests/unit/client/connection/test_flush_scheduler.py::test_what_was_stored_before_a_refusal_counts"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/benchmarks/test_our_client.py::test_a_stall_counts_for_every_append_that_it_held_up"]
+TESTS = ["tests/unit/benchmarks/ledger/test_our_client.py::test_a_stall_counts_for_every_append_that_it_held_up"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

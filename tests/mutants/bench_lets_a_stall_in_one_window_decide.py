@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-TESTS = ["tests/unit/benchmarks/test_ledger_in_turn.py::test_a_stall_in_one_window_decides_nothing"]
+TESTS = ["tests/unit/benchmarks/ledger/test_in_turn.py::test_a_stall_in_one_window_decides_nothing"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/benchmarks/test_ledger_ratios.py::test_memory_is_open_when_the_stalled_disk_was_not_measured",
-    "tests/unit/benchmarks/test_ledger_ratios.py::test_memory_is_open_when_any_case_on_our_bookies_failed",
+    "tests/unit/benchmarks/ledger/test_ratios.py::test_memory_is_open_when_the_stalled_disk_was_not_measured",
+    "tests/unit/benchmarks/ledger/test_ratios.py::test_memory_is_open_when_any_case_on_our_bookies_failed",
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/benchmarks/test_ledger_ratios.py::test_one_of_apaches_settings_alone_is_not_enough"]
+TESTS = ["tests/unit/benchmarks/ledger/test_ratios.py::test_one_of_apaches_settings_alone_is_not_enough"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

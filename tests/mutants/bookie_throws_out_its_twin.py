@@ -10,4 +10,4 @@ TESTS = ["tests/unit/metadata/test_layout.py::test_registering_waits_for_the_nod
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(bookie_registry, "_tells_address", lambda data, info: True)
+    patch(bookie_registry, "_has_address", lambda data, info: True)

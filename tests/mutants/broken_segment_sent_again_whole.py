@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/log/test_writer.py::test_a_broken_segment_is_recovered_and_what_did_not_survive_is_sent_again[True]",
+    "tests/unit/log/writing/test_log_writer.py::test_a_broken_segment_is_recovered_and_what_did_not_survive_is_sent_again[True]",
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_compaction.py::test_nothing_is_copied_where_the_disk_lacks_room"]
+TESTS = ["tests/unit/bookie/storage/test_compaction.py::test_nothing_is_copied_where_the_disk_lacks_room"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_compaction.py::test_a_crash_at_any_step_of_a_compaction_loses_nothing"]
+TESTS = ["tests/unit/bookie/storage/test_compaction.py::test_a_crash_at_any_step_of_a_compaction_loses_nothing"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

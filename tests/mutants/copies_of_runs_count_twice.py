@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_compaction.py::test_copies_that_a_rebuild_finds_twice_count_once"]
+TESTS = ["tests/unit/bookie/storage/test_compaction.py::test_copies_that_a_rebuild_finds_twice_count_once"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

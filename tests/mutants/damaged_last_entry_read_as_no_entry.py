@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/bookie/test_v3_operations.py::test_the_last_add_confirmed_of_nothing_is_no_entry_and_of_damage_an_io_error",
+    "tests/unit/bookie/server/test_request_processor_v3.py::test_the_last_add_confirmed_of_nothing_is_no_entry_and_of_damage_an_io_error",
 ]
 
 

@@ -6,7 +6,7 @@ from triplicate.client.write.add_pipeline import AddPipeline
 from triplicate.errors import BookieError
 
 TESTS = [
-    "tests/unit/client/test_force.py::test_a_failed_bookie_ends_a_writer_with_deferred_sync_and_its_ensemble_stays",
+    "tests/unit/client/write/test_force.py::test_a_failed_bookie_ends_a_writer_with_deferred_sync_and_its_ensemble_stays",
 ]
 
 

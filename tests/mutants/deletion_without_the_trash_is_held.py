@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/bookie/test_deletions_without_trash.py::test_a_ledger_that_was_deleted_without_the_trash_is_collected_at_once[False]",
-    "tests/unit/bookie/test_deletions_without_trash.py::test_an_undeleted_ledger_goes_at_once_when_it_is_deleted_by_a_client_that_keeps_nothing",
+    "tests/unit/bookie/storage/test_garbage_deletions_without_trash.py::test_a_ledger_that_was_deleted_without_the_trash_is_collected_at_once[False]",
+    "tests/unit/bookie/storage/test_garbage_deletions_without_trash.py::test_an_undeleted_ledger_goes_at_once_when_it_is_deleted_by_a_client_that_keeps_nothing",
 ]
 
 

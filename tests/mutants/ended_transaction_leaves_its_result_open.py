@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.sql.executor.writer_connection import WriterConnection
 
 TESTS = [
-    "tests/unit/sql/test_reader_pool_limits.py::test_a_result_of_a_transaction_that_was_ended_holds_the_write_ahead_log_back_no_longer",
+    "tests/unit/sql/executor/test_reader_pool_limits.py::test_a_result_of_a_transaction_that_was_ended_holds_the_write_ahead_log_back_no_longer",
 ]
 
 

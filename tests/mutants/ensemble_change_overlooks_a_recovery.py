@@ -8,7 +8,7 @@ from triplicate.ledger.ensemble_change import EnsembleChange
 
 TESTS = [
     "tests/property/test_ensemble_change.py::test_entries_are_confirmed_only_by_bookies_that_the_metadata_names",
-    "tests/unit/client/test_ensemble.py::test_a_ledger_that_is_being_recovered_is_not_changed",
+    "tests/unit/client/write/test_ensemble_changer.py::test_a_ledger_that_is_being_recovered_is_not_changed",
 ]
 
 

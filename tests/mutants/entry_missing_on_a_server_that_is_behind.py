@@ -7,8 +7,8 @@ from collections.abc import Callable
 from triplicate.client import LedgerReader
 
 TESTS = [
-    "tests/unit/client/test_stale_metadata.py::test_an_entry_is_looked_for_again_after_a_sync[unconfirmed]",
-    "tests/unit/client/test_stale_metadata.py::test_an_entry_is_looked_for_again_after_a_sync[confirmed]",
+    "tests/unit/client/read/test_ledger_reader_stale_metadata.py::test_an_entry_is_looked_for_again_after_a_sync[unconfirmed]",
+    "tests/unit/client/read/test_ledger_reader_stale_metadata.py::test_an_entry_is_looked_for_again_after_a_sync[confirmed]",
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from triplicate.spark.change_feed.change_source import ChangesStreamReader
 
 TESTS = [
-    "tests/unit/spark/test_feed.py::test_a_stream_that_began_with_a_copy_does_not_go_on_with_another_table",
+    "tests/unit/spark/change_feed/test_feed.py::test_a_stream_that_began_with_a_copy_does_not_go_on_with_another_table",
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from triplicate.spark.change_feed.change_source import ChangesStreamReader
 
 TESTS = [
-    "tests/unit/spark/test_feed.py::test_events_come_once_where_a_batch_is_read_by_the_query_after",
+    "tests/unit/spark/change_feed/test_feed.py::test_events_come_once_where_a_batch_is_read_by_the_query_after",
 ]
 
 

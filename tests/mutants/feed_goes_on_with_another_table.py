@@ -9,7 +9,7 @@ from typing import Any
 from triplicate.spark.core.change_offsets import ChangesOffset
 
 TESTS = [
-    "tests/unit/spark/test_feed.py::test_a_stream_does_not_go_on_with_another_table",
+    "tests/unit/spark/change_feed/test_feed.py::test_a_stream_does_not_go_on_with_another_table",
     "tests/property/test_feed_rebuild.py::test_a_table_rebuilt_from_its_feed_equals_the_table",
 ]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.spark.change_feed import change_rows
 
 TESTS = [
-    "tests/unit/spark/test_feed.py::test_a_row_whose_key_moves_is_deleted_where_it_was",
+    "tests/unit/spark/change_feed/test_feed.py::test_a_row_whose_key_moves_is_deleted_where_it_was",
     "tests/property/test_feed_rebuild.py::test_a_table_rebuilt_from_its_feed_equals_the_table",
 ]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.spark.change_feed.lineage import Ancestry
 
 TESTS = [
-    "tests/unit/spark/test_feed.py::test_a_version_at_which_another_table_had_the_name_is_refused",
+    "tests/unit/spark/change_feed/test_feed.py::test_a_version_at_which_another_table_had_the_name_is_refused",
 ]
 
 

@@ -8,7 +8,7 @@ from triplicate.sql.core import schema_changes
 from triplicate.sql.core.lexer import Token
 
 TESTS = [
-    "tests/unit/sql/test_schema_changes.py::test_columns_and_values_are_those_that_sqlite_has_then",
+    "tests/unit/sql/core/test_schema_changes.py::test_columns_and_values_are_those_that_sqlite_has_then",
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-TESTS = ["tests/unit/bookie/test_deleted_fences.py::test_a_fence_outlives_its_ledger_and_a_loss_of_power"]
+TESTS = ["tests/unit/bookie/storage/test_index_deleted_fences.py::test_a_fence_outlives_its_ledger_and_a_loss_of_power"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_deleted_fences.py::test_a_fence_is_carried_out_of_a_log_that_goes"]
+TESTS = ["tests/unit/bookie/storage/test_index_deleted_fences.py::test_a_fence_is_carried_out_of_a_log_that_goes"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

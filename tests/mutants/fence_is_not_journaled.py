@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/bookie/test_crash.py::test_fences_survive_a_power_loss_wherever_they_stand",
+    "tests/unit/bookie/test_bookie_crashes.py::test_fences_survive_a_power_loss_wherever_they_stand",
     "tests/simulation/test_losses.py::test_a_fence_survives_the_restart_of_its_bookie",
 ]
 

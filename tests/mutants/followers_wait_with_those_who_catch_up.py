@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_read_throttle.py::test_what_just_came_is_read_at_once_while_another_catches_up"]
+TESTS = ["tests/unit/bookie/server/test_read_throttle.py::test_what_just_came_is_read_at_once_while_another_catches_up"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

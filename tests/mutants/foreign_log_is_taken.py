@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.bookie.offline import inspection
 
-TESTS = ["tests/unit/bookie/test_foreign_files.py::test_a_start_and_a_rebuild_refuse_it_and_leave_it_where_it_is"]
+TESTS = ["tests/unit/bookie/test_bookie_foreign_files.py::test_a_start_and_a_rebuild_refuse_it_and_leave_it_where_it_is"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

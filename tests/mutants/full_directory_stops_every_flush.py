@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_several_directories.py::test_a_directory_without_space_is_passed_over_while_another_has_some"]
+TESTS = ["tests/unit/bookie/storage/test_ledger_dirs.py::test_a_directory_without_space_is_passed_over_while_another_has_some"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

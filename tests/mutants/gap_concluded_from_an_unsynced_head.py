@@ -7,8 +7,8 @@ from collections.abc import Callable
 from triplicate.log.store.head_store import HeadStore, StoredHead
 
 TESTS = [
-    "tests/unit/log/test_reader.py::test_a_stale_head_is_read_again_before_a_segment_counts_as_missing",
-    "tests/unit/log/test_reader.py::test_reading_begins_beyond_the_end_that_a_stale_head_tells",
+    "tests/unit/log/reading/test_log_reader.py::test_a_stale_head_is_read_again_before_a_segment_counts_as_missing",
+    "tests/unit/log/reading/test_log_reader.py::test_reading_begins_beyond_the_end_that_a_stale_head_tells",
 ]
 
 

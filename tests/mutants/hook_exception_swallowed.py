@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.executor.writer_connection import WriterConnection
 
-TESTS = ["tests/unit/sql/test_writer_connection.py::test_a_hook_that_fails_poisons_the_statement"]
+TESTS = ["tests/unit/sql/executor/test_writer_connection.py::test_a_hook_that_fails_poisons_the_statement"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

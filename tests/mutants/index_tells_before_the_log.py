@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/bookie/test_index_behind_logs.py::test_a_kill_at_any_step_of_a_flush_leaves_an_index_that_agrees_with_the_logs",
+    "tests/unit/bookie/storage/test_index_behind_logs.py::test_a_kill_at_any_step_of_a_flush_leaves_an_index_that_agrees_with_the_logs",
 ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.bookie.offline import index_backup
 
-TESTS = ["tests/unit/bookie/test_interrupted_rebuild.py::test_what_the_old_index_knew_is_still_known"]
+TESTS = ["tests/unit/bookie/offline/test_index_backup.py::test_what_the_old_index_knew_is_still_known"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_crash.py::test_a_damaged_group_in_the_middle_of_the_journal_stops_the_start_and_changes_nothing"]
+TESTS = ["tests/unit/bookie/test_bookie_crashes.py::test_a_damaged_group_in_the_middle_of_the_journal_stops_the_start_and_changes_nothing"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from benchmarks.histories import judge
 
 TESTS = [
-    "tests/unit/benchmarks/test_histories_judge.py::test_transfers_that_did_not_are_reported[changed11-had ended before]",
-    "tests/unit/benchmarks/test_histories_judge.py::test_transfers_that_did_not_are_reported[changed8-had ended]",
+    "tests/unit/benchmarks/histories/test_judge.py::test_transfers_that_did_not_are_reported[changed11-had ended before]",
+    "tests/unit/benchmarks/histories/test_judge.py::test_transfers_that_did_not_are_reported[changed8-had ended]",
 ]
 
 

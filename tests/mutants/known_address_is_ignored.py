@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/client/test_known_addresses.py::test_appends_and_reads_go_on_over_new_connections_while_the_metadata_are_away[silent]",
-    "tests/unit/client/test_known_addresses.py::test_a_bookie_without_a_registration_that_serves_is_reached",
+    "tests/unit/client/connection/test_connector.py::test_appends_and_reads_go_on_over_new_connections_while_the_metadata_are_away[silent]",
+    "tests/unit/client/connection/test_connector.py::test_a_bookie_without_a_registration_that_serves_is_reached",
 ]
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_admission_steps.py::test_a_publish_that_is_struck_at_any_step_is_there_once[killed_after_it-writer]"]
+TESTS = [
+    "tests/unit/log/publishing/test_publication_interrupted.py::test_a_publish_that_is_struck_at_any_step_is_there_once[killed_after_it-writer]"
+]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

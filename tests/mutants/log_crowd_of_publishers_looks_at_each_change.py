@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_admissions.py::test_a_crowd_of_publishers_does_not_crowd_the_metadata"]
+TESTS = ["tests/unit/log/publishing/test_request_server.py::test_a_crowd_of_publishers_does_not_crowd_the_metadata"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.replica import snapshot_keeper
 
 TESTS = [
-    "tests/unit/sql/test_sqlite_snapshots.py::test_the_log_is_truncated_behind_the_older_of_the_last_two",
+    "tests/unit/sql/storage/test_sqlite_snapshots.py::test_the_log_is_truncated_behind_the_older_of_the_last_two",
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_rewriting.py::test_announced_ledgers_that_were_merged_are_not_published_again"]
+TESTS = ["tests/unit/log/upkeep/test_rewriter.py::test_announced_ledgers_that_were_merged_are_not_published_again"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

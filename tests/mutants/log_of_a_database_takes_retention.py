@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.log import logs
 
-TESTS = ["tests/unit/log/test_purposes.py::test_the_log_of_a_database_takes_no_retention_since_its_snapshots_decide_what_goes"]
+TESTS = ["tests/unit/log/core/test_purposes.py::test_the_log_of_a_database_takes_no_retention_since_its_snapshots_decide_what_goes"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

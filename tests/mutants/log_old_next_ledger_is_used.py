@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_short_of_bookies.py::test_a_next_ledger_that_the_sweep_may_take_for_an_orphan_is_not_used"]
+TESTS = ["tests/unit/log/writing/test_log_writer_short_of_bookies.py::test_a_next_ledger_that_the_sweep_may_take_for_an_orphan_is_not_used"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

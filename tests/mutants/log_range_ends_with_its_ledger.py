@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_rewriting.py::test_readers_that_hold_the_old_list_go_on_in_the_new_ledger"]
+TESTS = ["tests/unit/log/upkeep/test_rewriter.py::test_readers_that_hold_the_old_list_go_on_in_the_new_ledger"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_admissions.py::test_a_request_that_was_withdrawn_is_not_served"]
+TESTS = ["tests/unit/log/publishing/test_request_server.py::test_a_request_that_was_withdrawn_is_not_served"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

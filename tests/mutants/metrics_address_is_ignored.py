@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-TESTS = ["tests/unit/cli/test_probes.py::test_a_process_is_healthy_and_not_ready_until_it_serves_and_while_it_ends[::1]"]
+TESTS = ["tests/unit/cli/process/test_probes.py::test_a_process_is_healthy_and_not_ready_until_it_serves_and_while_it_ends[::1]"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_v3_operations.py::test_a_ledger_whose_entries_may_be_missing_is_unknown_never_a_no"]
+TESTS = ["tests/unit/bookie/server/test_request_processor_v3.py::test_a_ledger_whose_entries_may_be_missing_is_unknown_never_a_no"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

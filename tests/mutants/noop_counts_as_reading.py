@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/log/test_writer.py::test_a_noop_sent_together_with_a_record_does_not_replace_the_idle_noop",
-    "tests/property/test_log_writer_machine.py::test_an_entry_sent_together_with_a_record_does_not_make_it_readable",
+    "tests/unit/log/writing/test_log_writer.py::test_a_noop_sent_together_with_a_record_does_not_replace_the_idle_noop",
+    "tests/property/test_writer_machine.py::test_an_entry_sent_together_with_a_record_does_not_make_it_readable",
 ]
 
 

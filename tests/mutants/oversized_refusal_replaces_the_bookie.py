@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/client/test_large_entries.py::test_an_entry_larger_than_the_bookies_take_ends_the_append_and_replaces_nobody[v2]",
-    "tests/unit/client/test_large_entries.py::test_an_entry_larger_than_the_bookies_take_ends_the_append_and_replaces_nobody[v3]",
+    "tests/unit/client/test_client_large_entries.py::test_an_entry_larger_than_the_bookies_take_ends_the_append_and_replaces_nobody[v2]",
+    "tests/unit/client/test_client_large_entries.py::test_an_entry_larger_than_the_bookies_take_ends_the_append_and_replaces_nobody[v3]",
 ]
 
 

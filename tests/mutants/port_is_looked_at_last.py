@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/cli/test_doctor.py::test_a_port_in_use_is_found"]
+TESTS = ["tests/unit/cli/server_commands/test_doctor_command.py::test_a_port_in_use_is_found"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

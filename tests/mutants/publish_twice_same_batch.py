@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_publishing.py::test_a_batch_is_published_once"]
+TESTS = ["tests/unit/log/publishing/test_publication.py::test_a_batch_is_published_once"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

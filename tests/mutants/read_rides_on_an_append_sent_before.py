@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.engine.leadership import Leadership
 
-TESTS = ["tests/unit/sql/test_leadership.py::test_a_read_waits_for_an_append_sent_after_it_arrived"]
+TESTS = ["tests/unit/sql/engine/test_leadership.py::test_a_read_waits_for_an_append_sent_after_it_arrived"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

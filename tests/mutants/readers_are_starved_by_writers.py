@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_read_throttle.py::test_a_reader_goes_on_however_small_its_share_is"]
+TESTS = ["tests/unit/bookie/server/test_read_throttle.py::test_a_reader_goes_on_however_small_its_share_is"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

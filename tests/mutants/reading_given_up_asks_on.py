@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.client.read.batch_read import BatchRead
 
-TESTS = ["tests/unit/client/test_hedged_reads.py::test_a_reading_that_was_given_up_asks_nobody_else"]
+TESTS = ["tests/unit/client/test_read_hedged.py::test_a_reading_that_was_given_up_asks_nobody_else"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

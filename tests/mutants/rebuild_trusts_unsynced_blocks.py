@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_logs_after_a_crash.py::test_blocks_of_a_failed_sync_do_not_damage_the_finished_log"]
+TESTS = ["tests/unit/bookie/storage/test_entry_logs_after_a_crash.py::test_blocks_of_a_failed_sync_do_not_damage_the_finished_log"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/bookie/test_crash.py::test_a_lost_index_is_rebuilt_with_entries_and_fences",
+    "tests/unit/bookie/test_bookie_crashes.py::test_a_lost_index_is_rebuilt_with_entries_and_fences",
     "tests/crash/test_points.py::test_a_few_crash_points_lose_nothing",
 ]
 

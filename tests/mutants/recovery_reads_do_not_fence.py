@@ -5,7 +5,7 @@ from collections.abc import Callable
 from triplicate.client import ledger_recovery
 
 TESTS = [
-    "tests/unit/client/test_recovery.py::test_every_read_of_a_recovery_fences",
+    "tests/unit/client/test_ledger_recovery.py::test_every_read_of_a_recovery_fences",
     "tests/simulation/test_schedules.py::test_a_recovery_whose_first_fence_was_lost_fences_with_every_read",
 ]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.bookie.journal.group_writer import GroupWriter
 
-TESTS = ["tests/unit/bookie/test_full_disk.py::test_a_group_that_found_no_space_is_not_built_upon"]
+TESTS = ["tests/unit/bookie/test_disk_guard.py::test_a_group_that_found_no_space_is_not_built_upon"]
 
 
 def close_only(self: GroupWriter, size_bytes: int) -> None:

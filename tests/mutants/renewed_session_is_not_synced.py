@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.metadata import RenewingTree
 
-TESTS = ["tests/unit/metadata/test_renewing.py::test_a_new_session_is_synced_before_its_first_read_is_trusted"]
+TESTS = ["tests/unit/metadata/drivers/test_renewing_tree.py::test_a_new_session_is_synced_before_its_first_read_is_trusted"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

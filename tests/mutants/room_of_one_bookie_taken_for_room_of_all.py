@@ -5,7 +5,7 @@ from collections.abc import Callable
 from triplicate.client.write.add_pipeline import AddPipeline
 
 TESTS = [
-    "tests/unit/client/test_slow_bookies.py::test_room_at_one_of_two_slow_bookies_is_not_room",
+    "tests/unit/client/write/test_ledger_writer_slow_bookies.py::test_room_at_one_of_two_slow_bookies_is_not_room",
 ]
 
 

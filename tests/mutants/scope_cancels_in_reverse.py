@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.runtime import TaskScope
 
-TESTS = ["tests/unit/runtime/test_scope.py::test_children_are_cancelled_in_the_order_of_spawning"]
+TESTS = ["tests/unit/runtime/test_task_scope.py::test_children_are_cancelled_in_the_order_of_spawning"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.metadata.drivers import memory_tree
 
 TESTS = [
-    "tests/unit/metadata/test_tree_contract.py::test_sequential_names_count_every_creation_under_the_parent[memory]",
+    "tests/unit/metadata/core/test_tree_contract.py::test_sequential_names_count_every_creation_under_the_parent[memory]",
     "tests/unit/metadata/test_layout.py::test_new_ids_count_from_zero_without_gaps_and_leave_no_node",
 ]
 

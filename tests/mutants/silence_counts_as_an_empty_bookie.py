@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/client/test_lac_reads.py::test_a_silent_bookie_is_unknown_and_not_empty"]
+TESTS = ["tests/unit/client/read/test_lac_read.py::test_a_silent_bookie_is_unknown_and_not_empty"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.bookie.storage import storage
 
-TESTS = ["tests/unit/bookie/test_shared_chunks.py::test_a_chunk_of_which_little_is_taken_is_not_kept"]
+TESTS = ["tests/unit/bookie/storage/test_storage_shared_chunks.py::test_a_chunk_of_which_little_is_taken_is_not_kept"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

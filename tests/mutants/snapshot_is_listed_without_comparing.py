@@ -8,7 +8,7 @@ from triplicate.log import LogSnapshots
 from triplicate.metadata import CreateNode, SetData, TreeOperation
 
 TESTS = [
-    "tests/unit/log/test_snapshots.py::test_a_list_that_changes_between_reading_and_writing_is_read_again",
+    "tests/unit/log/upkeep/test_log_snapshots.py::test_a_list_that_changes_between_reading_and_writing_is_read_again",
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/spark/test_source.py::test_columns_of_a_table_that_come_to_another_do_not_bring_its_options"]
+TESTS = ["tests/unit/spark/logs/test_log_source.py::test_columns_of_a_table_that_come_to_another_do_not_bring_its_options"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-TESTS = ["tests/unit/spark/test_writing.py::test_joined_ledgers_stand_where_their_parts_stood"]
+TESTS = ["tests/unit/spark/logs/test_writing.py::test_joined_ledgers_stand_where_their_parts_stood"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

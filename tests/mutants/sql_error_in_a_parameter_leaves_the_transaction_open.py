@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.unit.pg.local_engine import LocalSession
+from tests.unit.sql.pg.local_engine import LocalSession
 from triplicate.sql.engine.session import SqlSession
 
-TESTS = ["tests/unit/pg/test_server.py::test_an_error_anywhere_fails_the_transaction"]
+TESTS = ["tests/unit/sql/pg/protocol/test_server.py::test_an_error_anywhere_fails_the_transaction"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

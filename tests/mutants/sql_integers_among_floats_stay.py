@@ -8,7 +8,7 @@ from triplicate.sql.pg.analysis.type_resolution import TypeResolver
 from triplicate.sql.pg.syntax.nodes import Expression
 from triplicate.sql.pg.translate.render_numbers import NumberRenderer
 
-TESTS = ["tests/unit/sql/test_scalars.py::test_an_expression_has_postgresql_s_value[case when a < 0 then c else a end / 8-2.5]"]
+TESTS = ["tests/unit/sql/executor/test_scalars.py::test_an_expression_has_postgresql_s_value[case when a < 0 then c else a end / 8-2.5]"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

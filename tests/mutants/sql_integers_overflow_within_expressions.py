@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.sql.pg.translate import translation
 
 TESTS = [
-    "tests/unit/sql/test_scalars.py::test_an_expression_fails_with_postgresql_s_error[a + 9223372036854775807 - 9223372036854775807-22003]"
+    "tests/unit/sql/executor/test_scalars.py::test_an_expression_fails_with_postgresql_s_error[a + 9223372036854775807 - 9223372036854775807-22003]"
 ]
 
 

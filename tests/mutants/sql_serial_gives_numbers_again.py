@@ -9,7 +9,7 @@ from triplicate.sql.pg.ddl.column_parser import ColumnParts, numbered_text
 from triplicate.sql.pg.ddl.parts import Edits
 from triplicate.sql.pg.ddl.stored_expressions import StoredExpressions
 
-TESTS = ["tests/unit/sql/test_definitions.py::test_a_column_that_numbers_itself_does_so_and_never_gives_a_number_again"]
+TESTS = ["tests/unit/sql/executor/test_definitions.py::test_a_column_that_numbers_itself_does_so_and_never_gives_a_number_again"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

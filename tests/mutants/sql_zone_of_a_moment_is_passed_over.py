@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from triplicate.sql.core import datetime_text
 
-TESTS = ["tests/unit/sql/test_datetime_text.py::test_forms_of_postgresql_become_the_stored_one"]
+TESTS = ["tests/unit/sql/core/test_datetime_text.py::test_forms_of_postgresql_become_the_stored_one"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.errors import SqlError
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 
-TESTS = ["tests/unit/sql/test_leadership.py::test_a_statement_that_runs_when_the_leadership_is_lost_is_interrupted"]
+TESTS = ["tests/unit/sql/engine/test_leadership.py::test_a_statement_that_runs_when_the_leadership_is_lost_is_interrupted"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/spark/test_access.py::test_a_first_batch_that_is_planned_again_begins_where_it_began",
-    "tests/unit/spark/test_access.py::test_a_batch_with_which_a_log_begins_is_planned_again_as_it_was",
+    "tests/unit/spark/cluster/test_access.py::test_a_first_batch_that_is_planned_again_begins_where_it_began",
+    "tests/unit/spark/cluster/test_access.py::test_a_batch_with_which_a_log_begins_is_planned_again_as_it_was",
 ]
 
 

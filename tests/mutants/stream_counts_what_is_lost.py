@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/spark/test_access.py::test_a_limited_stream_does_not_count_what_is_lost"]
+TESTS = ["tests/unit/spark/cluster/test_access.py::test_a_limited_stream_does_not_count_what_is_lost"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

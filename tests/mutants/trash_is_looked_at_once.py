@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/bookie/test_deletions_without_trash.py::test_a_ledger_whose_record_comes_or_goes_while_it_is_looked_for_keeps_its_entries[listing]"
+    "tests/unit/bookie/storage/test_garbage_deletions_without_trash.py::test_a_ledger_whose_record_comes_or_goes_while_it_is_looked_for_keeps_its_entries[listing]"
 ]
 
 

@@ -8,7 +8,7 @@ from triplicate.errors import NoNode
 from triplicate.metadata import CreateNode, DeleteNode
 from triplicate.sql.hosting.node_registration import NodeRegistrar, NodeRegistration, encode_registration
 
-TESTS = ["tests/unit/sql/test_node_names.py::test_two_living_nodes_of_one_name_are_refused"]
+TESTS = ["tests/unit/sql/hosting/test_node_registration_names.py::test_two_living_nodes_of_one_name_are_refused"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

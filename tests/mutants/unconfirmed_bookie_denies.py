@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/client/test_known_addresses.py::test_answers_that_say_no_count_again_once_the_address_is_confirmed"]
+TESTS = ["tests/unit/client/connection/test_connector.py::test_answers_that_say_no_count_again_once_the_address_is_confirmed"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_trash.py::test_an_undelete_comes_too_late_before_the_bookies_delete"]
+TESTS = ["tests/unit/bookie/storage/test_garbage_trash.py::test_an_undelete_comes_too_late_before_the_bookies_delete"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

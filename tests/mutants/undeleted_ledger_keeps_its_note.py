@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-TESTS = ["tests/unit/bookie/test_deletions_without_trash.py::test_the_note_about_an_undeleted_ledger_goes_with_the_round_that_finds_it"]
+TESTS = [
+    "tests/unit/bookie/storage/test_garbage_deletions_without_trash.py::test_the_note_about_an_undeleted_ledger_goes_with_the_round_that_finds_it"
+]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-TESTS = ["tests/unit/bookie/test_unexpected_errors.py::test_a_task_that_met_an_unexpected_error_begins_again_after_a_growing_pause"]
+TESTS = ["tests/unit/bookie/test_background.py::test_a_task_that_met_an_unexpected_error_begins_again_after_a_growing_pause"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/client/test_lac_reads.py::test_a_damaged_record_says_nothing"]
+TESTS = ["tests/unit/client/read/test_lac_read.py::test_a_damaged_record_says_nothing"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.executor.change_capture import ChangeCapture
 
-TESTS = ["tests/unit/sql/test_definitions.py::test_a_counter_at_its_end_is_no_full_disk"]
+TESTS = ["tests/unit/sql/executor/test_definitions.py::test_a_counter_at_its_end_is_no_full_disk"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.executor.change_capture import ChangeCapture
 
-TESTS = ["tests/unit/sql/test_writer_connection.py::test_full_text_search_answers_the_same_on_a_follower"]
+TESTS = ["tests/unit/sql/executor/test_writer_connection.py::test_full_text_search_answers_the_same_on_a_follower"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_writer.py::test_wall_time_never_goes_back_not_even_over_segments_and_take_overs"]
+TESTS = ["tests/unit/log/writing/test_log_writer.py::test_wall_time_never_goes_back_not_even_over_segments_and_take_overs"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable, Mapping
 
 TESTS = [
-    "tests/unit/cli/test_log_levels.py::test_a_log_of_warnings_shows_trouble[replica.diverged-ERROR]",
-    "tests/unit/cli/test_log_levels.py::test_a_log_of_warnings_shows_trouble[log.take_over_lost-WARNING]",
+    "tests/unit/cli/process/test_serving_log_levels.py::test_a_log_of_warnings_shows_trouble[replica.diverged-ERROR]",
+    "tests/unit/cli/process/test_serving_log_levels.py::test_a_log_of_warnings_shows_trouble[log.take_over_lost-WARNING]",
 ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.client.connection.sweep_timer import SweepTimer
 
-TESTS = ["tests/unit/client/test_slow_bookies.py::test_a_writer_that_stood_still_does_not_blame_the_bookies"]
+TESTS = ["tests/unit/client/write/test_ledger_writer_slow_bookies.py::test_a_writer_that_stood_still_does_not_blame_the_bookies"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
