@@ -13,7 +13,7 @@ import ast
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,13 +88,13 @@ def row_faults(rows: list[Row], root: Path = ROOT) -> Iterator[str]:
                 yield f"{where}: {test} runs in make {row.target_of(test)}, which the row does not say"
 
 
-def exists(test: str, root: Path = ROOT) -> bool:
+def exists(test: str, root: Path = ROOT, parse: Callable[[str], ast.Module] = ast.parse) -> bool:
     """Whether a node id names a test function (or a method of a test class) of a file; parameters are ignored."""
     path, *names = test.partition("[")[0].split("::")
     file = root / path
     if not names or not file.is_file():
         return False
-    body: list[ast.stmt] = ast.parse(file.read_text(encoding="utf-8")).body
+    body: list[ast.stmt] = parse(file.read_text(encoding="utf-8")).body
     for name in names[:-1]:
         body = next((node.body for node in body if isinstance(node, ast.ClassDef) and node.name == name), [])
     return names[-1].startswith("test") and any(
