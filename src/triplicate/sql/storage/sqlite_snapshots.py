@@ -1,7 +1,7 @@
 """Snapshots of one SQLite copy: copying the file while it is read and written, and replacing it by another.
 
 SQLite's backup makes the copy from a connection that holds one read transaction. So all pages and the position are of one moment,
-whatever is committed meanwhile. Pages are copied unchanged and implicit rowids stay; VACUUM INTO would assign new ones. The files lie
+also while others commit. Pages are copied unchanged and implicit rowids stay; VACUUM INTO would assign new ones. The files lie
 beside the database's file. Only files that no connection has open are accessed through the disk port.
 """
 
