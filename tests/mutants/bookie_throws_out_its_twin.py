@@ -1,4 +1,4 @@
-"""A bookie that registers replaces the registration of another that lives at another address."""
+"""A bookie that registers replaces the registration of a bookie at another address."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import NoReturn, TypeAlias
 from triplicate.errors import BadVersion, NodeExists, NoNode, NoSuchLog
 from triplicate.log.logs import Logs
 from triplicate.log.upkeep.orphans import Sweep, SweepMemory
-from triplicate.metadata import own
+from triplicate.metadata import own_paths
 from triplicate.runtime import Metrics, sleep
 
 KINDS = ("segments", "pages", "publishers", "ledgers")
@@ -65,7 +65,7 @@ class Janitor:
 
     async def claim_round(self) -> bool:
         """Whether a round is due and was claimed by this process."""
-        tree, path = self._store.tree, own.janitor_path(self._store.own_root)
+        tree, path = self._store.tree, own_paths.janitor_path(self._store.own_root)
         data = json.dumps({"by": self._host.name, "v": VERSION}, sort_keys=True, separators=(",", ":")).encode()
         stat = await self._store.persist(lambda: tree.exists(path))
         try:

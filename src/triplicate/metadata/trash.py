@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from triplicate.errors import BadVersion, ConnectionLost, FormatError, NodeExists, NoNode, NoSuchLedger
 from triplicate.ledger import LedgerMetadata, decode_metadata, encode_metadata
-from triplicate.metadata.core.own import returned_path, trash_path
+from triplicate.metadata.core.own_paths import returned_path, trash_path
 from triplicate.metadata.core.tree import ANY_VERSION, Stat, Tree, TreeOperation
 from triplicate.metadata.ledger_store import LedgerStore, Versioned
 from triplicate.metadata.retries import Attempts, retried

@@ -9,7 +9,7 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from triplicate.errors import HandleClosed
@@ -151,14 +151,15 @@ class RealWorker:
         self._ended: asyncio.Future[None] | None = None
         self._closed = False
 
-    def run(self, function: Callable[..., Result], *args: Any) -> Awaitable[Result]:
+    def run(self, function: Callable[..., Result], *args: Any, answer: asyncio.Future[Result] | None = None) -> asyncio.Future[Result]:
         if self._closed:
             raise HandleClosed(f"worker {self._name} is closed")
         if self._thread is None:
             self._ended = self._loop.create_future()
             self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
             self._thread.start()
-        answer: asyncio.Future[Result] = self._loop.create_future()
+        if answer is None:
+            answer = self._loop.create_future()
         self._work.put((answer, function, args))
         return answer
 
@@ -197,7 +198,8 @@ class RealWorker:
 
 def _complete(answer: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
     if error is None:
-        resolve(answer, result)
+        if not answer.done():
+            answer.set_result(result)
     elif isinstance(error, StopIteration):
         fail(answer, RuntimeError("a worker's function raised StopIteration"), is_logged=True)
     else:

@@ -418,10 +418,10 @@ class SimulatedWorker:
         self._closed = False
         self._idle: list[asyncio.Future[None]] = []
 
-    def run(self, function: Callable[..., Result], *args: Any) -> asyncio.Future[Result]:
+    def run(self, function: Callable[..., Result], *args: Any, answer: asyncio.Future[Result] | None = None) -> asyncio.Future[Result]:
         if self._closed:
             raise RuntimeError("the worker is closed")
-        future: asyncio.Future[Result] = self._loop.create_future()
+        future: asyncio.Future[Result] = self._loop.create_future() if answer is None else answer
         context = contextvars.copy_context()
         self._queue.append((future, lambda: context.run(function, *args)))
         if not self._busy:

@@ -231,11 +231,10 @@ class BookieChannel(asyncio.Protocol):
         self._closed = False
         self._out: list[bytes] = []
         self._is_scheduled = False
-        self._receive_limit = receive_limit_of(settings)
-        self._frames = FrameBuffer(self._receive_limit)
+        self._frames = FrameBuffer(receive_limit_of(settings))
         self._received_at = 0.0
         self._connector = BookieConnector(
-            host, bookie_id, directory, settings, scope, self, self, self._exchange, authenticator, self._receive_limit
+            host, bookie_id, directory, settings, scope, self, self, self._exchange, authenticator, self._frames.max_frame_bytes
         )
         period_s = min(settings.add_timeout_s, settings.read_timeout_s) / SWEEPS_PER_TIMEOUT
         self._sweep_timer = SweepTimer(host.clock, period_s, self._sweep)
@@ -364,7 +363,7 @@ class BookieChannel(asyncio.Protocol):
         why = f"the connection broke ({error})" if error is not None else "it closed the connection"
         self._connector.connection_lost(why)
         self.losses += 1
-        self._frames = FrameBuffer(self._receive_limit)
+        self._frames = FrameBuffer(self._frames.max_frame_bytes)
         if not self._closed:
             self._host.trace("client.connection_lost", bookie=self.bookie_id, why=why)
             self._fail_all(connection_broken(self.bookie_id, f"{why}; requests in flight have an unknown outcome"))
@@ -423,7 +422,7 @@ class BookieChannel(asyncio.Protocol):
         Args:
             gathered: collects the entries that were stored, by ledger.
         """
-        end, limit, exchange = len(buffer), self._receive_limit, self._exchange
+        end, limit, exchange = len(buffer), self._frames.max_frame_bytes, self._exchange
         while position < end:
             run = exchange.scan_adds(buffer, position, end)
             if run is not None:

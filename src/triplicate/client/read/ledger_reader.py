@@ -179,7 +179,7 @@ class LedgerReader:
             else:
                 break
         self._context.metrics.read_seconds.observe(clock.monotonic() - started_at)
-        self._count(len(entries), reading.received_bytes)
+        self._count(len(entries), reading.delivered.received_bytes)
         self.learn(max(entries[-1].last_add_confirmed, reading.max_lac))
         return entries
 
