@@ -331,7 +331,7 @@ class LogWriter:
         if builder is None:
             return
         encoded = builder.encode(self._compressor, self._clock.wall_us())
-        self._window.add_entry()
+        self._window.occupy(1, 0)
         self._machine.enqueue(PendingEntry(encoded, builder.future, builder.size_bytes))
         self._perform()
 
@@ -410,7 +410,7 @@ class LogWriter:
         """Append a no-op once: an entry behind the last record makes that record readable."""
         self._noop_timer = None
         if self._machine.has_unreadable and self._builder is None:
-            self._window.add_entry()
+            self._window.occupy(1, 0)
             self._machine.enqueue(PendingEntry(encode_control("noop", {}), None, 0, has_readers=False))
             self._perform()
 
