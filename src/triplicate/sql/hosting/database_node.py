@@ -14,7 +14,7 @@ from triplicate.client import Client
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import FormatError, HandleClosed, SessionExpired, SqlError, TriplicateError
 from triplicate.log import Janitor, Logs, maintain
-from triplicate.metadata import Watch, own
+from triplicate.metadata import Watch, own_paths
 from triplicate.replica import FailureDetector, PeerLoss
 from triplicate.runtime import Backoff, Host, Metrics, TaskScope, resolve, sleep
 from triplicate.sql.engine.sql_database import SqlDatabase
@@ -140,7 +140,7 @@ class DatabaseNode:
             self._threads,
             self._start_failure_detector(),
         )
-        watch = metadata.tree.watch(own.databases_path(metadata.own_root))
+        watch = metadata.tree.watch(own_paths.databases_path(metadata.own_root))
         backoff = self._backoff()
         while not await self._reconcile(parts):
             await sleep(self._host.clock, backoff.next_s())
@@ -221,7 +221,7 @@ class DatabaseNode:
         """The databases by name, None for those that cannot be read; and whether all could be read."""
         metadata = self._client.metadata
         if synced:
-            await metadata.tree.sync(own.databases_path(metadata.own_root))
+            await metadata.tree.sync(own_paths.databases_path(metadata.own_root))
         infos: dict[str, DatabaseInfo | None] = {}
         for name in await database_names(self._client):
             try:
