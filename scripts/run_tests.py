@@ -2,11 +2,10 @@
 
 Usage: run_tests.py [PART ...]   (all parts but the long ones when none is named)
 
-Each part leaves ``build/test/<part>.log``, and where it is pytest's ``build/test/<part>.xml``. One part more runs at a time than there are
-processors, the longest first: most tests wait, for a timeout or a disk, half of their time. A part that needs every processor runs alone,
-after the others.
-A part whose folder holds no tests is left out. The last line printed is ``N passed, N failed, N skipped``; the exit code is 1 when anything
-failed.
+Each part writes ``build/test/<part>.log``, and a part of pytest also ``build/test/<part>.xml``. One part more runs at a time than there are
+processors, the longest first: most tests wait half of their time for a timeout or a disk. A part that needs every processor runs alone,
+after the others. A part whose folder has no tests is left out. The last line is ``N passed, N failed, N skipped``; the exit code is 1 after
+any failure.
 """
 
 from __future__ import annotations
@@ -70,11 +69,11 @@ class Part:
     """Whether its temporary files are in memory, where that has room."""
     limit_s: float = 900.0
     only_by_name: bool = False
-    """Too long for every run: left out unless it is named."""
+    """Whether the part is too long for every run, and runs only if named."""
     options: tuple[str, ...] = ()
     """Further options of pytest."""
     shows: str = ""
-    """A file that the part leaves behind, to be printed with its result."""
+    """A file of the part that is printed with its result."""
 
 
 @dataclass
@@ -195,7 +194,7 @@ def temporary_folder(part: Part) -> Iterator[Path | None]:
 
 
 def run_part(part: Part) -> Outcome:
-    """Run one part in a session of its own, so that a part over its limit is ended with all its children."""
+    """Run one part in a new session, so that a part over its limit is ended with all its children."""
     outcome = Outcome(part)
     xml = RESULTS / f"{part.name}.xml"
     xml.unlink(missing_ok=True)
@@ -218,7 +217,7 @@ def run_part(part: Part) -> Outcome:
             within_limit = wait_for_end(process.pid, part.limit_s)
         finally:
             outcome.processor_s = used_by_session(process.pid)
-            # Also after a normal end: a test that left a server behind must not disturb the next part.
+            # Also after a normal end: a server that a test left behind must not disturb the next part.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             code, used_s = collect(process)
@@ -266,7 +265,7 @@ def collect(process: subprocess.Popen[bytes]) -> tuple[int, float]:
 
 
 def read_results(outcome: Outcome, xml: Path, code: int) -> None:
-    """Take the counts from pytest's own report; a run without a report, or red without a red test, is one failure."""
+    """Read the counts from pytest's report. A run without a report, or failed without a failed test, is one failure."""
     if xml.exists():
         for case in ElementTree.parse(xml).getroot().iter("testcase"):
             name = f"{case.get('classname')}::{case.get('name')}"
@@ -283,7 +282,7 @@ def read_results(outcome: Outcome, xml: Path, code: int) -> None:
 
 
 class Reporter:
-    """Prints a part's result as it ends, the whole log when it is red."""
+    """Prints a part's result at its end, and the whole log if it failed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
