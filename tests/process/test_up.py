@@ -45,7 +45,8 @@ def test_a_second_start_is_quick_and_keeps_every_port(tmp_path: Path) -> None:
         assert first.alive() == []
     assert not (tmp_path / "c" / "processes.json").exists()
     with Up(tmp_path / "c") as second:
-        assert second.seconds < 5.0
+        # The first start waits for nobody. One that waited for the sessions of the first run's processes would take ten seconds more.
+        assert second.seconds < max(5.0, 2 * first.seconds)
         for name, member in first.members.items():
             assert second.members[name]["address"] == member["address"]
             assert second.members[name]["metrics"] == member["metrics"]
