@@ -47,11 +47,9 @@ UNPLAIN_WORDS: dict[str, int] = {
     "tests/fuzz": 4,
     "tests/golden": 11,
     "tests/process": 17,
-    "tests/property": 24,
     "tests/simulation": 15,
     "tests/spark": 5,
     "tests/spark_deep": 1,
-    "tests/unit": 162,
     "tests/zookeeper": 1,
 }
 """Folder → words of `test_words.py` that are still in it."""

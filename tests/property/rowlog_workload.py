@@ -64,7 +64,7 @@ class Pair:
         self.follower.close(True)
 
     def send(self, pending: PendingBatch) -> None:
-        """What the log would carry from the one to the other."""
+        """The batches that the log would carry from the leader to the follower."""
         start = self.writer.position
         self.writer.commit(pending, start + len(pending.records))
         if pending.records:

@@ -19,7 +19,7 @@ CODECS = {ledger_id: EntryCodec(ledger_id, DigestType.CRC32C, b"") for ledger_id
 
 @dataclass
 class Model:
-    """What the bookie owes: each acknowledged entry with any of the payloads that may be its newest, and every fence."""
+    """The promises of the bookie: each acknowledged entry, with every payload that may be its newest, and every fence."""
 
     known: set[int] = field(default_factory=set)
     """Ledgers that must be there."""
@@ -96,7 +96,7 @@ async def force(client: V3Client, model: Model) -> None:
 
 
 async def check_lists(client: V3Client, model: Model) -> None:
-    """What only version 3 tells agrees with what is read one by one."""
+    """Answers that only version 3 has agree with entries read one by one."""
     for ledger_id in LEDGERS:
         answers = [await client.read(ledger_id, entry_id) for entry_id in range(42)]
         if ledger_id not in model.known | model.fenced:

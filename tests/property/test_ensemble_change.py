@@ -69,7 +69,7 @@ class World:
         self.is_foreign = False
         """Whether another client took the ledger over."""
 
-    # What the world does.
+    # Events from outside.
 
     def push(self) -> None:
         if isinstance(self.tracker, WriteTracker):
@@ -175,7 +175,7 @@ class World:
         elif self.lost_since is None:
             self.lost_since = self.now
 
-    # What the machine wants.
+    # Commands of the machine.
 
     def decide(self) -> int:
         """Execute what is due; returns how many commands that were."""
@@ -221,7 +221,7 @@ class World:
                 self.advance()
 
     def begin_again(self, position: int) -> None:
-        """What the bookie acknowledged beyond the last-add-confirmed counts no more."""
+        """Acknowledgements of the bookie beyond the last-add-confirmed no longer count."""
         tracker = self.tracker
         stored = self.stored[tracker.ensemble[position]]
         stored -= {e for e in stored if e > tracker.last_add_confirmed}

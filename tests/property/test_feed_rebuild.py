@@ -1,4 +1,4 @@
-"""A table rebuilt from its change feed equals the table, whatever happens to its rows, its columns and its name."""
+"""A table rebuilt from its change feed equals the table, through any changes of its rows, columns and name."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ class Consumer:
         for attempt in range(4):
             try:
                 self.batch(None)
-                while self.position < self.db.end:  # What was planned before ends before what happened since.
+                while self.position < self.db.end:  # Batches planned before end before the changes made since.
                     self.batch(None)
                 return
             except SchemaChanged as error:
@@ -212,7 +212,7 @@ class Consumer:
 
 
 def table_rows(db: Shop, table: str) -> list[Row]:
-    """What a table holds, as Spark has it: a column without a type of its own is text there."""
+    """The rows of a table in Spark's types: a column without a declared type is text there."""
     schema = struct_of(db.source(table).schema())
     columns = own_columns(schema)
     text = [name for name in columns if schema[name].dataType.simpleString() == "string"]
@@ -246,7 +246,7 @@ def play(chance: random.Random, db: Shop) -> Consumer:
         if chance.random() < 0.6:
             consumer.read_on(chance)
         if chance.random() < 0.05:
-            # A log that begins within or right behind the last batch does not tell as which table that batch was read: see decision 42.
+            # A log that begins within or right behind the last batch does not say as which table that batch was read: see decision 42.
             first = chance.randrange(db.first, db.end + 1)
             db.first = first if not consumer.stream.last_start < first <= consumer.position else db.first
         tables = db.tables()

@@ -1,4 +1,4 @@
-"""Heads and pages against a plain list: whatever changes are made, no offset is lost or doubled and no node passes its limit."""
+"""Heads and pages against a plain list: through any changes no offset is lost or doubled, and no node passes its limit."""
 
 from __future__ import annotations
 

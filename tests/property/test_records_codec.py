@@ -1,4 +1,4 @@
-"""The row log's bytes: whatever SQLite can hold comes back the same, and damage is refused or harmless."""
+"""The row log's bytes: every value of SQLite comes back the same, and damage is refused or harmless."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COLUMNS = st.one_of(
 
 
 def exactly(values: Sequence[Value]) -> list[tuple[str, object]]:
-    """Values told apart by type and by bits: -0.0 is not 0.0, and 1 is not 1.0."""
+    """Values compared by type and by bits: -0.0 is not 0.0, and 1 is not 1.0."""
     return [(type(value).__name__, struct.pack(">d", value) if isinstance(value, float) else value) for value in values]
 
 

@@ -2,7 +2,7 @@
 
 One writer has entries on their way while up to two recoverers work; bookies fail for good, fewer than an ack quorum of them, or are
 only thought to; requests of recoverers get lost. The first recoverer that closes wins. Checked: the end is not before anything the
-writer was told is confirmed; all recoverers see the same end; every entry up to it is on an ack quorum of its ensemble; the length
+writer saw confirmed; all recoverers see the same end; every entry up to it is on an ack quorum of its ensemble; the length
 is right.
 """
 

@@ -76,7 +76,7 @@ async def snapshot(tree: Tree, path: str, owners: dict[int, str]) -> dict[str, o
 
 
 async def answers(driver: str, sequence: list[Call]) -> list[object]:
-    """What every call returned or raised, and the whole tree at the end."""
+    """The result or error of every call, and the whole tree at the end."""
     with tempfile.TemporaryDirectory() as folder:
         async with sessions(driver, Path(folder)) as open_session:
             trees = [await open_session(), await open_session()]

@@ -1,4 +1,4 @@
-"""Whatever a connection delivers, in whatever pieces: the bulk form reads the same as a plain loop over frames and messages."""
+"""The bulk form reads the same as a plain loop over frames and messages, for any bytes in any pieces."""
 
 from __future__ import annotations
 

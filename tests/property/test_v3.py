@@ -283,7 +283,7 @@ def test_every_truncation_gives_a_message_or_a_protocol_error(request: Request, 
         body = body_of(frame)
         for size in range(len(body)):
             decode_both(body[:size])
-            # What is cut short within a buffer that goes on must not be read beyond its end either.
+            # A message that ends too early within a longer buffer must not be read beyond its end either.
             scan_v3_adds(frame, 0, size)
             scan_v3_add_responses(frame, 0, size)
 

@@ -148,7 +148,7 @@ class Writing(RuleBasedStateMachine):
     def works(self) -> bool:
         return self.machine.phase is not Phase.ENDED
 
-    # What happens.
+    # Events.
 
     @precondition(lambda self: self.machine.can_accept)
     @rule(count=st.integers(0, 3), has_readers=st.booleans())
@@ -266,7 +266,7 @@ class Writing(RuleBasedStateMachine):
                 self.step(LeaveBegun())
                 self.machine.closed_segment(len(self.ledgers[-1].entries) - 1)
 
-    # What holds after each step.
+    # Invariants after each step.
 
     @invariant()
     def acknowledged_offsets_have_one_order(self) -> None:

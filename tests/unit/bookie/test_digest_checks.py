@@ -1,4 +1,4 @@
-"""What a bookie tells of the last-add-confirmed never comes from bytes that it knows, or could know, to be damaged."""
+"""A bookie never takes the last-add-confirmed from bytes that it knows, or could know, to be damaged."""
 
 from __future__ import annotations
 

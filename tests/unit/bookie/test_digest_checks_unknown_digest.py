@@ -1,4 +1,4 @@
-"""What a bookie cannot verify it does not refuse."""
+"""An entry that a bookie cannot verify is not refused."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ RESERVES = [f"{directory}/current/RESERVE" for directory in (JOURNAL_DIRECTORY, 
 
 
 def no_space(kind: str, prefix: str, times: int = 1) -> Callable[[str, str], None]:
-    """A fault: so many operations of a kind under a path find no space."""
+    """A fault: the next `times` operations of a kind below a path find no space."""
     left = [times]
 
     def strike(operation: str, path: str) -> None:
@@ -34,7 +34,7 @@ def no_space(kind: str, prefix: str, times: int = 1) -> Callable[[str, str], Non
 
 
 async def check_synced(rig: Rig, acknowledged: list[int]) -> None:
-    """What was acknowledged outlives a power cut."""
+    """Check that acknowledged entries outlive a power cut."""
     await rig.restart()
     client = await rig.connect()
     for entry_id in acknowledged:

@@ -1,4 +1,4 @@
-"""Directories are made durably, by whatever path they are named."""
+"""Directories are made durably, by any form of their path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a bookie keeps for its peers is bounded, of one connection and of all together, and everybody who goes on is served."""
+"""The memory that a bookie holds for clients is bounded, per connection and in total, and clients that go on are served."""
 
 from __future__ import annotations
 
