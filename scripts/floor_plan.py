@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,7 +29,7 @@ Graph = Mapping[str, frozenset[str]]
 
 @dataclass
 class Plan:
-    """What a package consists of; modules are named by their dotted path below it.
+    """The parts of a package; modules are named by their dotted path below it.
 
     Args:
         imports: module → modules that it imports.
@@ -65,14 +65,14 @@ def grouped(imports: Mapping[str, Iterable[str]], node_of: object) -> Graph:
     return {node: frozenset(others - {node}) for node, others in arrows.items()}
 
 
-def read_plan(package: Path) -> Plan:
-    """Read every module of a package but the generated ones."""
+def read_plan(package: Path, parse: Callable[[str], ast.Module] = ast.parse) -> Plan:
+    """Read every module of a package except generated ones. A caller that parses the files for other uses too gives its own `parse`."""
     plan = Plan()
     files = {module: path for module, path in python_modules(package, package.name) if not path.name.endswith("_pb2.py")}
     below = {module: ".".join(path.relative_to(package).with_suffix("").parts) for module, path in files.items()}
     for full, path in files.items():
         text = path.read_text(encoding="utf-8")
-        tree = ast.parse(text)
+        tree = parse(text)
         module = below[full]
         plan.lines[module] = text.count("\n")
         imported = targets(imports_of(tree, full, is_package=path.name == "__init__.py"), files) - {full, package.name}
@@ -85,7 +85,7 @@ def read_plan(package: Path) -> Plan:
 
 
 def _attributes(node: ast.ClassDef) -> set[str]:
-    """What instances carry: fields, slots, and names that methods assign to ``self``."""
+    """Attributes of instances: fields, slots, and names that methods assign to ``self``."""
     found: set[str] = set()
     for statement in node.body:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):

@@ -1,4 +1,4 @@
-"""Our own drivers of the metadata tree give the same answers to any sequence of operations, to the letter. The memory driver defines them.
+"""Our drivers of the metadata tree give identical answers to any sequence of operations. The memory driver defines them.
 
 ZooKeeper is held to the contract suite instead: its errors name other paths (the node asked for, not the parent that is missing).
 """
@@ -60,7 +60,7 @@ def calls() -> st.SearchStrategy[Call]:
 
 
 def plain(value: object, owners: dict[int, str]) -> object:
-    """An answer without what legitimately differs between drivers: times and session ids."""
+    """An answer without the parts that may differ between drivers: times and session ids."""
     if isinstance(value, Stat):
         return value.version, value.cversion, owners.get(value.ephemeral_owner, "unknown")
     if isinstance(value, tuple):
