@@ -15,7 +15,7 @@ ENTRIES, BYTES = 3, 100
 
 
 class Act(NamedTuple):
-    """`what` happens to the appender at index `which` of those that it can happen to."""
+    """An event: `what` happens to the eligible appender with index `which`."""
 
     what: str
     which: int
