@@ -111,7 +111,7 @@ def parts() -> list[Part]:
         Part("outages", folders=OUTAGES),
         Part("unit-upper", folders=tuple(f"tests/unit/{name}" for name in UPPER_UNITS), in_memory=True),
         Part("spark", folders=("tests/spark",), limit_s=1500.0),
-        Part("unit", folders=("tests/golden", *lower_units()), in_memory=True),
+        Part("unit", folders=("tests/golden", *lower_units())),
         Part("property", folders=("tests/property",), in_memory=True),
         Part("clients", folders=("tests/clients",)),
         Part("types", command=(str(BIN / "mypy"), "--no-error-summary", *code_folders())),
@@ -181,7 +181,7 @@ def temporary_folder(part: Part) -> Iterator[Path | None]:
     """A folder in memory for a part's temporary files; None where the part needs none, or memory has too little room.
 
     Tests of one process sync thousands of small files, and are judged by what they read back. A power cut is simulated there, never real.
-    The parts with real servers stay on the machine's own disk.
+    The parts with real servers stay on the machine's own disk, and so does the part with the bookie and the metadata drivers.
     """
     if not part.in_memory or not MEMORY.is_dir() or shutil.disk_usage(MEMORY).free < MEMORY_NEEDED_BYTES:
         yield None
