@@ -1,10 +1,10 @@
-"""A batch of fewer entries than asked for means that there are no more."""
+"""A batch shorter than requested counts as the end of the range."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/client/test_batch_read.py::test_a_range_is_read_in_batches_and_what_they_leave_out_is_asked_again"]
+TESTS = ["tests/unit/client/read/test_batch_read.py::test_a_range_is_read_in_batches_and_what_they_leave_out_is_asked_again"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

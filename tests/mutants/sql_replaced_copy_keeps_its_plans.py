@@ -1,18 +1,18 @@
-"""The plans of a copy outlive the file that they were made for."""
+"""Cached plans outlive the file of the copy that they were made for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from triplicate.sql.core.interface import Database
+from triplicate.sql.pg.protocol.client_connections import ClientConnections, _DatabasePlans
 from triplicate.sql.pg.protocol.plans import PlanCache
-from triplicate.sql.pg.protocol.server import PostgresServer, _DatabasePlans
 
-TESTS = ["tests/unit/pg/test_plans.py::test_a_copy_that_was_replaced_leaves_no_plans"]
+TESTS = ["tests/unit/sql/pg/protocol/test_plans.py::test_a_copy_that_was_replaced_leaves_no_plans"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    def plans_of(self: PostgresServer, database: Database) -> PlanCache:
+    def plans_of(self: ClientConnections, database: Database) -> PlanCache:
         return self._plans.setdefault(database, _DatabasePlans(0, PlanCache())).cache
 
-    patch(PostgresServer, "_plans_of", plans_of)
+    patch(ClientConnections, "plans_of", plans_of)

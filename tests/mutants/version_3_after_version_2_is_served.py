@@ -1,10 +1,12 @@
-"""A connection that has spoken version 2 may speak version 3 again."""
+"""A connection that has used version 2 may switch back to version 3."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_bad_input.py::test_a_connection_speaks_version_3_until_it_sends_something_older_and_then_never_again"]
+TESTS = [
+    "tests/unit/bookie/server/test_server_connection_bad_input.py::test_a_connection_speaks_version_3_until_it_sends_something_older_and_then_never_again"
+]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

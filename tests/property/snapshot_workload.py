@@ -12,8 +12,9 @@ from triplicate.log import CHUNK_BYTES, Snapshot, SnapshotHeader
 from triplicate.runtime import real_host
 from triplicate.sql.executor.writer_connection import PendingBatch
 from triplicate.sql.storage.applier import Applier, LogBatch, follow
+from triplicate.sql.storage.sqlite_copy import CopyScope, SqliteBackup, SqliteCopy
 from triplicate.sql.storage.sqlite_file import open_follower
-from triplicate.sql.storage.sqlite_snapshots import SqliteCopy, SqlSnapshots
+from triplicate.sql.storage.sqlite_snapshots import SqlSnapshots
 
 IDENTITY = b"d" * 16
 
@@ -63,16 +64,17 @@ def snapshot_and_restore(source: str, target: Path, meanwhile: Callable[[], obje
 
     async def body() -> int:
         host = real_host("snapshot", seed=1)
-        copy = SqliteCopy(host, host.new_worker("copy"), source, None, 1 << 30)
+        scope = CopyScope(host, host.new_worker("copy"), source)
         try:
-            copy._begin()
+            backup = SqliteBackup.begin(scope, None, 1 << 30)
             meanwhile()
-            while not copy._step():
+            while not backup.step():
                 meanwhile()
-            copy._finish()
-            content = copy._pread(copy.size_bytes, 0)
+            backup.finish()
+            copy = SqliteCopy.open(scope, None, backup)
+            content = await copy.read(0, copy.size_bytes)
         finally:
-            await copy.discard()
+            await scope.aclose()
         assert len(content) == copy.size_bytes
         identity, digest = IDENTITY.hex(), f"sha256:{hashlib.sha256(content).hexdigest()}"
         snapshot = Snapshot("s", 1, copy.position, copy.epoch, 0, len(content), 0, 0, digest, "sql", "sqlite", identity, "n")

@@ -61,7 +61,7 @@ class RecoveryAdd:
     payload: bytes
 
     def is_copy_of(self, other: RecoveryAdd) -> bool:
-        """Whether both write the same bytes, to whichever bookies."""
+        """Whether both write the same bytes, to the same or different bookies."""
         if self.payload is not other.payload or self.entry_id != other.entry_id:
             return False
         return self.last_add_confirmed == other.last_add_confirmed and self.length == other.length

@@ -46,7 +46,7 @@ class Janitor:
         self._chores = tuple(chores)
         self._memory = SweepMemory()
         registry = metrics if metrics is not None else Metrics()
-        swept = registry.counter("triplicate_log_swept", "What the janitor of this process cleared away, by kind.", ("kind",))
+        swept = registry.counter("triplicate_log_swept", "Nodes and ledgers that the janitor of this process deleted, by kind.", ("kind",))
         self._swept = {kind: swept.labels(kind) for kind in KINDS}
         self._rounds = registry.counter("triplicate_log_janitor_rounds", "Rounds that the janitor of this process has done.")
         self._failures = registry.counter("triplicate_log_janitor_failures", "Logs and rounds that the janitor could not finish.")

@@ -151,7 +151,7 @@ class Trash:
         if late_ms > 0:
             raise _no_such(
                 ledger_id,
-                f"ledger {ledger_id} could be brought back until {late_ms // 1000} s ago; by now its bookies may be deleting its entries",
+                f"ledger {ledger_id} could be undeleted until {late_ms // 1000} s ago; by now its bookies may be deleting its entries",
             )
         await self._record_creation(trashed)
         restored = await self._ledgers.restore(ledger_id, trashed.metadata, trashed.version)

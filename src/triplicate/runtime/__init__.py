@@ -1,4 +1,4 @@
-"""The runtime: ports to the outside, task scopes, the admission window, futures, backoff, metrics."""
+"""The runtime: ports to the outside, task scopes, the admission window, futures, backoff, rate limits, metrics."""
 
 from triplicate.runtime.backoff import Backoff
 from triplicate.runtime.fault_points import FaultPoint, fault_point, fault_points
@@ -21,8 +21,10 @@ from triplicate.runtime.ports import (
     Trace,
     Worker,
 )
+from triplicate.runtime.rate_limiter import RateLimiter
 from triplicate.runtime.real import no_trace, real_host
 from triplicate.runtime.task_scope import TaskScope, deadline_after, first_of, map_bounded, shielded, sleep, sleep_until, timeout_at
+from triplicate.runtime.uninterrupted import UninterruptedFuture
 from triplicate.runtime.window import AdmissionWindow
 from triplicate.runtime.worker_pool import SerialWorker, WorkerPool
 
@@ -43,10 +45,12 @@ __all__ = [
     "Network",
     "Probe",
     "ProbeAnswer",
+    "RateLimiter",
     "SerialWorker",
     "TaskScope",
     "Timer",
     "Trace",
+    "UninterruptedFuture",
     "Worker",
     "WorkerPool",
     "deadline_after",

@@ -1,4 +1,4 @@
-"""A snapshot does not hold the results of request ids, so a copy that was loaded from it runs a repeat again."""
+"""A snapshot omits the results under request ids, so a copy loaded from it runs a repeat again."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ CHECKERS = ("transactions_happen_once", "copies_are_equal")
 def apply(patch: Callable[[object, str, object], None]) -> None:
     import apsw
 
-    from triplicate.sql.storage.sqlite_snapshots import SqliteCopy
+    from triplicate.sql.storage import sqlite_copy
+    from triplicate.sql.storage.sqlite_file import ConnectionSetup
 
-    usual = SqliteCopy._verify
+    check = sqlite_copy.check_copy
 
-    def without_requests(self: SqliteCopy) -> None:
-        connection = apsw.Connection(self._path)
+    def without_requests(scope: sqlite_copy.CopyScope, setup: ConnectionSetup | None, position: int) -> None:
+        connection = apsw.Connection(scope.path)
         connection.execute("delete from triplicate_requests")
         connection.close(True)
-        usual(self)
+        check(scope, setup, position)
 
-    patch(SqliteCopy, "_verify", without_requests)
+    patch(sqlite_copy, "check_copy", without_requests)

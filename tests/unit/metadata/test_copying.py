@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.unit.metadata.layout_rig import INFO, new_metadata
 from tests.unit.metadata.stores import fresh_servers, run
-from tests.unit.metadata.test_layout import INFO, new_metadata
 from tests.zookeeper.server import shared_server
 from triplicate.cli.main import cli
 from triplicate.errors import ConfigError, CorruptionError

@@ -312,8 +312,7 @@ class DatabaseServer(SimulatedNode, DatabaseReplica):
                 node = DatabaseNode(port, client, Logs(client, self._log_settings), settings, setup=connection_setup(host))
                 self.node = node
                 # Peers check there whether the process answers; statements come through `DatabaseReplica.call`.
-                server = PostgresServer(port, node, (self.name, SQL_PORT))
-                await server.start()
+                server = await PostgresServer.open(port, node, (self.name, SQL_PORT))
                 try:
                     await node.start((self.name, SQL_PORT))
                     self._serves = True

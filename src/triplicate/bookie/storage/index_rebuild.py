@@ -151,7 +151,7 @@ class IndexRebuild:
             relied_on = block.type is not BlockType.FOOTER and block.flush_number <= marked_flush
             if relied_on and not self._stands_elsewhere(block, unfinished):
                 raise _damaged(path, block.offset)
-        # Only now: a log with a footer looks complete to the next start, whatever was left out of it.
+        # Only now: the next start regards a log with a footer as complete.
         for content in unfinished:
             # The index must not know more than a loss of power would leave.
             self._index_log(content, secure_log(self._disk, content))
@@ -243,7 +243,7 @@ class LogFinisher:
         return found[0] if found else None
 
     def _unless_full(self, act: Callable[[], None]) -> None:
-        """Optional start-up work (footers, sizes). Skipped when the disk is full; the next start retries it."""
+        """Do optional start-up work (footers, sizes). It is skipped when the disk is full; the next start retries it."""
         try:
             act()
         except OSError as error:

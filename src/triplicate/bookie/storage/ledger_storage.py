@@ -183,7 +183,7 @@ class LedgerStorage:
 
         Args:
             up_to_flush: as for `Index.delete_ledgers`.
-            fenced: tombstones of the ledgers that memory knows to be fenced. For the others the index says whether they were.
+            fenced: tombstones of the ledgers that are in memory and fenced. The index has the fences of the others.
 
         Returns:
             whether the flush's number was used.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 
 import click
 
@@ -55,32 +56,22 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
         raise ConfigError("metadata.uri is not set: give --metadata sqlite:///… or zk://…, or put it into the --config file")
 
     async def start(host: Host, metrics: Metrics) -> ServedProcess:
-        cluster = await open_cluster_in_time(existing(metadata.uri), host, metadata.session_timeout_s)
-        client = Client(host, cluster, configuration.get(ClientSettings), metrics)
-        databases = DatabaseNode(host, client, Logs(client, configuration.get(LogClientSettings)), settings, metrics)
-        limits = ServerLimits(connections=settings.connections, database_connections=settings.database_connections)
-        server = PostgresServer(host, databases, (settings.host, settings.port), limits)
-
-        async def stop() -> None:
+        async with AsyncExitStack() as opened:
+            cluster = await open_cluster_in_time(existing(metadata.uri), host, metadata.session_timeout_s)
+            opened.push_async_callback(cluster.aclose)
+            client = Client(host, cluster, configuration.get(ClientSettings), metrics)
+            opened.push_async_callback(client.aclose)
+            databases = DatabaseNode(host, client, Logs(client, configuration.get(LogClientSettings)), settings, metrics)
+            opened.push_async_callback(databases.stop)
+            limits = ServerLimits(connections=settings.connections, database_connections=settings.database_connections)
             try:
-                await server.stop()
-                await databases.stop()
-            finally:
-                try:
-                    await client.aclose()
-                finally:
-                    await cluster.aclose()
-
-        try:
-            try:
-                await server.start()
+                server = await PostgresServer.open(host, databases, (settings.host, settings.port), limits)
             except OSError as error:
                 where = f"{settings.host}:{settings.port}"
                 raise EnvironmentFault(f"{where} cannot be opened ({error.strerror}); choose another node.port") from None
+            opened.push_async_callback(server.stop)
             await databases.start(server.address)
-        except BaseException:
-            await stop()
-            raise
+            stop = opened.pop_all().aclose
         address = "{}:{}".format(*server.address)
         facts: dict[str, object] = {"node": settings.node_id, "address": address, "positions": databases.positions()}
         return ServedProcess(facts, stop, databases.failed, lambda: node_problems(databases), lambda: node_readiness(databases))

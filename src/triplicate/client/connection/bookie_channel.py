@@ -79,7 +79,7 @@ class AddSink(Protocol):
 
 
 class InFlight(NamedTuple):
-    """Adds of one ledger that were sent together; one value for all the bookies that they go to alike.
+    """Adds of one ledger that were sent together. All bookies that receive the same adds share one value.
 
     Attributes:
         order: greater than those of all adds sent before: the last entry's id, where ids ascend. See `WriteTracker.order_of`.
@@ -93,7 +93,7 @@ class InFlight(NamedTuple):
 
 
 class AddCredit:
-    """How many adds, and bytes of adds, one bookie owes answers for, over all ledgers, and how many it may."""
+    """Counts the unanswered adds of one bookie and their bytes, over all ledgers, and holds the limits of both."""
 
     __slots__ = ("_adds_maximum", "_bytes_maximum", "adds", "size_bytes")
 
@@ -508,7 +508,7 @@ class BookieChannel(asyncio.Protocol):
             self._answer((pending,), None, request_timeout(self.bookie_id, describe(pending.request), pending.timeout_s))
         dead = self._received_at < oldest_sent_at < now or owed_since + OWED_TIMEOUTS * settings.read_timeout_s <= now
         if self._transport is not None and dead:
-            # Nothing was received since the overdue request was sent, so the connection is dead, whatever the operating system reports.
+            # Nothing was received since the overdue request was sent: the connection is dead even if no error was reported.
             # Or an answer will never come, and later requests for the same entry wait behind it.
             self._transport.abort()
             return False

@@ -113,9 +113,9 @@ class DeliveredEntries:
 class RangeRead:
     """One reading of entries `first` to `last`.
 
-    Each entry is asked of the first replica of its write set; a plan is made only for those that fail there. Where batches fit, they are
-    asked for instead, and what a batch left out is asked for again. How much is on the way is bounded by entries and by bytes, the latter
-    reckoned by the average entry so far, and exactly for batches.
+    Each entry is read from the first replica of its write set; a `ReadPlan` is made only for an entry that fails there. Where batches
+    are possible, they are read instead, and entries that a batch omits are read again. Both the entries and the bytes in flight are
+    bounded; bytes are estimated by the average entry so far, and known exactly for batches.
 
     Args:
         batches: of the handle for which this is read.
@@ -220,7 +220,7 @@ class RangeRead:
             self._fail_read(batch.plan)
 
     def _note_failures(self, plan: ReadPlan, delivered: str) -> None:
-        """Ask those that failed last from now on."""
+        """Read from failed bookies last from now on."""
         for bookie_id in plan.unhelpful:
             if bookie_id != delivered:
                 self._failed[bookie_id] = None
@@ -306,7 +306,7 @@ class RangeRead:
             self._hedge.cancel()
 
     def _hedge_overdue(self) -> None:
-        """Ask the next replica as well for every single entry that is overdue; batches do so by themselves."""
+        """Read every overdue single entry from the next replica as well; batches do so by themselves."""
         if self.future.done():
             return
         now, context = self._now(), self._context

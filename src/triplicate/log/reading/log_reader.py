@@ -295,7 +295,7 @@ async def readable_end(client: LedgerClient, store: HeadStore, settings: LogClie
                 raise
             continue
         return max(stored.head.first_offset, segment.first_offset + (header.end_index if header is not None else 0))
-    raise NoSuchLedger(f"log {name!r}: its open segment changes too fast to look at it")
+    raise NoSuchLedger(f"log {name!r}: its open segment changed at every attempt to read it; try again")
 
 
 async def head_for(store: HeadStore, name: str, offset: int) -> Head:

@@ -268,10 +268,10 @@ class HeadStore:
                 if current.head.token == head.token:
                     return current
                 if backoff.attempts:
-                    raise ConnectionLost(f"log {name!r}: nobody knows whether the change was applied before others followed") from error
+                    raise ConnectionLost(f"log {name!r}: it is unknown whether the change was applied before others followed") from error
                 if isinstance(error, NoNode) and current.version == stored.version:
                     self._raise_vanished(name, str(error))
-                raise BadVersion(f"log {name!r}: its head was changed by somebody else") from error
+                raise BadVersion(f"log {name!r}: its head was changed by another process") from error
             else:
                 return StoredHead(head, stored.version + 1)
 

@@ -267,7 +267,7 @@ class LogSnapshots:
         """Read a snapshot from the bookies and compare it with the list.
 
         Raises:
-            SnapshotDamaged, NoSuchLedger: it cannot be loaded. ReadFailed and others: nothing was found out.
+            SnapshotDamaged, NoSuchLedger: it cannot be loaded. ReadFailed and others: the state is unknown.
         """
         async with self.open(snapshot, rate_bytes_per_s=rate_bytes_per_s) as reader:
             chunks: AsyncIterator[memoryview] = reader.chunks()

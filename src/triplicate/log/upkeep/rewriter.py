@@ -35,15 +35,13 @@ from triplicate.log.store.ledger_ports import LedgerAppender, LedgerClient
 from triplicate.log.store.segments import create_segment, password_of
 from triplicate.log.store.staging_marks import COMPONENT, PublishMark, mark_of, marked
 from triplicate.log.upkeep.orphans import discard, discard_unpublished
-from triplicate.runtime import Clock, fault_point, sleep
+from triplicate.runtime import RateLimiter, fault_point, sleep
 
 CHUNK_BYTES = 4 * 1024 * 1024
 CHUNK_ENTRIES = 64
 """Limits of one read, by the mean size of a segment's entries. Another chunk is fetched ahead."""
 WINDOW_BYTES = 8 * 1024 * 1024
 """Limit of the bytes that are not acknowledged."""
-PACE_STEP_S = 0.01
-"""Shorter pauses are accumulated."""
 COPIES_WAIT_S = 10.0
 """How long to wait, after the last acknowledgement, until every bookie has every entry of a new ledger."""
 COPIES_PAUSE_S = 0.02
@@ -84,24 +82,8 @@ class Overtaken(LogError):
     """The list no longer holds the segments that were rewritten: they were truncated, or rewritten by another process."""
 
 
-class CopyThrottle:
-    """Limits the rate of copying, bytes per second."""
-
-    def __init__(self, clock: Clock, bytes_per_s: int) -> None:
-        self._clock = clock
-        self._bytes_per_s = bytes_per_s
-        self._free_at = clock.monotonic()
-
-    async def admit(self, size_bytes: int) -> None:
-        """Wait until the rate admits these bytes."""
-        now = self._clock.monotonic()
-        self._free_at = max(self._free_at, now) + size_bytes / self._bytes_per_s
-        if self._free_at - now >= PACE_STEP_S:
-            await sleep(self._clock, self._free_at - now)
-
-
 class LedgerSpan(Protocol):
-    """The extent of a closed ledger: a segment, or a staging ledger."""
+    """The entries and bytes of a closed ledger: a segment, or a staging ledger."""
 
     @property
     def ledger_id(self) -> int: ...
@@ -162,7 +144,7 @@ class Rewriter:
         self._store = store
         self._settings = settings
         self._name = name
-        self._throttle = CopyThrottle(client.host.clock, settings.rewrite_bytes_per_s)
+        self._rate = RateLimiter(client.host.clock, settings.rewrite_bytes_per_s)
 
     async def reduced(self) -> list[Run]:
         """The runs that `raise_copies` rewrites. Raises NoSuchLog."""
@@ -260,7 +242,7 @@ class Rewriter:
                         continue
                     offset = tally.add(payload, segment.first_offset, _place(segment))
                     await sending.send(with_first_index(payload, offset - run[0].first_offset))
-                    await self._throttle.admit(len(payload))
+                    await self._rate.admit(len(payload))
                 if tally.next_offset != segment.end_offset:
                     raise CorruptionError(f"{_place(segment)()} ends at offset {tally.next_offset}, the list says {segment.end_offset}")
             await sending.finish()
@@ -292,7 +274,7 @@ class Rewriter:
         found = RecordsDigest(segment.first_offset)
         async for payload in payloads_of(self._client, self._settings, segment):
             found.add(payload, segment.first_offset, _place(segment))
-            await self._throttle.admit(len(payload))
+            await self._rate.admit(len(payload))
         if found.facts() != source.facts():
             raise CorruptionError(
                 f"log {self._name!r}: {_place(segment)()}, written from offset {segment.first_offset} on, reads as {found.facts()} "

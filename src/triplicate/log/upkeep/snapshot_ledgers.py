@@ -22,27 +22,10 @@ from triplicate.log.core.snapshot_format import (
 from triplicate.log.core.snapshot_list import NO_SEGMENTS, LogMark, Snapshot
 from triplicate.log.store.ledger_ports import LedgerAppender, LedgerClient, LedgerView
 from triplicate.log.store.segments import create_ledger, password_of
-from triplicate.runtime import Clock, fault_point, sleep_until
+from triplicate.runtime import RateLimiter, fault_point
 
 READ_ENTRIES = 4
 """Entries that are read, decompressed and held at a time."""
-
-
-class SnapshotThrottle:
-    """Limits the rate of a snapshot's content, bytes per second."""
-
-    def __init__(self, clock: Clock, rate_bytes_per_s: int) -> None:
-        self._clock = clock
-        self._rate = rate_bytes_per_s
-        self._due: float | None = None
-
-    async def admit(self, size_bytes: int) -> None:
-        """Wait until the rate admits these bytes. A pause of the other side is not followed by a burst."""
-        if self._rate <= 0:
-            return
-        now = self._clock.monotonic()
-        self._due = max(now, self._due if self._due is not None else now) + size_bytes / self._rate
-        await sleep_until(self._clock, self._due)
 
 
 class SnapshotWriter:
@@ -51,12 +34,12 @@ class SnapshotWriter:
     Leaving ``async with`` without `finish` deletes the ledger.
     """
 
-    def __init__(self, client: LedgerClient, ledger: LedgerAppender, header: SnapshotHeader, throttle: SnapshotThrottle) -> None:
+    def __init__(self, client: LedgerClient, ledger: LedgerAppender, header: SnapshotHeader, rate: RateLimiter) -> None:
         self.ledger_id = ledger.ledger_id
         self._client = client
         self._ledger = ledger
         self._header = header
-        self._throttle = throttle
+        self._rate = rate
         self._worker = client.host.new_worker("snapshot-writer")
         self._compressor = Compressor(header.compression)
         self._first = encode_header(header)
@@ -74,17 +57,17 @@ class SnapshotWriter:
         """Create the ledger and send its header."""
         custom = {"component": "snapshot", "log": name, "snapshot": header.snapshot_id, "node": header.node}
         ledger = await create_ledger(client, settings, log, custom)
-        return cls(client, ledger, header, SnapshotThrottle(client.host.clock, rate_bytes_per_s))
+        return cls(client, ledger, header, RateLimiter(client.host.clock, rate_bytes_per_s))
 
     async def append(self, content: bytes) -> None:
         """Append one chunk: `CHUNK_BYTES` of content, fewer in the last one.
 
         Raises:
-            whatever ended the ledger.
+            Exception: the error that ended the ledger.
         """
         payload = await self._worker.run(self._encode, content)
         await self._append(payload)
-        await self._throttle.admit(len(content))
+        await self._rate.admit(len(content))
 
     def _encode(self, content: bytes) -> bytes:
         if len(content) > CHUNK_BYTES:
@@ -161,7 +144,7 @@ class SnapshotReader:
         self.snapshot = snapshot
         self._client = client
         self._settings = settings
-        self._throttle = SnapshotThrottle(client.host.clock, rate_bytes_per_s)
+        self._rate = RateLimiter(client.host.clock, rate_bytes_per_s)
         self._check = ContentCheck(snapshot)
         self._view: LedgerView | None = None
         self._worker = client.host.new_worker("snapshot-reader")
@@ -205,7 +188,7 @@ class SnapshotReader:
             payloads = await self._read(view, next_entry, until)
             for content in await self._worker.run(self._unpack, payloads):
                 yield content
-            await self._throttle.admit(sum(map(len, payloads)))
+            await self._rate.admit(sum(map(len, payloads)))
             next_entry = until + 1
         (trailer,) = await self._read(view, last + 1, last + 1)
         self._check.trailer(trailer)

@@ -230,7 +230,7 @@ async def sweep_pages(store: HeadStore, name: str, *, dry_run: bool = False) -> 
                 swept += 1
         except (BadVersion, NoNode):
             if backoff.attempts >= store.settings.change_attempts:
-                return swept  # The log changes all the time; what is left is swept another time.
+                return swept  # The log changes too often; a later sweep deletes the remaining pages.
             await sleep(store.host.clock, backoff.next_s())
         else:
             return swept

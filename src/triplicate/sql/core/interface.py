@@ -13,9 +13,9 @@ from enum import Enum
 from typing import Any, Protocol, TypeVar
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.column_codec import Value as Value
 from triplicate.sql.core.transaction_block import TransactionStatus as TransactionStatus
 
-Value = None | int | float | str | bytes
 Row = tuple[Value, ...]
 Result = TypeVar("Result")
 

@@ -5,6 +5,7 @@ types of expressions), `translate` (trees to SQLite's text), `ddl` (definitions)
 (messages, plans, conversations, the server). The tokens come from `triplicate.sql.core.lexer`.
 """
 
-from triplicate.sql.pg.protocol.server import PostgresServer, ServerLimits
+from triplicate.sql.pg.protocol.client_connections import ServerLimits
+from triplicate.sql.pg.protocol.server import PostgresServer
 
 __all__ = ["PostgresServer", "ServerLimits"]

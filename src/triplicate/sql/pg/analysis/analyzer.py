@@ -39,7 +39,7 @@ class Analyzer(SourceTyping):
         super().__init__(tables, parameters)
         self._keys = None if keys is None else {name.lower(): key for name, key in keys.items()}
 
-    def statement(self, statement: dml_nodes.DmlStatement, parent: Scope | None = None) -> Outputs | None:
+    def statement(self, statement: nodes.StatementNode, parent: Scope | None = None) -> Outputs | None:
         """The columns of a statement's result; None where they are unknown."""
         match statement:
             case nodes.QueryExpression():
@@ -50,6 +50,7 @@ class Analyzer(SourceTyping):
                 return self._update(statement, parent)
             case dml_nodes.DeleteStatement():
                 return self._delete(statement, parent)
+        raise TypeError(f"{type(statement).__name__} is no statement that can be analyzed")
 
     def scales(self, statement: dml_nodes.DmlStatement, width: int) -> tuple[int | None, ...]:
         """Fractional digits of the numerics in a statement's result, which has `width` columns."""

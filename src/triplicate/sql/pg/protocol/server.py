@@ -1,233 +1,45 @@
-"""The PostgreSQL server of a database node: accepts connections, starts conversations, ends them."""
+"""The PostgreSQL server of a database node."""
 
 from __future__ import annotations
 
-import logging
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import NamedTuple
-from weakref import WeakKeyDictionary
-
-from triplicate.errors import ProtocolError, SqlError
-from triplicate.runtime import Host, Listener, TaskScope
-from triplicate.sql.core.interface import Database, Databases, Session
-from triplicate.sql.pg.protocol import wire
-from triplicate.sql.pg.protocol.connection_state import ConnectionState
-from triplicate.sql.pg.protocol.conversation import Conversation
-from triplicate.sql.pg.protocol.message_stream import MessageStream
-from triplicate.sql.pg.protocol.plans import PlanCache
-from triplicate.sql.pg.protocol.settings import SessionSettings
-
-UNANSWERED_CONNECTIONS = 50
-"""Beyond twice the limit of connections and these, a connection is closed without an answer."""
-
-_LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ServerLimits:
-    """Bounds of the server; the defaults suit one machine."""
-
-    connections: int = 200
-    database_connections: int = 0
-    """Connections to one database; 0 sets no limit below `connections`."""
-    message_bytes: int = 16 * 1024 * 1024
-    startup_s: float = 30.0
-    """A client that has not sent its first packet by then is dropped."""
-
-
-class _DatabasePlans(NamedTuple):
-    """The plans of one database's statements, for one generation of its copy."""
-
-    generation: int
-    cache: PlanCache
+from triplicate.runtime import Host, Listener
+from triplicate.sql.core.interface import Databases
+from triplicate.sql.pg.protocol.client_connections import ClientConnections, ServerLimits
 
 
 class PostgresServer:
-    """Serves every database of a node on one port.
+    """Serves every database of a node on one port. Made by `open`."""
 
-    Args:
-        host: the ports to the outside.
-        databases: clients connect to one of them by ``dbname``.
-        address: host and port to listen on; port 0 selects a free one.
-        limits: bounds.
-    """
+    def __init__(self, listener: Listener, connections: ClientConnections) -> None:
+        self._listener = listener
+        self._connections = connections
 
-    def __init__(self, host: Host, databases: Databases, address: tuple[str, int], limits: ServerLimits | None = None) -> None:
-        self._host = host
-        self._databases = databases
-        self._wanted = address
-        self._limits = limits or ServerLimits()
-        self._scope = TaskScope("postgres")
-        self._listener: Listener | None = None
-        self._running: dict[int, tuple[int, Conversation]] = {}
-        """Process id to secret and conversation, for cancel requests."""
-        self._database_connections: Counter[str] = Counter()
-        self._clients = 0
-        """Connections past their first packet. Other nodes keep one connection each without it, to probe whether this node answers."""
-        self._streams: dict[int, MessageStream] = {}
-        self._next_id = 1
-        self._plans: WeakKeyDictionary[Database, _DatabasePlans] = WeakKeyDictionary()
-        self._secrets = host.entropy.stream("postgres.secret")
+    @classmethod
+    async def open(cls, host: Host, databases: Databases, address: tuple[str, int], limits: ServerLimits | None = None) -> PostgresServer:
+        """Listen, and serve every connection until `stop`.
+
+        Args:
+            host: the ports to the outside.
+            databases: clients connect to one of them by ``dbname``.
+            address: host and port to listen on; port 0 selects a free one.
+            limits: bounds.
+
+        Raises:
+            OSError: the port is in use.
+        """
+        connections = ClientConnections(host, databases, limits or ServerLimits())
+        return cls(await host.network.listen(connections.new_stream, *address), connections)
 
     @property
     def address(self) -> tuple[str, int]:
-        assert self._listener is not None, "the server has been started"
+        """Host and port that the server listens on."""
         return self._listener.address
 
     @property
-    def connection_count(self) -> int:
-        return len(self._streams)
-
-    async def start(self) -> None:
-        """Listen. Raises OSError when the port is in use."""
-        self._listener = await self._host.network.listen(self._new_stream, *self._wanted)
+    def connections(self) -> ClientConnections:
+        return self._connections
 
     async def stop(self) -> None:
-        """Send 57P01 to every client, close the connections and stop."""
-        if self._listener is not None:
-            await self._listener.close()
-        goodbye = SqlError("57P01", "terminating connection because the server is shutting down", hint="connect again, to any node")
-        for stream in list(self._streams.values()):
-            stream.write(wire.error_response(goodbye, severity="FATAL"))
-            stream.close()
-        await self._scope.aclose()
-
-    def _new_stream(self) -> MessageStream:
-        return MessageStream(self._limits.message_bytes, self._opened)
-
-    def _opened(self, stream: MessageStream) -> None:
-        # A client over the limit gets an answer after its first packet. Connections without one must not accumulate meanwhile.
-        if len(self._streams) >= 2 * self._limits.connections + UNANSWERED_CONNECTIONS:
-            stream.close()
-            return
-        process_id = self._next_id
-        self._next_id = process_id % 0x7FFFFFFF + 1
-        self._streams[process_id] = stream
-        self._scope.spawn(self._serve(process_id, stream), name="client")
-
-    async def _serve(self, process_id: int, stream: MessageStream) -> None:
-        try:
-            startup = await self._startup(stream)
-            if startup is not None:
-                self._clients += 1
-                try:
-                    await self._converse(process_id, stream, startup)
-                finally:
-                    self._clients -= 1
-        except SqlError as error:
-            stream.write(wire.error_response(error, severity="FATAL"))
-        except ProtocolError as error:
-            stream.write(wire.error_response(SqlError("08P01", str(error)), severity="FATAL"))
-        except Exception as error:  # noqa: BLE001  a defect met by one client must not end the others; it is logged with its trace
-            _LOG.exception("serving a client failed")
-            stream.write(wire.error_response(SqlError("XX000", f"internal error: {error!r}"), severity="FATAL"))
-        finally:
-            self._running.pop(process_id, None)
-            self._streams.pop(process_id, None)
-            stream.close()
-
-    async def _startup(self, stream: MessageStream) -> wire.Startup | None:
-        """Answer encryption requests and read the first packet; None when the client has left or has sent a cancel request."""
-        timer = self._host.clock.call_at(self._host.clock.monotonic() + self._limits.startup_s, stream.close)
-        try:
-            while True:
-                startup = stream.next_startup()
-                if startup is None:
-                    if stream.is_lost:
-                        return None
-                    await stream.wait()
-                elif startup.code in (wire.SSL_REQUEST, wire.GSS_ENCRYPTION_REQUEST):
-                    stream.write(b"N")
-                    stream.flush_nowait()
-                elif startup.code == wire.CANCEL_REQUEST:
-                    self._cancel(startup)
-                    return None
-                else:
-                    self._negotiate(stream, startup)
-                    return startup
-        finally:
-            timer.cancel()
-
-    def _negotiate(self, stream: MessageStream, startup: wire.Startup) -> None:
-        major, minor = startup.code >> 16, startup.code & 0xFFFF
-        if major != wire.PROTOCOL_MAJOR:
-            raise SqlError("0A000", f"protocol {major}.{minor} is not supported; this server speaks 3.0")
-        options = [name for name in startup.parameters if name.startswith("_pq_.")]
-        if minor > 0 or options:
-            stream.write(wire.negotiate_protocol_version(options))
-        if self._clients >= self._limits.connections:
-            raise SqlError("53300", f"too many clients: {self._limits.connections} connections are open", hint="use a connection pool")
-
-    def _cancel(self, startup: wire.Startup) -> None:
-        running = self._running.get(startup.process_id)
-        if running is not None and running[0] == startup.secret:
-            running[1].cancel()
-
-    def _database(self, startup: wire.Startup) -> Database:
-        name = startup.parameters.get("database") or startup.parameters.get("user") or ""
-        database = self._databases.get(name)
-        if database is None and self._databases.starting:
-            raise SqlError("57P03", f'the node is starting and has not found database "{name}" yet', hint="Use another node, or try again.")
-        if database is None:
-            known = ", ".join(self._databases.names()) or "none yet; make one with 'triplicate database create'"
-            raise SqlError("3D000", f'database "{name}" does not exist', hint=f"databases here: {known}")
-        return database
-
-    async def _converse(self, process_id: int, stream: MessageStream, startup: wire.Startup) -> None:
-        user = startup.parameters.get("user")
-        if not user:
-            raise SqlError("28000", "no PostgreSQL user name was given in the first packet")
-        settings = SessionSettings(user, startup.parameters)
-        database = self._database(startup)
-        with self._counted(database.name):
-            await self._converse_with(process_id, stream, settings, database)
-
-    @contextmanager
-    def _counted(self, name: str) -> Iterator[None]:
-        """Count a connection to a database while it lasts.
-
-        Raises:
-            SqlError: 53300, the database has as many connections as it may.
-        """
-        limit = self._limits.database_connections
-        if limit and self._database_connections[name] >= limit:
-            raise SqlError("53300", f'too many connections for database "{name}": {limit} are open', hint="use a connection pool")
-        self._database_connections[name] += 1
-        try:
-            yield
-        finally:
-            self._database_connections[name] -= 1
-            if not self._database_connections[name]:
-                del self._database_connections[name]
-
-    def _plans_of(self, database: Database) -> PlanCache:
-        kept = self._plans.get(database)
-        if kept is None or kept.generation != database.generation:
-            kept = self._plans[database] = _DatabasePlans(database.generation, PlanCache())
-        return kept.cache
-
-    async def _converse_with(self, process_id: int, stream: MessageStream, settings: SessionSettings, database: Database) -> None:
-        session = await database.session(settings.get("application_name", is_leader=False))
-        secret = self._secrets.randrange(1, 2**31)
-        conversation = Conversation(ConnectionState(stream, database, session, settings, self._host.clock, self._plans_of(database)))
-        self._running[process_id] = (secret, conversation)
-        watcher = self._scope.spawn(_watch_end(session, conversation), name="client-end")
-        stream.on_lost = conversation.cancel
-        try:
-            stream.write(wire.AUTHENTICATION_OK)
-            conversation.greet(process_id, secret)
-            stream.start()
-            await conversation.run()
-        finally:
-            stream.on_lost = None
-            watcher.cancel()
-            await session.close()
-
-
-async def _watch_end(session: Session, conversation: Conversation) -> None:
-    reason = await session.ended
-    _LOG.info("a session was ended: %s", reason)
-    conversation.end(reason)
+        """Stop listening, send 57P01 to every client and close the connections."""
+        await self._listener.close()
+        await self._connections.aclose()

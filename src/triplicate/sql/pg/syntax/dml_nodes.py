@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from triplicate.sql.pg.syntax.nodes import Expression, FromItem, Name, QueryExpression, SelectItem, Sort, SyntaxNode, With
+from triplicate.sql.pg.syntax.nodes import Expression, FromItem, Name, QueryExpression, SelectItem, Sort, StatementNode, SyntaxNode
 
 
 @dataclass(slots=True, eq=False)
@@ -40,8 +40,7 @@ class Conflict(SyntaxNode):
 
 
 @dataclass(slots=True, eq=False)
-class InsertStatement(SyntaxNode):
-    common: list[With]
+class InsertStatement(StatementNode):
     table: Name
     alias: Name | None
     columns: tuple[Name, ...]
@@ -63,8 +62,7 @@ class InsertStatement(SyntaxNode):
 
 
 @dataclass(slots=True, eq=False)
-class UpdateStatement(SyntaxNode):
-    common: list[With]
+class UpdateStatement(StatementNode):
     table: Name
     alias: Name | None
     assignments: list[Assignment]
@@ -83,8 +81,7 @@ class UpdateStatement(SyntaxNode):
 
 
 @dataclass(slots=True, eq=False)
-class DeleteStatement(SyntaxNode):
-    common: list[With]
+class DeleteStatement(StatementNode):
     table: Name
     alias: Name | None
     using: FromItem | None

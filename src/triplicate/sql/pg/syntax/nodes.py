@@ -8,10 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from triplicate.sql.pg.syntax.dml_nodes import DmlStatement
 
 
 @dataclass(slots=True, eq=False)
@@ -469,12 +465,19 @@ class Compound(SyntaxNode):
 
 
 @dataclass(slots=True, eq=False)
+class StatementNode(SyntaxNode):
+    """A query, or one of the statements in `dml_nodes`, with its common table expressions."""
+
+    common: list[With]
+
+
+@dataclass(slots=True, eq=False)
 class With(SyntaxNode):
     """One common table expression."""
 
     name: Name
     columns: tuple[Name, ...]
-    body: DmlStatement
+    body: StatementNode
     materialized: tuple[int, int] | None = None
     is_recursive: bool = False
     names_left: tuple[str, ...] = field(default=(), init=False)
@@ -498,8 +501,7 @@ class LimitClause(SyntaxNode):
 
 
 @dataclass(slots=True, eq=False)
-class QueryExpression(SyntaxNode):
-    common: list[With]
+class QueryExpression(StatementNode):
     body: Body
     order: list[Sort]
     limits: LimitClause | None

@@ -1,0 +1,246 @@
+"""Copying one SQLite file while it is read and written.
+
+SQLite's backup makes the copy from a connection that holds one read transaction. So all pages and the position are of one moment,
+whatever is committed meanwhile. Pages are copied unchanged and implicit rowids stay; VACUUM INTO would assign new ones. The copy lies
+beside the database's file.
+"""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import TypeVar
+
+import apsw
+
+from triplicate.errors import CorruptionError, Diverged, EnvironmentFault, TriplicateError
+from triplicate.log import CHUNK_BYTES
+from triplicate.runtime import File, Host, Worker
+from triplicate.sql.storage.sqlite_file import ConnectionSetup, StoreState, open_follower, open_reader, read_state
+
+Result = TypeVar("Result")
+
+OUTGOING = ".snapshot"
+"""Suffix of a copy that is made for a snapshot."""
+STEP_BYTES = CHUNK_BYTES
+"""Bytes that one step of a backup copies."""
+SIDE_FILES = ("-wal", "-shm", "-journal")
+_SPARE_BYTES = 64 * 1024 * 1024
+"""Bytes that must stay free on the disk beside a copy."""
+_CHECK_STEPS = 100_000
+_FINDINGS = 5
+
+
+class CopyScope:
+    """The worker that makes and reads one copy, and everything that is open on it.
+
+    A function that was cancelled may still run on the worker. So it registers what it opens in `opened`, where `aclose` finds it.
+    """
+
+    def __init__(self, host: Host, worker: Worker, source_path: str) -> None:
+        self.host = host
+        self.source_path = source_path
+        self.path = source_path + OUTGOING
+        self.opened = ExitStack()
+        self.is_closing = False
+        self._worker = worker
+
+    async def run(self, function: Callable[..., Result], *arguments: object) -> Result:
+        """Run on the worker. Raises EnvironmentFault when the disk or SQLite fails."""
+        return await on_disk(self._worker, function, *arguments)
+
+    async def aclose(self) -> None:
+        """Close everything and delete the copy."""
+        self.is_closing = True
+        try:
+            await self.run(self._close)
+        except TriplicateError as error:
+            self.host.trace("sql.leftover", file=os.path.basename(self.path), error=repr(error))
+        await self._worker.close()
+
+    def _close(self) -> None:
+        self.opened.close()
+        delete_file(self.host, self.path)
+
+
+class SqliteBackup:
+    """A copy that is being made, within one read transaction. Made by `begin`. All methods block.
+
+    Attributes:
+        state: the state of the copy.
+        page_size: bytes.
+    """
+
+    def __init__(
+        self,
+        scope: CopyScope,
+        wal_limit_bytes: int,
+        source: apsw.Connection,
+        target: apsw.Connection,
+        state: StoreState,
+        reading: ExitStack,
+    ) -> None:
+        self.state = state
+        self.page_size = int(source.pragma("page_size"))
+        self._scope = scope
+        self._wal_limit_bytes = wal_limit_bytes
+        # SQLite overwrites the file from its beginning and never shrinks it. Only its growth is caused by the copy.
+        self._wal_bytes = self._wal_size()
+        self._backup = target.backup("main", source, "main")
+        self._reading = reading
+
+    @classmethod
+    def begin(cls, scope: CopyScope, setup: ConnectionSetup | None, wal_limit_bytes: int) -> SqliteBackup:
+        """Begin the read transaction, which fixes the content and position of the copy.
+
+        Args:
+            wal_limit_bytes: the copy is given up when the write-ahead log grows by more than this meanwhile.
+
+        Raises:
+            EnvironmentFault: no room on the disk. Diverged: the file is known to be wrong.
+        """
+        delete_file(scope.host, scope.path)
+        reading = scope.opened.enter_context(ExitStack())
+        source = open_reader(scope.source_path, setup)
+        reading.callback(source.close, True)
+        source.execute("begin")
+        state = read_state(source)
+        if state.diverged is not None:
+            raise Diverged(state.diverged)
+        size_bytes = int(source.pragma("page_count")) * int(source.pragma("page_size"))
+        check_room(scope.host, scope.source_path, size_bytes, "the copy for a snapshot")
+        target = apsw.Connection(scope.path)
+        reading.callback(target.close, True)
+        # The file exists for minutes, and is deleted as a leftover after a crash.
+        target.execute("pragma journal_mode = off; pragma synchronous = off")
+        return cls(scope, wal_limit_bytes, source, target, state, reading)
+
+    def step(self) -> bool:
+        """Copy some pages; True when all are copied.
+
+        Raises:
+            EnvironmentFault: the write-ahead log has grown too much.
+        """
+        self._check_wal()
+        self._backup.step(max(STEP_BYTES // self.page_size, 1))
+        self._scope.host.step_aside()
+        return bool(self._backup.done)
+
+    def _check_wal(self) -> None:
+        """Give the copy up when the write-ahead log has grown too much. The read transaction keeps SQLite from reusing the log's file.
+
+        Raises:
+            EnvironmentFault: it has.
+        """
+        size = self._wal_size()
+        if size - self._wal_bytes > self._wal_limit_bytes:
+            raise EnvironmentFault(
+                f"the write-ahead log of {self._scope.source_path} grew to {size} bytes while the file was copied: raise "
+                "node.snapshot_rate_bytes_per_s or node.snapshot_wal_limit_bytes"
+            )
+
+    def _wal_size(self) -> int:
+        disk, path = self._scope.host.disk, f"{self._scope.source_path}-wal"
+        if not disk.exists(path):
+            return 0
+        file = disk.open(path, readonly=True)
+        try:
+            return file.size()
+        finally:
+            file.close()
+
+    def finish(self) -> None:
+        """End the backup and its read transaction. Every page is copied."""
+        self._backup.finish()
+        self._reading.close()
+
+
+class SqliteCopy:
+    """A sound copy of a database's file. Implements `replica.StateCopy`. Made by `SqlSnapshots.copy`."""
+
+    def __init__(self, scope: CopyScope, file: File, state: StoreState, page_size: int) -> None:
+        self.position = state.position
+        self.epoch = state.epoch
+        self.size_bytes = file.size()
+        self._scope = scope
+        self._file = file
+        self._page_size = page_size
+
+    @classmethod
+    def open(cls, scope: CopyScope, setup: ConnectionSetup | None, backup: SqliteBackup) -> SqliteCopy:
+        """Check the copy that a backup has made, and open it. Blocks.
+
+        Raises:
+            CorruptionError: SQLite's quick check finds faults in the copy. EnvironmentFault: `scope` is closed meanwhile.
+        """
+        check_copy(scope, setup, backup.state.position)
+        file = scope.host.disk.open(scope.path, readonly=True)
+        scope.opened.callback(file.close)
+        return cls(scope, file, backup.state, backup.page_size)
+
+    @property
+    def facts(self) -> Mapping[str, int | str]:
+        return {"page_size": self._page_size, "sqlite": apsw.sqlite_lib_version()}
+
+    async def read(self, offset: int, size: int) -> bytes:
+        content = await self._scope.run(self._file.pread, size, offset)
+        if not content:
+            raise EnvironmentFault(f"{self._scope.path} ends at {offset}; it has {self.size_bytes} bytes")
+        return content
+
+    async def discard(self) -> None:
+        await self._scope.aclose()
+
+
+def check_copy(scope: CopyScope, setup: ConnectionSetup | None, position: int) -> None:
+    """Check that the file of a finished backup is sound and stands at a position. Raises as `SqliteCopy.open`."""
+    connection = open_follower(scope.path, setup)
+    try:
+        connection.set_progress_handler(lambda: scope.is_closing, _CHECK_STEPS)
+        findings = quick_check(connection)
+        state = read_state(connection)
+    except apsw.InterruptError as error:
+        raise EnvironmentFault("the copy for a snapshot was given up") from error
+    finally:
+        connection.close(True)
+    if findings:
+        raise CorruptionError(f"the copy of {scope.source_path} is not sound and makes no snapshot: {'; '.join(findings)}")
+    if state.position != position:
+        raise CorruptionError(f"the copy of {scope.source_path} stands at {state.position}; it was taken at {position}")
+
+
+def quick_check(connection: apsw.Connection) -> list[str]:
+    """The first few findings of SQLite's quick check; empty for a sound file."""
+    found = [str(row[0]) for row in connection.execute(f"pragma quick_check({_FINDINGS})")]
+    return [] if found == ["ok"] else found
+
+
+async def on_disk(worker: Worker, function: Callable[..., Result], *arguments: object) -> Result:
+    """Run on a worker. Raises EnvironmentFault when the disk or SQLite fails."""
+    try:
+        return await worker.run(function, *arguments)
+    except (OSError, apsw.Error) as error:
+        raise EnvironmentFault(f"{type(error).__name__}: {error}") from error
+
+
+def delete_file(host: Host, path: str) -> None:
+    """Delete a SQLite file that is not open, with SQLite's files beside it."""
+    for suffix in (*SIDE_FILES, ""):
+        if host.disk.exists(path + suffix):
+            host.disk.delete(path + suffix)
+
+
+def check_room(host: Host, path: str, size_bytes: int, purpose: str) -> None:
+    """Check that the disk beside a file has room for a copy.
+
+    Raises:
+        EnvironmentFault: it has not.
+    """
+    folder = os.path.dirname(path)
+    free, _ = host.disk.free_space(folder)
+    if free < size_bytes + _SPARE_BYTES:
+        raise EnvironmentFault(
+            f"{purpose} needs {size_bytes} bytes in {folder} and {_SPARE_BYTES} to spare, {free} are free: make room, or move this node's "
+            "directory to a larger disk"
+        )
