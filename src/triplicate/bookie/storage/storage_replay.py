@@ -24,7 +24,7 @@ from triplicate.wire import scan_adds
 
 @dataclass(frozen=True, slots=True)
 class ReplayedStorage:
-    """What a start has opened: everything that the journals hold and the index does not is in the cache, or was flushed from it."""
+    """The opened parts of a storage. The content of the journals is in the cache, or was flushed from it."""
 
     cache: WriteCache
     ledgers: LedgerTable
