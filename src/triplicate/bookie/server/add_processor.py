@@ -11,6 +11,7 @@ from functools import partial
 from typing import Protocol
 
 from triplicate.bookie.core.checksum import Buffer
+from triplicate.bookie.core.chunk_entries import entries_of, is_most_of
 from triplicate.bookie.core.journal_format import GroupType
 from triplicate.bookie.core.ledger_table import LedgerHandle, Verification, lac_of_entry
 from triplicate.bookie.journal.journal import Journal
@@ -18,7 +19,6 @@ from triplicate.bookie.journal.journal_item import JournalItem, ResponseSink
 from triplicate.bookie.server.dialects import Adds, Dialect
 from triplicate.bookie.server.request_context import RequestContext
 from triplicate.bookie.server.request_processor import RequestProcessor
-from triplicate.bookie.storage.storage import entries_of, is_most_of
 from triplicate.runtime import Trace
 from triplicate.wire import AddRequest, AddResponse, Status, encode_alternating_add_responses, encode_request, iter_adds
 
