@@ -1,4 +1,4 @@
-"""The rules for logs, whatever happened: judged by what writers, publishers and readers saw.
+"""The rules for logs, under all faults: judged by what writers, publishers and readers saw.
 
 The checkers know nothing of the code. A record is a byte string that is unique in the run, so it identifies its writer. An unknown outcome
 is no event: its records may be in the log, once, or not. The rules:
@@ -298,15 +298,15 @@ def acknowledged_records_stay(history: History, verdict: Verdict) -> None:
             verdict.violations.append(
                 f"{log} begins at {finished.first_offset}, though nothing from {allowed.get(log, 0)} on was to be truncated"
             )
-    told: dict[tuple[str, int], bytes] = {}
+    acknowledged: dict[tuple[str, int], bytes] = {}
     for event in history.of(LogAcknowledged):
         read = known.records.get(event.log, {})
         end = known.finished.get(event.log)
         for place, record in enumerate(event.records, event.first_offset):
             verdict.decided += 1
             what = f"{_short(record)} was acknowledged to {event.writer} at {event.time_s:.6f} as offset {place} of {event.log}"
-            if told.setdefault((event.log, place), record) != record:
-                verdict.violations.append(f"{what}, and so was {_short(told[event.log, place])}")
+            if acknowledged.setdefault((event.log, place), record) != record:
+                verdict.violations.append(f"{what}, and so was {_short(acknowledged[event.log, place])}")
             if read.get(place, record) != record:
                 verdict.violations.append(f"{what}, where readers have {_short(read[place])}")
             if end is not None and place >= end.first_offset and place not in known.final[event.log]:

@@ -57,7 +57,7 @@ class RequestTooOld:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeReported:
-    """What the database reported later about a transaction whose outcome was unknown."""
+    """A later report of the database about a transaction whose outcome was unknown."""
 
     time_s: float
     token: str

@@ -116,7 +116,7 @@ async def run_server_fault(model: SqlModel, server: DatabaseServer, kind: str, l
         case "session_expired":
             server.expire_session()
         case _:
-            raise ValueError(f"no strike {kind!r} is known")
+            raise ValueError(f"no fault {kind!r} is known")
 
 
 async def _pause_past_session(model: SqlModel, server: DatabaseServer, lasts_s: float) -> None:
