@@ -480,8 +480,8 @@ def epochs_end_what_was_before(history: History, verdict: Verdict) -> None:
                     f"epoch {right.epoch} of {log} begins at {right.start_offset}, epoch {left.epoch} before it at {left.start_offset}"
                 )
     offered: dict[tuple[str, bytes], float] = {}
-    for handed in history.of(LogSubmitted):
-        offered.update(((handed.log, record), handed.time_s) for record in handed.records)
+    for submitted in history.of(LogSubmitted):
+        offered.update(((submitted.log, record), submitted.time_s) for record in submitted.records)
     for event in history.of(LogAcknowledged):
         for later in taken.get(event.log, ()):
             if later.epoch <= event.epoch:
@@ -493,10 +493,10 @@ def epochs_end_what_was_before(history: History, verdict: Verdict) -> None:
                     f"{event.writer} (epoch {event.epoch}) got appends acknowledged up to {end} of {event.log}, but epoch {later.epoch} "
                     f"begins at {later.start_offset}"
                 )
-            handed_s = max(offered.get((event.log, record), 0.0) for record in event.records)
-            if handed_s > later.time_s:
+            submitted_s = max(offered.get((event.log, record), 0.0) for record in event.records)
+            if submitted_s > later.time_s:
                 verdict.violations.append(
-                    f"{event.writer} (epoch {event.epoch}) got records of {handed_s:.6f} acknowledged in {event.log}, but "
+                    f"{event.writer} (epoch {event.epoch}) got records of {submitted_s:.6f} acknowledged in {event.log}, but "
                     f"{later.writer} had it since {later.time_s:.6f} (epoch {later.epoch})"
                 )
     _epochs_of_reads(history, taken, verdict)
