@@ -313,8 +313,10 @@ class WriterConnection:
         authorizer.begin(StatementKind.WRITE)
         try:
             rows = self._connection.execute(prepared.sql, tuple(parameters)).fetchall()
-        except apsw.AuthError as error:
-            raise authorizer.refusal_of(error) from error
+        except apsw.Error as error:
+            if authorizer.refusal is None:
+                raise
+            raise authorizer.refusal from error
         finally:
             authorizer.end()
         if self._capture.unknown is not None:
