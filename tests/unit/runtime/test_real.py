@@ -227,7 +227,7 @@ def test_a_log_device_tells_of_a_write_before_the_sync_where_the_group_asks_for_
         leave, heard = threading.Event(), asyncio.Event()
 
         def form(items: list[bytes]) -> tuple[Group, int]:
-            return Group(recorder.file, 0, items, tell_written=items[0] == b"early"), len(items)
+            return Group(recorder.file, 0, items, report_written=items[0] == b"early"), len(items)
 
         def written(items: list[bytes]) -> None:
             assert recorder.groups == []
