@@ -13,11 +13,11 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from scripts.imports import ROOT, import_graph
+from scripts.imports import ROOT, distances, import_graph
 
 BIN = Path(sys.executable).parent
 RESULTS = ROOT / "build" / "test"
@@ -40,22 +40,6 @@ def changed_files(since: str | None) -> list[str]:
 
 def _git(*arguments: str) -> list[str]:
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-
-
-def distances(graph: Mapping[str, frozenset[str]], changed: Iterable[str]) -> dict[str, int]:
-    """File → number of imports to the nearest changed file, for files with such a path."""
-    importers: dict[str, list[str]] = defaultdict(list)
-    for path, imported in graph.items():
-        for other in imported:
-            importers[other].append(path)
-    found = dict.fromkeys(changed, 0)
-    waiting = list(found)
-    for path in waiting:
-        for importer in importers[path]:
-            if importer not in found:
-                found[importer] = found[path] + 1
-                waiting.append(importer)
-    return found
 
 
 def near_tests(graph: Mapping[str, frozenset[str]], changed: Sequence[str], durations: Mapping[str, float]) -> tuple[list[str], int]:

@@ -21,6 +21,10 @@ LIMIT_S = 90.0
 """Limit of the gap in writes, in seconds. It is below five on an idle machine; a test's machine may be busy."""
 
 
+PAUSE_S = 0.01
+"""Between two inserts: as fast as they go they would need a processor for themselves."""
+
+
 class Inserts(threading.Thread):
     """Inserts 0, 1, 2 … one after another through the leading node, each until it is acknowledged."""
 
@@ -46,6 +50,7 @@ class Inserts(threading.Thread):
                 time.sleep(0.02)
             else:
                 self.acknowledged.append(time.monotonic())
+                time.sleep(PAUSE_S)
         if connection is not None:
             connection.close()
 

@@ -211,7 +211,7 @@ def test_a_process_that_cannot_start_again_is_reported_and_tried_at_growing_inte
         # Each is drawn from the upper half of a step twice as long as the one before.
         assert delays[0] <= delays[1] <= delays[2]
         assert delays[0] < delays[2]
-        assert probe(up.members["node-1"], "health")["healthy"] is True, "the others go on"
+        assert probe(up.members["node-1"], "health")["healthy"] is True, "the others continue"
         config.write_text(good)
         up.read_errors_until("bookie-1 serves again")
 

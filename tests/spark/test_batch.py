@@ -153,7 +153,7 @@ MISTAKES: list[tuple[Callable[[Bench, str], object], str]] = [
     (lambda bench, log: bench.reader("nowhere").load().count(), "nowhere"),
     (lambda bench, log: bench.spark.read.format("triplicate").option("log", log).load(), "'metadataServiceUri' is missing"),
     (lambda bench, log: bench.reader(log).schema("payload binary").load().count(), "there is no column 'payload'"),
-    (lambda bench, log: bench.reader(log).load("flights"), "no paths here"),
+    (lambda bench, log: bench.reader(log).load("flights"), "this source has no paths"),
     (
         lambda bench, log: bench.spark.range(3).write.format("triplicate").mode("append").options(**bench.named(log)).save(),
         "a column 'value'",

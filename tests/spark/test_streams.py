@@ -126,7 +126,7 @@ def test_a_stream_of_a_recreated_log_fails_unless_loss_is_allowed(bench: Bench) 
 
     bench.run(make_again)
     bench.write(source, range(10, 25))
-    with pytest.raises(StreamingQueryException, match="was deleted and made again"):
+    with pytest.raises(StreamingQueryException, match="was deleted and created again"):
         bench.copy(source, target, "checkpoint").awaitTermination()
     bench.copy(source, target, "checkpoint", failOnDataLoss="false").awaitTermination()
     bench.copy(source, target, "checkpoint").awaitTermination()

@@ -76,7 +76,7 @@ def test_rows_are_inserted_from_another_table_without_its_offsets(shop: Shop) ->
 def test_a_table_with_a_column_list_is_refused_with_an_alternative(shop: Shop) -> None:
     log = shop.create("pairs", columns="(key BINARY, value VARCHAR(10))")
     for statement in ("SELECT * FROM pairs", "INSERT INTO pairs VALUES (X'61', '1')"):
-        with pytest.raises(PySparkException, match=r"no options came.*INSERT INTO t \(key, value\).*WITH \(metadataServiceUri"):
+        with pytest.raises(PySparkException, match=r"there are no options.*INSERT INTO t \(key, value\).*WITH \(metadataServiceUri"):
             shop.sql(statement)
     named = f"WITH (metadataServiceUri '{shop.bench.uri}', log '{log}')"
     shop.sql(f"INSERT INTO pairs {named} VALUES (X'61', '1')")
