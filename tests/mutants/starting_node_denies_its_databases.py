@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql import DatabaseNode
+from triplicate.sql import HostedDatabases
 
-TESTS = ["tests/unit/sql/test_database_node.py::test_a_node_starts_while_the_metadata_are_away_and_can_be_stopped"]
+TESTS = ["tests/unit/sql/test_database_node.py::test_a_node_starts_while_the_metadata_are_away_and_its_start_can_be_cancelled"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(DatabaseNode, "starting", property(lambda self: False))
+    patch(HostedDatabases, "starting", property(lambda self: False))
