@@ -18,6 +18,8 @@ from pathlib import Path
 
 LONG_LINES = 450
 MANY_ATTRIBUTES = 20
+RECORDS = ("Settings", "Metrics")
+"""Endings of the names of classes that list settings or metrics: they may have any number of attributes."""
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "triplicate"
 
 Graph = Mapping[str, frozenset[str]]
@@ -125,6 +127,12 @@ def _attributes(node: ast.ClassDef) -> set[str]:
     return found
 
 
+def crowded(plan: Plan) -> dict[str, int]:
+    """Classes with more than `MANY_ATTRIBUTES` attributes, most first; classes of settings and of metrics do not count."""
+    many = [(count, name) for name, count in plan.attributes.items() if count > MANY_ATTRIBUTES and not name.endswith(RECORDS)]
+    return {name: count for count, name in sorted(many, reverse=True)}
+
+
 def circles(graph: Graph) -> list[list[str]]:
     """Sets of nodes that reach each other, each sorted."""
     reached = {node: _reached(graph, node) for node in graph}
@@ -180,9 +188,9 @@ def main(arguments: list[str]) -> int:
             lines = sum(plan.lines[module] for module in members)
             drawn = "; ".join(", ".join(circle) for circle in circles(wings)) or "none"
             print(f"{room:<12}{len(members):>8}{lines:>8,}{len(wings):>7}{floors(wings):>7}{arrows(wings):>7}  {drawn}")
-    many = sorted(((count, name) for name, count in plan.attributes.items() if count > MANY_ATTRIBUTES), reverse=True)
-    print(f"\nclasses with more than {MANY_ATTRIBUTES} attributes: {len(many)}")
-    for count, name in many[:15]:
+    many = crowded(plan)
+    print(f"\nclasses with more than {MANY_ATTRIBUTES} attributes, without those of settings and metrics: {len(many)}")
+    for name, count in many.items():
         print(f"  {count:>3}  {name}")
     long = sorted(((lines, module) for module, lines in plan.lines.items() if lines > LONG_LINES), reverse=True)
     print(f"\nfiles over {LONG_LINES} lines: {len(long)}, the longest {long[0][0] if long else 0}")

@@ -1,4 +1,7 @@
-"""What clients asked of a bookie and what it answered, by the place in the record of the disk: so what must be there after a crash."""
+"""Requests of clients and the bookie's answers, by their place in the record of disk operations.
+
+The book derives from them which state a crash must leave.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,14 @@ class Claim:
     value: bytes
     asked: int
     answered: int = NEVER
-    """When the answer OK went out."""
+    """When the answer OK was sent."""
     durable: int = NEVER
-    """From when on a power cut may not undo it: its answer, or for a deferred add that of a later force."""
+    """The place from which a power cut may not undo it: its answer, or for a deferred add the answer to a later force."""
 
 
 @dataclass(slots=True)
 class Wanted:
-    """What one thing must be after a crash: one of `allowed`, or missing where it is not `required`."""
+    """The value of one entry, fence or confirmation after a crash: one of `allowed`, or missing if it is not `required`."""
 
     allowed: list[bytes]
     required: bool
@@ -29,21 +32,21 @@ class Wanted:
 
 @dataclass(slots=True)
 class LedgerBook:
-    """All that was asked about one ledger."""
+    """All requests for one ledger."""
 
     entries: dict[int, list[Claim]] = field(default_factory=dict)
     fences: list[Claim] = field(default_factory=list)
     lacs: list[Claim] = field(default_factory=list)
     deleted: int = NEVER
-    """When its metadata was gone."""
+    """When its metadata was deleted."""
     taken: int = NEVER
-    """When a round of garbage collection began that may take what is stored; until then it lies in the trash and may be asked for."""
+    """When a round of garbage collection began that may delete its entries. Until then the ledger is in the trash and readable."""
     collected: int = NEVER
-    """When a round of garbage collection that took it had ended."""
+    """When a round of garbage collection that deleted it had ended."""
 
 
 class Book:
-    """Everything. `place` of a life that goes on after others is counted on."""
+    """All requests and answers. A later life of the bookie continues the count of places."""
 
     def __init__(self) -> None:
         self.ledgers: dict[int, LedgerBook] = {}
@@ -52,7 +55,7 @@ class Book:
         return self.ledgers.setdefault(ledger_id, LedgerBook())
 
     def forced(self, ledger_id: int, asked: int, answered: int) -> None:
-        """A force that was asked then is answered: every add answered before it was asked is durable."""
+        """A force requested at that place is answered: every add answered before its request is durable."""
         for claims in self.of(ledger_id).entries.values():
             for claim in claims:
                 if claim.answered <= asked:
@@ -60,7 +63,7 @@ class Book:
 
 
 def wanted(claims: list[Claim], place: int, *, killed: bool) -> Wanted | None:
-    """What the newest answer demands at a place; None: nothing of it may be there."""
+    """The requirement of the newest answer at a place; None if no value may exist."""
     asked = [claim for claim in claims if claim.asked < place]
     if not asked:
         return None

@@ -1,4 +1,4 @@
-"""A client of a bookie in the same process: its requests are handed over, its answers arrive in the instant in which they are sent."""
+"""A client of a bookie in the same process: requests and answers are passed directly, and an answer arrives at the instant of sending."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Caller(asyncio.Transport):
         self.closed = False
         self._loop = machine.loop
         self._context = context_of(machine.life)
-        """What the bookie does on hearing from us is its own doing, and ends with it."""
+        """The context of the bookie's process: work that a request causes belongs to it, and ends with it."""
         self._version = version
         self._frames = FrameBuffer()
         self._waiting: dict[object, deque[tuple[Heard | None, asyncio.Future[Response]]]] = {}
@@ -39,7 +39,7 @@ class Caller(asyncio.Transport):
     # The client's side.
 
     def start(self, request: Request, heard: Heard | None = None) -> asyncio.Future[Response]:
-        """Send a request; `heard` is called with the answer as soon as it was sent."""
+        """Send a request; `heard` is called with the answer as soon as the bookie sends it."""
         future: asyncio.Future[Response] = self._loop.create_future()
         if self.closed:
             future.set_exception(ConnectionClosed())
@@ -93,7 +93,7 @@ class Caller(asyncio.Transport):
             for _, future in waiting:
                 if not future.done():
                     future.set_exception(ConnectionClosed())
-                    # Whoever asked may have gone on.
+                    # The caller may have stopped waiting.
                     future.exception()
         self._loop.call_soon(self._protocol.connection_lost, None, context=self._context.copy())
 

@@ -1,4 +1,4 @@
-"""What was tried, and what was lost."""
+"""Counts of trials, and the losses they found."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ LOSSES_SHOWN = 20
 @dataclass(slots=True)
 class Counts:
     tried: Counter[str] = field(default_factory=Counter)
-    """By kind, as the table names it."""
+    """Trials by kind, as the table names it."""
     outcomes: Counter[str] = field(default_factory=Counter)
-    """How what was damaged was noticed; only for bit flips."""
+    """The ways in which damage was noticed; only for bit flips."""
     left_out: int = 0
-    """Cuts beyond the bound, in whose place others of the same moment were drawn."""
+    """Cuts beyond the bound; others of the same moment were drawn in their place."""
     losses: int = 0
     shown: list[str] = field(default_factory=list)
-    """The first losses, each with what led to it."""
+    """The first losses, each with its cause."""
 
     def lose(self, where: str, problems: list[str]) -> None:
         if problems:

@@ -1,4 +1,4 @@
-"""Which parts of the unsynced changes a power cut keeps: enumerated up to a bound, drawn beyond it."""
+"""The sets of unsynced changes that a power cut may keep: enumerated up to a bound, drawn at random beyond it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from itertools import combinations
 from tests.crash.medium import Change, NameChange, Write
 
 WHOLE_SETS_MAX = 4
-"""Of so many unsynced changes every subset is tried."""
+"""Up to this number of unsynced changes, every subset is tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """`kind` is ``kept`` (all of it, as a kill leaves it), ``lost`` (none), ``order`` (some whole changes) or ``torn``."""
+    """`kind` is ``kept`` (all changes, as after a kill), ``lost`` (none), ``order`` (some whole changes) or ``torn``."""
 
     kind: str
     kept: tuple[int, ...]
@@ -25,7 +25,7 @@ class Cut:
 
 @dataclass(slots=True)
 class Bound:
-    """How many cuts of one moment are tried; a draw with a fixed seed takes the place of those left out.
+    """How many cuts of one moment are tried. A draw with a fixed seed replaces the others.
 
     Args:
         orders, tears: most of each kind.
@@ -34,7 +34,7 @@ class Bound:
     orders: int
     tears: int
     left_out: int = field(default=0)
-    """Cuts not tried so far, of those that the lists below would have."""
+    """Cuts of the lists below that were not tried so far."""
 
     def of(self, cuts: list[Cut], most: int, chance: random.Random) -> list[Cut]:
         if len(cuts) <= most:
@@ -44,7 +44,7 @@ class Bound:
 
 
 def cuts_of(pending: Mapping[int, Change], bound: Bound, seed: int) -> Iterator[Cut]:
-    """Every way in which a power cut may leave these unsynced changes, first of all none of them, last all."""
+    """Every result of a power cut on these unsynced changes; the first keeps none of them, the last all."""
     numbers = tuple(pending)
     chance = random.Random(seed)
     if numbers:
@@ -76,7 +76,7 @@ def _orders(pending: Mapping[int, Change]) -> list[Cut]:
 
 
 def _tears(pending: Mapping[int, Change]) -> list[Cut]:
-    """The newest write of each file torn at every sector, with what came before it kept or lost, and with its sectors out of order."""
+    """The newest write of each file torn at every sector, with earlier changes kept or lost, and with its sectors out of order."""
     numbers = tuple(pending)
     found: list[Cut] = []
     newest = {change.file: number for number, change in pending.items() if isinstance(change, Write)}

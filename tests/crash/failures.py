@@ -1,4 +1,4 @@
-"""Disks that fail in the course of a play: no space at any write, a sync that fails at any sync. Then everything must be as answered."""
+"""Disk failures during a workload: no space at any write, a failed sync at any sync. Every answer must still hold afterwards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from triplicate.errors import TriplicateError
 from triplicate.sim.virtual_loop import SimulationStuck
 
 FULL_S = 3.5
-"""How long a disk stays full, in virtual time: longer than a flush waits before it tries again."""
+"""How long a disk stays full, in virtual time: longer than a flush waits before it is retried."""
 PATIENCE_S = 120.0
 TAKES_SPACE = ("create", "write", "allocate")
 
@@ -32,19 +32,19 @@ class Strike:
     kind: str
     path: str
     place: int
-    """So many operations are on record before it."""
+    """Number of operations on record before it."""
     stopping: bool
-    """Whether the bookie had been asked to stop."""
+    """Whether the bookie was stopping."""
 
 
 class NthFails:
-    """Lets the n-th operation of some kinds fail, and with `lasting` all of them from then on for `FULL_S`."""
+    """Makes the n-th operation of some kinds fail; with `lasting`, also all later ones for `FULL_S`."""
 
     def __init__(self, lives: Lives, kinds: tuple[str, ...], number: int, code: int, *, lasting: bool, path: str = "") -> None:
         self.seen = 0
         self._path = path
         self.strikes: list[Strike] = []
-        """Where it did, the n-th first."""
+        """The operations that failed, the n-th first."""
         self._lives, self._kinds, self._number, self._code = lives, kinds, number, code
         self._until = -1.0
         self._lasting = lasting
@@ -68,12 +68,12 @@ class NthFails:
 
     @property
     def struck(self) -> str:
-        """Where the first did; empty where none has."""
+        """Description of the first failure; empty if there is none."""
         return f"{self.strikes[0].kind} of {self.strikes[0].path}" if self.strikes else ""
 
 
 def operations_of(directories: int, seed: int, kinds: tuple[str, ...], path: str = "") -> int:
-    """How many operations of these kinds, on such paths, an undisturbed play has."""
+    """Number of operations of these kinds, on matching paths, in a workload without failures."""
     lives = Lives(machine_of(settings_of(directories)), settings_of(directories))
     counter = NthFails(lives, kinds, 0, 0, lasting=False, path=path)
     lives.machine.disk.fault = counter
@@ -85,7 +85,7 @@ def operations_of(directories: int, seed: int, kinds: tuple[str, ...], path: str
 
 
 def try_full_disks(directories: int, seed: int, step: int, first: int) -> Counts:
-    """Let the disk be full at every so many writes: for one operation, and for some seconds."""
+    """Fill the disk at every `step`-th write: for one operation, and for some seconds."""
     counts = Counts()
     for number in range(1 + first, operations_of(directories, seed, TAKES_SPACE) + 1, step):
         for lasting in (False, True):
@@ -95,8 +95,9 @@ def try_full_disks(directories: int, seed: int, step: int, first: int) -> Counts
 
 
 def try_failed_syncs(directories: int, seed: int, step: int, first: int, path: str = "") -> Counts:
-    """Let every so many syncs, of those on such paths, fail: what one should have saved is lost, or saved all the same, or all that follow
-    fail as well.
+    """Make every `step`-th sync on matching paths fail.
+
+    Three variants: its bytes are lost, they are written all the same, or all later syncs fail as well.
     """
     counts = Counts()
     for number in range(1 + first, operations_of(directories, seed, ("sync",), path) + 1, step):
@@ -140,7 +141,7 @@ def _try_failure(
 
 
 async def _played(lives: Lives, seed: int, fault: NthFails, problems: list[str], *, sync: bool) -> None:
-    """Play until the fault is over; then look in the same life, in the next, in a further one that wrote more, and after power cuts."""
+    """Run until the fault is over. Then check in the same life, in the next, in a third one that wrote more, and after power cuts."""
     ended = await _play_or_fail(lives, seed, problems)
     if sync and not ended:
         missed = [strike for strike in fault.strikes if not may_go_unheard(strike, lives.machine.disk.record)]
@@ -170,7 +171,7 @@ async def _played(lives: Lives, seed: int, fault: NthFails, problems: list[str],
 
 
 async def _play_or_fail(lives: Lives, seed: int, problems: list[str]) -> str:
-    """Returns how the play was ended: by the bookie's failure, by a start that was refused, or "" when it came to its end."""
+    """Returns how the workload ended: by the bookie's failure, by a refused start, or "" if it completed."""
     task = lives.machine.loop.start_task(play(lives, seed))
     end_s = lives.machine.loop.time() + PATIENCE_S
     while not task.done() and not _has_failed(lives):
@@ -179,7 +180,7 @@ async def _play_or_fail(lives: Lives, seed: int, problems: list[str]) -> str:
             break
         await asyncio.sleep(0.02)
     if not task.done():
-        # Those who wait for a bookie that has failed are given their answers, or none.
+        # Requests that wait for a failed bookie are answered, or their connection is closed.
         await asyncio.sleep(0.5)
         task.cancel()
         await asyncio.wait([task])
@@ -196,10 +197,11 @@ async def _play_or_fail(lives: Lives, seed: int, problems: list[str]) -> str:
 
 
 def may_go_unheard(strike: Strike, record: Sequence[Operation]) -> bool:
-    """Whether a bookie may go on after the failed sync, since nobody relies on what it was for.
+    """Whether a bookie may continue after the failed sync, since no answer relies on it.
 
-    That is the reserve, which is made again: its own sync, or its directory's behind the rename. And it is a file on its way to become a
-    journal's spare, which no start keeps, while the bookie stops: whoever waited for it has been cancelled. One that runs must end.
+    One case is the reserve, which is made again: its own sync, or its directory's sync behind the rename. The other is a file that is
+    being made into a journal's spare, while the bookie stops: no start keeps such a file, and its waiters are cancelled. A running
+    bookie must end.
     """
     before = record[strike.place - 1] if strike.place else None
     moved = isinstance(before, NameChange) and any("RESERVE" in path for path, _ in before.moves)
@@ -217,7 +219,7 @@ async def _hold(lives: Lives, when: str, problems: list[str]) -> None:
 
 
 async def _cut(lives: Lives, when: str, problems: list[str]) -> None:
-    """What a power cut would leave now; the play itself goes on."""
+    """The disk after a power cut at this moment; the workload itself continues."""
     medium = lives.machine.disk.medium
     expected = Expected(lives.book, lives.place, False, nodes_at(lives.metadata_at, lives.place) or {})
     image = medium.cut([])

@@ -1,4 +1,4 @@
-"""Bit flips: one bit of a file at a time, then a start and everything read. Nothing damaged may be handed out as good."""
+"""Bit flips: one bit of a file at a time, then a start and a read of everything. No damaged data may be returned as good."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.crash.trial import FAILS_DIGEST, LOST, UNREADABLE, Expected, Verdict,
 from triplicate.bookie.core.journal_format import ALIGNMENT, GROUP_HEADER, GROUP_MAGIC
 
 NEAR_BYTES = 8
-"""A zero counts as data where something else stands so near; the rest are zeros that only fill up."""
+"""A zero byte counts as data if another value is this near, in bytes; other zeros are padding."""
 NOTICED = (
     "bookie.footer_damaged",
     "bookie.index_rebuild",
@@ -27,15 +27,15 @@ NOTICED = (
     "bookie.last_entry_unreadable",
     "bookie.entry_logs_missing",
 )
-"""What a bookie traces that met damage and could do without what was damaged."""
+"""Traces of a bookie that met damage and could do without the damaged part."""
 
 
 IN_LAST_GROUP = "ledger 4 entry 1:"
-"""What a problem with that which the small play's last group holds begins with."""
+"""Prefix of a problem with the contents of the small workload's last journal group."""
 
 
 async def small_play(lives: Lives) -> None:
-    """A finished entry log and one that is not, an index in both of its files, a mark, and a journal of several groups behind it."""
+    """A finished and an open entry log, an index in both of its files, a mark, and a journal with several groups behind the mark."""
     await lives.start()
     for ledger_id in range(1, 5):
         await lives.create(ledger_id)
@@ -55,7 +55,7 @@ async def small_play(lives: Lives) -> None:
 
 @lru_cache(maxsize=1)
 def small_disk() -> tuple[Image, Expected]:
-    """What a kill after the small play leaves."""
+    """The disk after a kill behind the small workload."""
     machine = machine_of(settings_of(1))
     lives = Lives(machine, settings_of(1))
     with small_commits():
@@ -71,11 +71,11 @@ class Flip:
     offset: int
     bit: int
     without_index: bool
-    """The index is away, so that what only a rebuild reads is read."""
+    """Whether the index is removed, so that the start rebuilds it and reads every file."""
 
 
 def flips(image: Image, step: int, first: int, ending: str = "") -> Iterator[Flip]:
-    """One bit of every so many bytes that carry data, of every 16th of them all eight, in files whose names end so."""
+    """One bit of every `step`-th data byte, all eight of every 16th such byte, in files with one of these name endings."""
     places: list[Flip] = []
     for path, number in sorted(image.names.items()):
         data = image.files[number] if number != DIRECTORY else b""
@@ -91,7 +91,7 @@ def flips(image: Image, step: int, first: int, ending: str = "") -> Iterator[Fli
 
 
 def try_flips(step: int, first: int, ending: str = "") -> Counts:
-    """Every so many flips, beginning with that number."""
+    """Try every `step`-th flip, beginning with number `first`."""
     counts = Counts()
     image, expected = small_disk()
     for flip in flips(image, step, first, ending):
@@ -117,11 +117,11 @@ def kind_of(path: str) -> str:
 
 
 def last_group(image: Image) -> tuple[str, int]:
-    """The newest journal file with a group and the offset at which its last one begins: no other group may be taken for torn."""
+    """The newest journal file with a group, and the offset of its last group: no other group may count as torn."""
     for path in sorted((path for path in image.names if path.endswith(".journal")), reverse=True):
         data = bytes(image.files[image.names[path]])
         number = int(path.rpartition("/")[2].removesuffix(".journal"))
-        # What the file held under another number does not count.
+        # Groups of the file's earlier life do not count.
         heads = ((offset, GROUP_HEADER.unpack_from(data, offset)) for offset in range(0, len(data), ALIGNMENT))
         offsets = [offset for offset, head in heads if (head[0], head[3]) == (GROUP_MAGIC, number)]
         if offsets:
@@ -130,31 +130,31 @@ def last_group(image: Image) -> tuple[str, int]:
 
 
 def is_named(path: str, message: str) -> bool:
-    """Commits by the database that they belong to as well, a cookie also as the VERSION file of its directory."""
+    """Whether the reason names the file. A file of commits may be named by its database, a cookie as its directory's VERSION file."""
     directory, _, name = path.partition("/current/")
     return path.removesuffix("-commits") in message or (name == "VERSION" and f"{directory}: its VERSION file" in message)
 
 
 def judge(flip: Flip, verdict: Verdict, last: tuple[str, int]) -> tuple[str, list[str]]:
-    """How the flip was noticed, and what is wrong with that."""
+    """How the flip was noticed, and the problems with that."""
     if verdict.refused is not None:
         named = is_named(flip.path, str(verdict.refused))
         return "refused to start", [] if named else [f"the refusal does not name the file: {verdict.refused}"]
     traced = [kind for kind, facts in verdict.facts if kind in NOTICED and not (flip.without_index and kind == "bookie.index_rebuild")]
     torn = [facts for kind, facts in verdict.facts if kind == "bookie.torn_tail"]
     by_reader = [problem for problem in verdict.problems if UNREADABLE in problem or FAILS_DIGEST in problem]
-    rest = [problem for problem in verdict.problems if problem not in by_reader and "the index had to be made anew" not in problem]
+    rest = [problem for problem in verdict.problems if problem not in by_reader and "the index had to be rebuilt" not in problem]
     if torn:
-        # Nobody can tell the last group from a write that the power cut: reported, and what was in it, and only that, is not there.
+        # A damaged last group looks like a write that a power cut interrupted: it is reported, and only its contents are missing.
         wrong = by_reader + [problem for problem in rest if not (LOST in problem and problem.startswith(IN_LAST_GROUP))]
         if (flip.path, flip.offset) < last:
             wrong.append(f"a group that others follow is taken for torn: {torn}")
-        # A header without groups behind it: the file was not in use.
+        # A header without groups behind it: the file was not in use yet.
         where = (flip.path, 0) if flip.path > last[0] else last
         if [(facts["path"], facts["offset"]) for facts in torn] != [where]:
             wrong.append(f"the torn tail is reported elsewhere than at {last}: {torn}")
         return "reported as a torn tail", wrong
-    # An old writer that hears of damage is not let in either.
+    # An error about damage also refuses an old writer.
     rest = [problem for problem in rest if "IO_ERROR" not in problem]
     if any(FAILS_DIGEST in problem for problem in by_reader):
         return "noticed by the client's digest", rest

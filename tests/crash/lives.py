@@ -1,4 +1,4 @@
-"""Lives of one bookie on one machine: started, spoken to, stopped or killed, with a book of what it was asked and answered."""
+"""Lives of one bookie on one machine: started, sent requests, stopped or killed. A book records requests and answers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Nodes = dict[str, Any]
 
 
 def settings_of(directories: int) -> BookieSettings:
-    """Files so small that a short play rolls all of them. Nothing happens by itself: flushes and collections are asked for."""
+    """Files so small that a short workload rolls all of them. Flushes and collections run only on request."""
     return BookieSettings(
         bookie_id=NAME,
         advertised_address=NAME,
@@ -57,7 +57,7 @@ def settings_of(directories: int) -> BookieSettings:
         registration_check_interval_s=1e6,
         verify_on_write="off",
         reserve_bytes=4096,
-        # With one directory deleted ledgers wait in the trash, with several they go at once.
+        # With one directory deleted ledgers stay in the trash, with several they are deleted at once.
         trash_period_s=2.0 if directories == 1 else 0.0,
         compaction_interval_s=1e6,
         major_compaction_interval_s=1e6,
@@ -69,7 +69,7 @@ def codec_of(ledger_id: int) -> EntryCodec:
 
 
 def nodes_of(store: MemoryStore) -> Nodes:
-    """A copy of what is stored, without what belongs to a session."""
+    """A copy of the stored nodes, without the ephemeral ones."""
     kept = {path: node for path, node in store._nodes.items() if not node.owner}
     return {
         path: dataclasses.replace(node, children={name: None for name in node.children if f"{path.rstrip('/')}/{name}" in kept})
@@ -81,7 +81,7 @@ _DIALECT = V3Dialect()
 _NOBODY: Peer = cast("Peer", None)
 _SHARED = Metrics()
 _METRICS = BookieMetrics(_SHARED)
-"""Making them takes as long as the rest of a start, so all lives count in the same."""
+"""Shared by all lives, since making metrics takes as long as the rest of a start."""
 _STORAGES: dict[int, list[Storage]] = {}
 """Storages of the processes that run, by the id of their host: a process may end before its bookie runs."""
 
@@ -105,7 +105,7 @@ class Lives:
     """See the module's text.
 
     Args:
-        nodes: what the metadata holds; None: a new cluster.
+        nodes: contents of the metadata; None: a new cluster.
     """
 
     def __init__(self, machine: Machine, settings: BookieSettings, nodes: Nodes | None = None) -> None:
@@ -114,12 +114,12 @@ class Lives:
         self.book = Book()
         self.store = MemoryStore(machine.clock)
         self.metadata_at: list[tuple[int, Nodes]] = []
-        """What the metadata held from which place of the record on."""
+        """Snapshots of the metadata, each with the place in the record from which it holds."""
         if nodes:
             self.store._nodes = {path: dataclasses.replace(node, children=dict(node.children)) for path, node in nodes.items()}
         self.store.observer = self._metadata_changed
         self.taking_from = NEVER
-        """From when on a round of garbage collection may have taken what is deleted."""
+        """The place from which a round of garbage collection may have deleted entries of deleted ledgers."""
         self.bookie: Bookie | None = None
         self._host: Host | None = None
         self.endpoint: Endpoint | None = None
@@ -153,12 +153,12 @@ class Lives:
         return self.bookie
 
     async def stop(self) -> None:
-        """In good order; also one that has failed."""
+        """Stop the bookie in order, also one that has failed."""
         await self.machine.as_process(self.running.stop())
         self.kill()
 
     def kill(self) -> None:
-        """End the process. What it wrote and did not sync is still with the kernel."""
+        """End the process. The kernel still holds its unsynced writes."""
         storages = _STORAGES.pop(id(self._host), None)
         if storages is not None:
             for storage in storages:
@@ -182,11 +182,11 @@ class Lives:
         return found
 
     def answer(self, request: Request, handle: LedgerHandle) -> Response:
-        """What the bookie answers to a read, without a connection in between."""
+        """The bookie's answer to a read, without a connection in between."""
         asked = RequestContext(request, _NOBODY, _DIALECT, 0, handle)
         return self.running.long_polls._reads.answer(asked, self.settings.batch_read_bytes)
 
-    # What clients do.
+    # Operations of clients.
 
     async def create(self, ledger_id: int) -> None:
         value = LedgerMetadata(
@@ -200,7 +200,7 @@ class Lives:
         self.book.of(ledger_id).deleted = self.place
 
     async def collect(self) -> None:
-        """A round that notes what is missing, and one that deletes it once it has been missing for long enough."""
+        """One round of collection that notes missing ledgers, and one that deletes them after the required time."""
         gone = [book for book in self.book.ledgers.values() if book.deleted <= self.place]
         if self.settings.trash_period_s:
             await self.machine.as_process(self.running.collect_garbage())
@@ -213,7 +213,7 @@ class Lives:
             book.collected = min(book.collected, self.place)
 
     def begin(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Do something beside the rest of the play, which need not live to hear how it ended."""
+        """Start an operation beside the rest of the workload, which may end before the operation does."""
         task = self.machine.loop.start_task(coroutine)
         task.add_done_callback(lambda ended: None if ended.cancelled() else ended.exception() and None)
         return task
@@ -262,12 +262,12 @@ class Lives:
         claim = Claim(codec.encode_lac(lac), self.place)
         self.book.of(ledger_id).lacs.append(claim)
         written = self.caller().start(WriteLacRequest(ledger_id, lac, codec.master_key, claim.value), self._noted(claim))
-        # A reader that asks meanwhile may rely on what it sees as the writer may rely on the answer.
+        # A concurrent reader may rely on the value it sees, as the writer may rely on the answer.
         self.caller().start(ReadLacRequest(ledger_id), partial(self._read_by_somebody, ledger_id))
         return (await written).status
 
     def _read_by_somebody(self, ledger_id: int, response: Response) -> None:
-        """A reader got an explicit last-add-confirmed: no crash may take it back."""
+        """A reader got an explicit last-add-confirmed: no crash may revoke it."""
         assert isinstance(response, ReadLacResponse)
         for claim in self.book.of(ledger_id).lacs:
             if claim.value == response.lac_body:

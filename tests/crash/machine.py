@@ -1,4 +1,7 @@
-"""A bookie on a disk that keeps a record: the ports of `Host` without network, threads or sleep, quick enough for thousands of starts."""
+"""A machine for one bookie whose disk records every operation.
+
+It implements the ports of `Host` without network, threads or sleep, and is fast enough for thousands of starts.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import errno
 import os
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Generic, TypeVar
 
 from tests.crash.medium import DIRECTORY, FailedSync, Image, Medium, NameChange, Operation, Resize, Sync, SyncDirectory, Write, parent_of
@@ -18,10 +21,10 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 SYNC_S = 0.001
-"""How long a sync of a log device takes, so that what workers do falls before, into and behind it."""
+"""Duration of a log device's sync, so that operations of workers fall before, into and behind it."""
 EPOCH_US = 1_750_000_000_000_000
 Fault = Callable[[str, str, int], OSError | None]
-"""Asked before each operation that takes space or syncs: (kind, path, bytes); what it returns is raised."""
+"""Called before each operation that takes space or syncs with (kind, path, bytes). An error that it returns is raised."""
 
 
 class RecordingDisk:
@@ -32,18 +35,18 @@ class RecordingDisk:
         self.record: list[Operation] = []
         self.fault: Fault | None = None
         self.failed_sync_kept = False
-        """What becomes of the bytes of a sync that `fault` lets fail."""
+        """Whether the bytes of a sync that `fault` makes fail reach the disk all the same."""
         self.interleave: random.Random | None = None
-        """Draws where log devices do their next step while a worker is busy with the disk."""
+        """Draws at which operations of a busy worker the log devices take their next step."""
         self._loop = loop
         self._files = max([0, *medium.live.files])
         self._locks: dict[str, bool] = {}
         self._devices: list[RecordingDevice[Any]] = []
         self.working = False
-        """A worker's function runs: another thread may do something between two of its operations."""
+        """Whether a worker's function runs, so that another thread may act between two of its operations."""
 
     def forget_process(self) -> None:
-        """The process is gone: its locks are free and its devices do nothing more."""
+        """End the process: release its locks and stop its devices."""
         self._locks.clear()
         self._devices.clear()
 
@@ -148,7 +151,7 @@ class RecordingFile:
             try:
                 self._disk.check("write", self.path, len(data))
             except OSError:
-                # What there was room for is written.
+                # The part that fits is written.
                 part = data[: len(data) // 2 // 512 * 512]
                 if part:
                     self._disk.operate(Write(self.number, offset, part))
@@ -188,7 +191,7 @@ class RecordingFile:
 
 
 class RecordingDevice(Generic[Item]):
-    """`runtime.ports.LogDevice`: a thread, cut into steps (form and write, then sync) that a timer or a busy worker makes it do."""
+    """`runtime.ports.LogDevice`: a thread cut into steps (form and write, then sync), which a timer or a busy worker triggers."""
 
     def __init__(
         self,
@@ -203,7 +206,7 @@ class RecordingDevice(Generic[Item]):
         self._form, self._done, self._failed, self._written = form, done, failed, written
         self._waiting: list[Item] = []
         self._group: tuple[File, int, list[Item]] | None = None
-        """What is written and not synced: file, number of operations at that time, items."""
+        """The write that is not synced yet: file, number of operations at that time, items."""
         self._steps = 0
         self._broken = self._closing = False
         self._idle: list[asyncio.Future[None]] = []
@@ -253,7 +256,7 @@ class RecordingDevice(Generic[Item]):
         self._later(SYNC_S)
 
     def _sync(self, file: File, upto: int, taken: list[Item]) -> None:
-        # What was written since the sync began is not covered by it.
+        # The sync does not cover writes made since it began.
         if isinstance(file, RecordingFile):
             file.sync(upto)
         else:
@@ -275,14 +278,14 @@ class RecordingDevice(Generic[Item]):
 
 
 class VirtualWorker:
-    """`runtime.ports.Worker`: functions run one after another, each at an instant of its own."""
+    """`runtime.ports.Worker`: functions run one after another, each at its own instant."""
 
     def __init__(self, loop: VirtualLoop, disk: RecordingDisk) -> None:
         self._loop, self._disk = loop, disk
         self._queue: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = deque()
 
-    def run(self, function: Callable[..., Result], *args: Any) -> Awaitable[Result]:
-        future: asyncio.Future[Result] = self._loop.create_future()
+    def run(self, function: Callable[..., Result], *args: Any, answer: asyncio.Future[Result] | None = None) -> asyncio.Future[Result]:
+        future: asyncio.Future[Result] = self._loop.create_future() if answer is None else answer
         self._queue.append((future, lambda: function(*args)))
         if len(self._queue) == 1:
             self._loop.call_soon(self._work)
@@ -329,7 +332,7 @@ class Entropy:
 
 
 class Endpoint:
-    """`runtime.ports.Network` of a bookie whose clients stand in the same process: `accept` makes its side of a connection."""
+    """`runtime.ports.Network` of a bookie with clients in the same process: `accept` makes the bookie's side of a connection."""
 
     def __init__(self) -> None:
         self._factory: Callable[[], asyncio.Protocol] | None = None
@@ -352,18 +355,18 @@ class Endpoint:
 
 
 class Machine:
-    """One life of a machine: a loop, a disk, and whatever runs on them."""
+    """One life of a machine: a loop, a disk, and the processes on them."""
 
     def __init__(self, medium: Medium) -> None:
         self.loop = VirtualLoop()
         self.disk = RecordingDisk(medium, self.loop)
         self.facts: list[tuple[str, dict[str, object]]] = []
-        """What the code traced: kind and facts."""
+        """Trace events of the code: kind and fields."""
         self.life = Life("bookie")
         self.clock = VirtualClock(self.loop)
 
     def new_process(self) -> tuple[Host, Endpoint]:
-        """End what ran here so far, as a kill does, and give the ports of the next process."""
+        """End the present process, as a kill does, and return the ports of the next one."""
         self.loop.kill(self.life)
         self.life = Life("bookie", self.life.number + 1)
         self.disk.forget_process()
@@ -395,7 +398,7 @@ class Machine:
 
 
 def empty_disk(directories: Sequence[str]) -> Image:
-    """What the administrator left: directories with nothing in them."""
+    """The empty directories that an administrator provides."""
     image = Image({"/": DIRECTORY})
     for path in directories:
         parts = path.strip("/").split("/")

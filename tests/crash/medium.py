@@ -1,9 +1,9 @@
-"""What a disk may hold after a crash: every operation on it in order, and which of them a power cut can take back.
+"""A disk and its possible contents after a crash: every operation in order, and those that a power cut can undo.
 
-The model. A file's bytes are durable after a sync of the file, a name after a sync of its directory. Of what is not synced a power cut
-keeps any part: files are independent of each other and of names, writes of each other, sectors of one write of each other. Changes of one
-directory are kept in their order (a file system's journal is written in order), directories independently. A process that is killed
-loses nothing: the kernel still holds everything.
+The model: a file's bytes are durable after a sync of the file, a name after a sync of its directory. A power cut keeps any part of the
+unsynced changes. Files are independent of each other and of names, writes of each other, and so are the sectors of one write. Changes of
+one directory keep their order, because a file system's journal is written in order; directories are independent. A killed process loses
+nothing: the kernel still holds its writes.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 SECTOR_BYTES = 512
-"""The unit that disks write whole."""
+"""Bytes that a disk writes atomically."""
 DIRECTORY = 0
-"""What a directory's path names; files are numbered from 1."""
+"""The number that the path of a directory maps to; files are numbered from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,11 @@ class Write:
     data: bytes
 
     def sectors(self) -> int:
-        """How many sectors it touches."""
+        """Number of sectors that the write touches."""
         return (self.offset + len(self.data) - 1) // SECTOR_BYTES - self.offset // SECTOR_BYTES + 1
 
     def part(self, sector: int) -> tuple[int, bytes]:
-        """(offset, bytes) of its part within the sector of this number, from 0."""
+        """(offset, bytes) of the write's part in its sector of this number, from 0."""
         start = max(self.offset, (self.offset // SECTOR_BYTES + sector) * SECTOR_BYTES)
         end = min(self.offset + len(self.data), (self.offset // SECTOR_BYTES + sector + 1) * SECTOR_BYTES)
         return start, self.data[start - self.offset : end - self.offset]
@@ -45,7 +45,7 @@ class Resize:
 
 @dataclass(frozen=True, slots=True)
 class NameChange:
-    """A creation, rename or deletion: what paths name afterwards, None for nothing."""
+    """A creation, rename or deletion: the file of each path afterwards, None for no file."""
 
     directory: str
     moves: tuple[tuple[str, int | None], ...]
@@ -61,7 +61,7 @@ class Sync:
 
 @dataclass(frozen=True, slots=True)
 class FailedSync:
-    """A sync that failed: programs still see the bytes, and no later sync will write them. `kept`: they reached the disk all the same."""
+    """A failed sync: programs still see the bytes, and no later sync writes them. `kept`: they reached the disk all the same."""
 
     file: int
     upto: int
@@ -79,7 +79,7 @@ Operation = Change | Sync | FailedSync | SyncDirectory
 
 @dataclass(slots=True)
 class Image:
-    """What is on a disk: names, and the bytes of files."""
+    """Contents of a disk: names, and the bytes of files."""
 
     names: dict[str, int] = field(default_factory=dict)
     files: dict[int, bytearray] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Image:
         return self.files[number]
 
     def change(self, operation: Change, kept_sectors: Iterable[int] | None = None) -> None:
-        """Do it; of a write only these sectors, where given."""
+        """Apply a change; of a write only these sectors, if given."""
         if isinstance(operation, NameChange):
             for path, target in operation.moves:
                 if target is None:
@@ -119,7 +119,7 @@ class Image:
                 _write(data, *operation.part(sector))
 
     def digest(self) -> bytes:
-        """Equal for disks that look the same to a program that starts."""
+        """A digest that is equal for disks which look the same to a starting program."""
         digest = blake2b(digest_size=16)
         for path, number in sorted(self.names.items()):
             digest.update(path.encode() + b"\0")
@@ -130,7 +130,7 @@ class Image:
         return digest.digest()
 
     def without_strays(self) -> Image:
-        """Without names in directories that are not there."""
+        """A copy without names in missing directories."""
         while strays := [path for path in self.names if path != "/" and parent_of(path) not in self.names]:
             for path in strays:
                 del self.names[path]
@@ -152,7 +152,7 @@ def parent_of(path: str) -> str:
 
 
 class Medium:
-    """A disk at one moment: what programs see, what is durable, and the changes between the two."""
+    """A disk at one moment: the image that programs see, the durable image, and the changes between them."""
 
     def __init__(self, image: Image) -> None:
         self.live = image
@@ -186,18 +186,18 @@ class Medium:
         self.count += 1
 
     def cut(self, kept: Iterable[int], torn: dict[int, tuple[int, ...]] | None = None) -> Image:
-        """What a power cut leaves of it.
+        """The image after a power cut.
 
         Args:
-            kept: numbers of the pending changes that reached the disk; the other ones did not.
-            torn: of some of these, which are writes, only so many sectors.
+            kept: numbers of the pending changes that reached the disk.
+            torn: for writes among these, the sectors that reached the disk.
         """
         image = self.durable.copy()
         chosen = set(kept)
         closed: dict[str, None] = {}
         for number, change in self.pending.items():
             if isinstance(change, NameChange):
-                # What a directory lost, it lost with everything behind it.
+                # A directory that lost a change also lost all later ones.
                 if number not in chosen:
                     closed[change.directory] = None
                 if change.directory in closed:

@@ -1,4 +1,4 @@
-"""The play whose crashes are tried: short, yet everything that a bookie writes is written in it."""
+"""The workload of the crash tests: short, but with every kind of write that a bookie makes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triplicate.bookie.storage import index_vfs
 from triplicate.wire import Status
 
 COMMITS_BYTES = 60_000
-"""In place of half a mebibyte, so that the index's commits are copied in so short a play."""
+"""Instead of half a mebibyte, so that the index copies its commits within a short workload."""
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def small_commits() -> Iterator[None]:
 
 
 async def play(lives: Lives, seed: int) -> None:
-    """Play it to its end; with a machine that fails in its course it may raise what the client hears."""
+    """Run the whole workload. If the machine fails meanwhile, this may raise the client's error."""
     lives.machine.disk.interleave = random.Random(seed)
     await first_life(lives)
     await second_life(lives)
@@ -33,7 +33,7 @@ async def play(lives: Lives, seed: int) -> None:
 
 
 async def first_life(lives: Lives) -> None:
-    """A first start, adds over both versions, fences, explicit last-add-confirmed, deferred adds, flushes beside all of it."""
+    """A first start, adds over both versions, fences, explicit last-add-confirmed, deferred adds, and concurrent flushes."""
     await lives.start()
     for ledger_id in range(1, 9):
         await lives.create(ledger_id)
@@ -53,7 +53,7 @@ async def first_life(lives: Lives) -> None:
     await lives.add_some(4, range(1, 4), b"h" * 900)
     await lives.add_some(8, range(2), b"s" * 20)
     await lives.flush()
-    # The old writer is refused, and recovery may write what it found again, overlapping, with another last-add-confirmed.
+    # The old writer is refused. Recovery may write entries again, overlapping, with another last-add-confirmed.
     refused = await lives.add(2, 2, b"i")
     assert refused is not Status.OK, refused
     lives.book.of(2).entries.pop(2)
@@ -62,7 +62,7 @@ async def first_life(lives: Lives) -> None:
 
 
 async def second_life(lives: Lives) -> None:
-    """A start after a stop, recovery adds over what is flushed, deletion, collection, compaction; then a kill with much unflushed."""
+    """A start after a stop, recovery adds over flushed entries, deletion, collection, compaction; then a kill with much unflushed data."""
     await lives.start()
     await lives.add_some(2, range(3), b"B" * 650, lac=-1, recovery=True)
     await lives.add_some(6, range(3), b"j" * 500)
@@ -89,7 +89,7 @@ async def second_life(lives: Lives) -> None:
 
 
 async def third_life(lives: Lives) -> None:
-    """A start with a replay of what may not be synced, more of everything, enough to move marks and index on; and a stop."""
+    """A start that replays unsynced groups, more of each operation, enough to advance marks and index; then a stop."""
     await lives.start()
     await lives.force(5)
     await lives.write_lac(1, 8)

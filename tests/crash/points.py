@@ -1,4 +1,4 @@
-"""Crash points: for every operation of a play, what a kill or a power cut behind it leaves, and a start on that."""
+"""Crash points: behind every operation of a workload, a kill or a power cut, and a start on the disk that it leaves."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.crash.trial import Expected, Verdict, syncs_of, try_start
 from triplicate.config import BookieSettings
 
 LOSSES_MAX = 10
-"""After so many losses of one play no more are looked for."""
+"""The search within one workload ends after this number of losses."""
 AGAIN_POINTS_MAX = 4
-"""Syncs of a start at which the power is cut once more."""
+"""Number of syncs of a start at which the power is cut again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A play from its first to its last operation."""
+    """A workload from its first to its last operation."""
 
     settings: BookieSettings
     base: Image
@@ -35,14 +35,14 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is tried.
+    """Which part of the possible trials is run.
 
     Args:
         orders, tears: most of each kind at one moment.
-        step, first: every so many operations, beginning with this one.
-        deep: of every so many starts one also collects and flushes.
-        rebuild: behind every so many starts the same is tried without the index.
-        again: behind every so many starts the power is cut once more.
+        step, first: every `step`-th operation, beginning with operation `first`.
+        deep: every `deep`-th start also collects and flushes.
+        rebuild: every `rebuild`-th trial is repeated without the index.
+        again: in every `again`-th trial the power is cut again during the start.
     """
 
     orders: int
@@ -61,7 +61,7 @@ def machine_of(settings: BookieSettings) -> Machine:
 
 @lru_cache(maxsize=8)
 def recorded(directories: int, seed: int) -> Recording:
-    """Play once, undisturbed."""
+    """Run the workload once, without failures."""
     settings = settings_of(directories)
     machine = machine_of(settings)
     base = machine.disk.medium.durable.copy()
@@ -77,7 +77,7 @@ def recorded(directories: int, seed: int) -> Recording:
 
 
 def nodes_at(metadata_at: list[tuple[int, Nodes]], place: int) -> Nodes | None:
-    """What the metadata held there; None: nothing yet."""
+    """The metadata at that place; None if there were none yet."""
     found = None
     for at, nodes in metadata_at:
         if at <= place:
@@ -86,7 +86,7 @@ def nodes_at(metadata_at: list[tuple[int, Nodes]], place: int) -> Nodes | None:
 
 
 def try_points(directories: int, seed: int, effort: Effort) -> Counts:
-    """All crash points of one play that `effort` covers."""
+    """All crash points of one workload that `effort` covers."""
     recording = recorded(directories, seed)
     counts, bound = Counts(), Bound(effort.orders, effort.tears)
     medium = Medium(recording.base.copy())
@@ -126,7 +126,7 @@ def _try_cut(
     expected = Expected(recording.book, place, killed, nodes_at(recording.metadata_at, place) or {})
     again = number % effort.again == 0
     before = start.copy() if again else None
-    # With a torn entry log and no index nobody can tell torn from damaged, and the bookie says so.
+    # Without an index a torn entry log looks like a damaged one, and the bookie says so.
     rebuild = cut.kind in ("kept", "lost") and number % effort.rebuild < effort.rebuild // 2
     without_index = start.copy() if rebuild else None
     verdict = try_start(start, recording.settings, expected, deep=number % effort.deep == 0)
@@ -144,13 +144,13 @@ def _try_cut(
 
 
 def _cut_again(recording: Recording, before: Medium, first: Verdict, expected: Expected, counts: Counts, where: str) -> None:
-    """Cut the power in the midst of the start, or of the flush behind it, at some of its syncs: with nothing and with some of the rest."""
+    """Cut the power at some syncs of the start, or of the flush behind it: with none and with some of the unsynced changes kept."""
     chance = random.Random(where)
     points = syncs_of(first.record)
     chosen = sorted(chance.sample(points, min(len(points), AGAIN_POINTS_MAX)))
     medium, done, base = before, 0, before.count
     for point in chosen:
-        # One operation behind the sync, where there is one, so that something unsynced is there.
+        # One operation behind the sync, if there is one, so that an unsynced change exists.
         for number in range(done, min(point + chance.randrange(3), len(first.record))):
             medium.apply(first.record[number])
             done = number + 1

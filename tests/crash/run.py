@@ -1,7 +1,7 @@
-"""The long form of the crash tests: everything that the bound allows, on several processes, with a table of what was tried.
+"""The long form of the crash tests: all trials within the bound, on several processes, with a table of counts.
 
 Usage: python -m tests.crash.run [--jobs N] [--seeds N]
-Exit code 1: something was lost.
+Exit code 1: a loss was found.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from tests.crash.flips import try_flips
 from tests.crash.points import Effort, try_points
 
 SLICES = 16
-"""Each kind of trial is cut into so many parts, which any process may take."""
+"""Number of parts of each kind of trial; any process may run any part."""
 ORDERS, TEARS = 24, 24
 Part = tuple[Callable[..., Counts], tuple[object, ...]]
 
 
 def parts_of(seeds: int) -> list[Part]:
-    """All of it, in parts of some seconds."""
+    """All trials, in parts of some seconds."""
     parts: list[Part] = []
     for piece in range(SLICES):
         for directories in (1, 2):

@@ -1,4 +1,4 @@
-"""The short form of full disks and failed syncs: at every so many writes and syncs of a play. `make crash-test` tries all."""
+"""Full disks and failed syncs, short form: at every n-th write and sync of a workload. `make crash-test` tries all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The short form of the bit flips: every so many of them. `make crash-test` tries all."""
+"""Bit flips, short form: every n-th of them. `make crash-test` tries all."""
 
 from __future__ import annotations
 

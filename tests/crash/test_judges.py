@@ -1,4 +1,4 @@
-"""What the judges of the crash tests let pass, and what they do not: judged here on answers made up for it."""
+"""The checks of the crash tests themselves: made-up answers that they must accept or refuse."""
 
 from __future__ import annotations
 

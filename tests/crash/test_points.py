@@ -1,4 +1,4 @@
-"""The short form of the crash points: of every kind some, at every second operation of a play or so. `make crash-test` tries more."""
+"""Crash points, short form: some of every kind, at about every second operation of a workload. `make crash-test` tries more."""
 
 from __future__ import annotations
 

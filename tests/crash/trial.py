@@ -1,4 +1,7 @@
-"""Start a bookie on what a crash left, and hold it to the book: acknowledged is there, fenced stays fenced, deleted stays away."""
+"""Start a bookie on the disk after a crash, and compare it with the book.
+
+Acknowledged entries are readable, fenced ledgers stay fenced, deleted ones stay deleted.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from triplicate.wire import (
 )
 
 PROBE_ENTRY = 5000
-"""An id that no play uses: whether an old writer is let in is tried with it."""
+"""An entry id that no workload uses; with it a trial checks whether an old writer is refused."""
 LOST = "acknowledged and lost"
 UNREADABLE = "cannot be read"
 FAILS_DIGEST = "fails its digest"
@@ -33,17 +36,17 @@ MISSING = (Status.NO_ENTRY, Status.NO_LEDGER)
 
 @dataclass(slots=True)
 class Expected:
-    """What to hold a start to: the book as of a place in the record, after a kill or a power cut."""
+    """The expectations of a start: the book at a place in the record, after a kill or a power cut."""
 
     book: Book
     place: int
     killed: bool
     nodes: Nodes
-    """What the metadata holds."""
+    """The nodes of the metadata."""
     without_index: bool = False
-    """The index was taken away, so it must be made anew; a crash alone never makes that necessary."""
+    """Whether the index was removed and must be rebuilt; a crash alone never makes that necessary."""
     taken: bool = False
-    """A start behind that place, of which the book knows nothing, may have taken what is deleted."""
+    """Whether an earlier start behind that place, not recorded in the book, may have deleted entries of deleted ledgers."""
 
 
 @dataclass(slots=True)
@@ -51,19 +54,19 @@ class Verdict:
     problems: list[str] = field(default_factory=list)
     facts: list[tuple[str, dict[str, object]]] = field(default_factory=list)
     record: list[Operation] = field(default_factory=list)
-    """What the start, a collection and a flush did to the disk."""
+    """The disk operations of the start, a collection and a flush."""
     metadata_at: list[tuple[int, Nodes]] = field(default_factory=list)
     taking_from: int = NEVER
-    """From which place on its collection may have taken what is deleted."""
+    """The place from which its collection may have deleted entries of deleted ledgers."""
     refused: BaseException | None = None
     """Why the bookie did not start."""
 
 
 def try_start(medium: Medium, settings: BookieSettings, expected: Expected, *, deep: bool = False) -> Verdict:
-    """Start and ask for everything. Uses up the medium.
+    """Start a bookie and read everything. Changes the medium.
 
     Args:
-        deep: also collect garbage, flush, compact, and ask again.
+        deep: also collect garbage, flush, compact, and read again.
     """
     machine = Machine(medium)
     lives = Lives(machine, settings, expected.nodes)
@@ -89,7 +92,7 @@ async def _tried(lives: Lives, expected: Expected, verdict: Verdict, deep: bool)
         return
     rebuilt = [facts for kind, facts in lives.machine.facts if kind == "bookie.index_rebuild"]
     if rebuilt and not expected.without_index:
-        verdict.problems.append(f"the index had to be made anew: {rebuilt[0]['reason']}")
+        verdict.problems.append(f"the index had to be rebuilt: {rebuilt[0]['reason']}")
     verdict.problems += await ask_everything(lives, expected)
     if deep:
         await lives.collect()
@@ -103,12 +106,12 @@ async def _tried(lives: Lives, expected: Expected, verdict: Verdict, deep: bool)
 
 
 async def ask_everything(lives: Lives, expected: Expected, *, collected: bool = False) -> list[str]:
-    """Read every entry, list, and last-add-confirmed; returns what is wrong. The requests are answered without a connection in between."""
+    """Read every entry, list, and last-add-confirmed without a connection in between; return the problems."""
     problems: list[str] = []
     for ledger_id, book in expected.book.ledgers.items():
         handle = await lives.machine.as_process(lives.running.storage.load(ledger_id))
         deleted = book.deleted <= expected.place
-        # From the trash a ledger may be fetched back, so there all of it is kept.
+        # A ledger in the trash may be undeleted, so all its entries are kept.
         may_be_gone = book.taken < expected.place or ((collected or expected.taken) and deleted)
         must_be_gone = (book.collected <= expected.place and not expected.without_index) or (collected and deleted)
         found: dict[int, bytes] = {}
@@ -153,7 +156,7 @@ def _entry_problem(
 
 
 def list_problems(answer: object, found: dict[int, bytes], unread: set[int]) -> list[str]:
-    """The list must hold what was read, and beyond it only what was answered to be damaged."""
+    """The list must contain the entries that were read, and beyond them only those that the bookie reported as damaged."""
     assert isinstance(answer, ListEntriesResponse)
     if answer.status in MISSING:
         return [f"it is there, and has no list ({answer.status.name})"] if found or unread else []
@@ -176,7 +179,7 @@ def _lac_problems(book: LedgerBook, expected: Expected, answer: ReadLacResponse,
 
 
 async def try_old_writers(lives: Lives, expected: Expected) -> list[str]:
-    """A writer that knows nothing of any fence adds to every ledger. This changes the ledgers, so it comes last."""
+    """Add to every ledger as a writer without knowledge of fences would. This changes the ledgers, so it comes last."""
     problems: list[str] = []
     caller = lives.caller()
     for ledger_id, book in expected.book.ledgers.items():
@@ -193,5 +196,5 @@ async def try_old_writers(lives: Lives, expected: Expected) -> list[str]:
 
 
 def syncs_of(record: list[Operation]) -> list[int]:
-    """How many operations there are up to and with each sync."""
+    """Number of operations up to and including each sync."""
     return [number + 1 for number, operation in enumerate(record) if isinstance(operation, Sync | SyncDirectory)]

@@ -27,7 +27,7 @@ from triplicate.metadata import (
     encode_cookie,
     encode_service_info,
     is_bookie_id,
-    own,
+    own_paths,
 )
 
 PASSWORD = b"mypassword"
@@ -120,8 +120,8 @@ def nodes(data: bytes) -> None:
             return
     elif kind == 1:
         text = rest.decode("utf-8", "replace")
-        own.decode_name(text)
-        assert not text or own.decode_name(own.encode_name(text)) == text
+        own_paths.decode_name(text)
+        assert not text or own_paths.decode_name(own_paths.encode_name(text)) == text
     else:
         ledger_id = Fields(rest).unsigned() % 2**63
         for paths in (HierarchicalPaths(), LongHierarchicalPaths(), FlatPaths()):

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from scripts.floor_plan import PACKAGE, Graph, Plan, circles, read_plan
+from scripts.floor_plan import MANY_ATTRIBUTES, PACKAGE, Plan, circles, crowded, read_plan
 from tests.house.source import WINGS
+from tests.house.wings import upward
 
 NAMES_ALLOWED: frozenset[str] = frozenset()
+"""May only shrink."""
+
+CROWDED_ALLOWED = frozenset({"bookie.storage.storage.Storage"})
 """May only shrink."""
 
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
     return read_plan(PACKAGE)
-
-
-def upward(order: tuple[str, ...], wings: Graph) -> Iterator[str]:
-    """Arrows that lead from a wing to one above it, and wings that the order does not name."""
-    for wing in wings:
-        for other in wings[wing]:
-            if wing in order and other in order and order.index(other) > order.index(wing):
-                yield f"{wing} imports {other}, which stands above it; move the shared part down, or hand the object in from above"
 
 
 def repeats(plan: Plan) -> set[str]:
@@ -62,8 +57,14 @@ def test_a_name_has_one_meaning_over_all_rooms(plan: Plan) -> None:
     assert repeats(plan) == NAMES_ALLOWED
 
 
+def test_no_object_has_many_attributes(plan: Plan) -> None:
+    """An object with more of them hides another one: name it."""
+    assert set(crowded(plan)) == CROWDED_ALLOWED
+
+
 def test_the_checks_report_what_they_look_for(tmp_path: Path) -> None:
     package = tmp_path / "triplicate"
+    body = "".join(f"        self.x{number} = 0\n" for number in range(MANY_ATTRIBUTES + 1))
     for path, text in {
         "a/__init__.py": "",
         "a/low/__init__.py": "",
@@ -71,6 +72,7 @@ def test_the_checks_report_what_they_look_for(tmp_path: Path) -> None:
         "a/high/__init__.py": "",
         "a/high/two.py": "from triplicate.a.low.one import Thing",
         "a/high/one.py": "class Thing:\n    def __init__(self): self.x, self.y = 1, 2",
+        "a/high/three.py": "".join(f"class {name}:\n    def __init__(self):\n{body}" for name in ("Crowd", "ASettings", "BMetrics")),
     }.items():
         (package / path).parent.mkdir(parents=True, exist_ok=True)
         (package / path).write_text(text)
@@ -82,3 +84,4 @@ def test_the_checks_report_what_they_look_for(tmp_path: Path) -> None:
     assert circles(plan.imports) == [["a.high.two", "a.low.one"]]
     assert repeats(plan) == {"Thing", "one"}
     assert plan.attributes["a.high.one.Thing"] == 2
+    assert crowded(plan) == {"a.high.three.Crowd": MANY_ATTRIBUTES + 1}

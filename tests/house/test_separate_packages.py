@@ -8,7 +8,7 @@ import pytest
 
 from scripts.floor_plan import PACKAGE, circles, read_plan
 from tests.house.source import ROOT, SEPARATE, python_files, read
-from tests.house.test_floor_plan import upward
+from tests.house.wings import upward
 
 NAMES = tuple(folder.rpartition("/")[2] for folder in SEPARATE)
 

@@ -1,7 +1,7 @@
 """Bookies as processes, ours and Apache's, and the clusters they make up.
 
-Each process logs to ``build/interop/logs``, keeps its data in a folder of its own, has a fixed port, so that it can be started again on
-what it left, and is ended by its own id.
+Each process logs to ``build/interop/logs`` and keeps its data in its own folder. It has a fixed port, so that it can be restarted on its
+data, and is ended by its own id.
 """
 
 from __future__ import annotations
@@ -57,17 +57,17 @@ APACHE_SETTINGS: dict[str, object] = {
     "dbStorage_rocksDB_blockCacheSize": 8 * 1024 * 1024,
     "dbStorage_rocksDB_writeBufferSizeMB": 4,
 }
-"""Small, and quick to start; all that concerns durability as Apache delivers it."""
+"""Small and quick to start; every setting of durability has Apache's default."""
 
 SORTED = "org.apache.bookkeeper.bookie.SortedLedgerStorage"
 DATABASE = "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage"
 
 
 FIRST_PORT, LAST_PORT = 20_000, 29_999
-"""Below those that the system hands out by itself: one that a killed bookie left is still free when it starts again."""
+"""Below the system's ephemeral ports, so that a killed bookie's port is still free at its restart."""
 
 _ports = itertools.cycle(range(FIRST_PORT, LAST_PORT + 1))
-# Runs side by side begin at different places.
+# Concurrent runs begin at different ports.
 for _ in range(os.getpid() * 64 % (LAST_PORT - FIRST_PORT)):
     next(_ports)
 
@@ -84,7 +84,7 @@ def free_port() -> int:
 
 
 class BookieProcess(ABC):
-    """One bookie. `version` says whose it is."""
+    """One bookie. `version` names its implementation."""
 
     version: str
 
@@ -98,7 +98,7 @@ class BookieProcess(ABC):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """What starts it; makes the configuration."""
+        """Write the configuration and return the command line."""
 
     def begin(self) -> None:
         """Start the process; `wait_serving` waits until it serves."""
@@ -113,7 +113,7 @@ class BookieProcess(ABC):
         return LOGS / f"{self.name}.log"
 
     def wait_serving(self) -> None:
-        """Both kinds register only once they serve, or serve an instant later; whoever needs the registration looks for it."""
+        """Wait until the port answers. Registration comes about an instant earlier or later; a caller that needs it waits for it."""
         assert self.process is not None
         deadline = time.monotonic() + START_LIMIT_S
         while time.monotonic() < deadline and self.process.poll() is None:
@@ -176,7 +176,7 @@ class OurBookie(BookieProcess):
 
 
 class ApacheBookie(BookieProcess):
-    """``org.apache.bookkeeper.server.Main``. Without a name of its own its id is its address, as most clusters have it."""
+    """``org.apache.bookkeeper.server.Main``. Without a configured name its id is its address, as in most clusters."""
 
     def __init__(self, name: str, uri: str, folder: Path, *, storage: str = SORTED, named: bool = False, release: str = NEWEST) -> None:
         super().__init__(name, uri, folder)
@@ -228,9 +228,9 @@ def initialise_with_ours(uri: str) -> None:
 
 
 class Cluster:
-    """Bookies on one metadata root. `servers` is the same place as an address of ZooKeeper's own clients, whose root it is.
+    """Bookies on one metadata root. `servers` is the same root as a connection string of ZooKeeper's own clients.
 
-    `ensemble_size` is one at which every ledger lies on every kind of bookie.
+    With `ensemble_size` every ledger lies on every kind of bookie.
     """
 
     def __init__(self, name: str, servers: str, bookies: Sequence[BookieProcess], uri: str) -> None:
@@ -245,7 +245,7 @@ class Cluster:
         return " and ".join(sorted({bookie.version for bookie in self.bookies}))
 
     def start(self) -> None:
-        """All at once; on a failure those that did start are ended."""
+        """Start all at once; if one fails, end the others."""
         try:
             for bookie in self.bookies:
                 bookie.begin()

@@ -1,9 +1,9 @@
-"""Write ``tests/golden/captured`` anew: what BookKeeper's Java client and bookie send each other, and what they keep in ZooKeeper.
+"""Rewrite ``tests/golden/captured``: frames between BookKeeper's Java client and bookie, and their nodes in ZooKeeper.
 
 Usage: ``python -m tests.interop.capture`` in the project's folder, once ``scripts/interop.py 4.18.0 4.14.7`` has installed both.
 
-A Java client works on a Java bookie through a proxy that keeps every frame. What no Java client sends of its own accord (a wrong master
-key, for example) is sent by us; the frames say whose they are.
+A Java client works on a Java bookie through a proxy that records every frame. Requests that no Java client sends by itself (a wrong master
+key, for example) come from our client; each frame names its sender.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ PAYLOAD = b"a golden entry"
 STRANGER = b"another password"
 ANSWER_LIMIT_S = 5.0
 OURS_PREFIX = "ours: "
-"""Steps in which the request is ours, not a Java client's."""
+"""Steps whose request comes from our client, not from a Java client."""
 
 
 class Capture:
-    """The cluster of one bookie, and what passes before it."""
+    """A cluster of one bookie, and the frames that pass its proxy."""
 
     def __init__(self, stand: Stand, release: str) -> None:
         self.stand = stand
@@ -71,7 +71,7 @@ class Capture:
         self.cluster.stop()
 
     def step(self, name: str) -> None:
-        # Answers that are still on their way belong to the step before.
+        # Answers in flight belong to the previous step.
         time.sleep(0.3)
         self.proxy.step = name
 
@@ -82,7 +82,7 @@ def create(client: JavaClient, *, digest_type: DigestType = DigestType.CRC32C, *
 
 
 def both_versions(capture: Capture, wire: str) -> None:
-    """What either version carries."""
+    """Operations that both versions carry."""
     client = capture.client(wire)
     for digest_type in DigestType:
         capture.step(f"add {digest_type.name}")
@@ -142,7 +142,7 @@ def expect_refusal(action: Callable[[], object], *, when: bool) -> None:
 
 
 def ours_to(capture: Capture, wire: str) -> None:
-    """Requests of ours, so that each answer of the Java bookie is there."""
+    """Send requests of ours, so that each answer of the Java bookie is captured."""
     known, unknown = 0, 987_654
     key, wrong = derive_master_key(PASSWORD), derive_master_key(STRANGER)
     entry = EntryCodec(known, DigestType.CRC32, STRANGER).encode(100, -1, len(PAYLOAD), PAYLOAD)
@@ -171,7 +171,7 @@ def ours_to(capture: Capture, wire: str) -> None:
 
 
 def znodes(capture: Capture) -> dict[str, bytes]:
-    """Path below the root → data, of what BookKeeper keeps; ledgers of one, two and no segments beyond the first."""
+    """Path below the root → data of BookKeeper's nodes, with ledgers of one, two and no segments beyond the first."""
     client = capture.client("v2")
     capture.step("change of ensemble")
     changed = create(client, password=PASSWORD, custom={"owner": b"golden", "bytes": bytes(range(16))})

@@ -1,8 +1,8 @@
-"""Write ``tests/golden/captured/repair-RELEASE.json`` anew: what Apache's auditor and replication worker keep in ZooKeeper.
+"""Rewrite ``tests/golden/captured/repair-RELEASE.json``: nodes of Apache's auditor and replication worker in ZooKeeper.
 
 Usage: ``python -m tests.interop.capture_repair``, once ``scripts/interop.py 4.18.0 4.14.7`` has installed both.
 
-Two bookies share a ledger, one is killed, and nobody can take its place: the auditor marks the ledger, the worker locks it, finds no
+Two bookies share a ledger, one is killed, and no bookie can replace it. The auditor marks the ledger, the worker locks it, finds no
 bookie, and keeps the lock for a while.
 """
 
@@ -32,7 +32,7 @@ SETTINGS: dict[str, object] = {
 
 
 def nodes_below(client: Any, path: str, top: str) -> dict[str, dict[str, object]]:
-    """Data of a node and of all below it, by their paths below `top`, and whether they end with their session."""
+    """Path below `top` → data of a node and its descendants, and whether they are ephemeral."""
     try:
         data, stat = client.get(path)
         names = client.get_children(path)

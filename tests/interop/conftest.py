@@ -1,8 +1,8 @@
-"""Fixtures of the tests against Apache BookKeeper, and the table of what they show.
+"""Fixtures of the tests against Apache BookKeeper, and the table of their results.
 
-A test of the matrix takes the fixture `cell` and runs once per client, cluster, wire and digest. A test of anything else takes `stand`
-(see ``stand.py``), parametrises what it needs (`pytest.mark.parametrize` with ids that speak), and takes `java_release` where a Java
-client takes part: it then runs with the newest release, and in ``make interop-full`` with the oldest as well. For example::
+A test of the matrix uses the fixture `cell` and runs once per client, cluster, wire and digest. Any other test uses `stand` (see
+``stand.py``) and parametrises its needs (`pytest.mark.parametrize` with readable ids). With a Java client it uses `java_release`: it then
+runs with the newest release, and in ``make interop-full`` with the oldest as well. For example::
 
     @pytest.mark.parametrize("bookies", CLUSTERS)
     def test_java_reads_what_we_append(stand: Stand, bookies: str, java_release: str) -> None:
@@ -13,9 +13,9 @@ client takes part: it then runs with the newest release, and in ``make interop-f
         reading = stand.java_client(java_release, cluster, "v3").open(writer.ledger_id)
         assert [entry.payload for entry in reading.read(0, 0)] == [b"hello"]
 
-Our client lives on a loop in another thread: `Stand.run` carries a coroutine out there. Clusters, drivers and clients are shared by all
-tests; what a test stops, kills or pauses it takes from ``new_cluster``, ``add_bookie``, ``new_driver``, ``new_client``, or starts again
-before it ends. Every wait has a limit. Nothing is skipped: what the protocol rules out is a test that sees the refusal.
+Our client runs on a loop in another thread: `Stand.run` runs a coroutine there. All tests share clusters, drivers and clients. A test that
+stops, kills or pauses one uses ``new_cluster``, ``add_bookie``, ``new_driver`` or ``new_client``, or restarts it before the test ends.
+Every wait has a limit. No test is skipped: where the protocol rules an operation out, the test expects the refusal.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PASSWORD = b"pass \xff word"
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Where in the matrix a cell lies."""
+    """The coordinates of a cell in the matrix."""
 
     client: str
     bookies: str
@@ -51,13 +51,13 @@ class Coordinates:
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of the matrix, ready to be used."""
+    """One cell of the matrix, ready to use."""
 
     cluster: Cluster
     side: Side
-    """The client that the cell is about."""
+    """The client under test."""
     others: tuple[Side, ...]
-    """The other implementation, in every release that takes part, over the same wire."""
+    """The other implementation over the same wire, in every release that takes part."""
     wire: str
     digest_type: DigestType
     password: bytes = PASSWORD
@@ -89,7 +89,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def stand() -> Iterator[Stand]:
-    """All that is shared; ended at the end of the run."""
+    """All shared objects; closed at the end of the run."""
     stand = Stand()
     try:
         yield stand
@@ -112,7 +112,7 @@ def cell(stand: Stand, coordinates: Coordinates, request: pytest.FixtureRequest)
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Note what became of each test for the table."""
+    """Record the result of each test for the table."""
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
     if report.when == "call" or report.failed:
@@ -122,7 +122,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print the table, and keep it for the document."""
+    """Print the table, and save it for the document."""
     text = table.render(releases(config))
     if text:
         terminalreporter.section("interoperability")

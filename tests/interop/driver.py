@@ -1,4 +1,4 @@
-"""BookKeeper's Java client, told what to do: one process per release, one JSON line per command.
+"""BookKeeper's Java client under remote control: one process per release, one JSON line per command.
 
     with Driver("4.18.0", log) as driver:
         client = driver.connect(uri, wire="v2")
@@ -6,9 +6,9 @@
         ledger.append(b"hello")
         ledger.close()
 
-Every call waits at most `ANSWER_LIMIT_S`, or as long as it says. Calls may come from several threads; each is carried out beside the
-others. What the Java client refuses is raised as `JavaError` with the code and the class of its exception. The Java half is in
-``java/common``; `payload` gives the bytes that it appends by itself.
+Every call waits at most `ANSWER_LIMIT_S`, or its own limit. Calls may come from several threads and run concurrently. A refusal of the
+Java client is raised as `JavaError` with the code and the class of its exception. The Java half is in ``java/common``; `payload` gives the
+bytes that it appends by itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NEWEST = "4.18.0"
 OLDEST = "4.14.7"
 ANSWER_LIMIT_S = 30.0
 SMALL_MACHINE = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true"]
-"""A Java machine that starts fast, leaves the two cores to others, and takes ``lo`` for 127.0.0.1."""
+"""Options for a Java machine that starts fast, uses little of the two cores, and resolves ``lo`` to 127.0.0.1."""
 
 DIGEST_NAMES = {DigestType.CRC32: "CRC32", DigestType.HMAC: "MAC", DigestType.CRC32C: "CRC32C", DigestType.DUMMY: "DUMMY"}
 
@@ -57,7 +57,7 @@ UNAUTHORIZED = -102
 
 
 class JavaError(Exception):
-    """What the Java client refused, or how it failed.
+    """A refusal or failure of the Java client.
 
     `code` is that of BookKeeper's exception, 1 for any other exception; `name` is the class.
     """
@@ -72,7 +72,7 @@ class JavaError(Exception):
 class SeenEntry:
     entry_id: int
     length: int
-    """Payload bytes of the ledger up to and with this entry."""
+    """Payload bytes of the ledger up to and including this entry."""
     payload: bytes
 
 
@@ -97,7 +97,7 @@ class LedgerFacts:
 
 @dataclass(frozen=True)
 class LedgerView:
-    """What a handle knows without asking anybody."""
+    """State of a handle, read without a request."""
 
     ledger_id: int
     last_add_confirmed: int
@@ -107,7 +107,7 @@ class LedgerView:
 
 
 class Awaited(NamedTuple):
-    """What a long poll brought."""
+    """Result of a long poll."""
 
     last_add_confirmed: int
     entry: SeenEntry | None
@@ -115,13 +115,13 @@ class Awaited(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of several appends, in order: the ids of those that succeeded, and what became of the others."""
+    """Result of several appends, in order: the ids of those that succeeded, and the errors of the others."""
 
     entry_ids: tuple[int | None, ...]
     errors: tuple[JavaError | None, ...]
 
     def acknowledged(self) -> list[int]:
-        """Ids of all, when all succeeded; the first failure is raised."""
+        """All ids if every append succeeded; raises the first failure otherwise."""
         for error in self.errors:
             if error is not None:
                 raise error
@@ -135,7 +135,7 @@ def payload(seed: int, index: int, size: int) -> bytes:
 
 
 def class_path(release: str) -> str:
-    """Jars, driver and logging configuration of a release; they are there once ``make interop`` has installed them."""
+    """Jars, driver and logging configuration of a release; ``make interop`` installs them."""
     jars, classes = BUILD / f"lib-{release}", BUILD / f"classes-{release}"
     missing = [folder.name for folder in (jars, classes) if not folder.is_dir()]
     assert not missing, f"{missing} is not installed: run .venv/bin/python scripts/interop.py {release}"
@@ -151,7 +151,7 @@ def java_command(release: str, *options: str) -> list[str]:
 
 
 class Driver:
-    """One Java process. Ended by `close`, or with `kill` as a crash would; by its own id in either case."""
+    """One Java process. `close` ends it in order, `kill` as a crash; both by its own id."""
 
     def __init__(self, release: str, log: Path) -> None:
         self.release = release
@@ -212,14 +212,14 @@ class Driver:
         return JavaClient(self, self.ask("connect", uri=uri, wire=wire, settings=texts)["client"])
 
     def pause(self) -> None:
-        """Stop the process in its tracks, with what it has on the way."""
+        """Stop the process (SIGSTOP) with its requests in flight."""
         os.kill(self.process.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
         os.kill(self.process.pid, signal.SIGCONT)
 
     def kill(self) -> None:
-        """As a crash would."""
+        """End the process as a crash would."""
         self.process.kill()
         self._ended()
 
@@ -267,7 +267,7 @@ class JavaClient:
         ledger_id: int | None = None,
         deferred_sync: bool = False,
     ) -> JavaLedger:
-        """Create a ledger. `adv`: the caller chooses the entry ids; `ledger_id` may be chosen for such a ledger only."""
+        """Create a ledger. `adv`: the caller chooses the entry ids. Only such a ledger may be given a `ledger_id`."""
         answer = self.driver.ask(
             "create",
             client=self._number,
@@ -296,7 +296,7 @@ class JavaClient:
         self.driver.ask("delete", client=self._number, ledger_id=ledger_id)
 
     def ledger_ids(self) -> list[int]:
-        """Ids of all ledgers, in the order in which they are found."""
+        """Ids of all ledgers, in the order of the listing."""
         return list(self.driver.ask("list", client=self._number)["ledger_ids"])
 
     def metadata_of(self, ledger_id: int) -> LedgerFacts:
@@ -308,7 +308,7 @@ class JavaClient:
         return {name: (info["total_bytes"], info["free_bytes"]) for name, info in found.items()}
 
     def entries_on(self, bookie_id: str, ledger_id: int, last: int) -> tuple[int, list[int]]:
-        """What one bookie says it holds of a ledger (its list of entries): how many, and the ids of those up to `last`."""
+        """One bookie's list of entries of a ledger: their number, and the ids up to `last`."""
         found = self.driver.ask("list_entries", client=self._number, bookie=bookie_id, ledger_id=ledger_id, last=last)
         return int(found["count"]), list(found["entry_ids"])
 
@@ -317,19 +317,19 @@ class JavaClient:
         return int(self.driver.ask("expire_session", client=self._number, servers=servers)["session"])
 
     def close(self) -> None:
-        """Ledgers that it writes stay open until somebody recovers them."""
+        """Close the client. Ledgers that it writes stay open until a recovery."""
         self.driver.ask("disconnect", client=self._number)
 
 
 class PendingAppends:
-    """Appends on their way."""
+    """Appends in flight."""
 
     def __init__(self, driver: Driver, number: int) -> None:
         self._driver = driver
         self._number = number
 
     def outcome(self, within_s: float = ANSWER_LIMIT_S) -> Outcome:
-        """Wait until each has succeeded or failed. May be asked once."""
+        """Wait until each has succeeded or failed. May be called once."""
         return outcome_from(self._driver.ask("outcome", pending=self._number, within_s=within_s))
 
 
@@ -354,7 +354,7 @@ class JavaLedger:
         return self.driver.ask_later("append", handle=self._number, payload=text(value), entry_id=entry_id)
 
     def append_many(self, count: int, *, first: int = 0, size: int = 100, seed: int = 0) -> Outcome:
-        """Append ``payload(seed, first + i, size)`` for each i below `count` without waiting between them, then wait for all."""
+        """Append ``payload(seed, first + i, size)`` for each i below `count` concurrently, then wait for all."""
         return outcome_from(self._ask("append_many", first=first, count=count, size=size, seed=seed, adv=self._adv, wait=True))
 
     def append_many_later(self, count: int, *, first: int = 0, size: int = 100, seed: int = 0) -> PendingAppends:
@@ -392,7 +392,7 @@ class JavaLedger:
         return self.driver.ask_later("tail", handle=self._number, first=first, last=last, **limits)
 
     def close(self) -> None:
-        """Of a writer: close the ledger."""
+        """Close the handle; a writer closes its ledger."""
         self._ask("close")
 
 

@@ -1,4 +1,4 @@
-"""A proxy that stands before a bookie and keeps every frame that passes, in either direction."""
+"""A proxy before a bookie that records every frame in both directions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ CLIENT, BOOKIE = "client", "bookie"
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame, with its length, as it passed."""
+    """One frame as received, with its length."""
 
     wire: str
     step: str
-    """What was being done."""
+    """Step of the capture during which the frame passed."""
     sender: str
     """`CLIENT` or `BOOKIE`."""
     frame: bytes
@@ -31,12 +31,12 @@ class Frame:
 @dataclass
 class _Connection:
     wire: str = ""
-    """Known once the client has spoken: a bookie does not speak first."""
+    """Known after the client's first frame; a bookie never sends first."""
     sockets: list[socket.socket] = field(default_factory=list)
 
 
 class RecordingProxy:
-    """Listens on a loopback port of its own and passes on to another. Use it as a context manager."""
+    """Listens on its own loopback port and forwards to another. Use it as a context manager."""
 
     def __init__(self, target_port: int) -> None:
         self.step = ""
@@ -88,7 +88,7 @@ class RecordingProxy:
                 end.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Break all connections and take no more: to a client the bookie is gone."""
+        """Close all connections and the listener: to a client the bookie is down."""
         if self._closed:
             return
         self._closed = True
@@ -115,7 +115,7 @@ class RecordingProxy:
 
 
 def before(stand: Stand, cluster: Cluster, bookie: BookieProcess) -> RecordingProxy:
-    """Put a proxy before a bookie that is registered: clients that connect from now on go through it. The caller closes it."""
+    """Register a proxy at a registered bookie's place: later connections of clients go through it. The caller closes it."""
     proxy = RecordingProxy(bookie.port)
     stand.set_node(f"/{cluster.name}/ledgers/available/{bookie.bookie_id}", encode_service_info(bookie_service("127.0.0.1", proxy.port)))
     return proxy

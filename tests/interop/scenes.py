@@ -1,6 +1,6 @@
-"""What the scenarios share: entries that are expected, work beside the test, loads on a ledger, and a client that can be stopped.
+"""Shared helpers of the scenarios: expected entries, concurrent work, loads on a ledger, and a client that can be stopped.
 
-A scenario is played by two clients. `Player` is the one whose part a test is about; the tests read what it did with the other one.
+Each scenario has two clients. `Player` names the one under test; the other one reads the result.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WIRES = ("v2", "v3")
 JAVA = "java"
 WE = "we"
 PLAYERS = (WE, JAVA)
-"""Who plays the part that a test is about."""
+"""The client under test."""
 
 
 def value(index: int) -> bytes:
@@ -41,17 +41,17 @@ def value(index: int) -> bytes:
 
 
 def expected(first: int, last: int) -> list[SeenEntry]:
-    """Entries that were appended one after another from 0 on."""
+    """Entries appended one after another, beginning with id 0."""
     return [SeenEntry(entry_id, (entry_id + 1) * SIZE, value(entry_id)) for entry_id in range(first, last + 1)]
 
 
 def seen(entries: Iterable[Entry | None]) -> list[SeenEntry | None]:
-    """Entries of our client's as the driver gives its own."""
+    """Entries of our client in the form of the driver's."""
     return [None if entry is None else SeenEntry(entry.entry_id, entry.length, bytes(entry.payload)) for entry in entries]
 
 
 def later(work: Callable[[], Result]) -> Future[Result]:
-    """Do something on a thread of its own."""
+    """Run a function on its own thread."""
     future: Future[Result] = Future()
 
     def run() -> None:
@@ -65,7 +65,7 @@ def later(work: Callable[[], Result]) -> Future[Result]:
 
 
 async def append_all(writer: LedgerWriter, first: int, count: int) -> list[int | TriplicateError]:
-    """Append entries without waiting between them, as many at a time as the window takes; id or failure of each."""
+    """Append entries concurrently, as many at a time as the window admits; return the id or failure of each."""
     found = await asyncio.gather(*(writer.append(value(index)) for index in range(first, first + count)), return_exceptions=True)
     outcomes: list[int | TriplicateError] = []
     for outcome in found:
@@ -76,7 +76,7 @@ async def append_all(writer: LedgerWriter, first: int, count: int) -> list[int |
 
 
 class StoppableClient:
-    """Our client on a loop of its own, which can be held: then it does nothing and hears nothing, as a process that is stopped."""
+    """Our client on its own loop, which can be paused: it then neither runs nor receives, as a stopped process."""
 
     def __init__(self, cluster: Cluster, settings: ClientSettings) -> None:
         self._loop = BackgroundLoop("stoppable client")
@@ -127,10 +127,10 @@ def bookie_of(cluster: Cluster, bookie_id: str) -> BookieProcess:
 
 
 def restart(stand: Stand, cluster: Cluster, bookie: BookieProcess) -> None:
-    """Start a bookie that was killed, and wait until it is back.
+    """Start a killed bookie, and wait until it is registered again.
 
-    What it registered outlives it by the rest of its session. It is taken away here as the server would take it away after some seconds,
-    or else nobody could tell when the bookie has registered again.
+    Its old registration outlives it by the rest of its session. This function deletes it, as the server would after some seconds;
+    otherwise the old registration would be mistaken for the new one.
     """
     path = f"/{cluster.name}/ledgers/available/{bookie.bookie_id}"
     with stand.kazoo() as client, suppress(NoNodeError):
@@ -140,7 +140,7 @@ def restart(stand: Stand, cluster: Cluster, bookie: BookieProcess) -> None:
 
 
 async def follow(reader: LedgerReader, into: list[SeenEntry | None]) -> None:
-    """Add each entry of a tail to a list until the ledger ends."""
+    """Append each entry of a tail to a list until the ledger ends."""
     async with reader.tail() as tail:
         async for entry in tail:
             into.extend(seen([entry]))

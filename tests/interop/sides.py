@@ -1,6 +1,6 @@
-"""The two implementations of a client behind one face, so that a test of the matrix is written once.
+"""The two implementations of a client behind one interface, so that a test of the matrix is written once.
 
-`OurSide` is Triplicate's client, `JavaSide` BookKeeper's. What either refuses is raised as `Refused` with one of the kinds below.
+`OurSide` is Triplicate's client, `JavaSide` BookKeeper's. A refusal of either is raised as `Refused` with one of the kinds below.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CODES = {
     java.NO_SUCH_LEDGER: NO_LEDGER,
     java.NO_SUCH_LEDGER_ON_BOOKIE: NO_LEDGER,
     java.NO_SUCH_ENTRY: NO_ENTRY,
-    # BookKeeper's word for a range that ends behind the last confirmed entry.
+    # BookKeeper's error for a range that ends behind the last confirmed entry.
     java.READ_FAILED: NO_ENTRY,
     java.LEDGER_CLOSED: CLOSED,
     java.FENCED: FENCED,
@@ -72,7 +72,7 @@ def translated() -> Iterator[None]:
     try:
         yield
     except JavaError as error:
-        # What BookKeeper's client throws where a wire or a release lacks something.
+        # Exceptions of BookKeeper's client for an operation that a wire or a release lacks.
         kind = NOT_SUPPORTED if error.name == "UnsupportedOperationException" else _CODES.get(error.code, OTHER)
         raise Refused(kind, error) from error
     except TriplicateError as error:
@@ -80,14 +80,14 @@ def translated() -> Iterator[None]:
 
 
 class Writing(Protocol):
-    """A ledger that is being written."""
+    """A ledger open for writing."""
 
     ledger_id: int
 
     def append(self, value: bytes) -> int: ...
 
     def append_many(self, count: int, *, first: int, size: int, seed: int) -> list[int]:
-        """Append ``payload(seed, first + i, size)`` for each i below `count`, all on their way at once; the ids in that order."""
+        """Append ``payload(seed, first + i, size)`` for each i below `count`, all in flight at once; return the ids in that order."""
 
     def force(self) -> None: ...
 
@@ -97,7 +97,7 @@ class Writing(Protocol):
 
 
 class Reading(Protocol):
-    """A ledger that was opened for reading."""
+    """A ledger open for reading."""
 
     ledger_id: int
 
@@ -117,7 +117,7 @@ class Side(Protocol):
 
     name: str
     batch_reads: bool
-    """Whether it has batch reads at all."""
+    """Whether the client has batch reads."""
 
     def create(
         self,
@@ -322,7 +322,7 @@ class OurSide:
             return OurWriting(self._stand, self._stand.run(creating))
 
     def open(self, ledger_id: int, *, digest_type: DigestType, password: bytes, recovery: bool = False) -> OurReading:
-        del digest_type  # Ours is told it by the metadata.
+        del digest_type  # Our client reads the type from the metadata.
         opening = self.client.recover(ledger_id, password=password) if recovery else self.client.open(ledger_id, password=password)
         with translated():
             return OurReading(self._stand, self._stand.run(opening))

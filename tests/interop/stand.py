@@ -1,10 +1,10 @@
-"""What one run of these tests shares: a ZooKeeper, three clusters, the Java drivers, our clients. Each is started when first asked for.
+"""Shared objects of one run: a ZooKeeper, three clusters, the Java drivers, our clients. Each starts at its first use.
 
     ours     three bookies of ours, made by `triplicate cluster init`
     apache   three of Apache's, made by Apache's shell; two keep SortedLedgerStorage, one DbLedgerStorage
     mixed    two of ours and two of Apache's; ledgers of four bookies lie on both kinds
 
-`Stand.close` ends everything, also what a test left behind.
+`Stand.close` ends all of them, also those that a test left behind.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ Result = TypeVar("Result")
 
 CLUSTERS = ("ours", "apache", "mixed")
 OURS = "triplicate"
-"""The name of our client among the clients; a Java client's is ``java-RELEASE``."""
+"""Name of our client; a Java client's name is ``java-RELEASE``."""
 
 RUN_LIMIT_S = 60.0
-"""Longer than anything of a client's takes, also while bookies are killed and ZooKeeper restarts."""
+"""Longer than any operation of a client takes, also while bookies are killed and ZooKeeper restarts."""
 
 SESSION_MS = 5000
 """Session timeout of Java clients and bookies."""
@@ -66,7 +66,7 @@ class Stand:
         self._async_closing = AsyncExitStack()
 
     def run(self, coroutine: Coroutine[Any, Any, Result], within_s: float = RUN_LIMIT_S) -> Result:
-        """Carry out something of our client's, on the loop on which our clients live."""
+        """Run a coroutine on the loop of our clients, and return its result."""
         return self.loop.call(asyncio.wait_for(coroutine, within_s))
 
     def new_folder(self) -> Path:
@@ -78,29 +78,29 @@ class Stand:
 
     @property
     def zookeeper(self) -> ZooKeeperServer:
-        """All clusters' ZooKeeper. Whoever stops it starts it again."""
+        """The ZooKeeper of all clusters. A test that stops it restarts it."""
         if self._zookeeper is None:
             self._zookeeper = ZooKeeperServer(self._folder / "zookeeper")
             self._zookeeper.start()
         return self._zookeeper
 
     def servers(self, root: str) -> str:
-        """ZooKeeper as its own clients write it, with the cluster's root as theirs."""
+        """The connection string of ZooKeeper's own clients, with the cluster's root."""
         return f"{self.zookeeper.address}/{root}"
 
     def uri(self, root: str) -> str:
-        """A metadata address for a cluster named `root`, as BookKeeper and we write it."""
+        """The metadata address of a cluster named `root`, in BookKeeper's form and ours."""
         return f"zk+hierarchical://{self.zookeeper.address}/{root}/ledgers"
 
     def cluster(self, name: str) -> Cluster:
-        """One of `CLUSTERS`, running. A test that stops a bookie starts it again, or uses `new_cluster`."""
+        """One of `CLUSTERS`, running. A test that stops a bookie restarts it, or uses `new_cluster`."""
         if name not in self._clusters:
             counts = {"ours": (3, 0), "apache": (0, 3), "mixed": (2, 2)}
             self._clusters[name] = self.new_cluster(name, *counts[name])
         return self._clusters[name]
 
     def new_cluster(self, name: str, ours: int, apache: int) -> Cluster:
-        """A cluster of its own with so many bookies of each kind; it is ended with the stand, or earlier with `Cluster.stop`."""
+        """A separate cluster with the given numbers of bookies. It ends with the stand, or earlier with `Cluster.stop`."""
         uri, folder = self.uri(name), self.new_folder()
         self.make_root(name)
         if apache:
@@ -119,7 +119,7 @@ class Stand:
         return cluster
 
     def add_bookie(self, cluster: Cluster, kind: str) -> BookieProcess:
-        """Start one more bookie, ``ours`` or ``apache``; a test takes it away with `remove_bookie`."""
+        """Start one more bookie, ``ours`` or ``apache``; the test removes it with `remove_bookie`."""
         self._names += 1
         name, folder = f"{cluster.name}-{kind}-spare-{self._names}", self._folder / f"spare-{self._names}"
         bookie: BookieProcess = OurBookie(name, cluster.uri, folder) if kind == "ours" else ApacheBookie(name, cluster.uri, folder)
@@ -136,7 +136,7 @@ class Stand:
 
     @contextmanager
     def kazoo(self) -> Iterator[KazooClient]:
-        """A client of ZooKeeper without either implementation's layers."""
+        """A plain client of ZooKeeper."""
         client = KazooClient(hosts=self.zookeeper.address)
         client.start(timeout=10)
         try:
@@ -146,7 +146,7 @@ class Stand:
             client.close()
 
     def make_root(self, name: str) -> None:
-        """BookKeeper makes the last part of a metadata address only."""
+        """Create the root; BookKeeper creates only the last part of a metadata address."""
         with self.kazoo() as client:
             client.ensure_path(f"/{name}")
 
@@ -155,7 +155,7 @@ class Stand:
             client.set(path, data)
 
     def wait_writable(self, cluster: Cluster, within_s: float = 30.0) -> None:
-        """Wait until exactly the bookies that run are registered as writable."""
+        """Wait until exactly the running bookies are registered as writable."""
         wanted = sorted(bookie.bookie_id for bookie in cluster.bookies if bookie.process is not None)
         client = self.our_client(cluster, "v2")
 
@@ -171,14 +171,14 @@ class Stand:
         return self._drivers[release]
 
     def new_driver(self, release: str) -> Driver:
-        """A driver of its own, ended with the stand at the latest."""
+        """A separate driver, ended with the stand at the latest."""
         self._names += 1
         driver = Driver(release, LOGS / f"driver-{release}-{self._names}.log")
         self._closing.callback(driver.close)
         return driver
 
     def java_client(self, release: str, cluster: Cluster, wire: str) -> JavaClient:
-        """A client that lives as long as the stand; one with other settings is made by ``driver(release).connect``."""
+        """A client that lives as long as the stand; ``driver(release).connect`` makes one with other settings."""
         key = (release, cluster.uri, wire)
         if key not in self._java_clients:
             self._java_clients[key] = self.driver(release).connect(cluster.uri, wire=wire, settings=java_settings())
@@ -192,7 +192,7 @@ class Stand:
         return self._our_clients[key]
 
     def new_client(self, cluster: Cluster, settings: ClientSettings) -> Client:
-        """A client of its own, closed with the stand at the latest."""
+        """A separate client, closed with the stand at the latest."""
         return self.run(self._open_client(cluster.uri, settings))
 
     async def _open_client(self, uri: str, settings: ClientSettings) -> Client:
@@ -203,7 +203,7 @@ class Stand:
         if self._zookeeper is not None:
             self._closing.callback(self._zookeeper.stop)
         self._closing.callback(self.loop.close)
-        # Clients leave before what they talk to does.
+        # Clients are closed before their servers.
         self._closing.callback(lambda: self.run(self._async_closing.aclose()))
         self._closing.close()
 

@@ -1,6 +1,6 @@
-"""Ids of the caller's, deferred sync and force, reads beyond what is confirmed, and every way to ask how far a ledger is confirmed.
+"""Entry ids chosen by the caller, deferred sync and force, unconfirmed reads, and every read of the last-add-confirmed.
 
-By either client on bookies of either kind; what one does is seen by the other.
+Each runs with either client on bookies of either kind; the other client checks the result.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ everywhere = pytest.mark.parametrize("bookies", CLUSTERS)
 over_both = pytest.mark.parametrize("wire", WIRES)
 by_either = pytest.mark.parametrize("player", PLAYERS)
 chosen_ids = itertools.count(5_000_000_000)
-"""Of ledgers; no generator gets there in these tests, and the long form of paths is needed."""
+"""First ledger id: beyond those generated in these tests, and in the long form of paths."""
 
 
 def shuffled() -> list[int]:
@@ -39,12 +39,12 @@ def shuffled() -> list[int]:
 
 
 def everybody(cluster: Cluster) -> dict[str, Any]:
-    """Every bookie holds every entry before it is acknowledged, so that whoever answers first knows as much as the others."""
+    """Quorums of all bookies: every bookie holds an entry before it is acknowledged, so all bookies give the same answers."""
     return dict.fromkeys(("ensemble_size", "write_quorum", "ack_quorum"), cluster.ensemble_size)
 
 
 class Adv:
-    """A ledger with ids of the caller's, written by either client; appends without waiting."""
+    """A ledger with ids chosen by the caller, written by either client; appends do not wait."""
 
     def __init__(self, stand: Stand, cluster: Cluster, player: str, wire: str, release: str, ledger_id: int | None = None) -> None:
         self._stand = stand
@@ -76,7 +76,7 @@ class Adv:
 
 
 def by_the_other(stand: Stand, cluster: Cluster, player: str, wire: str, release: str, ledger_id: int, last: int) -> list[SeenEntry]:
-    """All entries, read by the client that did not write them."""
+    """All entries, read by the other client."""
     if player == JAVA:
         return read_by_us(stand, stand.our_client(cluster, wire), ledger_id, last)
     reading = stand.java_client(release, cluster, wire).open(ledger_id)
@@ -96,7 +96,7 @@ def test_ids_of_the_callers_come_in_any_order(stand: Stand, bookies: str, wire: 
     appending = {entry_id: ledger.append(entry_id, value(entry_id)) for entry_id in ids}
     for entry_id in range(7):
         appending[entry_id].result(LIMIT_S)
-    # Entry 7 holds back all that follow it.
+    # Entry 7 holds back all later ones.
     assert ledger.last_add_confirmed() == 6
     assert not any(appending[entry_id].done() for entry_id in range(8, COUNT))
     for taken in (3, 20):
@@ -134,7 +134,7 @@ def test_a_ledgers_id_is_the_callers(stand: Stand, bookies: str, player: str, ja
     with pytest.raises(JavaError) as refused:
         Adv(stand, cluster, JAVA, "v3", java_release, ledger_id=wanted)
     assert refused.value.code == LEDGER_EXISTS
-    # Clients as old as 4.14 leave ids in the long form out of their lists.
+    # Release 4.14 omits long ids from its lists.
     assert (wanted in stand.java_client(java_release, cluster, "v3").ledger_ids()) == (java_release != OLDEST)
     assert wanted in OurSide(stand, cluster, "v2").ledger_ids()
 
@@ -142,14 +142,14 @@ def test_a_ledgers_id_is_the_callers(stand: Stand, bookies: str, player: str, ja
 @over_both
 @everywhere
 def test_our_deferred_sync_is_made_good_by_force(stand: Stand, bookies: str, wire: str, java_release: str) -> None:
-    """Our client takes version 3 for it, whatever carries its other requests."""
+    """Our client uses version 3 for it, also if its other requests use version 2."""
     cluster = stand.cluster(bookies)
     writer = stand.run(stand.our_client(cluster, wire).create(ensemble_size=cluster.ensemble_size, deferred_sync=True))
     assert stand.run(append_all(writer, 0, COUNT)) == list(range(COUNT))
     assert writer.last_add_confirmed == -1
     assert stand.run(writer.force()) == LAST
     assert writer.last_add_confirmed == LAST
-    # What is not forced is not part of the ledger when it is closed.
+    # Closing a ledger drops its unforced entries.
     assert stand.run(append_all(writer, COUNT, 5)) == list(range(COUNT, COUNT + 5))
     assert stand.run(writer.close()) == LAST
     reading = stand.java_client(java_release, cluster, wire).open(writer.ledger_id)
@@ -203,7 +203,7 @@ def test_force_of_an_adv_ledger_with_deferred_sync(stand: Stand, bookies: str, p
 
 @everywhere
 def test_version_2_of_java_refuses_deferred_sync(stand: Stand, bookies: str, java_release: str) -> None:
-    """No field of that version says it; Java's client says so before it sends anything."""
+    """That version has no field for it; Java's client refuses before it sends a request."""
     cluster = stand.cluster(bookies)
     java = stand.java_client(java_release, cluster, "v2")
     ledger = java.create(ensemble_size=cluster.ensemble_size, deferred_sync=True)
@@ -220,7 +220,7 @@ def test_version_2_of_java_refuses_deferred_sync(stand: Stand, bookies: str, jav
 @over_both
 @everywhere
 def test_entries_are_read_before_they_are_confirmed(stand: Stand, bookies: str, wire: str, player: str, java_release: str) -> None:
-    """`player` reads what the other has written: all of it is there, and of the last entry the reader does not know it confirmed."""
+    """`player` reads every entry of the other client, although the last one is not confirmed to the reader."""
     cluster = stand.cluster(bookies)
     ours, java = stand.our_client(cluster, wire), stand.java_client(java_release, cluster, wire)
     if player == WE:
@@ -269,10 +269,10 @@ def test_we_ask_how_far_javas_ledger_is_confirmed(stand: Stand, bookies: str, wi
         assert stand.run(reader.try_last_confirmed()) == 3
         if client is telling:
 
-            def told(reader: Any = reader) -> bool:
+            def explicit_is_known(reader: Any = reader) -> bool:
                 return bool(stand.run(reader.read_explicit_last_confirmed()) == 4)
 
-            wait_until(told, LIMIT_S, "the explicit one is told")
+            wait_until(explicit_is_known, LIMIT_S, "bookies answer the explicit last-add-confirmed")
         else:
             assert stand.run(reader.read_explicit_last_confirmed()) is None
         assert stand.run(reader.read_last_confirmed()) == known
@@ -283,7 +283,7 @@ def test_we_ask_how_far_javas_ledger_is_confirmed(stand: Stand, bookies: str, wi
 @over_both
 @everywhere
 def test_java_asks_how_far_our_ledger_is_confirmed(stand: Stand, bookies: str, wire: str, java_release: str) -> None:
-    """Over version 2 it cannot learn of explicit ones by the plain question."""
+    """Over version 2 the plain read does not return explicit ones."""
     cluster = stand.cluster(bookies)
     telling = stand.new_client(cluster, our_settings(wire, explicit_lac_interval_s=INTERVAL_S))
     silent = stand.our_client(cluster, wire)
@@ -307,9 +307,9 @@ def test_java_asks_how_far_our_ledger_is_confirmed(stand: Stand, bookies: str, w
 @by_either
 @everywhere
 def test_bookies_say_which_entries_they_hold(stand: Stand, bookies: str, player: str, java_release: str) -> None:
-    """Striped over more bookies than each entry has copies; the one client writes, the other asks every bookie.
+    """The ledger is striped: it has more bookies than copies of an entry. One client writes, the other queries every bookie.
 
-    Apache's DbLedgerStorage cannot list entries, and leaves such a request without an answer.
+    Apache's DbLedgerStorage cannot list entries, and does not answer such a request.
     """
     cluster = stand.cluster(bookies)
     sizes: dict[str, Any] = {"ensemble_size": cluster.ensemble_size, "write_quorum": 2, "ack_quorum": 2}
@@ -352,5 +352,5 @@ def test_bookies_say_how_much_room_they_have(stand: Stand, bookies: str, java_re
     for bookie_id, (total, free) in told.items():
         ours = stand.run(stand.our_client(cluster, "v2").bookie_info(bookie_id))
         assert ours.total_bytes == total > free > 0
-        # The disk is used meanwhile.
+        # Other processes use the disk meanwhile.
         assert abs(ours.free_bytes - free) < total // 10

@@ -1,4 +1,4 @@
-"""A client that authenticates meets bookies that ask for nothing, and one of Apache's that asks; tokens travel over both wires."""
+"""Authentication: our client on bookies without it, and on one of Apache's with it; over both wires."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNKNOWN_LEDGER = 8_000_000_000
 
 
 class Pass:
-    """An authenticator that counts what it was asked for; it says one word after its greeting."""
+    """An authenticator that counts its calls; it sends one word after its greeting."""
 
     plugin = "interop"
 
@@ -44,7 +44,7 @@ class Pass:
 
 
 class AskingBookie(ApacheBookie):
-    """One of Apache's that wants to be told a word (``AskingAuth`` of the driver's)."""
+    """Apache's bookie with an authentication that requires a password (the driver's ``AskingAuth``)."""
 
     def command(self) -> list[str]:
         command = super().command()
@@ -55,7 +55,7 @@ class AskingBookie(ApacheBookie):
 
 @pytest.fixture(scope="module")
 def asking(stand: Stand) -> Iterator[Cluster]:
-    """A cluster of one bookie that asks."""
+    """A cluster of one bookie that requires authentication."""
     stand.make_root("asking")
     initialise_with_ours(stand.uri("asking"))
     bookie = AskingBookie("asking-apache-1", stand.uri("asking"), stand.new_folder())
@@ -69,7 +69,7 @@ def asking(stand: Stand) -> Iterator[Cluster]:
 
 
 async def write_and_read(cluster: Cluster, wire: str, authenticator: Pass | None, size: int, **settings: Any) -> list[SeenEntry | None]:
-    """On as many bookies, with a client of its own."""
+    """Write and read a ledger with an ensemble of `size` bookies, with a new client."""
     async with AsyncExitStack() as stack:
         host = real_host("authenticating")
         metadata = await open_cluster(cluster.uri, host)
@@ -80,7 +80,7 @@ async def write_and_read(cluster: Cluster, wire: str, authenticator: Pass | None
             for outcome in await append_all(writer, 0, COUNT):
                 if not isinstance(outcome, int):
                     raise outcome
-            # Over version 3 in any case, and so over a connection of its own when the wire is version 2.
+            # This request always uses version 3, and so a second connection if the wire is version 2.
             await writer.force()
         async with await client.open(writer.ledger_id) as reader:
             return seen(await reader.read(0, COUNT - 1))
@@ -89,11 +89,11 @@ async def write_and_read(cluster: Cluster, wire: str, authenticator: Pass | None
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("bookies", CLUSTERS)
 def test_our_client_authenticates_where_nobody_asks(stand: Stand, bookies: str, wire: str) -> None:
-    """The bookies say that they have no authentication, and the client goes on."""
+    """The bookies answer that they have no authentication, and the client continues."""
     cluster = stand.cluster(bookies)
     authenticator = Pass()
     assert stand.run(write_and_read(cluster, wire, authenticator, cluster.ensemble_size)) == expected(0, COUNT - 1)
-    # Once for each connection, and the bookies had nothing to reply to.
+    # Once for each connection; the bookies sent no further token.
     assert authenticator.begun >= cluster.ensemble_size
     assert authenticator.answered == 0
 
@@ -102,7 +102,7 @@ def test_our_client_authenticates_where_nobody_asks(stand: Stand, bookies: str, 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("kind", [OurBookie, ApacheBookie], ids=["ours", "apache"])
 def test_a_bookie_without_authentication_says_so(stand: Stand, kind: type[OurBookie] | type[ApacheBookie], wire: str, token: bytes) -> None:
-    """And serves on, whatever the plugin was called."""
+    """The connection then works, under any name of the plugin."""
     bookie = next(bookie for bookie in stand.cluster("mixed").bookies if isinstance(bookie, kind))
     talk = Talk(bookie, wire)
     for plugin in ("sasl", "anything"):
@@ -117,7 +117,7 @@ def test_a_bookie_without_authentication_says_so(stand: Stand, kind: type[OurBoo
 def test_our_client_answers_a_bookie_that_asks(stand: Stand, asking: Cluster, wire: str) -> None:
     authenticator = Pass()
     assert stand.run(write_and_read(asking, wire, authenticator, 1)) == expected(0, COUNT - 1)
-    # The question, and the welcome.
+    # The challenge, and the acceptance.
     assert authenticator.answered == 2 * authenticator.begun > 0
 
 

@@ -1,6 +1,6 @@
-"""Bad input, as the tests of our bookie alone send it, put to Apache's bookie as well: what closes there closes here, and so on.
+"""The bad input of ``tests/process/test_bad_input.py``, sent to Apache's bookie as well: both must react alike.
 
-The lists are those of ``tests/process/test_bad_input.py``. Where we are stricter on purpose, the difference is written down below.
+Intended differences, where ours is stricter, are listed below.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ STRICTER: dict[str, str] = {
     # It stores the entry under the ids inside.
     "an add whose entry is another one": v3.encode_response(AddResponse(Status.OK, 9, 4), 5)[4:].hex(),
 }
-"""Name → what Apache's bookie does where ours refuses more: a body in hexadecimal, or `CLOSED`."""
+"""Name → the reaction of Apache's bookie where ours is stricter: a body in hexadecimal, or `CLOSED`."""
 
 SHORT_KEY = "an add with a key of one byte"
-# What Apache's bookie stores comes late, so that the others find no ledger. The short key comes last: a ledger that is there refuses it,
-# one that is not would be made with it.
+# Requests that Apache's bookie stores come late, so that the others find no ledger. The short key comes last: an existing ledger refuses
+# it, a missing one would be created with it.
 ANSWERED: dict[str, tuple[bytes, bytes]] = dict(
     sorted([*ANSWERED_V2.items(), *ANSWERED_V3.items()], key=lambda item: (item[0] == SHORT_KEY, item[0] in STRICTER, item[0]))
 )
@@ -34,7 +34,7 @@ ANSWERED: dict[str, tuple[bytes, bytes]] = dict(
 
 @pytest.fixture(scope="module")
 def pair(stand: Stand) -> Iterator[Cluster]:
-    """One bookie of ours and one of Apache's, for nobody else: who knows what the input does."""
+    """One bookie of ours and one of Apache's, not shared with other tests, since the input may harm them."""
     cluster = stand.new_cluster("bad-input", 1, 1)
     yield cluster
     cluster.stop()

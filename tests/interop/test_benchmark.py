@@ -1,6 +1,6 @@
-"""Apache's own benchmark, over both wires, on our bookies and beside them on Apache's: every entry is acknowledged.
+"""Apache's own benchmark over both wires, on our bookies and on Apache's: every entry is acknowledged.
 
-Its figures are printed with the table. They say what this machine did in that moment, with client, bookies and ZooKeeper on it.
+Its figures are printed with the table. They hold for this machine and run only: client, bookies and ZooKeeper share it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from tests.interop.stand import Stand
 BENCHMARK = "org.apache.bookkeeper.benchmark.BenchThroughputLatency"
 ENTRY_BYTES = 100
 THROTTLE = 25_000
-"""Entries that may be unacknowledged, and may be sent in a second; as many as bookies on a busy machine answer before Java's time-out."""
+"""Maximum of unacknowledged entries, and of entries per second: as many as bookies on a busy machine answer before Java's time-out."""
 LIMITS = {"ours": (500_000, 45), "apache": (200_000, 25)}
-"""How many entries are sent, and within how many seconds. The benchmark waits so long, however soon it is done; what it has not sent by
-then it does not send."""
+"""Number of entries, and duration in seconds. The benchmark always lasts that long, and sends no entry afterwards."""
 END_S = 60
-"""For its start, and for closing its ledger."""
+"""Extra time for its start, and for closing its ledger."""
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -57,7 +56,7 @@ def test_apaches_benchmark_runs_without_an_error(stand: Stand, bookies: str, wir
         f"`BenchThroughputLatency` {wire} on {bookies}: {completions:,} entries of {ENTRY_BYTES} bytes in {milliseconds / 1000:.1f} s, "
         f"{per_second:,} entries/s (at most {THROTTLE:,}) on two of three bookies, 99th percentile {float(late[1]):.1f} ms"
     )
-    # What the benchmark believes, the ledger holds.
+    # The ledger holds as many entries as the benchmark counted.
     client = stand.our_client(cluster, "v2")
     (made,) = set(stand.java_client(NEWEST, cluster, "v3").ledger_ids()) - known
     metadata = stand.run(client.metadata_of(made))

@@ -1,4 +1,4 @@
-"""A bookie is killed under load: either client replaces it, loses nothing, and the other reads it all."""
+"""A bookie is killed under load: either client replaces it without loss, and the other client reads every entry."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ KILLED_AFTER = 200
 AFTERWARDS = 10
 KINDS: dict[str, type[BookieProcess]] = {"ours": OurBookie, "apache": ApacheBookie}
 PLACES = (("ours", "ours"), ("apache", "apache"), ("mixed", "ours"), ("mixed", "apache"))
-"""Cluster, and whose bookie is killed."""
+"""Cluster, and the implementation of the killed bookie."""
 
 
 @pytest.fixture(scope="module")
 def spares(stand: Stand) -> Iterator[Callable[[str], Cluster]]:
-    """Clusters of four bookies; where a bookie had to be added, it goes at the end."""
+    """Clusters of four bookies. A bookie that was added for that is removed at the end."""
     added: dict[str, BookieProcess] = {}
 
     def cluster_with_spare(name: str) -> Cluster:
@@ -42,7 +42,7 @@ def spares(stand: Stand) -> Iterator[Callable[[str], Cluster]]:
 
 
 class Load:
-    """A ledger that is written over one wire by one of the clients."""
+    """A ledger written over one wire by one of the clients."""
 
     def __init__(self, stand: Stand, cluster: Cluster, client: Client, player: str, wire: str, release: str) -> None:
         self._stand = stand
@@ -84,7 +84,7 @@ class Load:
 def test_a_killed_bookie_is_replaced_and_nothing_is_lost(
     stand: Stand, spares: Callable[[str], Cluster], bookies: str, killed: str, player: str, java_release: str
 ) -> None:
-    """By writers over both wires at once, which cost one death."""
+    """Writers over both wires at once share one killed bookie."""
     cluster = spares(bookies)
     victim = next(bookie for bookie in cluster.bookies if isinstance(bookie, KINDS[killed]))
     loads = [load_on(stand, cluster, victim, player, wire, java_release) for wire in WIRES]
@@ -102,8 +102,8 @@ def test_a_killed_bookie_is_replaced_and_nothing_is_lost(
 
 
 def load_on(stand: Stand, cluster: Cluster, victim: BookieProcess, player: str, wire: str, release: str) -> Load:
-    """A load whose ensemble has the bookie that will be killed."""
-    # A client of its own: one that saw the bookie fail would leave it out of ensembles for a while.
+    """A load whose ensemble contains the bookie that will be killed."""
+    # A new client: one that saw the bookie fail would exclude it from ensembles for a while.
     client = stand.new_client(cluster, our_settings(wire))
     for _ in range(50):
         load = Load(stand, cluster, client, player, wire, release)
@@ -115,7 +115,10 @@ def load_on(stand: Stand, cluster: Cluster, victim: BookieProcess, player: str, 
 
 
 def appended_until_replaced(stand: Stand, cluster: Cluster, victim: BookieProcess, load: Load) -> int:
-    """The writer needs not hear of a death before an append, for the others are an ack quorum. Returns the last entry id."""
+    """Append until the bookie is replaced; return the last entry id.
+
+    The writer may notice the death only at an append, since the other bookies are an ack quorum.
+    """
     client = stand.our_client(cluster, "v2")
     deadline = time.monotonic() + LIMIT_S
     count = LOAD
@@ -127,14 +130,14 @@ def appended_until_replaced(stand: Stand, cluster: Cluster, victim: BookieProces
 
 
 def check(stand: Stand, cluster: Cluster, victim: BookieProcess, player: str, ledger_id: int, last: int, release: str) -> None:
-    """While the bookie is still away."""
+    """Check the ledger while the bookie is still down."""
     java = stand.java_client(release, cluster, "v3")
     facts = java.metadata_of(ledger_id)
     *_, before, newest = sorted(facts.segments)
     assert victim.bookie_id in facts.segments[before]
     assert victim.bookie_id not in facts.segments[newest]
     assert newest > 0
-    # Those that did not fail keep their places.
+    # The other bookies keep their positions.
     kept = [old == new for old, new in zip(facts.segments[before], facts.segments[newest], strict=True)]
     assert sum(kept) == ENSEMBLE - 1
     if player == JAVA:
@@ -147,7 +150,7 @@ def check(stand: Stand, cluster: Cluster, victim: BookieProcess, player: str, le
 
 @pytest.mark.parametrize("player", PLAYERS)
 def test_without_a_spare_bookie_the_writer_ends_and_says_so(stand: Stand, player: str, java_release: str) -> None:
-    """All bookies are in the ensemble. What was acknowledged before is there afterwards."""
+    """All bookies are in the ensemble. Entries acknowledged before the failure are readable afterwards."""
     cluster = stand.cluster("mixed")
     victim = cluster.bookies[0]
     ensemble_size = len(cluster.bookies)

@@ -1,7 +1,7 @@
 """The log and the database on Apache's bookies and ZooKeeper: the demonstration in short, without Spark.
 
-Flights go into a log, from the log into the database, and on the way a bookie of Apache's and the database's leader are killed. What pandas
-finds in the original file is in the log and in the database, and every copy of everything agrees.
+Flights go into a log, and from the log into the database. Meanwhile a bookie of Apache's and the database's leader are killed. Log and
+database must hold the rows that pandas reads from the original file, and all copies must agree.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BATCHES = 12
 KILL_BOOKIE_AT = 3
 KILL_LEADER_AT = 6
 RESTART_AT = 9
-"""Numbers of the batches during which it happens."""
+"""Numbers of the batches during which the kill happens."""
 DATABASE = "flights"
 LOG = "flights"
 NODES = 2
@@ -100,7 +100,7 @@ def dataset(stand: Stand) -> Dataset:
 
 
 def records_of(flights: Any) -> list[str]:
-    """One JSON object per flight, without what is missing."""
+    """One JSON object per flight, without missing values."""
     rows = flights[COLUMNS].astype(object).where(flights[COLUMNS].notna(), None).to_dict("records")
     return [json.dumps({name: value for name, value in row.items() if value is not None}) for row in rows]
 
@@ -121,7 +121,7 @@ async def ingest(client: Client, values: Sequence[str], keys: Sequence[bytes]) -
 
 
 async def read_back(client: Client) -> tuple[list[str], list[bytes]]:
-    """Values and keys of the whole log, by its reader."""
+    """Values and keys of the whole log, read by its reader."""
     values: list[str] = []
     keys: list[bytes] = []
     async with await Logs(client).reader(LOG, 0) as reader:
@@ -136,7 +136,7 @@ async def read_back(client: Client) -> tuple[list[str], list[bytes]]:
 
 
 class Striking:
-    """Kills what hurts while a transaction is open."""
+    """Kills a bookie and the leader while a transaction is open."""
 
     def __init__(self, stand: Stand, cluster: Cluster, nodes: Sequence[Node], database_log: str) -> None:
         self._stand = stand
@@ -152,7 +152,7 @@ class Striking:
         self.node: Node | None = None
 
     def strike(self, batch: int, leader_port: int) -> None:
-        """Once at each of its batches, though a batch may come again."""
+        """Kill once at each chosen batch, although a batch may be repeated."""
         strike = self._due.pop(batch, None)
         if strike is not None:
             strike(leader_port)
@@ -206,7 +206,7 @@ def dsn_of(nodes: Sequence[Node]) -> str:
 
 
 def load(stand: Stand, cluster: Cluster, nodes: Sequence[Node], striking: Striking) -> None:
-    """From the log into the database, batch by batch; all that is acknowledged is in the database's log once, in order."""
+    """Copy the log into the database, batch by batch. Every acknowledged batch is in the database's log once, in order."""
     client = stand.our_client(cluster, "v2")
     create_schema_when_ready(dsn_of(nodes))
     values, _ = stand.run(read_back(client))
@@ -225,7 +225,7 @@ def load(stand: Stand, cluster: Cluster, nodes: Sequence[Node], striking: Striki
 
 
 def check_database(nodes: Sequence[Node], flights: Any) -> None:
-    """All rows, compared with what pandas says; and the nodes' copies with each other."""
+    """Compare all rows with pandas, and the nodes' copies with each other."""
     left = flights[flights["dep_time"].notna()]
     wanted = [tuple(row[name] for name in COLUMNS) for row in left.astype(object).where(left.notna(), None).to_dict("records")]
     with psycopg.connect(dsn_of(nodes), autocommit=True, connect_timeout=3) as connection:
@@ -243,7 +243,7 @@ def check_database(nodes: Sequence[Node], flights: Any) -> None:
 
 
 def check_copies(stand: Stand, cluster: Cluster, killed: BookieProcess, database_log: str) -> None:
-    """Each bookie that lives is read on its own: no entry of the two logs is without a copy, no two copies differ."""
+    """Read each living bookie separately: every entry of the two logs has a copy, and no two copies differ."""
     surviving = [bookie.bookie_id for bookie in cluster.bookies if bookie is not killed]
     copies = audit.CopyFindings()
 

@@ -1,6 +1,6 @@
 """Every operation by either client, on bookies of either kind and of both, over both wires, with every digest.
 
-What a client writes is always read by the other implementation as well. Nothing here depends on another test's ledgers.
+The other implementation always reads as well what a client has written. No test depends on another test's ledgers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def create(cell: Cell, *, custom: dict[str, bytes] | None = None, write_quorum: 
 
 
 def written(cell: Cell, count: int, *, write_quorum: int = WRITE_QUORUM) -> int:
-    """A closed ledger with so many entries of `SIZE` bytes, written by the cell's client; its id."""
+    """The id of a closed ledger with `count` entries of `SIZE` bytes, written by the cell's client."""
     ledger = create(cell, write_quorum=write_quorum)
     if count:
         ledger.append_many(count, first=0, size=SIZE, seed=SEED)
@@ -101,14 +101,14 @@ def test_entries_are_read_in_ranges(cell: Cell) -> None:
 def test_a_ledger_is_read_while_it_is_written(cell: Cell) -> None:
     ledger = create(cell)
     ledger.append_many(10, first=0, size=SIZE, seed=SEED)
-    # Entries are confirmed to readers by one that was sent after they were acknowledged.
+    # An entry is confirmed to readers by a later one that was sent after its acknowledgement.
     ledger.append_many(1, first=10, size=SIZE, seed=SEED)
     for side in everybody(cell):
         reading = opened(cell, side, ledger.ledger_id)
         assert (reading.is_closed(), reading.last_add_confirmed()) == (False, 9), side.name
         assert reading.read(0, 9) == expected(0, 9), side.name
         reading.close()
-    # Being read does not disturb the writer.
+    # A reader does not disturb the writer.
     assert ledger.append_many(10, first=11, size=SIZE, seed=SEED) == list(range(11, 21))
     ledger.close()
 
@@ -121,7 +121,7 @@ def test_another_password_is_refused(cell: Cell) -> None:
 
 
 def test_entries_are_read_in_batches(cell: Cell) -> None:
-    """Over version 3, and by releases that have no batch reads, the same entries come one by one, or not at all."""
+    """Over version 3, and for releases without batch reads, the same entries are read one by one, or refused."""
     ledger_id = written(cell, 30, write_quorum=cell.cluster.ensemble_size)
     for side in everybody(cell):
         reading = opened(cell, side, ledger_id)
@@ -132,10 +132,10 @@ def test_entries_are_read_in_batches(cell: Cell) -> None:
                 assert 1 <= len(entries) <= 12, side.name
                 assert entries == expected(next_entry, next_entry + len(entries) - 1), side.name
                 next_entry += len(entries)
-            # However small the limit, one entry comes.
+            # Even the smallest limit returns one entry.
             assert reading.read_batch(3, 12, 1)[0] == expected(3, 3)[0], side.name
         else:
-            # Read first: BookKeeper's client refuses a batch where it would send it, and without a connection nobody hears of it.
+            # Read an entry first: BookKeeper's client refuses a batch only when it sends it, which needs a connection.
             assert reading.read(0, 11) == expected(0, 11), side.name
             with refused(sides.NOT_SUPPORTED):
                 reading.read_batch(0, 12, 1 << 20)
@@ -199,7 +199,7 @@ def test_ledgers_are_listed(cell: Cell) -> None:
 
 
 def test_a_writer_forces_its_entries_to_disk(cell: Cell) -> None:
-    """Version 2 has no such request: BookKeeper's client refuses, ours sends it over a second connection of version 3."""
+    """Version 2 has no such request: BookKeeper's client refuses; ours uses a second connection of version 3."""
     ledger = create(cell)
     ledger.append_many(3, first=0, size=SIZE, seed=SEED)
     if cell.wire == "v2" and not isinstance(cell.side, OurSide):

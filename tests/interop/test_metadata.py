@@ -1,4 +1,4 @@
-"""One metadata store, two implementations: clusters made by either, Apache's tools and auto-recovery on ours, and a cluster that moved."""
+"""One metadata store, two implementations: clusters made by either, Apache's tools and auto-recovery on ours, and a moved cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triplicate.metadata import ClusterMetadata, Cookie, PeriodicCheck, open_clu
 from triplicate.runtime import real_host
 
 BOOKIE = "127.0.0.1:3999"
-"""Apache's cookie commands take ids of this form only."""
+"""Apache's cookie commands accept ids of this form only."""
 
 
 def on(stand: Stand, uri: str) -> ClusterMetadata:
@@ -116,7 +116,7 @@ def test_apaches_tools_read_what_we_keep(stand: Stand) -> None:
 
 
 async def leave(metadata: ClusterMetadata, ledger_id: int) -> None:
-    """Take back what other tests would stumble over."""
+    """Undo changes that would disturb other tests."""
     lock = await metadata.under_replication.lock(ledger_id, "test")
     if lock is not None:
         await metadata.under_replication.complete(lock)
@@ -132,7 +132,7 @@ def test_apaches_auto_recovery_mends_a_ledger_of_ours(stand: Stand) -> None:
         with AutoRecovery(cluster.uri, stand.new_folder(), lostBookieRecoveryDelay=0) as apache:
             wait_until(lambda: stand.run(metadata.auditor.current()) == apache.bookie_id, 60, "Apache's auditor is elected")
             wait_until(lambda: check_time(stand, metadata) is not None, 60, "it has looked at every ledger")
-            # A bookie of Apache's to take the copies; ours stay, so the ledger is read from both.
+            # A bookie of Apache's receives the copies; ours stay, so the ledger is read from both.
             spare = stand.add_bookie(cluster, "apache")
             lost.kill()
             wait_until(lambda: spare.bookie_id in ensemble(stand, metadata, ledger_id), 60, "the ledger has a copy more")

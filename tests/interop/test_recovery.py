@@ -1,4 +1,4 @@
-"""One client writes, the other recovers: the writer is fenced off, what was acknowledged stays, and all agree on where the ledger ends."""
+"""One client writes, the other recovers: the writer is fenced, acknowledged entries stay, and all agree on the ledger's end."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ STOPPED_AFTER = 100
 """Entries that are confirmed when the writer is stopped."""
 CONFIRMED = 40
 TAIL = 3
-"""Entries that too few bookies, or just enough of them, took."""
+"""Entries stored by fewer bookies than the ack quorum, or by just as many."""
 
 
 @pytest.fixture(scope="module")
 def stoppable(stand: Stand) -> Iterator[dict[str, Driver]]:
-    """A driver per release that no other test uses, since it is stopped."""
+    """A separate driver per release, since the test stops it."""
     drivers: dict[str, Driver] = {}
     yield drivers
     for driver in drivers.values():
@@ -57,7 +57,7 @@ def driver_of(stand: Stand, stoppable: dict[str, Driver], release: str) -> Drive
 
 
 def check(stand: Stand, cluster: Cluster, release: str, ledger_id: int, last: int) -> None:
-    """Both clients, over both wires, see the same closed ledger, and every entry of it."""
+    """Both clients, over both wires, see the same closed ledger with every entry."""
     for wire in WIRES:
         java = stand.java_client(release, cluster, wire)
         reading = java.open(ledger_id, password=PASSWORD)
@@ -91,7 +91,7 @@ def test_we_recover_from_a_java_writer_that_was_stopped(
     acknowledged = [entry_id for entry_id in outcome.entry_ids if entry_id is not None]
     assert acknowledged == list(range(len(acknowledged)))
     assert STOPPED_AFTER <= acknowledged[-1] <= last
-    # It was in the middle of something, and nothing of it came through once it was fenced.
+    # The writer had appends in flight; none succeeded after the fence.
     failures = [error.code for error in outcome.errors if error is not None]
     assert len(failures) == LOAD - len(acknowledged) > 0
     assert set(failures) <= {FENCED, LEDGER_CLOSED}
@@ -135,7 +135,7 @@ def test_java_recovers_from_a_writer_of_ours_that_was_stopped(stand: Stand, book
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("bookies", CLUSTERS)
 def test_both_recover_at_once_and_agree(stand: Stand, bookies: str, wire: str, writer: str, java_release: str) -> None:
-    """Behind what is confirmed lie entries that one bookie, two and three of them took, as a writer leaves them that ends half-way."""
+    """Behind the confirmed entries are some that one, two and three bookies stored, as a writer leaves that ends half-way."""
     cluster = stand.cluster(bookies)
     ours, java = stand.our_client(cluster, wire), stand.java_client(java_release, cluster, wire)
     for _ in range(3):
@@ -163,7 +163,7 @@ def test_both_recover_at_once_and_agree(stand: Stand, bookies: str, wire: str, w
 
 
 def half_written(stand: Stand, cluster: Cluster, wire: str, writer: str, release: str) -> int:
-    """A ledger that was left open."""
+    """A ledger left open."""
     if writer == JAVA:
         ledger = stand.java_client(release, cluster, wire).create(ensemble_size=cluster.ensemble_size, password=PASSWORD)
         ledger_id = ledger.ledger_id
@@ -178,7 +178,7 @@ def half_written(stand: Stand, cluster: Cluster, wire: str, writer: str, release
     for more in range(TAIL):
         entry_id = CONFIRMED + more
         body = codec.encode(entry_id, CONFIRMED - 1, (entry_id + 1) * SIZE, value(entry_id))
-        # The first of them on all its bookies, the last on one.
+        # The first of them is on all its bookies, the last on one.
         for step in range(3 - more):
             bookie_id = metadata.last_segment.ensemble[(entry_id + step) % metadata.ensemble_size]
             talk = Talk(bookie_of(cluster, bookie_id), wire)

@@ -1,6 +1,6 @@
-"""The same requests, sent to a bookie of ours and to Apache's of either storage: the answers are the same.
+"""The same requests to our bookie and to Apache's with either storage get the same answers.
 
-The ledgers exist in the metadata, on all bookies, so that none of them is collected as garbage meanwhile.
+The ledgers exist in the metadata, on all bookies, so that none is garbage-collected meanwhile.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Talk:
         return comparable(response)
 
     def send(self, data: bytes) -> bytes | None:
-        """Send anything; the body of the answer, None when the bookie closes the connection."""
+        """Send a frame; return the body of the answer, or None if the bookie closes the connection."""
         self._connection.sendall(data)
         return next(self._bodies(), None)
 
@@ -89,7 +89,7 @@ class Talk:
 
 
 def comparable(response: Response) -> Response:
-    """Without what differs from bookie to bookie: the time, the disks, and how runs of entries are grouped."""
+    """The answer without the parts that differ between bookies: time, disks, and the grouping of runs of entries."""
     if isinstance(response, ReadResponse):
         return replace(response, lac_update_ms=None, body=None if response.body is None else bytes(response.body))
     if isinstance(response, BookieInfoResponse):
@@ -101,7 +101,7 @@ def comparable(response: Response) -> Response:
 
 
 class Ledgers:
-    """Requests about two ledgers: one that is written, one that bookies hear of only by a fence."""
+    """Requests for two ledgers: one is written, the other only fenced."""
 
     def __init__(self, stand: Stand, digest_type: DigestType = DigestType.CRC32C) -> None:
         cluster = stand.cluster("mixed")
@@ -213,7 +213,7 @@ def test_bookies_answer_the_same(stand: Stand, wire: str) -> None:
 
 
 def test_bookies_list_the_same_entries(stand: Stand) -> None:
-    """Apache's DbLedgerStorage cannot list entries, and leaves such a request without an answer."""
+    """Apache's DbLedgerStorage cannot list entries, and does not answer such a request."""
     ledgers = Ledgers(stand)
     found: dict[str, list[Response | str]] = {}
     for bookie in stand.cluster("mixed").bookies[1:]:
@@ -260,7 +260,7 @@ def test_bookies_take_bad_frames_the_same(stand: Stand, what: str, data: bytes) 
         talk = Talk(bookie, "v2")
         answers[bookie.name] = talk.send(data)
         talk.close()
-        # It serves the next.
+        # The bookie serves the next connection.
         again = Talk(bookie, "v2")
         assert again.ask(ReadRequest(UNKNOWN_LEDGER, 0)) != CLOSED
         again.close()

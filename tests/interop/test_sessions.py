@@ -1,4 +1,4 @@
-"""Sessions with ZooKeeper end, ZooKeeper itself is killed and comes back: what is open goes on, and everybody finds back."""
+"""ZooKeeper sessions expire, and ZooKeeper is killed and restarted: open ledgers continue, and clients and bookies reconnect."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def append(stand: Stand, writer: LedgerWriter, first: int, count: int) -> None:
 
 
 def expire(stand: Stand, client: Client) -> None:
-    """End a session of ours as the server would: somebody else takes it up by its id and password and closes it."""
+    """Expire a session as the server would: another client joins it by id and password, and closes it."""
     tree: Any = client.metadata.tree
     session = tree._tree._session._client.client_id
     other = KazooClient(hosts=stand.zookeeper.address, client_id=session)
@@ -48,9 +48,9 @@ def test_our_client_goes_on_after_its_session_expired(stand: Stand, java_release
     got: list[Any] = []
     following = later(lambda: stand.run(follow(reader, got)))
     expire(stand, client)
-    # What is open needs no session.
+    # Open ledgers need no session.
     append(stand, writer, COUNT, COUNT)
-    # A watch that the session took with it is armed again: the end of the other's ledger is seen.
+    # A watch lost with the session is set again: the reader sees the end of the other client's ledger.
     javas.append_many(COUNT, first=COUNT, size=SIZE, seed=SEED).acknowledged()
     javas.close()
     following.result(LIMIT_S)
@@ -67,7 +67,7 @@ def test_our_client_goes_on_after_its_session_expired(stand: Stand, java_release
 
 
 def test_javas_client_goes_on_after_its_session_expired(stand: Stand, java_release: str) -> None:
-    """On our bookies as on its own."""
+    """On our bookies as on Apache's."""
     cluster = stand.cluster("mixed")
     java = stand.driver(java_release).connect(cluster.uri, wire="v3", settings=java_settings())
     ledger = java.create(ensemble_size=cluster.ensemble_size)
@@ -91,7 +91,7 @@ def test_javas_client_goes_on_after_its_session_expired(stand: Stand, java_relea
 
 @kinds
 def test_a_bookie_registers_again_after_its_session_expired(stand: Stand, kind: str, java_release: str) -> None:
-    """It is stopped for longer than its session lasts, while a ledger is written on it."""
+    """The bookie is stopped for longer than its session while a ledger is written on it."""
     cluster = stand.cluster("mixed")
     victim = next(bookie for bookie in cluster.bookies if isinstance(bookie, KINDS[kind]))
     client = stand.our_client(cluster, "v2")
@@ -99,7 +99,7 @@ def test_a_bookie_registers_again_after_its_session_expired(stand: Stand, kind: 
     append(stand, writer, 0, COUNT)
     victim.pause()
     try:
-        # The others are an ack quorum.
+        # The other bookies are an ack quorum.
         append(stand, writer, COUNT, COUNT)
         wait_until(lambda: victim.bookie_id not in writable(stand, client), SESSION_LIMIT_S, f"{victim.name} is away")
     finally:
@@ -107,7 +107,7 @@ def test_a_bookie_registers_again_after_its_session_expired(stand: Stand, kind: 
     stand.wait_writable(cluster)
     assert victim.process is not None
     assert victim.process.poll() is None
-    # It takes part in new ledgers of either client, which lie on all bookies.
+    # New ledgers of either client, which lie on all bookies, use it again.
     java = stand.java_client(java_release, cluster, "v3")
     ledger = java.create(ensemble_size=cluster.ensemble_size, write_quorum=cluster.ensemble_size, ack_quorum=cluster.ensemble_size)
     ledger.append_many(COUNT, size=SIZE, seed=SEED).acknowledged()
@@ -124,7 +124,7 @@ def writable(stand: Stand, client: Client) -> list[str]:
 
 
 def test_appends_go_on_while_zookeeper_is_away(stand: Stand, java_release: str) -> None:
-    """ZooKeeper is killed and started again on its data. Who creates a ledger meanwhile waits, and gets it."""
+    """ZooKeeper is killed and restarted on its data. A concurrent create of a ledger waits, and succeeds."""
     cluster = stand.cluster("mixed")
     client = stand.our_client(cluster, "v2")
     java = stand.java_client(java_release, cluster, "v3")
@@ -158,7 +158,7 @@ def test_appends_go_on_while_zookeeper_is_away(stand: Stand, java_release: str) 
 
 @kinds
 def test_a_bookie_of_another_cluster_is_refused(stand: Stand, kind: str) -> None:
-    """Its directories bear the instance id of the cluster that it was made in. It says so, and does not start."""
+    """Its directories have the instance id of its own cluster. The bookie reports that, and does not start."""
     cluster = stand.cluster("mixed")
     elsewhere = f"elsewhere-{kind}"
     stand.make_root(elsewhere)
@@ -181,7 +181,7 @@ def test_a_bookie_of_another_cluster_is_refused(stand: Stand, kind: str) -> None
     with pytest.raises(AssertionError, match="does not start") as refused:
         bookie.start()
     assert ("cluster" if kind == "ours" else "InvalidCookieException") in str(refused.value)
-    # At home it is welcome.
+    # In its own cluster it starts.
     bookie.uri = home
     bookie.start()
     bookie.stop()
@@ -193,7 +193,7 @@ def a_bookie(kind: str, cluster: Cluster, stand: Stand) -> BookieProcess:
 
 
 def test_entries_are_as_they_were(stand: Stand) -> None:
-    """After all of this the clusters are whole."""
+    """After all these tests the clusters still hold their entries."""
     cluster = stand.cluster("mixed")
     writer = stand.run(stand.our_client(cluster, "v3").create(ensemble_size=4, write_quorum=4, ack_quorum=4))
     assert stand.run(writer.append(value(0))) == 0

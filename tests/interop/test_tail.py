@@ -1,6 +1,6 @@
-"""One client writes, the other follows: by long poll, and by asking; with explicit last-add-confirmed and without.
+"""One client writes, the other follows by long polls or by plain polling, with and without explicit last-add-confirmed.
 
-Without it the last entry becomes known with the entry that follows it, or with the end of the ledger.
+Without it the last entry is confirmed to readers by the next entry, or by the end of the ledger.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def test_we_follow_what_java_writes(stand: Stand, bookies: str, wire: str, expli
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("bookies", CLUSTERS)
 def test_java_follows_what_we_write(stand: Stand, bookies: str, wire: str, explicit: bool, java_release: str) -> None:
-    """Over version 3 it follows by long polls; over version 2, which has none, by asking, and explicit ones do not reach it."""
+    """Over version 3 it follows by long polls. Version 2 has none: it polls, and does not see explicit last-add-confirmed."""
     cluster = stand.cluster(bookies)
     client = stand.new_client(cluster, our_settings(wire, explicit_lac_interval_s=INTERVAL_S if explicit else 0.0))
     writer = stand.run(client.create(ensemble_size=cluster.ensemble_size))
     known = LAST if explicit and wire == "v3" else LAST - 1
-    # A bookie that has nothing of a ledger keeps no long poll about it, and Java's client takes its word.
+    # A bookie without entries of a ledger answers its long poll at once, and Java's client accepts that answer.
     stand.run(writer.append_many([value(index) for index in range(10)]))
     ledger = stand.java_client(java_release, cluster, wire).open(writer.ledger_id)
     if wire == "v3":
@@ -70,7 +70,7 @@ def test_java_follows_what_we_write(stand: Stand, bookies: str, wire: str, expli
     else:
         assert asked(ledger, known) == expected(0, known)
         if explicit:
-            # Bookies know more by now, and do not tell it over version 2.
+            # The explicit last-add-confirmed is greater by now, but version 2 does not carry it.
             telling = stand.run(stand.our_client(cluster, "v3").open(writer.ledger_id))
             assert seen([stand.run(telling.wait_for_entry(LAST, LIMIT_S))]) == expected(LAST, LAST)
             assert ledger.read_last_confirmed() == known
@@ -84,7 +84,7 @@ def test_java_follows_what_we_write(stand: Stand, bookies: str, wire: str, expli
 
 
 def asked(ledger: JavaLedger, last: int) -> list[SeenEntry]:
-    """Read as far as the ledger is confirmed, until `last` is."""
+    """Read the confirmed entries until `last` is among them."""
     found: list[SeenEntry] = []
     deadline = time.monotonic() + LIMIT_S
     while len(found) <= last:
@@ -102,7 +102,7 @@ def test_our_long_poll_waits_for_javas_entry(stand: Stand, bookies: str, java_re
     assert [ledger.append(value(index)) for index in range(3)] == [0, 1, 2]
     reader = stand.run(stand.our_client(cluster, "v3").open(ledger.ledger_id))
     assert seen([stand.run(reader.wait_for_entry(1, LIMIT_S))]) == expected(1, 1)
-    # In vain: entry 2 is confirmed only by what follows it.
+    # No result: only the next entry confirms entry 2.
     started = time.monotonic()
     assert stand.run(reader.wait_for_entry(2, 0.5)) is None
     assert time.monotonic() - started > 0.45
@@ -112,7 +112,7 @@ def test_our_long_poll_waits_for_javas_entry(stand: Stand, bookies: str, java_re
     ledger.append_many(1, first=3, size=SIZE, seed=SEED)
     assert seen([waiting.result(LIMIT_S)]) == expected(2, 2)
     assert time.monotonic() - started < POLL_S
-    # Nothing will come any more once the ledger has ended.
+    # No entry can follow once the ledger is closed.
     waiting = later(lambda: stand.run(reader.wait_for_entry(4, LIMIT_S)))
     ledger.close()
     assert waiting.result(LIMIT_S) is None
@@ -128,7 +128,7 @@ def test_javas_long_poll_waits_for_our_entry(stand: Stand, bookies: str, paralle
     stand.run(writer.append_many([value(0), value(1), value(2)]))
     ledger = stand.java_client(java_release, cluster, "v3").open(writer.ledger_id)
     stand.run(writer.append(value(3)))
-    # In vain: entry 3 is confirmed only by what follows it.
+    # No result: only the next entry confirms entry 3.
     started = time.monotonic()
     found = ledger.wait_for_entry(3, 0.5, parallel=parallel)
     assert (found.last_add_confirmed, found.entry) == (2, None)
@@ -138,7 +138,7 @@ def test_javas_long_poll_waits_for_our_entry(stand: Stand, bookies: str, paralle
     stand.run(writer.append(value(4)))
     found = waiting.result(LIMIT_S)
     assert time.monotonic() - started < POLL_S
-    # A bookie that does not hold the entry only says that it is confirmed.
+    # A bookie without the entry answers only that it is confirmed.
     assert found.last_add_confirmed == 3
     assert found.entry in (None, expected(3, 3)[0])
     assert ledger.read(3, 3) == expected(3, 3)
@@ -148,7 +148,7 @@ def test_javas_long_poll_waits_for_our_entry(stand: Stand, bookies: str, paralle
 
 @pytest.mark.parametrize("bookies", CLUSTERS)
 def test_java_has_no_long_poll_over_version_2(stand: Stand, bookies: str, java_release: str) -> None:
-    """The request has no such field there; each bookie answers at once with what it has, and Java's client makes nothing of it."""
+    """The version-2 request has no such field: each bookie answers at once, and Java's client returns no entry."""
     cluster = stand.cluster(bookies)
     writer = stand.run(stand.our_client(cluster, "v2").create(ensemble_size=cluster.ensemble_size))
     stand.run(writer.append_many([value(0), value(1), value(2)]))

@@ -1,4 +1,4 @@
-"""What really travels, seen by a proxy before the bookie."""
+"""The frames that clients send, recorded by a proxy before the bookie."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PASSWORD = b"travel"
 
 @pytest.fixture(scope="module", params=["ours", "apache"])
 def watched(stand: Stand, request: pytest.FixtureRequest) -> Iterator[tuple[Cluster, RecordingProxy]]:
-    """A cluster of one bookie of either kind, seen through a proxy."""
+    """A cluster of one bookie of either kind behind a proxy."""
     kind = request.param
     cluster = stand.new_cluster(f"watched-{kind}", *((1, 0) if kind == "ours" else (0, 1)))
     proxy = before(stand, cluster, cluster.bookies[0])
@@ -42,7 +42,7 @@ def requests_of(proxy: RecordingProxy, step: str, wire: str) -> list[Request | N
 
 
 def without_ledger(request: Request | None) -> Request:
-    """The request as if it were about ledger 0."""
+    """The request with ledger id 0."""
     if isinstance(request, AddRequest):
         return replace(request, ledger_id=0, body=bytes(8) + request.body[8:])
     assert isinstance(request, ReadRequest)
@@ -95,7 +95,7 @@ def test_over_version_3_we_read_a_batch_one_by_one(stand: Stand, watched: tuple[
 def test_both_clients_send_the_same_to_write_and_read(
     stand: Stand, watched: tuple[Cluster, RecordingProxy], wire: str, java_release: str
 ) -> None:
-    """Apart from the ledger's id and the numbers of version 3, the same requests in the same order."""
+    """Both send the same requests in the same order, except for the ledger id and version 3's transaction ids."""
     cluster, proxy = watched
     seen = []
     for name in (OURS, f"java-{java_release}"):
@@ -107,7 +107,7 @@ def test_both_clients_send_the_same_to_write_and_read(
         ledger.close()
         reading = client.open(ledger.ledger_id, digest_type=DigestType.DUMMY, password=PASSWORD)
         for index in range(3):
-            # Of several entries at once, ours makes a batch where it can.
+            # Our client reads several entries as a batch where it can.
             reading.read(index, index)
         reading.close()
         seen.append([without_ledger(request) for request in requests_of(proxy, step, wire)])
@@ -117,7 +117,7 @@ def test_both_clients_send_the_same_to_write_and_read(
 
 @pytest.mark.parametrize("wire", ["v2", "v3"])
 def test_our_client_works_on_a_bookie_of_each_release(stand: Stand, wire: str, java_release: str) -> None:
-    """One that knows no batch reads closes the connection when it is asked for one: we read one by one then."""
+    """A bookie without batch reads closes the connection on such a request; our client then reads one by one."""
     name = f"bookie-{java_release}-{wire}"
     stand.make_root(name)
     uri = stand.uri(name)
@@ -131,7 +131,7 @@ def test_our_client_works_on_a_bookie_of_each_release(stand: Stand, wire: str, j
         ledger = client.create(ensemble_size=1, write_quorum=1, ack_quorum=1, digest_type=DigestType.CRC32C, password=PASSWORD)
         ledger.append_many(20, first=0, size=100, seed=3)
         ledger.force()
-        # Its writer goes on; recovery fences it.
+        # The writer continues; recovery fences it.
         reading = client.open(ledger.ledger_id, digest_type=DigestType.CRC32C, password=PASSWORD, recovery=True)
         assert (reading.is_closed(), reading.last_add_confirmed()) == (True, 19)
         expected = [payload(3, entry_id, 100) for entry_id in range(20)]

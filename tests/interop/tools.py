@@ -26,7 +26,7 @@ logger.shell.level=info
 logger.tools.name=org.apache.bookkeeper.tools
 logger.tools.level=info
 """
-"""The shell prints its answers as log lines; what they are about is in their context (%X)."""
+"""The shell prints its answers as log lines with their values in the context (%X)."""
 
 
 class Shell:
@@ -39,7 +39,7 @@ class Shell:
         self._logging.write_text(LOGGING)
 
     def __call__(self, *arguments: str) -> str:
-        """What a command prints; an assertion fails when it fails."""
+        """The output of a command; raises AssertionError if it fails."""
         options = ("-Xmx128m", f"-Dlog4j2.configurationFile={self._logging}")
         java = [*java_command(NEWEST, *options), SHELL, "-conf", str(self._configuration), *arguments]
         answer = subprocess.run(
@@ -49,17 +49,17 @@ class Shell:
         return answer.stdout
 
     def found(self, name: str, *arguments: str) -> list[str]:
-        """The values that the lines of a command give for a name in their context."""
+        """The values of a name in the context of a command's lines."""
         return re.findall(rf"[{{ ]{name}=([^,}}\n]*)", self(*arguments))
 
 
 class AutoRecovery:
-    """Apache's auditor and replication worker as one process of their own. Use it as a context manager."""
+    """Apache's auditor and replication worker as one process. Use it as a context manager."""
 
     def __init__(self, uri: str, folder: Path, *, release: str = NEWEST, **settings: object) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         configuration = folder / "autorecovery.conf"
-        # Its name in votes is an address, as every bookie's is by default.
+        # Its name in votes is an address, as a bookie's is by default.
         self.bookie_id = f"127.0.0.1:{free_port()}"
         known = {**APACHE_SETTINGS, "metadataServiceUri": uri, "bookiePort": self.bookie_id.partition(":")[2], **settings}
         write_configuration(configuration, known)

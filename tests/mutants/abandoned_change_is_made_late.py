@@ -1,4 +1,4 @@
-"""A change to the embedded metadata that nobody waits for any more is made all the same, when the file is free again."""
+"""A change to the embedded metadata is made once the file is free, although its caller has given up waiting for it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from triplicate.metadata import SqliteTree
 
-TESTS = ["tests/unit/metadata/test_sqlite.py::test_a_change_that_nobody_waits_for_any_more_is_not_made_late"]
+TESTS = ["tests/unit/metadata/drivers/test_sqlite_tree.py::test_a_change_that_nobody_waits_for_any_more_is_not_made_late"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from triplicate.log import StagedLedger
 from triplicate.spark.cluster.access import LogAccess
 
-TESTS = ["tests/unit/spark/test_writing.py::test_abort_after_a_commit_that_raised_keeps_what_is_published"]
+TESTS = ["tests/unit/spark/logs/test_writing.py::test_abort_after_a_commit_that_raised_keeps_what_is_published"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

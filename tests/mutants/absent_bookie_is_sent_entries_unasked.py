@@ -5,7 +5,7 @@ from collections.abc import Callable
 from triplicate.ledger.failed_bookies import FailedBookies
 
 TESTS = [
-    "tests/unit/client/test_absent_bookies.py::test_a_bookie_that_hangs_holds_up_nobody_a_second_time",
+    "tests/unit/client/write/test_ensemble_changer_absent_bookies.py::test_a_bookie_that_hangs_holds_up_nobody_a_second_time",
     "tests/property/test_ensemble_change.py::test_entries_are_confirmed_only_by_bookies_that_the_metadata_names",
 ]
 

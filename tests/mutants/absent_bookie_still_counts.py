@@ -1,4 +1,4 @@
-"""What a bookie acknowledges while the writer does without it counts, though it was not sent it."""
+"""An absent bookie's acknowledgement counts towards an entry that the writer did not send it."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from triplicate.ledger import WriteTracker
 
 TESTS = [
     "tests/unit/ledger/test_write_tracker.py::test_an_absent_bookie_keeps_what_it_acknowledged_and_adds_nothing",
-    "tests/property/test_tracker.py::test_the_tracker_confirms_exactly_what_the_model_does",
+    "tests/property/test_write_tracker.py::test_the_tracker_confirms_exactly_what_the_model_does",
 ]
 
 

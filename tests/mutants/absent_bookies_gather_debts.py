@@ -1,4 +1,4 @@
-"""What a bookie is not sent while it is away is remembered as owed for ever, where the caller chooses ids."""
+"""A writer with ids of the caller's keeps every entry that an absent bookie misses, so its memory grows without bound."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""A run of adds goes on although ledger, flags or master key change, so one ledger's check lets another's adds in."""
+"""A run of adds continues across a change of ledger, flags or master key, so one ledger's check admits another's adds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from triplicate.wire import v2_bulk
 
 TESTS = [
-    "tests/unit/wire/test_batch.py::test_a_run_ends_where_something_else_begins",
-    "tests/property/test_batch_equals_messages.py::test_adds_in_bulk_read_as_messages_do",
+    "tests/unit/wire/test_v2_bulk.py::test_a_run_ends_where_something_else_begins",
+    "tests/property/test_v2_bulk.py::test_adds_in_bulk_read_as_messages_do",
 ]
 
 

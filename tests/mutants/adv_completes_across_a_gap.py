@@ -1,4 +1,4 @@
-"""An id that was never appended no longer holds back the ones behind it."""
+"""Entries behind an id that was never appended are completed."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from triplicate.ledger import AdvWriteTracker
 TESTS = [
     "tests/unit/ledger/test_adv_tracker.py::test_a_gap_holds_back_what_follows",
     "tests/property/test_adv_tracker.py::test_the_tracker_confirms_exactly_what_the_model_does",
-    "tests/unit/client/test_adv_writer.py::test_a_gap_holds_back_what_follows",
+    "tests/unit/client/write/test_adv_writer.py::test_a_gap_holds_back_what_follows",
 ]
 
 

@@ -1,4 +1,4 @@
-"""An id that is confirmed already is appended a second time."""
+"""An entry id that is already confirmed can be appended a second time."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from triplicate.ledger import AdvWriteTracker
 
 TESTS = [
     "tests/unit/ledger/test_adv_tracker.py::test_an_id_is_taken_once_it_was_pushed",
-    "tests/unit/client/test_adv_writer.py::test_an_id_is_accepted_once",
+    "tests/unit/client/write/test_adv_writer.py::test_an_id_is_accepted_once",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Of a chunk of answers that ends with a refusal, the writer ends before it hears of the entries that were stored."""
+"""If a chunk of answers ends with a refusal, the writer fails before it counts the acknowledgements before it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from triplicate.client.connection.bookie_channel import BookieChannel
 from triplicate.client.connection.exchange import Gathered
 from triplicate.wire import Status
 
-TESTS = ["tests/unit/client/test_flush_scheduler.py::test_what_was_stored_before_a_refusal_counts"]
+TESTS = ["tests/unit/client/connection/test_flush_scheduler.py::test_what_was_stored_before_a_refusal_counts"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A follower applies a batch again that it has applied already."""
+"""A follower applies a batch a second time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.storage.applier import Applier
 
-TESTS = ["tests/unit/sql/test_writer_connection.py::test_a_batch_is_applied_once"]
+TESTS = ["tests/unit/sql/executor/test_writer_connection.py::test_a_batch_is_applied_once"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

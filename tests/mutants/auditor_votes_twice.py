@@ -1,4 +1,4 @@
-"""A vote whose answer was lost is cast again."""
+"""An auditor casts its vote again if the answer to the first was lost."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from triplicate.metadata.drivers import memory_tree
 
 TESTS = [
-    "tests/unit/metadata/test_tree_contract.py::test_a_version_that_does_not_match_changes_nothing[memory]",
-    "tests/unit/metadata/test_tree_contract.py::test_of_two_sessions_that_set_the_same_version_one_wins[memory]",
+    "tests/unit/metadata/core/test_tree_contract.py::test_a_version_that_does_not_match_changes_nothing[memory]",
+    "tests/unit/metadata/core/test_tree_contract.py::test_of_two_sessions_that_set_the_same_version_one_wins[memory]",
 ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.metadata.core.tree import ANY_VERSION
 from triplicate.metadata.drivers import sqlite_store
 
-TESTS = ["tests/unit/metadata/test_tree_contract.py::test_a_version_that_does_not_match_changes_nothing[sqlite]"]
+TESTS = ["tests/unit/metadata/core/test_tree_contract.py::test_a_version_that_does_not_match_changes_nothing[sqlite]"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,10 +1,10 @@
-"""A batch read takes entries from the logs without looking whether the write cache has newer copies."""
+"""A batch read takes entries from the entry logs although the write cache has newer copies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_run_cache.py::test_an_entry_added_again_is_read_as_it_is_now"]
+TESTS = ["tests/unit/bookie/storage/test_run_cache.py::test_an_entry_added_again_is_read_as_it_is_now"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.client.read.batch_read import BatchRead
 
 TESTS = [
-    "tests/unit/client/test_hedged_reads.py::test_a_reading_does_not_wait_for_a_bookie_that_hangs[0-settings0-3]",
+    "tests/unit/client/test_read_hedged.py::test_a_reading_does_not_wait_for_a_bookie_that_hangs[0-settings0-3]",
 ]
 
 

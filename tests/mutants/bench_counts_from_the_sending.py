@@ -1,10 +1,10 @@
-"""The benchmark's latencies at a rate begin when an append is sent, so that a stall counts for one append only."""
+"""The benchmark measures latency from the moment of sending, so a stall delays only the one append that was under way."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/benchmarks/test_our_client.py::test_a_stall_counts_for_every_append_that_it_held_up"]
+TESTS = ["tests/unit/benchmarks/ledger/test_our_client.py::test_a_stall_counts_for_every_append_that_it_held_up"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

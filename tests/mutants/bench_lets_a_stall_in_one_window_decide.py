@@ -1,10 +1,10 @@
-"""A state's p99 is that of its worst window, which a stall of the disk decides."""
+"""A state's p99 is that of its worst window, so one stall of the disk decides the comparison."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-TESTS = ["tests/unit/benchmarks/test_ledger_in_turn.py::test_a_stall_in_one_window_decides_nothing"]
+TESTS = ["tests/unit/benchmarks/ledger/test_in_turn.py::test_a_stall_in_one_window_decides_nothing"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,13 +1,13 @@
-"""All windows of one state come before those of the other, so that a machine that slows down decides the comparison."""
+"""The benchmark measures all windows of one state before the other's, so a machine that slows down decides the comparison."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 TESTS = [
-    "tests/unit/benchmarks/test_ledger_in_turn.py::test_windows_of_two_states_alternate",
-    "tests/unit/benchmarks/test_ledger_in_turn.py::test_few_and_many_ledgers_hold_as_much_and_are_measured_in_turn",
-    "tests/unit/benchmarks/test_ledger_in_turn.py::test_writers_with_and_without_readers_are_measured_in_turn",
+    "tests/unit/benchmarks/ledger/test_in_turn.py::test_windows_of_two_states_alternate",
+    "tests/unit/benchmarks/ledger/test_in_turn.py::test_few_and_many_ledgers_hold_as_much_and_are_measured_in_turn",
+    "tests/unit/benchmarks/ledger/test_in_turn.py::test_writers_with_and_without_readers_are_measured_in_turn",
 ]
 
 

@@ -1,12 +1,12 @@
-"""The benchmark's memory is that of the cases which succeeded, whatever the others might have shown."""
+"""The benchmark reports the memory of successful cases only, so a case that fails for want of memory does not show."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/benchmarks/test_ledger_ratios.py::test_memory_is_open_when_the_stalled_disk_was_not_measured",
-    "tests/unit/benchmarks/test_ledger_ratios.py::test_memory_is_open_when_any_case_on_our_bookies_failed",
+    "tests/unit/benchmarks/ledger/test_ratios.py::test_memory_is_open_when_the_stalled_disk_was_not_measured",
+    "tests/unit/benchmarks/ledger/test_ratios.py::test_memory_is_open_when_any_case_on_our_bookies_failed",
 ]
 
 

@@ -1,10 +1,10 @@
-"""A comparison with Apache's is made although only one of its two settings was measured."""
+"""The benchmark compares with Apache's bookie after measuring only one of its two settings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/benchmarks/test_ledger_ratios.py::test_one_of_apaches_settings_alone_is_not_enough"]
+TESTS = ["tests/unit/benchmarks/ledger/test_ratios.py::test_one_of_apaches_settings_alone_is_not_enough"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

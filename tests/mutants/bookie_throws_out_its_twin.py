@@ -1,4 +1,4 @@
-"""A bookie that registers replaces the registration of another that lives at another address."""
+"""A bookie that registers replaces the registration of a bookie at another address."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ TESTS = ["tests/unit/metadata/test_layout.py::test_registering_waits_for_the_nod
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(bookie_registry, "_tells_address", lambda data, info: True)
+    patch(bookie_registry, "_has_address", lambda data, info: True)

@@ -1,11 +1,11 @@
-"""After a broken segment everything that was not acknowledged is sent again, also what recovery found, so records are there twice."""
+"""After a segment fails, the writer resends every unacknowledged entry, also those that recovery found: records are duplicated."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/log/test_writer.py::test_a_broken_segment_is_recovered_and_what_did_not_survive_is_sent_again[True]",
+    "tests/unit/log/writing/test_log_writer.py::test_a_broken_segment_is_recovered_and_what_did_not_survive_is_sent_again[True]",
 ]
 
 

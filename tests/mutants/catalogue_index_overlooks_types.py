@@ -1,4 +1,4 @@
-"""A value that is compared with a column of the catalogue is looked up as it is, whatever its type: '23' finds no type."""
+"""A value compared with a column of the catalogue is looked up without conversion to the column's type: '23' finds no type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue is built once for each connection and shows the schema of that moment for ever."""
+"""The catalogue is built once per connection and never follows a change of the schema."""
 
 from __future__ import annotations
 

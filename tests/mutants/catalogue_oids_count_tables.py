@@ -1,4 +1,4 @@
-"""Object ids are given out in the order of the names: one table more, and all behind it have another oid."""
+"""Object ids number the names in order, so a new table changes the oid of every table behind it."""
 
 from __future__ import annotations
 

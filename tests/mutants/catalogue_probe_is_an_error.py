@@ -1,4 +1,4 @@
-"""A query of the catalogue goes to SQLite as it is written, casts, arrays and all."""
+"""A query of the catalogue goes to SQLite untranslated, with its casts and arrays, and fails."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.pg.protocol import plans
 
-TESTS = ["tests/unit/pg/test_catalogue_queries.py::test_psycopg_finds_none_of_the_types_that_are_not_here"]
+TESTS = ["tests/unit/sql/pg/rewrite/test_catalogue_queries.py::test_psycopg_finds_none_of_the_types_that_are_not_here"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

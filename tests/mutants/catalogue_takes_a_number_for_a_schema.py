@@ -1,4 +1,4 @@
-"""The catalogue tells one schema from another by SQLite's number alone, which is given out again after a rollback."""
+"""The catalogue identifies a schema by SQLite's schema version alone, which is reused after a rollback."""
 
 from __future__ import annotations
 

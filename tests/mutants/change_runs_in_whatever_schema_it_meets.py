@@ -1,4 +1,4 @@
-"""A change that waited for its turn is run in the schema that it finds then."""
+"""A change that waited in the queue runs although the schema has changed since it was prepared."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from triplicate.sql.core.interface import Cursor, Prepared, Value
 from triplicate.sql.engine.session import SqlSession
 
-TESTS = ["tests/unit/sql/test_session.py::test_a_change_is_run_in_the_schema_it_was_prepared_for_and_in_no_other"]
+TESTS = ["tests/unit/sql/engine/test_session.py::test_a_change_is_run_in_the_schema_it_was_prepared_for_and_in_no_other"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

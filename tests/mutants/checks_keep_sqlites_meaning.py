@@ -1,4 +1,4 @@
-"""CHECK and generated columns are stored as they are written: LIKE does not mind the case, and numerics are divided as integers."""
+"""CHECK and generated columns are stored untranslated: LIKE ignores case, and numerics divide as integers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from triplicate.sql.pg.ddl.stored_expressions import StoredExpressions
 
 TESTS = [
-    "tests/unit/pg/test_definition_rewriter.py::test_an_expression_has_postgresqls_meaning_in_sqlites_words",
-    "tests/unit/pg/test_definition_rewriter.py::test_an_expression_without_such_words_is_refused",
+    "tests/unit/sql/pg/ddl/test_definition_rewriter.py::test_an_expression_has_postgresqls_meaning_in_sqlites_words",
+    "tests/unit/sql/pg/ddl/test_definition_rewriter.py::test_an_expression_without_such_words_is_refused",
 ]
 
 

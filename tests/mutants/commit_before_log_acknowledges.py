@@ -1,4 +1,4 @@
-"""The leader commits, and shows to others, what the log has not acknowledged yet."""
+"""The leader commits a change, and shows it to readers, before the log acknowledges it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.executor.writer_connection import PendingBatch
 
-TESTS = ["tests/unit/sql/test_leadership.py::test_nothing_is_visible_before_the_log_has_acknowledged_it"]
+TESTS = ["tests/unit/sql/engine/test_leadership.py::test_nothing_is_visible_before_the_log_has_acknowledged_it"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""Committing a Spark write publishes without the application's name and batch, so a second run adds its records again."""
+"""A Spark commit publishes without the application's name and batch number, so a second run adds its records again."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from triplicate.log import StagedLedger
 from triplicate.spark.cluster.access import LogAccess
 
 TESTS = [
-    "tests/unit/spark/test_writing.py::test_a_version_that_runs_again_adds_nothing_and_leaves_nothing",
-    "tests/unit/spark/test_writing.py::test_a_stream_batch_that_comes_again_adds_nothing",
+    "tests/unit/spark/logs/test_writing.py::test_a_version_that_runs_again_adds_nothing_and_leaves_nothing",
+    "tests/unit/spark/logs/test_writing.py::test_a_stream_batch_that_comes_again_adds_nothing",
 ]
 
 

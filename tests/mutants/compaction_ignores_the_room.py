@@ -1,10 +1,10 @@
-"""Compaction copies without asking whether the disk has room for it."""
+"""Compaction copies entries without checking that the disk has room for them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_compaction.py::test_nothing_is_copied_where_the_disk_lacks_room"]
+TESTS = ["tests/unit/bookie/storage/test_compaction.py::test_nothing_is_copied_where_the_disk_lacks_room"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

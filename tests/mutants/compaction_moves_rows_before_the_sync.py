@@ -1,10 +1,10 @@
-"""Compaction lets the index tell the new place of runs before their copies are synced, and deletes the old log."""
+"""Compaction points the index at its copies before they are synced, and deletes the old log."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_compaction.py::test_a_crash_at_any_step_of_a_compaction_loses_nothing"]
+TESTS = ["tests/unit/bookie/storage/test_compaction.py::test_a_crash_at_any_step_of_a_compaction_loses_nothing"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,10 +1,10 @@
-"""A rebuild of the index takes the old run and its copy for two, so that a log that compaction had emptied is alive again."""
+"""A rebuild of the index counts a run and its copy as two, so an entry log that compaction emptied seems to hold live entries."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_compaction.py::test_copies_that_a_rebuild_finds_twice_count_once"]
+TESTS = ["tests/unit/bookie/storage/test_compaction.py::test_copies_that_a_rebuild_finds_twice_count_once"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A copied cluster begins anew with its ledger ids."""
+"""A copied cluster starts its ledger ids from the beginning, so ids are given a second time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A copy writes the node that makes the target a cluster before the rest is there."""
+"""A copy writes the node that marks the target as a cluster before it has copied the rest."""
 
 from __future__ import annotations
 

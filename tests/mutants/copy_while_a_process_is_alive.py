@@ -1,4 +1,4 @@
-"""A cluster is copied although a database node or a writer still works on it."""
+"""A cluster is copied while a database node or a writer still works on it."""
 
 from __future__ import annotations
 

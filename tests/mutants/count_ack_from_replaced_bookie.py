@@ -1,4 +1,4 @@
-"""An acknowledgement of a bookie that was replaced still counts for the position where it once stood."""
+"""An acknowledgement of a replaced bookie still counts for its former position in the ensemble."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,7 +6,7 @@ from triplicate.ledger import WriteTracker
 
 TESTS = [
     "tests/unit/ledger/test_write_tracker.py::test_what_a_replaced_bookie_acknowledged_does_not_count",
-    "tests/property/test_tracker.py::test_the_tracker_confirms_exactly_what_the_model_does",
+    "tests/property/test_write_tracker.py::test_the_tracker_confirms_exactly_what_the_model_does",
 ]
 
 

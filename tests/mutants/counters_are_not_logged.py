@@ -1,4 +1,4 @@
-"""Counters of AUTOINCREMENT are left to the rows that are inserted."""
+"""Counters of AUTOINCREMENT are not logged; followers derive them from the rows inserted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.executor.change_capture import ChangeCapture
 
-TESTS = ["tests/unit/sql/test_writer_connection.py::test_counters_follow_though_no_row_shows_them"]
+TESTS = ["tests/unit/sql/executor/test_writer_connection.py::test_counters_follow_though_no_row_shows_them"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

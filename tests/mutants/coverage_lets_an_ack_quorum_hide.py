@@ -1,4 +1,4 @@
-"""Coverage allows as many unknown bookies as the ack quorum, so recovery may miss an acknowledged entry."""
+"""Coverage allows as many unanswered bookies as the ack quorum, so recovery may miss an acknowledged entry."""
 
 from __future__ import annotations
 

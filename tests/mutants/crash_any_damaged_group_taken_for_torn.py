@@ -1,4 +1,4 @@
-"""A damaged group of the journal is taken for a torn one wherever it stands: nobody searches for a good one behind it."""
+"""Replay treats any damaged journal group as torn, without searching for an intact group behind it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A start goes on in the index's file of commits as it finds it, though the sync of the last of them may have failed."""
+"""A start reads the index's write-ahead log as it is, although the sync of its last commits may have failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rebuild of the index drops the last block of an entry log that is not whole, whatever its header says."""
+"""A rebuild of the index drops a damaged last block of an entry log even if its header says that it was complete."""
 
 from __future__ import annotations
 

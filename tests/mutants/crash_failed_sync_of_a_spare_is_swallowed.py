@@ -1,4 +1,4 @@
-"""A running bookie takes the failed sync of a spare in the making for want of space, and goes on."""
+"""A running bookie treats the failed sync of a spare journal file as a lack of space, and continues."""
 
 from __future__ import annotations
 

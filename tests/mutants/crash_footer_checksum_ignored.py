@@ -1,4 +1,4 @@
-"""A footer is believed whatever its checksum says."""
+"""A footer is used although its checksum does not match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal's groups are written and never synced."""
+"""The journal's groups are written but never synced."""
 
 from __future__ import annotations
 

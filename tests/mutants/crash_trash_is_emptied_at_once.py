@@ -1,4 +1,4 @@
-"""Garbage collection takes a ledger in the round that first misses it, and no ledger waits in the trash."""
+"""Garbage collection deletes a ledger in the first round that misses it, without keeping it in the trash."""
 
 from __future__ import annotations
 

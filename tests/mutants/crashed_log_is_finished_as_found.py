@@ -1,10 +1,10 @@
-"""A log that a crash left open gets its footer behind everything that looks whole, also behind what only memory holds."""
+"""An entry log that a crash left open gets its footer behind everything that looks complete, also data that was never synced."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_logs_after_a_crash.py::test_a_log_is_cut_at_the_length_that_the_index_knows"]
+TESTS = ["tests/unit/bookie/storage/test_entry_logs_after_a_crash.py::test_a_log_is_cut_at_the_length_that_the_index_knows"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A create that finds the ledger's node there takes it for its own without comparing the creator token."""
+"""A create that finds the ledger's node already there treats it as its own without comparing the creator token."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Entries of a batch are handed out without a look at their digests."""
+"""A batch read returns entries without verifying their digests."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/client/test_batch_read.py::test_a_damaged_copy_is_read_from_another_replica",
+    "tests/unit/client/read/test_batch_read.py::test_a_damaged_copy_is_read_from_another_replica",
     "tests/unit/ledger/test_entry.py::test_many_entries_end_before_the_first_that_is_refused",
 ]
 

@@ -1,4 +1,4 @@
-"""What ends one database's copy ends the node, and with it every other database."""
+"""A failure of one database's copy ends the node, and with it every other database."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from triplicate.sql.hosting.hosted_database import HostedDatabase
 
-TESTS = ["tests/unit/sql/test_database_node.py::test_a_failed_copy_is_opened_again_and_clients_hear_why"]
+TESTS = ["tests/unit/sql/hosting/test_database_node.py::test_a_failed_copy_is_opened_again_and_clients_hear_why"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,12 +1,12 @@
-"""A damaged local file is taken for a fault that passes, so the copy is never built anew."""
+"""A damaged local file counts as a passing fault, so the copy is never rebuilt."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/sql/test_database_node.py::test_a_damaged_copy_is_set_aside_and_the_other_databases_are_served",
-    "tests/unit/sql/test_database_node.py::test_a_copy_that_is_damaged_while_it_follows_is_set_aside",
+    "tests/unit/sql/hosting/test_database_node.py::test_a_damaged_copy_is_set_aside_and_the_other_databases_are_served",
+    "tests/unit/sql/hosting/test_database_node.py::test_a_copy_that_is_damaged_while_it_follows_is_set_aside",
 ]
 
 

@@ -1,11 +1,11 @@
-"""A read of the last-add-confirmed says "no entry" where the last entry cannot be read, as Apache's bookie does."""
+"""A read of the last-add-confirmed answers "no entry" if the last entry is unreadable, as Apache's bookie does."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/bookie/test_v3_operations.py::test_the_last_add_confirmed_of_nothing_is_no_entry_and_of_damage_an_io_error",
+    "tests/unit/bookie/server/test_request_processor_v3.py::test_the_last_add_confirmed_of_nothing_is_no_entry_and_of_damage_an_io_error",
 ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.log import LogSnapshots
 
 TESTS = [
-    "tests/unit/sql/test_sqlite_snapshots.py::test_a_damaged_snapshot_is_refused_marked_and_the_older_one_loaded",
+    "tests/unit/sql/storage/test_sqlite_snapshots.py::test_a_damaged_snapshot_is_refused_marked_and_the_older_one_loaded",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Whether an ack quorum is in danger is judged by how many of the whole ensemble are absent, not of each write set."""
+"""The loss of an ack quorum is judged by the absent bookies of the whole ensemble instead of each write set."""
 
 from collections.abc import Callable, Collection
 
@@ -6,7 +6,7 @@ from triplicate.ledger import schedule, write_tracker
 
 TESTS = [
     "tests/unit/ledger/test_write_tracker.py::test_ack_quorums_are_in_danger_when_too_many_of_one_write_set_are_absent",
-    "tests/unit/client/test_absent_bookies.py::test_a_delayed_change_of_a_striped_ledger_counts_per_write_set",
+    "tests/unit/client/write/test_ensemble_changer_absent_bookies.py::test_a_delayed_change_of_a_striped_ledger_counts_per_write_set",
 ]
 
 

@@ -1,4 +1,4 @@
-"""The data of a node that was ephemeral a moment ago, and was made again to stay, are not synced."""
+"""The data of a node are not synced if the node was ephemeral and is created again as persistent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.metadata.drivers.sqlite_store import SqliteStore
 
-TESTS = ["tests/unit/metadata/test_sqlite.py::test_a_node_that_is_made_again_to_stay_is_synced"]
+TESTS = ["tests/unit/metadata/drivers/test_sqlite_tree.py::test_a_node_that_is_made_again_to_stay_is_synced"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

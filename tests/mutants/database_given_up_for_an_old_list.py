@@ -1,4 +1,4 @@
-"""A node lets go of a database because a list that may be old lacks it."""
+"""A node drops a database that is missing from a list which may be stale."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.hosting.hosting_loop import DatabaseList, HostingLoop
 
-TESTS = ["tests/unit/sql/test_dropping.py::test_nothing_is_given_up_for_a_list_of_databases_that_is_old"]
+TESTS = ["tests/unit/sql/hosting/test_dropping.py::test_nothing_is_given_up_for_a_list_of_databases_that_is_old"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

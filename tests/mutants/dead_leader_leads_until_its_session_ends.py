@@ -1,4 +1,4 @@
-"""The sign of a process that has ended stays until its session ends."""
+"""The election node of a process that has ended stays until its session expires."""
 
 from __future__ import annotations
 

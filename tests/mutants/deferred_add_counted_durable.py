@@ -1,10 +1,10 @@
-"""A deferred add that is written counts as synced, so a force that comes then finds nothing to wait for."""
+"""A deferred add counts as synced once it is written, so a later force finds nothing to wait for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_v3_deferred_sync.py::test_a_force_that_comes_between_write_and_sync_waits_for_the_sync"]
+TESTS = ["tests/unit/bookie/server/test_add_processor_deferred_sync.py::test_a_force_that_comes_between_write_and_sync_waits_for_the_sync"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,11 +1,11 @@
-"""An entry that bookies acknowledged without having synced it counts as confirmed."""
+"""An entry that bookies acknowledged without a sync counts as confirmed."""
 
 from collections.abc import Callable
 
 from triplicate.client.write.add_pipeline import AddPipeline
 
 TESTS = [
-    "tests/unit/client/test_force.py::test_adds_with_deferred_sync_are_acknowledged_and_only_force_confirms_them",
+    "tests/unit/client/write/test_force.py::test_adds_with_deferred_sync_are_acknowledged_and_only_force_confirms_them",
 ]
 
 

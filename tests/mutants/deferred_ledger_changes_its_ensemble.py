@@ -1,4 +1,4 @@
-"""A bookie that fails a ledger with deferred sync is replaced, and with it goes what it alone acknowledged and others have not synced."""
+"""A ledger with deferred sync replaces a failed bookie, and loses the unsynced entries that only this bookie acknowledged."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from triplicate.client.write.add_pipeline import AddPipeline
 from triplicate.errors import BookieError
 
 TESTS = [
-    "tests/unit/client/test_force.py::test_a_failed_bookie_ends_a_writer_with_deferred_sync_and_its_ensemble_stays",
+    "tests/unit/client/write/test_force.py::test_a_failed_bookie_ends_a_writer_with_deferred_sync_and_its_ensemble_stays",
 ]
 
 

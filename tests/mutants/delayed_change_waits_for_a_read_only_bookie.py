@@ -1,11 +1,11 @@
-"""With delayed changes, a read-only bookie stays in the ensemble like any that failed, though it will refuse the next entry too."""
+"""With delayed changes, a read-only bookie stays in the ensemble, although it will refuse every further entry."""
 
 from collections.abc import Callable
 
 from triplicate.ledger.ensemble_change import EnsembleChange
 
 TESTS = [
-    "tests/unit/client/test_absent_bookies.py::test_a_delayed_change_replaces_a_read_only_bookie_at_once",
+    "tests/unit/client/write/test_ensemble_changer_absent_bookies.py::test_a_delayed_change_replaces_a_read_only_bookie_at_once",
 ]
 
 

@@ -1,10 +1,10 @@
-"""Garbage collection deletes what one listing of the metadata lacks, without asking for it by name."""
+"""Garbage collection deletes a ledger that one listing lacks, without a lookup by its id."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_crash.py::test_metadata_out_of_reach_deletes_nothing"]
+TESTS = ["tests/unit/bookie/test_bookie_crashes.py::test_metadata_out_of_reach_deletes_nothing"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -9,7 +9,7 @@ from triplicate.log.store.ledger_ports import LedgerClient
 from triplicate.log.upkeep import truncation
 
 TESTS = [
-    "tests/unit/log/test_snapshots.py::test_the_deletion_of_a_log_takes_its_snapshots_along",
+    "tests/unit/log/upkeep/test_log_snapshots.py::test_the_deletion_of_a_log_takes_its_snapshots_along",
 ]
 
 

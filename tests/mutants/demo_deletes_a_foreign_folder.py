@@ -1,4 +1,4 @@
-"""The demonstration takes any folder for its own and deletes what is in its way."""
+"""The demonstration deletes files of a folder that it did not create."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison with PostgreSQL believes every mark of the corpus, so that the list of differences rots."""
+"""The comparison with PostgreSQL accepts every mark of the corpus unchecked, so the list of differences becomes outdated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison with PostgreSQL takes rows in any order for the same, so that nobody sees where NULLs stand."""
+"""The comparison with PostgreSQL accepts rows in any order, so a wrong place of NULLs is not seen."""
 
 from __future__ import annotations
 

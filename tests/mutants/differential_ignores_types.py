@@ -1,4 +1,4 @@
-"""The comparison with PostgreSQL takes columns of any two types for the same."""
+"""The comparison with PostgreSQL accepts columns of any two types as equal."""
 
 from __future__ import annotations
 

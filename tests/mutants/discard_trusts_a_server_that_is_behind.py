@@ -1,4 +1,4 @@
-"""Ledgers are discarded by a head that may be behind, without a check that it is the present one."""
+"""Ledgers are discarded on the evidence of a head that may be stale."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.log.store.head_store import HeadStore
 from triplicate.log.upkeep import orphans
 
-TESTS = ["tests/unit/log/test_publishing.py::test_discarding_does_not_trust_a_server_that_is_behind"]
+TESTS = ["tests/unit/log/publishing/test_publication.py::test_discarding_does_not_trust_a_server_that_is_behind"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""What the doctor tries is written to the disk that it looks at."""
+"""The doctor leaves files on the disk that it checks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.bookie.offline.overlay_disk import OverlayDisk
 from triplicate.runtime import File
 
-TESTS = ["tests/unit/cli/test_doctor.py::test_a_lost_index_is_a_remark_and_not_made"]
+TESTS = ["tests/unit/cli/server_commands/test_doctor_command.py::test_a_lost_index_is_a_remark_and_not_made"]
 
 
 def open_file(self: OverlayDisk, path: str, *, create: bool = False, exclusive: bool = False, readonly: bool = False) -> File:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/client/test_long_poll.py::test_an_answer_without_an_entry_is_not_the_end"]
+TESTS = ["tests/unit/client/read/test_long_poll.py::test_an_answer_without_an_entry_is_not_the_end"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A writer that finds no bookie in place of a failed one confirms nothing until it has a whole ensemble again."""
+"""A writer without a replacement for a failed bookie confirms nothing until its ensemble is complete again."""
 
 from collections.abc import Callable
 

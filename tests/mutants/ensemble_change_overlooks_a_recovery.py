@@ -1,4 +1,4 @@
-"""A writer whose change of ensemble meets a recovery proposes the change again, as if the ledger were still its own."""
+"""A writer proposes its change of ensemble again after a recovery has begun, as if it still owned the ledger."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,7 +8,7 @@ from triplicate.ledger.ensemble_change import EnsembleChange
 
 TESTS = [
     "tests/property/test_ensemble_change.py::test_entries_are_confirmed_only_by_bookies_that_the_metadata_names",
-    "tests/unit/client/test_ensemble.py::test_a_ledger_that_is_being_recovered_is_not_changed",
+    "tests/unit/client/write/test_ensemble_changer.py::test_a_ledger_that_is_being_recovered_is_not_changed",
 ]
 
 

@@ -1,4 +1,4 @@
-"""An entry of a batch is taken where its digest is right, whatever ledger and entry it says it is."""
+"""A batch read accepts any entry with a valid digest, without checking its ledger and entry id."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/client/test_batch_read.py::test_an_entry_in_the_place_of_another_is_read_from_another_replica",
+    "tests/unit/client/read/test_batch_read.py::test_an_entry_in_the_place_of_another_is_read_from_another_replica",
     "tests/unit/ledger/test_entry.py::test_many_entries_end_before_the_first_that_is_refused",
 ]
 

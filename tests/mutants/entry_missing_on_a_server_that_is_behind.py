@@ -1,4 +1,4 @@
-"""A reader says that an entry does not exist though it has not synced: a server that is behind shows the same twice."""
+"""A reader reports a missing entry without a sync, although a metadata server that is behind shows the same twice."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from triplicate.client import LedgerReader
 
 TESTS = [
-    "tests/unit/client/test_stale_metadata.py::test_an_entry_is_looked_for_again_after_a_sync[unconfirmed]",
-    "tests/unit/client/test_stale_metadata.py::test_an_entry_is_looked_for_again_after_a_sync[confirmed]",
+    "tests/unit/client/read/test_ledger_reader_stale_metadata.py::test_an_entry_is_looked_for_again_after_a_sync[unconfirmed]",
+    "tests/unit/client/read/test_ledger_reader_stale_metadata.py::test_an_entry_is_looked_for_again_after_a_sync[confirmed]",
 ]
 
 

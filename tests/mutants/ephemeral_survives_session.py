@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.metadata.drivers import sqlite_store
 
-TESTS = ["tests/unit/metadata/test_tree_contract.py::test_ephemeral_nodes_vanish_when_their_session_closes[sqlite]"]
+TESTS = ["tests/unit/metadata/core/test_tree_contract.py::test_ephemeral_nodes_vanish_when_their_session_closes[sqlite]"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

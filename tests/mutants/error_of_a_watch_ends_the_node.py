@@ -1,4 +1,4 @@
-"""An error of the metadata, met by the watch of one database's leader, ends the node."""
+"""A metadata error in the leader watch of one database ends the whole node."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from triplicate.sql.hosting.hosted_database import HostedDatabase
 
-TESTS = ["tests/unit/sql/test_database_node.py::test_lost_connections_to_the_metadata_end_no_node"]
+TESTS = ["tests/unit/sql/hosting/test_database_node.py::test_lost_connections_to_the_metadata_end_no_node"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

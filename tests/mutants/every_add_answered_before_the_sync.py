@@ -1,10 +1,12 @@
-"""The bookie answers all adds of a group after its write when one of them may be deferred."""
+"""The bookie answers all adds of a group before its sync if one of them may be deferred."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_v3_deferred_sync.py::test_a_deferred_add_is_acknowledged_before_the_sync_and_a_force_is_not"]
+TESTS = [
+    "tests/unit/bookie/server/test_add_processor_deferred_sync.py::test_a_deferred_add_is_acknowledged_before_the_sync_and_a_force_is_not"
+]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

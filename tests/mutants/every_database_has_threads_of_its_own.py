@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/sql/test_threads.py::test_many_databases_use_no_more_threads_than_the_settings_say"]
+TESTS = ["tests/unit/sql/executor/test_threads.py::test_many_databases_use_no_more_threads_than_the_settings_say"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,11 +1,11 @@
-"""The explicit last-add-confirmed goes to the first bookies of the ensemble instead of those that hold the entry."""
+"""The explicit last-add-confirmed goes to the ensemble's first bookies instead of those that hold the entry."""
 
 from collections.abc import Callable
 
 from triplicate.client.write import explicit_lac
 
 TESTS = [
-    "tests/unit/client/test_explicit_lac.py::test_only_the_write_set_of_that_entry_is_told",
+    "tests/unit/client/write/test_explicit_lac.py::test_only_the_write_set_of_that_entry_is_told",
 ]
 
 

@@ -1,12 +1,12 @@
-"""A bookie shows readers an explicit last-add-confirmed as soon as it has accepted it; a crash then takes back what they know."""
+"""A bookie shows readers an explicit last-add-confirmed before its sync, so a crash revokes it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/bookie/test_explicit_lac_durability.py::test_a_record_that_is_not_synced_yet_is_shown_to_nobody",
-    "tests/unit/bookie/test_explicit_lac_durability.py::test_a_long_poll_sleeps_until_the_record_is_synced",
+    "tests/unit/bookie/storage/test_storage_explicit_lac.py::test_a_record_that_is_not_synced_yet_is_shown_to_nobody",
+    "tests/unit/bookie/storage/test_storage_explicit_lac.py::test_a_long_poll_sleeps_until_the_record_is_synced",
     "tests/crash/test_points.py::test_what_was_acknowledged_is_there_after_a_crash_at_any_point[2-2]",
 ]
 

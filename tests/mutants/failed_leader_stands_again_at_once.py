@@ -1,4 +1,4 @@
-"""A leader whose own copy failed stands at the next election as if nothing had been."""
+"""A leader whose copy failed joins the next election at once."""
 
 from __future__ import annotations
 

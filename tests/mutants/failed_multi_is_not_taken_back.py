@@ -1,4 +1,4 @@
-"""A multi-operation that fails leaves behind what it had done before."""
+"""A multi-operation that fails leaves its earlier operations applied."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.metadata.drivers import memory_tree
 
-TESTS = ["tests/unit/metadata/test_tree_contract.py::test_multi_applies_nothing_when_one_operation_fails[memory]"]
+TESTS = ["tests/unit/metadata/core/test_tree_contract.py::test_multi_applies_nothing_when_one_operation_fails[memory]"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.blocking.log_facade import BlockingStagingWriter
 
-TESTS = ["tests/unit/spark/test_writing.py::test_a_task_that_fails_deletes_its_ledger"]
+TESTS = ["tests/unit/spark/logs/test_writing.py::test_a_task_that_fails_deletes_its_ledger"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

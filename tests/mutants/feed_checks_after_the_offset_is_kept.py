@@ -1,4 +1,4 @@
-"""A stream of changes looks whose rows its consumer holds when the end of its batch is in the checkpoint, with another table's name."""
+"""A stream of changes checks its table's identity only after the checkpoint holds the batch's end under another table's name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from triplicate.spark.change_feed.change_source import ChangesStreamReader
 
 TESTS = [
-    "tests/unit/spark/test_feed.py::test_a_stream_that_began_with_a_copy_does_not_go_on_with_another_table",
+    "tests/unit/spark/change_feed/test_feed.py::test_a_stream_that_began_with_a_copy_does_not_go_on_with_another_table",
 ]
 
 

@@ -1,4 +1,4 @@
-"""A running stream of changes goes on across a change of its table's columns with those with which it began."""
+"""A running stream continues across a change of its table's columns with the columns it began with."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from triplicate.spark.change_feed.lineage import Lineage
 
 TESTS = [
-    "tests/unit/spark/test_feed.py::test_a_running_stream_ends_at_a_change_of_its_columns_and_goes_on_when_started_again",
-    "tests/unit/spark/test_feed.py::test_columns_of_a_node_that_lags_are_not_used_for_newer_rows",
+    "tests/unit/spark/change_feed/test_feed.py::test_a_running_stream_ends_at_a_change_of_its_columns_and_goes_on_when_started_again",
+    "tests/unit/spark/change_feed/test_feed.py::test_columns_of_a_node_that_lags_are_not_used_for_newer_rows",
     "tests/property/test_feed_rebuild.py::test_a_table_rebuilt_from_its_feed_equals_the_table",
 ]
 

@@ -1,4 +1,4 @@
-"""A query of changes that has read a batch which the query before had planned tells its consumer once more what to do to its rows."""
+"""A query that rereads a batch planned by its predecessor delivers the batch's schema events a second time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from triplicate.spark.change_feed.change_source import ChangesStreamReader
 
 TESTS = [
-    "tests/unit/spark/test_feed.py::test_events_come_once_where_a_batch_is_read_by_the_query_after",
+    "tests/unit/spark/change_feed/test_feed.py::test_events_come_once_where_a_batch_is_read_by_the_query_after",
 ]
 
 

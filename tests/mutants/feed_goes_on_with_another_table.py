@@ -1,4 +1,4 @@
-"""A stream's checkpoint does not say whose rows the consumer holds, so another table of the name goes on where the first ended."""
+"""A stream's checkpoint does not identify its table, so the stream continues with another table of the same name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from triplicate.spark.core.change_offsets import ChangesOffset
 
 TESTS = [
-    "tests/unit/spark/test_feed.py::test_a_stream_does_not_go_on_with_another_table",
+    "tests/unit/spark/change_feed/test_feed.py::test_a_stream_does_not_go_on_with_another_table",
     "tests/property/test_feed_rebuild.py::test_a_table_rebuilt_from_its_feed_equals_the_table",
 ]
 

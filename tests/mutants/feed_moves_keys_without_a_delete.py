@@ -1,4 +1,4 @@
-"""A row that gets another key is an update in the change feed, so that whoever knows rows by their keys keeps the old one for ever."""
+"""A row whose key changes is an update in the change feed, so a consumer that identifies rows by key keeps the old row."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.spark.change_feed import change_rows
 
 TESTS = [
-    "tests/unit/spark/test_feed.py::test_a_row_whose_key_moves_is_deleted_where_it_was",
+    "tests/unit/spark/change_feed/test_feed.py::test_a_row_whose_key_moves_is_deleted_where_it_was",
     "tests/property/test_feed_rebuild.py::test_a_table_rebuilt_from_its_feed_equals_the_table",
 ]
 

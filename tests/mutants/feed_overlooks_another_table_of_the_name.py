@@ -1,4 +1,4 @@
-"""A feed from a version on delivers a table's changes to a consumer whose rows are those of the table that had its name then."""
+"""A feed with a start version delivers changes of a new table to a consumer that holds rows of the earlier table of that name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.spark.change_feed.lineage import Ancestry
 
 TESTS = [
-    "tests/unit/spark/test_feed.py::test_a_version_at_which_another_table_had_the_name_is_refused",
+    "tests/unit/spark/change_feed/test_feed.py::test_a_version_at_which_another_table_had_the_name_is_refused",
 ]
 
 

@@ -1,4 +1,4 @@
-"""The change feed looks for a column under its present name in rows of before it was renamed, and gives null where it is not there."""
+"""The change feed looks up a renamed column under its new name in older rows, and gives NULL."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from triplicate.spark.change_feed.lineage import Ancestry, ColumnSource, Located
 from triplicate.sql.core.schema_changes import ColumnRenamed, fold
 
 TESTS = [
-    "tests/unit/spark/test_feed.py::test_values_of_a_renamed_column_are_under_its_present_name",
-    "tests/unit/spark/test_feed.py::test_columns_that_exchange_their_names_keep_their_values",
+    "tests/unit/spark/change_feed/test_feed.py::test_values_of_a_renamed_column_are_under_its_present_name",
+    "tests/unit/spark/change_feed/test_feed.py::test_columns_that_exchange_their_names_keep_their_values",
     "tests/property/test_feed_rebuild.py::test_a_table_rebuilt_from_its_feed_equals_the_table",
 ]
 

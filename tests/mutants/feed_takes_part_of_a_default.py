@@ -1,4 +1,4 @@
-"""The default of an added column is its first token: of 1e-3 that is no number, of .5 a point."""
+"""The default of an added column is its first token: 1e-3 becomes no number, and .5 a point."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from triplicate.sql.core import schema_changes
 from triplicate.sql.core.lexer import Token
 
 TESTS = [
-    "tests/unit/sql/test_schema_changes.py::test_columns_and_values_are_those_that_sqlite_has_then",
+    "tests/unit/sql/core/test_schema_changes.py::test_columns_and_values_are_those_that_sqlite_has_then",
 ]
 
 

@@ -1,4 +1,4 @@
-"""A stream of changes whose checkpoint lies beyond the end of its log waits until the log has grown so far, and loses what comes before."""
+"""A stream whose checkpoint lies beyond the log's end waits until the log has grown that far, and skips the records before."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from triplicate.spark.change_feed.change_source import _Feed
 from triplicate.spark.cluster.access import LogAccess
 
 TESTS = [
-    "tests/unit/spark/test_feed.py::test_a_checkpoint_beyond_the_end_of_the_log_ends_the_query",
+    "tests/unit/spark/change_feed/test_feed.py::test_a_checkpoint_beyond_the_end_of_the_log_ends_the_query",
 ]
 
 

@@ -1,10 +1,10 @@
-"""A deleted ledger's fence is kept in memory only, so a restart lets its old writer bring the ledger back."""
+"""The fence of a deleted ledger is kept in memory only, so after a restart its old writer can recreate the ledger."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-TESTS = ["tests/unit/bookie/test_deleted_fences.py::test_a_fence_outlives_its_ledger_and_a_loss_of_power"]
+TESTS = ["tests/unit/bookie/storage/test_index_deleted_fences.py::test_a_fence_outlives_its_ledger_and_a_loss_of_power"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,10 +1,10 @@
-"""An entry log is deleted although the only record of a deleted ledger's fence stands in it; a rebuild of the index then forgets it."""
+"""An entry log is deleted although it holds the only record of a fence, which a rebuild of the index then loses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_deleted_fences.py::test_a_fence_is_carried_out_of_a_log_that_goes"]
+TESTS = ["tests/unit/bookie/storage/test_index_deleted_fences.py::test_a_fence_is_carried_out_of_a_log_that_goes"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,11 +1,11 @@
-"""A bookie fences a ledger in memory and answers, without writing the fence to its journal first."""
+"""A bookie answers a fence without writing it to its journal first, so a restart loses it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/bookie/test_crash.py::test_fences_survive_a_power_loss_wherever_they_stand",
+    "tests/unit/bookie/test_bookie_crashes.py::test_fences_survive_a_power_loss_wherever_they_stand",
     "tests/simulation/test_losses.py::test_a_fence_survives_the_restart_of_its_bookie",
 ]
 

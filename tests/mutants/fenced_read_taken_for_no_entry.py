@@ -1,12 +1,12 @@
-"""A reader takes a fenced answer for "no such entry"."""
+"""A reader treats a "fenced" answer as "no such entry"."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/client/test_explicit_negatives.py::test_only_an_explicit_negative_of_every_replica_denies_an_entry",
-    "tests/unit/client/test_explicit_negatives.py::test_only_an_explicit_negative_counts_towards_coverage",
+    "tests/unit/client/connection/test_response_errors.py::test_only_an_explicit_negative_of_every_replica_denies_an_entry",
+    "tests/unit/client/connection/test_response_errors.py::test_only_an_explicit_negative_counts_towards_coverage",
 ]
 
 

@@ -1,4 +1,4 @@
-"""The answer to a fencing read carries the greatest last-add-confirmed that the bookie knows, as one to a plain read does."""
+"""The answer to a fencing read carries the greatest last-add-confirmed known to the bookie, as a plain read's does."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 TESTS = [
-    "tests/unit/bookie/test_v3_operations.py::test_plain_reads_carry_the_last_add_confirmed_and_fencing_reads_do_not",
-    "tests/unit/bookie/test_v3_operations.py::test_the_vectors_of_the_protocol_are_answered_to_the_byte",
+    "tests/unit/bookie/server/test_request_processor_v3.py::test_plain_reads_carry_the_last_add_confirmed_and_fencing_reads_do_not",
+    "tests/unit/bookie/server/test_request_processor_v3.py::test_the_vectors_of_the_protocol_are_answered_to_the_byte",
 ]
 
 

@@ -1,11 +1,11 @@
-"""A finished journal file is written over although a power cut may bring back its old name: the directory is not synced in between."""
+"""A journal file is reused before its directory is synced, so a power cut may bring back its old name with new content."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/bookie/test_journal_files.py::test_a_crash_at_any_step_of_using_files_again_loses_no_group_and_brings_none_back",
+    "tests/unit/bookie/journal/test_journal_files.py::test_a_crash_at_any_step_of_using_files_again_loses_no_group_and_brings_none_back",
 ]
 
 

@@ -1,12 +1,12 @@
-"""The bookie answers a force when it has been written that far, not when it is synced."""
+"""The bookie answers a force after the write and before the sync."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/bookie/test_v3_deferred_sync.py::test_a_deferred_add_is_acknowledged_before_the_sync_and_a_force_is_not",
-    "tests/unit/bookie/test_v3_deferred_sync.py::test_a_power_loss_takes_only_what_no_acknowledged_force_covers",
+    "tests/unit/bookie/server/test_add_processor_deferred_sync.py::test_a_deferred_add_is_acknowledged_before_the_sync_and_a_force_is_not",
+    "tests/unit/bookie/server/test_add_processor_deferred_sync.py::test_a_power_loss_takes_only_what_no_acknowledged_force_covers",
 ]
 
 

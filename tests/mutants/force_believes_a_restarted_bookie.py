@@ -1,12 +1,12 @@
-"""A force counts the answer of a bookie that was started anew and has lost what it acknowledged without syncing."""
+"""A force counts the answer of a bookie that restarted and lost entries which it had acknowledged before their sync."""
 
 from collections.abc import Callable
 
 from triplicate.client.write.add_streams import EnsembleStreams
 
 TESTS = [
-    "tests/unit/client/test_force.py::test_force_does_not_believe_a_bookie_that_was_started_anew",
-    "tests/unit/client/test_histories.py::test_what_was_forced_survives_crashes",
+    "tests/unit/client/write/test_force.py::test_force_does_not_believe_a_bookie_that_was_started_anew",
+    "tests/unit/client/test_client_histories.py::test_what_was_forced_survives_crashes",
 ]
 
 

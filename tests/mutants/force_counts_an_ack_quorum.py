@@ -6,8 +6,8 @@ from triplicate.client.write.force import Force
 from triplicate.wire import ForceResponse, Status
 
 TESTS = [
-    "tests/unit/client/test_force.py::test_force_needs_every_bookie_of_the_ensemble",
-    "tests/unit/client/test_force.py::test_a_bookie_that_stays_silent_fails_the_force_in_time",
+    "tests/unit/client/write/test_force.py::test_force_needs_every_bookie_of_the_ensemble",
+    "tests/unit/client/write/test_force.py::test_a_bookie_that_stays_silent_fails_the_force_in_time",
 ]
 
 

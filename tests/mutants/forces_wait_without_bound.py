@@ -1,10 +1,10 @@
-"""What asks for a sync only counts as nothing while it waits, so a flood of forces is read without end."""
+"""Waiting forces are not counted against the admission limit, so a flood of them is read without bound."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_v3_deferred_sync.py::test_a_million_forces_wait_in_bounded_memory"]
+TESTS = ["tests/unit/bookie/server/test_add_processor_deferred_sync.py::test_a_million_forces_wait_in_bounded_memory"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

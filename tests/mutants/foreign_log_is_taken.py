@@ -1,4 +1,4 @@
-"""A start takes an entry log for its own whoever wrote it, and deletes one that its index does not name."""
+"""A start treats an entry log of another program as its own, and deletes it if the index does not name it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.bookie.offline import inspection
 
-TESTS = ["tests/unit/bookie/test_foreign_files.py::test_a_start_and_a_rebuild_refuse_it_and_leave_it_where_it_is"]
+TESTS = ["tests/unit/bookie/test_bookie_foreign_files.py::test_a_start_and_a_rebuild_refuse_it_and_leave_it_where_it_is"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""The frame limit does not count the four bytes of the length, so a frame goes out that Apache's side refuses."""
+"""The frame limit excludes the four bytes of the length, so a frame is sent that Apache's side refuses."""
 
 from __future__ import annotations
 

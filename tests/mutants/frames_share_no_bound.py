@@ -1,4 +1,4 @@
-"""Every connection may have an unfinished frame, whatever all of them hold together."""
+"""Every connection may hold an unfinished frame, without a limit on their sum."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.bookie.server.budgets import FrameBudget, Receiving
 
-TESTS = ["tests/unit/bookie/test_bounded_memory.py::test_unfinished_frames_of_all_connections_have_one_bound_and_all_are_served_in_the_end"]
+TESTS = ["tests/unit/bookie/server/test_budgets.py::test_unfinished_frames_of_all_connections_have_one_bound_and_all_are_served_in_the_end"]
 
 
 def fits(self: FrameBudget, connection: Receiving, needed: int) -> bool:

@@ -1,10 +1,10 @@
-"""A flush that finds no space in one ledger directory waits for it, although another has room."""
+"""A flush waits for space in a full ledger directory although another directory has room."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_several_directories.py::test_a_directory_without_space_is_passed_over_while_another_has_some"]
+TESTS = ["tests/unit/bookie/storage/test_ledger_dirs.py::test_a_directory_without_space_is_passed_over_while_another_has_some"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

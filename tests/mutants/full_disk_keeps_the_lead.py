@@ -1,4 +1,4 @@
-"""A leader that cannot write its own copy goes on leading."""
+"""A leader that cannot write its own copy continues to lead."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from triplicate.errors import SqlError
 from triplicate.sql.executor.writer_connection import WriterConnection
 
 TESTS = [
-    "tests/unit/sql/test_database_node.py::test_a_leader_whose_disk_is_full_leaves_the_lead_to_a_peer",
-    "tests/unit/sql/test_database_node.py::test_an_interactive_transaction_that_meets_a_full_disk_ends_the_lead_too",
+    "tests/unit/sql/hosting/test_database_node.py::test_a_leader_whose_disk_is_full_leaves_the_lead_to_a_peer",
+    "tests/unit/sql/hosting/test_database_node.py::test_an_interactive_transaction_that_meets_a_full_disk_ends_the_lead_too",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Connections without room for a frame are read on while frames fill their memory."""
+"""Connections without memory for a frame continue to be read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.bookie.server.budgets import FrameBudget, Receiving
 
-TESTS = ["tests/unit/bookie/test_bounded_memory.py::test_unfinished_frames_of_all_connections_have_one_bound_and_all_are_served_in_the_end"]
+TESTS = ["tests/unit/bookie/server/test_budgets.py::test_unfinished_frames_of_all_connections_have_one_bound_and_all_are_served_in_the_end"]
 
 
 def pause(self: FrameBudget, connection: Receiving) -> None:

@@ -1,4 +1,4 @@
-"""Garbage collection believes whichever cluster answers under the root."""
+"""Garbage collection trusts metadata of another cluster under the same root, and deletes this cluster's ledgers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.metadata import ClusterMetadata
 
-TESTS = ["tests/unit/bookie/test_crash.py::test_metadata_that_became_another_clusters_deletes_nothing"]
+TESTS = ["tests/unit/bookie/test_bookie_crashes.py::test_metadata_that_became_another_clusters_deletes_nothing"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

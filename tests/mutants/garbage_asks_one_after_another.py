@@ -1,11 +1,11 @@
-"""Garbage collection asks the metadata about one missing ledger after another."""
+"""Garbage collection looks up missing ledgers one after another instead of together."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-TESTS = ["tests/unit/bookie/test_many_missing.py::test_a_round_lasts_for_a_few_answers_however_many_ledgers_are_missing"]
+TESTS = ["tests/unit/bookie/storage/test_garbage_many_missing.py::test_a_round_lasts_for_a_few_answers_however_many_ledgers_are_missing"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""Garbage collection asks for a ledger by name without catching up with the other metadata servers first."""
+"""Garbage collection looks up a ledger by id on a metadata server that may be behind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.metadata import LedgerStore
 
-TESTS = ["tests/unit/bookie/test_crash.py::test_a_metadata_server_that_is_behind_deletes_nothing"]
+TESTS = ["tests/unit/bookie/test_bookie_crashes.py::test_a_metadata_server_that_is_behind_deletes_nothing"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,16 +1,16 @@
-"""A change that the hook failed to capture is kept, and nobody is told."""
+"""A change that the hook failed to capture is kept without an error."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.executor.writer_connection import WriterConnection
+from triplicate.sql.executor.change_capture import ChangeCapture
 
-TESTS = ["tests/unit/sql/test_writer_connection.py::test_a_hook_that_fails_poisons_the_statement"]
+TESTS = ["tests/unit/sql/executor/test_writer_connection.py::test_a_hook_that_fails_poisons_the_statement"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    def look_away(self: WriterConnection) -> None:
+    def forget(self: ChangeCapture, reason: object) -> None:
         return
 
-    patch(WriterConnection, "_refuse_poisoned", look_away)
+    patch(ChangeCapture, "_spoil", forget)

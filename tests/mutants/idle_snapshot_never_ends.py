@@ -1,4 +1,4 @@
-"""A transaction that only reads may say nothing for ever."""
+"""A read-only transaction may stay idle for ever."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable
 from triplicate.sql.executor.reader_pool import ReaderPool
 
 TESTS = [
-    "tests/unit/sql/test_reader_pool_limits.py::test_an_idle_transaction_that_reads_is_ended",
-    "tests/unit/sql/test_reader_pool_limits.py::test_an_open_result_that_nobody_fetches_is_ended",
-    "tests/unit/sql/test_reader_pool_limits.py::test_a_statement_that_reads_for_too_long_is_interrupted",
+    "tests/unit/sql/executor/test_reader_pool_limits.py::test_an_idle_transaction_that_reads_is_ended",
+    "tests/unit/sql/executor/test_reader_pool_limits.py::test_an_open_result_that_nobody_fetches_is_ended",
+    "tests/unit/sql/executor/test_reader_pool_limits.py::test_a_statement_that_reads_for_too_long_is_interrupted",
 ]
 
 

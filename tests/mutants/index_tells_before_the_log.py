@@ -1,11 +1,11 @@
-"""A flush tells the index of its runs and states first, and writes them into the entry log behind it."""
+"""A flush records runs and states in the index before it writes them into the entry log."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/bookie/test_index_behind_logs.py::test_a_kill_at_any_step_of_a_flush_leaves_an_index_that_agrees_with_the_logs",
+    "tests/unit/bookie/storage/test_index_behind_logs.py::test_a_kill_at_any_step_of_a_flush_leaves_an_index_that_agrees_with_the_logs",
 ]
 
 

@@ -1,4 +1,4 @@
-"""What a rebuild of the index that was interrupted left of the old one is thrown away, and with it what it knew of entry logs."""
+"""The remains of an interrupted rebuild are deleted, and with them the old index's knowledge of entry logs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.bookie.offline import index_backup
 
-TESTS = ["tests/unit/bookie/test_interrupted_rebuild.py::test_what_the_old_index_knew_is_still_known"]
+TESTS = ["tests/unit/bookie/offline/test_index_backup.py::test_what_the_old_index_knew_is_still_known"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

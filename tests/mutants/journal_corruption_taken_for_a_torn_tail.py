@@ -1,10 +1,10 @@
-"""Replay ends at the first damaged group and never looks whether a good one stands behind it."""
+"""Replay ends at the first damaged group without searching for an intact one behind it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_crash.py::test_a_damaged_group_in_the_middle_of_the_journal_stops_the_start_and_changes_nothing"]
+TESTS = ["tests/unit/bookie/test_bookie_crashes.py::test_a_damaged_group_in_the_middle_of_the_journal_stops_the_start_and_changes_nothing"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

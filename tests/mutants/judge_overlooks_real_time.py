@@ -1,4 +1,4 @@
-"""The judge of histories lets a transfer come before one that had ended when it began."""
+"""The judge of histories accepts an order in which a transfer precedes one that ended before it began."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from benchmarks.histories import judge
 
 TESTS = [
-    "tests/unit/benchmarks/test_histories_judge.py::test_transfers_that_did_not_are_reported[changed11-had ended before]",
-    "tests/unit/benchmarks/test_histories_judge.py::test_transfers_that_did_not_are_reported[changed8-had ended]",
+    "tests/unit/benchmarks/histories/test_judge.py::test_transfers_that_did_not_are_reported[changed11-had ended before]",
+    "tests/unit/benchmarks/histories/test_judge.py::test_transfers_that_did_not_are_reported[changed8-had ended]",
 ]
 
 

@@ -1,12 +1,12 @@
-"""A connection asks for the bookie's registration and nothing else, so none comes about while the metadata are silent."""
+"""A connection always reads the bookie's registration first, so none can be made while the metadata do not answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/client/test_known_addresses.py::test_appends_and_reads_go_on_over_new_connections_while_the_metadata_are_away[silent]",
-    "tests/unit/client/test_known_addresses.py::test_a_bookie_without_a_registration_that_serves_is_reached",
+    "tests/unit/client/connection/test_connector.py::test_appends_and_reads_go_on_over_new_connections_while_the_metadata_are_away[silent]",
+    "tests/unit/client/connection/test_connector.py::test_a_bookie_without_a_registration_that_serves_is_reached",
 ]
 
 

@@ -6,7 +6,7 @@ from triplicate.ledger import WriteTracker
 
 TESTS = [
     "tests/unit/ledger/test_write_tracker.py::test_a_later_entry_waits_for_all_before_it",
-    "tests/property/test_tracker.py::test_the_tracker_confirms_exactly_what_the_model_does",
+    "tests/property/test_write_tracker.py::test_the_tracker_confirms_exactly_what_the_model_does",
 ]
 
 

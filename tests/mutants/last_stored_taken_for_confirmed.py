@@ -1,4 +1,4 @@
-"""A reader takes the last entry that a bookie stores for the last confirmed one, and so shows what may vanish."""
+"""A reader treats the last stored entry of a bookie as confirmed, and shows entries that may vanish."""
 
 from __future__ import annotations
 

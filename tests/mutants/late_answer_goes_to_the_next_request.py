@@ -1,10 +1,10 @@
-"""Over version 3 an answer is matched by its kind instead of its transaction."""
+"""Over version 3 an answer is matched by its kind instead of its transaction id."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/client/test_channel.py::test_every_request_of_version_3_gets_its_own_answer"]
+TESTS = ["tests/unit/client/connection/test_bookie_channel.py::test_every_request_of_version_3_gets_its_own_answer"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""Who takes a lost leader's sign down relies on the sign's version, which is 0 for a successor's as well."""
+"""A lost leader's election node is deleted by version alone, and the successor's node has version 0 too."""
 
 from __future__ import annotations
 

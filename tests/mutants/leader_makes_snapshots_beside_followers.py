@@ -8,8 +8,8 @@ from triplicate.replica import snapshot_keeper
 from triplicate.replica.core import snapshot_policy
 
 TESTS = [
-    "tests/unit/sql/test_sqlite_snapshots.py::test_a_follower_makes_the_snapshot_where_there_is_one",
-    "tests/unit/replica/test_snapshot_policy.py::test_a_leader_waits_for_a_follower_whose_report_is_a_moment_old",
+    "tests/unit/sql/storage/test_sqlite_snapshots.py::test_a_follower_makes_the_snapshot_where_there_is_one",
+    "tests/unit/replica/core/test_snapshot_policy.py::test_a_leader_waits_for_a_follower_whose_report_is_a_moment_old",
 ]
 
 

@@ -1,4 +1,4 @@
-"""A leader that was found silent is deposed though it speaks again before its sign is down."""
+"""A leader that was found silent is deposed although it answers again before its election node is deleted."""
 
 from __future__ import annotations
 

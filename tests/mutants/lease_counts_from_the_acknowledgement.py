@@ -1,4 +1,4 @@
-"""The lease begins when an append is acknowledged, by when another node may have led for long."""
+"""The lease begins when an append is acknowledged, when another node may already lead."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from triplicate.sql.core.read_confirmation import SentAppend
 from triplicate.sql.engine.leadership import Leadership
 
-TESTS = ["tests/unit/sql/test_lease.py::test_the_lease_counts_from_the_sending_of_an_append"]
+TESTS = ["tests/unit/sql/core/test_lease.py::test_the_lease_counts_from_the_sending_of_an_append"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

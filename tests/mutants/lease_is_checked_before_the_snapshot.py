@@ -1,4 +1,4 @@
-"""A read looks at the lease, and then takes the snapshot that it answers from."""
+"""A read checks the lease before it takes the snapshot that it answers from, so the lease may end in between."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from triplicate.sql.engine import session
 from triplicate.sql.engine.leadership import Leadership
 
 TESTS = [
-    "tests/unit/sql/test_lease.py::test_a_process_held_still_between_its_look_at_the_lease_and_its_snapshot_does_not_answer",
+    "tests/unit/sql/core/test_lease.py::test_a_process_held_still_between_its_look_at_the_lease_and_its_snapshot_does_not_answer",
 ]
 
 

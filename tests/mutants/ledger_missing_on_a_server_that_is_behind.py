@@ -1,4 +1,4 @@
-"""A ledger counts as missing because one metadata server that is behind does not have it."""
+"""A ledger counts as missing because a metadata server that is behind does not have it."""
 
 from __future__ import annotations
 

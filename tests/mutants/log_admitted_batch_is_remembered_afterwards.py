@@ -1,10 +1,12 @@
-"""A writer writes down what a publisher has published after the roll that lists it, and not with it."""
+"""A writer records a publisher's last batch after the roll that lists it, not in the same transaction."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_admission_steps.py::test_a_publish_that_is_struck_at_any_step_is_there_once[killed_after_it-writer]"]
+TESTS = [
+    "tests/unit/log/publishing/test_publication_interrupted.py::test_a_publish_that_is_struck_at_any_step_is_there_once[killed_after_it-writer]"
+]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

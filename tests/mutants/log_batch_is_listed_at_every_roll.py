@@ -1,10 +1,10 @@
-"""A writer that has listed a batch keeps the request and does not look whether the batch is there: its next roll lists it again."""
+"""A writer that has listed a batch keeps the request, and lists the batch again at its next roll."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_admissions.py::test_a_living_writer_lists_what_is_published_between_its_records"]
+TESTS = ["tests/unit/log/publishing/test_request_server.py::test_a_living_writer_lists_what_is_published_between_its_records"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,10 +1,10 @@
-"""A publisher that finds no room for its request looks again at each change, as all others do that wait for room."""
+"""Every publisher that waits for room in the queue reads the queue again at each change."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_admissions.py::test_a_crowd_of_publishers_does_not_crowd_the_metadata"]
+TESTS = ["tests/unit/log/publishing/test_request_server.py::test_a_crowd_of_publishers_does_not_crowd_the_metadata"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

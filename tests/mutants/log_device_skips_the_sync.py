@@ -1,4 +1,4 @@
-"""A log device answers a group that was written but not synced."""
+"""A log device reports a group as durable that was written but not synced."""
 
 from __future__ import annotations
 

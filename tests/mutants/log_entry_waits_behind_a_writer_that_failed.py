@@ -1,4 +1,4 @@
-"""An entry is queued behind records whose sending has just ended the writer, and its appender waits for ever."""
+"""An entry is queued behind records whose sending has just failed the writer, so its append never completes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from triplicate.log.core.payload_encoder import EncodedEntry
 from triplicate.log.writing.log_writer import LogWriter
 
 TESTS = [
-    "tests/unit/log/test_writer.py::test_an_append_does_not_wait_for_ever_where_its_ledger_refuses_what_waited_before_it[append_entry]",
+    "tests/unit/log/writing/test_log_writer.py::test_an_append_does_not_wait_for_ever_where_its_ledger_refuses_what_waited_before_it[append_entry]",
 ]
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-TESTS = ["tests/unit/log/test_short_of_bookies.py::test_a_take_over_that_cannot_create_its_ledger_leaves_a_healthy_writer_alone"]
+TESTS = [
+    "tests/unit/log/writing/test_log_writer_short_of_bookies.py::test_a_take_over_that_cannot_create_its_ledger_leaves_a_healthy_writer_alone"
+]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A publisher whose node was deleted is taken for a new one."""
+"""A publisher whose node was deleted counts as new, so its last batch can be published again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from triplicate.log.publishing import publication
 from triplicate.log.store.head_store import HeadStore
 
 TESTS = [
-    "tests/unit/log/test_publishers.py::test_a_batch_of_a_forgotten_publisher_is_refused_by_name",
+    "tests/unit/log/publishing/test_publishers.py::test_a_batch_of_a_forgotten_publisher_is_refused_by_name",
 ]
 
 

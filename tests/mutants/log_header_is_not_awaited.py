@@ -1,4 +1,4 @@
-"""A writer does not wait for the header of its segment, so it is handed out although somebody else has the log already."""
+"""A writer is returned before its segment's header is acknowledged, although another writer may own the log already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log is truncated behind the newest snapshot, so that nothing is left when that one turns out to be damaged."""
+"""The log is truncated behind the newest snapshot, so no copy can be built if that one is damaged."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.replica import snapshot_keeper
 
 TESTS = [
-    "tests/unit/sql/test_sqlite_snapshots.py::test_the_log_is_truncated_behind_the_older_of_the_last_two",
+    "tests/unit/sql/storage/test_sqlite_snapshots.py::test_the_log_is_truncated_behind_the_older_of_the_last_two",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Every janitor does every round."""
+"""Every janitor runs every round, instead of one of them."""
 
 from __future__ import annotations
 

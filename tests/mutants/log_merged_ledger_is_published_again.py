@@ -1,10 +1,10 @@
-"""Merging leaves announced ledgers without the place at which they were listed, so a publish that comes again adds their records again."""
+"""Merging forgets at which offset published ledgers were listed, so a repeated publish adds their records again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_rewriting.py::test_announced_ledgers_that_were_merged_are_not_published_again"]
+TESTS = ["tests/unit/log/upkeep/test_rewriter.py::test_announced_ledgers_that_were_merged_are_not_published_again"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,12 +1,12 @@
-"""A segment that went on without a bookie is listed as if every entry had all its copies."""
+"""A segment that lost a bookie is listed as if every entry had all its copies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/log/test_short_of_bookies.py::test_a_segment_that_went_on_without_a_bookie_is_listed_with_fewer_copies",
-    "tests/unit/log/test_short_of_bookies.py::test_a_segment_whose_recovery_missed_a_bookie_is_listed_with_fewer_copies",
+    "tests/unit/log/writing/test_log_writer_short_of_bookies.py::test_a_segment_that_went_on_without_a_bookie_is_listed_with_fewer_copies",
+    "tests/unit/log/writing/test_log_writer_short_of_bookies.py::test_a_segment_whose_recovery_missed_a_bookie_is_listed_with_fewer_copies",
 ]
 
 

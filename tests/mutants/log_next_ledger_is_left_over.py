@@ -1,10 +1,10 @@
-"""A writer that ends leaves the ledger that it created ahead."""
+"""A writer that ends does not delete the ledger that it created ahead."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_short_of_bookies.py::test_a_next_ledger_that_is_not_needed_is_deleted[True]"]
+TESTS = ["tests/unit/log/writing/test_log_writer_short_of_bookies.py::test_a_next_ledger_that_is_not_needed_is_deleted[True]"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

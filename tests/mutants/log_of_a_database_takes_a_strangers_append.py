@@ -1,4 +1,4 @@
-"""Any program may write the log of a database."""
+"""Any program may append to the log of a database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from triplicate.log import Logs
 
-TESTS = ["tests/unit/log/test_purposes.py::test_a_log_of_a_database_is_changed_only_for_the_database[writer]"]
+TESTS = ["tests/unit/log/core/test_purposes.py::test_a_log_of_a_database_is_changed_only_for_the_database[writer]"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

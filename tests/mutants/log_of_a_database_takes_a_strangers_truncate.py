@@ -7,7 +7,7 @@ from typing import Any
 
 from triplicate.log import Logs
 
-TESTS = ["tests/unit/log/test_purposes.py::test_a_log_of_a_database_is_changed_only_for_the_database[truncate]"]
+TESTS = ["tests/unit/log/core/test_purposes.py::test_a_log_of_a_database_is_changed_only_for_the_database[truncate]"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

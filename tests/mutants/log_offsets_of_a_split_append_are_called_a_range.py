@@ -1,10 +1,10 @@
-"""Records that were appended together are said to be one range, though publishers' records lie between."""
+"""Records appended together are reported as one range of offsets although publishers' records lie between."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-TESTS = ["tests/unit/log/test_admissions.py::test_records_appended_together_on_both_sides_of_a_roll_have_their_own_offsets"]
+TESTS = ["tests/unit/log/publishing/test_request_server.py::test_records_appended_together_on_both_sides_of_a_roll_have_their_own_offsets"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

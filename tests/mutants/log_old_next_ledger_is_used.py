@@ -1,10 +1,10 @@
-"""A writer goes on in a ledger that waited so long that a sweep may have taken it for an orphan."""
+"""A writer rolls into a ledger created so long ago that a sweep may have deleted it as an orphan."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_short_of_bookies.py::test_a_next_ledger_that_the_sweep_may_take_for_an_orphan_is_not_used"]
+TESTS = ["tests/unit/log/writing/test_log_writer_short_of_bookies.py::test_a_next_ledger_that_the_sweep_may_take_for_an_orphan_is_not_used"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""The age of an orphan is counted against the sweeper's wall clock instead of the metadata store's."""
+"""The age of an orphan is measured by the sweeper's wall clock instead of the metadata store's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.log.store.head_store import HeadStore
 
-TESTS = ["tests/unit/log/test_orphans.py::test_the_age_of_an_orphan_is_the_stores_time"]
+TESTS = ["tests/unit/log/upkeep/test_orphans.py::test_the_age_of_an_orphan_is_the_stores_time"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A publish does not change the ledgers that it lists, so nothing tells later that they are listed."""
+"""A publish does not update the ledgers that it lists, so a later reader of their metadata cannot see that they are listed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from triplicate.log.store.head_store import StoredHead
 from triplicate.metadata import TreeOperation
 
 TESTS = [
-    "tests/unit/log/test_publish_cost.py::test_a_ledger_that_is_published_elsewhere_meanwhile_is_published_once",
-    "tests/unit/log/test_publishing.py::test_a_publish_without_application_is_repeated_without_harm",
+    "tests/unit/log/publishing/test_publication_cost.py::test_a_ledger_that_is_published_elsewhere_meanwhile_is_published_once",
+    "tests/unit/log/publishing/test_publication.py::test_a_publish_without_application_is_repeated_without_harm",
 ]
 
 

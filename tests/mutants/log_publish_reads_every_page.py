@@ -1,4 +1,4 @@
-"""A publish looks through the whole list for its ledgers."""
+"""A publish reads every page of the list to look for its ledgers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from triplicate.log.publishing import publication
 from triplicate.log.store.head_store import HeadStore, StoredHead
 
 TESTS = [
-    "tests/unit/log/test_publish_cost.py::test_a_publish_reads_as_much_of_a_long_log_as_of_a_short_one[settings0-app]",
-    "tests/unit/log/test_publish_cost.py::test_questions_about_a_ledger_read_no_pages",
+    "tests/unit/log/publishing/test_publication_cost.py::test_a_publish_reads_as_much_of_a_long_log_as_of_a_short_one[settings0-app]",
+    "tests/unit/log/publishing/test_publication_cost.py::test_questions_about_a_ledger_read_no_pages",
 ]
 
 

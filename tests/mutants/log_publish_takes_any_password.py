@@ -1,12 +1,12 @@
-"""Nobody looks whether what is published has the password of the log's ledgers, so that readers stop before it."""
+"""A publish accepts ledgers with another password than the log's, which readers then cannot open."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/log/test_publishing.py::test_ledgers_that_no_reader_of_the_log_could_open_are_not_published[False]",
-    "tests/unit/log/test_publishing.py::test_a_writer_does_not_list_ledgers_that_it_could_not_open",
+    "tests/unit/log/publishing/test_publication.py::test_ledgers_that_no_reader_of_the_log_could_open_are_not_published[False]",
+    "tests/unit/log/publishing/test_publication.py::test_a_writer_does_not_list_ledgers_that_it_could_not_open",
 ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.log import Logs
 
 TESTS = [
-    "tests/unit/log/test_truncation.py::test_a_log_that_only_publishers_write_is_retained",
+    "tests/unit/log/upkeep/test_truncation.py::test_a_log_that_only_publishers_write_is_retained",
 ]
 
 

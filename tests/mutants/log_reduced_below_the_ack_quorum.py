@@ -1,10 +1,10 @@
-"""A segment is created on the bookies that there are, also when they are fewer than the ack quorum."""
+"""A segment is created on the available bookies even if they are fewer than the ack quorum."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_short_of_bookies.py::test_no_segment_has_fewer_copies_than_the_ack_quorum"]
+TESTS = ["tests/unit/log/writing/test_log_writer_short_of_bookies.py::test_no_segment_has_fewer_copies_than_the_ack_quorum"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,10 +1,10 @@
-"""The writer of a reduced segment stays in it when the bookies are back."""
+"""The writer of a reduced segment does not roll when the bookies are back."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_short_of_bookies.py::test_a_reduced_segment_is_left_as_soon_as_bookies_are_back"]
+TESTS = ["tests/unit/log/writing/test_log_writer_short_of_bookies.py::test_a_reduced_segment_is_left_as_soon_as_bookies_are_back"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

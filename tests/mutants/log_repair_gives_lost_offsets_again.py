@@ -1,4 +1,4 @@
-"""A repair lets the log go on where the lost open segment began, so that offsets that readers have seen are given again."""
+"""A repair continues the log where the lost open segment began, so offsets that readers have seen are given again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.log.core import lost_segments
 from triplicate.log.core.head import Head
 
-TESTS = ["tests/unit/log/test_repair.py::test_an_open_segment_that_is_gone_is_given_up_and_no_offset_is_given_twice"]
+TESTS = ["tests/unit/log/upkeep/test_repair.py::test_an_open_segment_that_is_gone_is_given_up_and_no_offset_is_given_twice"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""The pages that a change replaces are left to the sweep."""
+"""A change does not delete the pages that it replaces; only a sweep does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from triplicate.log.store.head_store import HeadStore
 
 TESTS = [
-    "tests/unit/log/test_truncation.py::test_pages_that_a_change_replaces_are_deleted_with_it",
+    "tests/unit/log/upkeep/test_truncation.py::test_pages_that_a_change_replaces_are_deleted_with_it",
 ]
 
 

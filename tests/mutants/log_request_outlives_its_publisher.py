@@ -1,13 +1,13 @@
-"""A publisher that gives up leaves its request where it is, and the writer serves it later."""
+"""A publisher that gives up does not withdraw its request, which the writer serves later."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/log/test_admissions.py::test_a_writer_that_does_not_answer_is_named_after_the_wait",
-    "tests/unit/log/test_admissions.py::test_an_interrupted_publisher_leaves_no_request",
-    "tests/unit/log/test_admission_steps.py::test_a_publish_that_is_struck_at_any_step_is_there_once[late-writer]",
+    "tests/unit/log/publishing/test_request_server.py::test_a_writer_that_does_not_answer_is_named_after_the_wait",
+    "tests/unit/log/publishing/test_request_server.py::test_an_interrupted_publisher_leaves_no_request",
+    "tests/unit/log/publishing/test_publication_interrupted.py::test_a_publish_that_is_struck_at_any_step_is_there_once[late-writer]",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Retention adds up the sizes of all segments instead of those that the references carry."""
+"""Retention reads every segment for its size, although the references to pages carry sums."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from triplicate.log.store.head_store import HeadStore
 from triplicate.log.upkeep import truncation
 
 TESTS = [
-    "tests/unit/log/test_publish_cost.py::test_a_publish_reads_as_much_of_a_long_log_as_of_a_short_one[settings1-app]",
+    "tests/unit/log/publishing/test_publication_cost.py::test_a_publish_reads_as_much_of_a_long_log_as_of_a_short_one[settings1-app]",
 ]
 
 

@@ -1,10 +1,10 @@
-"""Entries of merged segments keep the index that they had in their old segment."""
+"""Entries of merged segments keep their index of the old segment, which shifts their offsets."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_rewriting.py::test_small_neighbours_become_one_segment_and_nothing_that_is_read_changes"]
+TESTS = ["tests/unit/log/upkeep/test_rewriter.py::test_small_neighbours_become_one_segment_and_nothing_that_is_read_changes"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

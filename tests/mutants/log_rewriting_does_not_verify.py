@@ -1,4 +1,4 @@
-"""A rewriting does not read its new ledger back before the old ones go."""
+"""A rewriting deletes the old ledgers without reading the new one back."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 TESTS = [
-    "tests/unit/log/test_rewriting.py::test_a_new_ledger_that_does_not_read_as_the_old_ones_is_thrown_away[byte]",
-    "tests/unit/log/test_rewriting.py::test_a_new_ledger_that_does_not_read_as_the_old_ones_is_thrown_away[wall time]",
+    "tests/unit/log/upkeep/test_rewriter.py::test_a_new_ledger_that_does_not_read_as_the_old_ones_is_thrown_away[byte]",
+    "tests/unit/log/upkeep/test_rewriter.py::test_a_new_ledger_that_does_not_read_as_the_old_ones_is_thrown_away[wall time]",
 ]
 
 

@@ -1,11 +1,11 @@
-"""A merging leaves out control records that say that records before them are void."""
+"""A merge omits control records which void earlier records."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-TESTS = ["tests/unit/log/test_rewriting.py::test_small_neighbours_become_one_segment_and_nothing_that_is_read_changes"]
+TESTS = ["tests/unit/log/upkeep/test_rewriter.py::test_small_neighbours_become_one_segment_and_nothing_that_is_read_changes"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,10 +1,10 @@
-"""A roll closes the segment although entries are in flight, so the list says less of it than its ledger holds."""
+"""A roll closes the segment while entries are in flight, so the list counts fewer records than the ledger holds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/property/test_log_writer_machine.py::test_a_roll_waits_for_what_is_in_flight_and_sends_nothing"]
+TESTS = ["tests/property/test_writer_machine.py::test_a_roll_waits_for_what_is_in_flight_and_sends_nothing"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

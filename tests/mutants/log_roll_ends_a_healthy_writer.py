@@ -1,10 +1,10 @@
-"""A writer begins to roll when its segment is due, whether or not there is a next ledger."""
+"""A writer begins to roll when its segment is due even if no next ledger exists."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_short_of_bookies.py::test_a_roll_without_bookies_is_put_off_and_done_when_they_are_back"]
+TESTS = ["tests/unit/log/writing/test_log_writer_short_of_bookies.py::test_a_roll_without_bookies_is_put_off_and_done_when_they_are_back"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

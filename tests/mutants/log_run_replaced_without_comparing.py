@@ -1,11 +1,11 @@
-"""A rewritten segment takes its place whatever became of the segments that it was made of."""
+"""A rewritten segment replaces a run of segments without checking that the run is unchanged."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-TESTS = ["tests/unit/log/test_rewriting.py::test_a_list_that_changed_after_the_copying_keeps_its_segments"]
+TESTS = ["tests/unit/log/upkeep/test_rewriter.py::test_a_list_that_changed_after_the_copying_keeps_its_segments"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

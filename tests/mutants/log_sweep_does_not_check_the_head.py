@@ -1,4 +1,4 @@
-"""The sweep deletes a ledger without checking that the head is still the one in which it looked for the ledger."""
+"""The sweep deletes a ledger without checking that the head is unchanged since it looked for the ledger."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from triplicate.log.upkeep import orphans
 
 TESTS = [
-    "tests/unit/log/test_orphans.py::test_a_sweep_spares_a_segment_that_is_opened_while_it_looks",
-    "tests/unit/log/test_orphans.py::test_a_deletion_for_a_log_that_is_gone_fails_when_the_log_is_made_meanwhile",
+    "tests/unit/log/upkeep/test_orphans.py::test_a_sweep_spares_a_segment_that_is_opened_while_it_looks",
+    "tests/unit/log/upkeep/test_orphans.py::test_a_deletion_for_a_log_that_is_gone_fails_when_the_log_is_made_meanwhile",
 ]
 
 

@@ -1,10 +1,12 @@
-"""A ledger that was swept before a roll lists it fails the roll, again and again."""
+"""A requested ledger that was swept makes every roll fail."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_admissions.py::test_a_ledger_that_is_swept_before_the_roll_harms_neither_the_writer_nor_others"]
+TESTS = [
+    "tests/unit/log/publishing/test_request_server.py::test_a_ledger_that_is_swept_before_the_roll_harms_neither_the_writer_nor_others"
+]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,10 +1,10 @@
-"""A writer lists what a publisher asked for without a look whether the request is still there."""
+"""A writer lists a request's ledgers without checking that the request still exists."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_admissions.py::test_a_request_that_was_withdrawn_is_not_served"]
+TESTS = ["tests/unit/log/publishing/test_request_server.py::test_a_request_that_was_withdrawn_is_not_served"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,10 +1,10 @@
-"""A writer acknowledges what a ledger answers after it was given up, although recovery may not find it."""
+"""A writer counts acknowledgements of a ledger that it gave up, although recovery may not find those entries."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/property/test_log_writer_machine.py::test_a_ledger_that_fails_during_a_roll_is_recovered_and_the_rest_is_sent_again"]
+TESTS = ["tests/property/test_writer_machine.py::test_a_ledger_that_fails_during_a_roll_is_recovered_and_the_rest_is_sent_again"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

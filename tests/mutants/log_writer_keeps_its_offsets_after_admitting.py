@@ -1,4 +1,4 @@
-"""What waited while publishers' ledgers were listed keeps the offsets that it had before."""
+"""Records that waited for a publish keep the offsets that they had before it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 TESTS = [
-    "tests/unit/log/test_admissions.py::test_what_waits_while_the_writer_rolls_comes_after_what_is_published",
-    "tests/unit/log/test_admissions.py::test_a_segment_that_breaks_before_the_roll_does_not_shift_what_was_sent",
+    "tests/unit/log/publishing/test_request_server.py::test_what_waits_while_the_writer_rolls_comes_after_what_is_published",
+    "tests/unit/log/publishing/test_request_server.py::test_a_segment_that_breaks_before_the_roll_does_not_shift_what_was_sent",
 ]
 
 

@@ -8,7 +8,7 @@ from triplicate.metadata.core import paths
 
 TESTS = [
     "tests/golden/test_protocol_vectors.py::test_a_ledger_is_where_bookkeeper_looks_for_it",
-    "tests/property/test_tree_paths.py::test_a_walk_finds_every_ledger_once_in_ascending_order",
+    "tests/property/test_paths.py::test_a_walk_finds_every_ledger_once_in_ascending_order",
 ]
 
 

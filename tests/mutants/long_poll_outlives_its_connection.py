@@ -1,10 +1,10 @@
-"""The long polls of a connection that is gone go on waiting."""
+"""The long polls of a closed connection keep waiting."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_v3_long_poll.py::test_polls_of_a_connection_that_goes_are_forgotten"]
+TESTS = ["tests/unit/bookie/server/test_long_polls.py::test_polls_of_a_connection_that_goes_are_forgotten"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,10 +1,10 @@
-"""A fence wakes nobody who waits for the ledger."""
+"""A fence does not wake the ledger's long polls."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_v3_long_poll.py::test_a_poll_is_woken_by_a_fence_and_by_deletion"]
+TESTS = ["tests/unit/bookie/server/test_long_polls.py::test_a_poll_is_woken_by_a_fence_and_by_deletion"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A snapshot is listed although another one was listed since its copy was taken."""
+"""A snapshot is listed although another was listed since its copy was made."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import replace
 from triplicate.log.core import snapshot_list
 
 TESTS = [
-    "tests/unit/log/test_snapshots.py::test_of_two_attempts_at_once_one_is_listed",
-    "tests/unit/sql/test_sqlite_snapshots.py::test_of_two_nodes_that_make_a_snapshot_at_once_one_is_listed",
+    "tests/unit/log/upkeep/test_log_snapshots.py::test_of_two_attempts_at_once_one_is_listed",
+    "tests/unit/sql/storage/test_sqlite_snapshots.py::test_of_two_nodes_that_make_a_snapshot_at_once_one_is_listed",
 ]
 
 

@@ -1,4 +1,4 @@
-"""A transaction may write though the database has moved since it read."""
+"""A transaction may write although the database has changed since its snapshot."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.leadership import Leadership
 
-TESTS = ["tests/unit/sql/test_session.py::test_a_write_on_a_stale_snapshot_fails_and_only_rollback_helps"]
+TESTS = ["tests/unit/sql/engine/test_session.py::test_a_write_on_a_stale_snapshot_fails_and_only_rollback_helps"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

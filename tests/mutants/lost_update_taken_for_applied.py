@@ -1,4 +1,4 @@
-"""After a lost connection any newer version of a ledger's metadata is taken for our own change."""
+"""After a lost connection, any newer version of a ledger's metadata counts as this client's own change."""
 
 from __future__ import annotations
 

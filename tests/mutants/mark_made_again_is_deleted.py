@@ -1,4 +1,4 @@
-"""The end of a repair is repeated after a lost answer, and takes a newer mark of the same version with it."""
+"""The end of a repair is repeated after a lost answer, and deletes a newer mark with the same version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A flush moves the journal's mark first, and writes entries and index behind it."""
+"""A flush moves the journal's mark before it writes entries and index."""
 
 from __future__ import annotations
 

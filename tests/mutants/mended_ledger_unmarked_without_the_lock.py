@@ -1,4 +1,4 @@
-"""A worker whose lock went with its session deletes the mark all the same."""
+"""A worker that lost its lock with its session still deletes the mark."""
 
 from __future__ import annotations
 

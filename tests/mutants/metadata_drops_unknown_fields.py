@@ -8,8 +8,8 @@ from triplicate.ledger import metadata_format
 
 TESTS = [
     "tests/golden/test_protocol_vectors.py::test_fields_of_a_later_release_are_written_back",
-    "tests/unit/ledger/test_metadata.py::test_unknown_fields_survive_a_change_of_ensemble",
-    "tests/unit/ledger/test_metadata.py::test_unknown_fields_of_a_segment_survive_a_change_of_its_ensemble",
+    "tests/unit/ledger/test_ledger_metadata.py::test_unknown_fields_survive_a_change_of_ensemble",
+    "tests/unit/ledger/test_ledger_metadata.py::test_unknown_fields_of_a_segment_survive_a_change_of_its_ensemble",
 ]
 
 

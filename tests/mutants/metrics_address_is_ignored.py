@@ -1,10 +1,10 @@
-"""Metrics and probes are served on 127.0.0.1 whatever the setting says, so that no other machine can scrape them."""
+"""Metrics and probes are always served on 127.0.0.1, so no other machine can scrape them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-TESTS = ["tests/unit/cli/test_probes.py::test_a_process_is_healthy_and_not_ready_until_it_serves_and_while_it_ends[::1]"]
+TESTS = ["tests/unit/cli/process/test_probes.py::test_a_process_is_healthy_and_not_ready_until_it_serves_and_while_it_ends[::1]"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""The first entries of a ledger, of which none is confirmed, say that entry 0 is: a last add confirmed of -1 is written as 0."""
+"""A last-add-confirmed of -1 is written as 0, so a ledger's first entries claim that entry 0 is confirmed."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""A ledger whose entries may be missing here (the disk was replaced) gets "no entry" for what is not there."""
+"""A bookie that may have lost a ledger with its disk answers "no entry" for it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_v3_operations.py::test_a_ledger_whose_entries_may_be_missing_is_unknown_never_a_no"]
+TESTS = ["tests/unit/bookie/server/test_request_processor_v3.py::test_a_ledger_whose_entries_may_be_missing_is_unknown_never_a_no"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

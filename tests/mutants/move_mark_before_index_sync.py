@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/bookie/test_crash.py::test_a_crash_at_any_step_of_a_flush_loses_nothing",
+    "tests/unit/bookie/test_bookie_crashes.py::test_a_crash_at_any_step_of_a_flush_loses_nothing",
     "tests/crash/test_points.py::test_a_few_crash_points_lose_nothing",
 ]
 

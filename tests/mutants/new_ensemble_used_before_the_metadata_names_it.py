@@ -1,4 +1,4 @@
-"""The new ensemble is used while its metadata is still being written (BookKeeper's issue 1591)."""
+"""The new ensemble is used while its metadata are still being written (BookKeeper's issue 1591)."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""A replica that does not answer in time is taken to have no such entry."""
+"""A read that timed out at a replica counts as its "no such entry"."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from triplicate.ledger import ReadPlan
 
 TESTS = [
     "tests/unit/ledger/test_read_plan.py::test_a_failure_says_nothing_about_the_entry",
-    "tests/property/test_tracker_recovery.py::test_recovery_keeps_everything_that_was_acknowledged",
+    "tests/property/test_recovery.py::test_recovery_keeps_everything_that_was_acknowledged",
 ]
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_server.py::test_a_fencing_read_of_an_unknown_ledger_answers_no_entry_and_fences_it_for_good"]
+TESTS = [
+    "tests/unit/bookie/server/test_request_processor_v2.py::test_a_fencing_read_of_an_unknown_ledger_answers_no_entry_and_fences_it_for_good"
+]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A node that loses its connection to the metadata while it asks who leads a database ends for good."""
+"""A node ends for good if it loses its metadata connection while it reads which node leads a database."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""An idle writer thinks that an entry sent before a record was acknowledged makes it readable, and leaves the record unread."""
+"""An idle writer counts an entry sent before a record was acknowledged as one that makes the record readable."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/log/test_writer.py::test_a_noop_sent_together_with_a_record_does_not_replace_the_idle_noop",
-    "tests/property/test_log_writer_machine.py::test_an_entry_sent_together_with_a_record_does_not_make_it_readable",
+    "tests/unit/log/writing/test_log_writer.py::test_a_noop_sent_together_with_a_record_does_not_replace_the_idle_noop",
+    "tests/property/test_writer_machine.py::test_an_entry_sent_together_with_a_record_does_not_make_it_readable",
 ]
 
 

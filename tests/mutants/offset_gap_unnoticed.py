@@ -1,10 +1,10 @@
-"""A reader does not check that offsets continue, so a missing segment passes as if nothing had been there."""
+"""A reader does not check that offsets are continuous, so a missing segment goes unnoticed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_reader.py::test_a_missing_entry_is_an_error_and_not_a_gap"]
+TESTS = ["tests/unit/log/reading/test_log_reader.py::test_a_missing_entry_is_an_error_and_not_a_gap"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.bookie.directories import Directories
 
-TESTS = ["tests/unit/bookie/test_replaced_disks.py::test_the_old_disk_is_refused_when_it_comes_back"]
+TESTS = ["tests/unit/bookie/offline/test_replacement.py::test_the_old_disk_is_refused_when_it_comes_back"]
 
 
 def incarnation_in(self: Directories, directory: str) -> int:

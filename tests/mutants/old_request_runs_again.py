@@ -1,4 +1,4 @@
-"""A request of which nothing is kept any more is taken for a new one."""
+"""A request whose result was discarded counts as new, and runs again."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from triplicate.sql.executor import request_checks
 from triplicate.sql.storage import transaction_history
 
 TESTS = [
-    "tests/unit/sql/test_transaction_history.py::test_a_request_older_than_what_is_kept_is_refused_on_every_later_leader",
-    "tests/unit/sql/test_transaction_history.py::test_an_id_dated_ahead_of_the_log_is_kept_until_its_own_time_is_old",
+    "tests/unit/sql/storage/test_transaction_history.py::test_a_request_older_than_what_is_kept_is_refused_on_every_later_leader",
+    "tests/unit/sql/storage/test_transaction_history.py::test_an_id_dated_ahead_of_the_log_is_kept_until_its_own_time_is_old",
 ]
 
 

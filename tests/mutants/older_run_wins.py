@@ -1,12 +1,12 @@
-"""A lookup asks runs oldest first, so an entry that was written again reads as it was before."""
+"""A lookup searches runs oldest first, so an entry that was written twice is read in its old form."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/bookie/test_server.py::test_the_second_write_of_an_entry_is_acknowledged_and_the_newest_copy_is_read",
-    "tests/unit/bookie/test_index.py::test_overlapping_runs_come_newest_first",
+    "tests/unit/bookie/server/test_request_processor_v2.py::test_the_second_write_of_an_entry_is_acknowledged_and_the_newest_copy_is_read",
+    "tests/unit/bookie/storage/test_index.py::test_overlapping_runs_come_newest_first",
 ]
 
 

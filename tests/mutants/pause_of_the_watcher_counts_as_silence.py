@@ -1,4 +1,4 @@
-"""What passed while the watcher itself stood still counts as the peer's silence: a suspended machine deposes every leader."""
+"""Time in which the watcher itself was suspended counts as the peer's silence, so a resumed machine deposes every leader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A single refused connection makes a peer count as gone: a listener that is being replaced costs a leader its lead."""
+"""A single refused connection counts as a dead peer, so a listener that is being replaced costs a leader its lead."""
 
 from __future__ import annotations
 

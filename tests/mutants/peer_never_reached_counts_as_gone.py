@@ -1,4 +1,4 @@
-"""A peer that refuses connections counts as gone though it was never reached from here: a firewall deposes every leader."""
+"""A peer that refuses connections counts as dead although it was never reached, so a firewall deposes every leader."""
 
 from __future__ import annotations
 

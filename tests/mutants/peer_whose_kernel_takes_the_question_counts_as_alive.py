@@ -1,4 +1,4 @@
-"""A question that could be sent counts as answered: a stopped process, whose kernel takes everything, leads on."""
+"""A probe that could be sent counts as answered, so a stopped process, whose kernel still accepts data, continues to lead."""
 
 from __future__ import annotations
 

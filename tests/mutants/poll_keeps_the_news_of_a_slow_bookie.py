@@ -1,10 +1,10 @@
-"""While a bookie keeps a long poll, nobody else is asked, however long it is silent."""
+"""While one bookie holds a long poll, no other bookie is polled, however long it is silent."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/client/test_long_poll.py::test_a_bookie_that_is_behind_does_not_keep_the_news"]
+TESTS = ["tests/unit/client/read/test_long_poll.py::test_a_bookie_that_is_behind_does_not_keep_the_news"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,10 +1,10 @@
-"""A start finds out that its port is taken when it has opened its index and journal, and changed them."""
+"""A start finds its port in use only after it has opened and changed its index and journal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/cli/test_doctor.py::test_a_port_in_use_is_found"]
+TESTS = ["tests/unit/cli/server_commands/test_doctor_command.py::test_a_port_in_use_is_found"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

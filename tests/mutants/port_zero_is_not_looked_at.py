@@ -1,10 +1,12 @@
-"""A start with port 0 does not try its host: it is refused when directories and cookie are made already."""
+"""A start with port 0 does not check its host before it makes directories and cookie."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/cli/test_new_bookie.py::test_a_host_that_is_not_this_machine_is_refused_before_anything_is_made[192.0.2.7]"]
+TESTS = [
+    "tests/unit/cli/server_commands/test_doctor_command_new_bookie.py::test_a_host_that_is_not_this_machine_is_refused_before_anything_is_made[192.0.2.7]"
+]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

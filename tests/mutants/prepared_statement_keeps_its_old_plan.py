@@ -1,4 +1,4 @@
-"""A prepared statement is run as it was translated for the schema of that time."""
+"""A prepared statement runs with its translation for an earlier schema."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from triplicate.sql.pg.protocol.plans import PlanCache
 from triplicate.sql.pg.protocol.prepared_statements import PreparedStatement
 
 TESTS = [
-    "tests/unit/pg/test_conversation.py::test_a_prepared_statement_means_what_its_text_means_now",
-    "tests/unit/pg/test_conversation.py::test_a_portal_made_before_a_change_of_the_schema_runs_as_its_text_means_then",
+    "tests/unit/sql/pg/protocol/test_conversation.py::test_a_prepared_statement_means_what_its_text_means_now",
+    "tests/unit/sql/pg/protocol/test_conversation.py::test_a_portal_made_before_a_change_of_the_schema_runs_as_its_text_means_then",
 ]
 
 

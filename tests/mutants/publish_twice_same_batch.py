@@ -1,10 +1,10 @@
-"""A publisher's last batch is not looked at, so a batch that is published again adds its records again."""
+"""A publisher's last batch is not checked, so a repeated publish adds its records again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_publishing.py::test_a_batch_is_published_once"]
+TESTS = ["tests/unit/log/publishing/test_publication.py::test_a_batch_is_published_once"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A read takes an append for proof that was sent before the read arrived."""
+"""A read counts an append sent before the read arrived as proof of leadership."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.engine.leadership import Leadership
 
-TESTS = ["tests/unit/sql/test_leadership.py::test_a_read_waits_for_an_append_sent_after_it_arrived"]
+TESTS = ["tests/unit/sql/engine/test_leadership.py::test_a_read_waits_for_an_append_sent_after_it_arrived"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A leader answers reads without making sure that it still leads."""
+"""A leader answers reads without checking that it still leads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.engine.leadership import Leadership
 
-TESTS = ["tests/unit/sql/test_database_node.py::test_a_deposed_leader_serves_no_read"]
+TESTS = ["tests/unit/sql/hosting/test_database_node.py::test_a_deposed_leader_serves_no_read"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A reader whose client has gone is handed on as it is, with a statement that nobody closes and the snapshot of then."""
+"""A reader connection is reused after its client left, with an open statement and its old snapshot."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.sql.executor.reader_pool import ReaderCheckout
 
 TESTS = [
-    "tests/unit/sql/test_reader_pool_limits.py::test_a_statement_whose_client_goes_while_it_begins_shows_nobody_else_its_old_snapshot",
+    "tests/unit/sql/executor/test_reader_pool_limits.py::test_a_statement_whose_client_goes_while_it_begins_shows_nobody_else_its_old_snapshot",
 ]
 
 

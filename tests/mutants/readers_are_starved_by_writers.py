@@ -1,10 +1,10 @@
-"""The pauses between portions of reads have no bound, however long a portion took."""
+"""Pauses between portions of reads have no upper bound after a slow portion."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_read_throttle.py::test_a_reader_goes_on_however_small_its_share_is"]
+TESTS = ["tests/unit/bookie/server/test_read_throttle.py::test_a_reader_goes_on_however_small_its_share_is"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

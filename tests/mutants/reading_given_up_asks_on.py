@@ -1,4 +1,4 @@
-"""A reading of batches that was given up goes on to ask one replica after the other, as each of them is slow."""
+"""A cancelled batch read continues to try further slow replicas."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.client.read.batch_read import BatchRead
 
-TESTS = ["tests/unit/client/test_hedged_reads.py::test_a_reading_that_was_given_up_asks_nobody_else"]
+TESTS = ["tests/unit/client/test_read_hedged.py::test_a_reading_that_was_given_up_asks_nobody_else"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

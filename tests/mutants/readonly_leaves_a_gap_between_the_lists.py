@@ -1,4 +1,4 @@
-"""A bookie that becomes read-only leaves the writable list before it enters the other, so clients take it for dead."""
+"""A bookie that becomes read-only leaves the writable list before it joins the read-only one, so clients consider it dead."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""A process says that it is ready from the moment that it has a port, and a node whatever becomes of its databases."""
+"""A process reports ready as soon as it has a port, and a node even before its databases are open."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/cli/test_probes.py::test_a_process_is_healthy_and_not_ready_until_it_serves_and_while_it_ends[127.0.0.1]",
-    "tests/unit/cli/test_probes.py::test_a_node_is_not_ready_with_a_database_that_is_neither[Role.STARTING]",
+    "tests/unit/cli/process/test_probes.py::test_a_process_is_healthy_and_not_ready_until_it_serves_and_while_it_ends[127.0.0.1]",
+    "tests/unit/cli/process/test_probes.py::test_a_node_is_not_ready_with_a_database_that_is_neither[Role.STARTING]",
 ]
 
 

@@ -1,10 +1,10 @@
-"""A rebuild of the index that meets a log it cannot read has thrown the old index away."""
+"""A rebuild of the index that meets an unreadable log has already deleted the old index."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_rebuild_index.py::test_the_old_index_comes_back_where_a_log_cannot_be_read"]
+TESTS = ["tests/unit/bookie/offline/test_rebuild.py::test_the_old_index_comes_back_where_a_log_cannot_be_read"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

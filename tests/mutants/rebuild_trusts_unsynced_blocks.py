@@ -1,10 +1,10 @@
-"""A rebuild of the index gives an unfinished log its footer without writing again what a failed sync may have left in memory only."""
+"""A rebuild of the index finishes an open log without rewriting blocks which a failed sync may have left in memory only."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_logs_after_a_crash.py::test_blocks_of_a_failed_sync_do_not_damage_the_finished_log"]
+TESTS = ["tests/unit/bookie/storage/test_entry_logs_after_a_crash.py::test_blocks_of_a_failed_sync_do_not_damage_the_finished_log"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,11 +1,11 @@
-"""The index is rebuilt from runs alone, without the state records: keys and fences are lost."""
+"""The index is rebuilt from runs without the state records, so keys and fences are lost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/bookie/test_crash.py::test_a_lost_index_is_rebuilt_with_entries_and_fences",
+    "tests/unit/bookie/test_bookie_crashes.py::test_a_lost_index_is_rebuilt_with_entries_and_fences",
     "tests/crash/test_points.py::test_a_few_crash_points_lose_nothing",
 ]
 

@@ -1,4 +1,4 @@
-"""A recoverer that finds the ledger closed by somebody else closes it again, at an entry of its own."""
+"""A recovery that finds the ledger already closed closes it again, at another entry."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from triplicate.ledger import LedgerMetadata
 from triplicate.metadata import Versioned
 
 TESTS = [
-    "tests/unit/client/test_recoveries_at_once.py::test_whoever_closed_the_ledger_first_is_right_whatever_its_last_entry",
+    "tests/unit/client/test_ledger_recovery_at_once.py::test_whoever_closed_the_ledger_first_is_right_whatever_its_last_entry",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Recovery believes bookies of an empty new ensemble that nothing is confirmed, and starts before the last segment."""
+"""Recovery believes bookies of a new, empty ensemble that nothing is confirmed, and starts before the last segment."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""ALTER TABLE … ADD FOREIGN KEY drops a table and makes it again, whether it holds rows or not."""
+"""ALTER TABLE … ADD FOREIGN KEY recreates a table without checking that it is empty."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.executor import redefinitions
 
-TESTS = ["tests/unit/sql/test_redefinitions.py::test_an_empty_table_is_made_again_with_its_indexes_triggers_and_children"]
+TESTS = ["tests/unit/sql/executor/test_redefinitions.py::test_an_empty_table_is_made_again_with_its_indexes_triggers_and_children"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

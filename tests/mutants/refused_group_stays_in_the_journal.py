@@ -1,4 +1,4 @@
-"""What a group that found no space has left in its journal file stays there, and the next file's first group takes its number."""
+"""The partial bytes of a group that found no space stay in the journal, and the next file's first group reuses its number."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.bookie.journal.group_writer import GroupWriter
 
-TESTS = ["tests/unit/bookie/test_full_disk.py::test_a_group_that_found_no_space_is_not_built_upon"]
+TESTS = ["tests/unit/bookie/test_disk_guard.py::test_a_group_that_found_no_space_is_not_built_upon"]
 
 
 def close_only(self: GroupWriter, size_bytes: int) -> None:

@@ -1,4 +1,4 @@
-"""A group that found no space uses up its sequence, so the next start finds a gap between the groups."""
+"""A group that found no space keeps its sequence number, so the next start finds a gap."""
 
 from __future__ import annotations
 

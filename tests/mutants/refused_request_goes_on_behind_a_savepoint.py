@@ -1,4 +1,4 @@
-"""A transaction whose request must not run goes on after ROLLBACK TO, so the request runs."""
+"""A transaction whose request must not run continues after ROLLBACK TO, so the request runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from triplicate.sql.engine.session import SqlSession
 
-TESTS = ["tests/unit/sql/test_session.py::test_a_refused_request_cannot_go_on_behind_a_savepoint"]
+TESTS = ["tests/unit/sql/engine/test_session.py::test_a_refused_request_cannot_go_on_behind_a_savepoint"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A new metadata session trusts its first read, though its server may be behind."""
+"""A new metadata session trusts its first read although its server may be behind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.metadata import RenewingTree
 
-TESTS = ["tests/unit/metadata/test_renewing.py::test_a_new_session_is_synced_before_its_first_read_is_trusted"]
+TESTS = ["tests/unit/metadata/drivers/test_renewing_tree.py::test_a_new_session_is_synced_before_its_first_read_is_trusted"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

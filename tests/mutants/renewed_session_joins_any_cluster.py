@@ -1,4 +1,4 @@
-"""After a lost session the next one is taken, whichever cluster it is with."""
+"""After a lost session the next one is used even if it belongs to another cluster."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.metadata import RenewingTree
 
-TESTS = ["tests/unit/metadata/test_zookeeper.py::test_a_store_that_comes_back_as_another_cluster_is_refused"]
+TESTS = ["tests/unit/metadata/drivers/test_zookeeper_tree.py::test_a_store_that_comes_back_as_another_cluster_is_refused"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

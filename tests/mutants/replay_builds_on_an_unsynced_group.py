@@ -1,4 +1,4 @@
-"""Replay does not write the newest group again, so groups are built on one that a power cut may still take."""
+"""Replay does not rewrite the newest group, so later groups follow one that a power cut may remove."""
 
 from __future__ import annotations
 

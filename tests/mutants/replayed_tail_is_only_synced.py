@@ -1,4 +1,4 @@
-"""After a failed sync the next process only syncs the journal's newest group again, which saves nothing, and builds on it."""
+"""After a failed sync the next process only syncs the journal's newest group, which does not write it again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.bookie.core.journal_format import JournalGroup
 from triplicate.bookie.journal.closed_journal import ClosedJournal
 
-TESTS = ["tests/unit/bookie/test_failed_sync.py::test_a_journal_group_whose_sync_failed_is_written_again_before_the_next"]
+TESTS = ["tests/unit/bookie/test_bookie_failed_sync.py::test_a_journal_group_whose_sync_failed_is_written_again_before_the_next"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""Only results of earlier batches are looked for under a request id."""
+"""A request id is looked up among earlier batches only, so a repeat within one batch runs twice."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.core.batch_builder import BatchBuilder
 
-TESTS = ["tests/unit/sql/test_transaction_history.py::test_one_id_twice_in_a_batch_runs_once"]
+TESTS = ["tests/unit/sql/storage/test_transaction_history.py::test_one_id_twice_in_a_batch_runs_once"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

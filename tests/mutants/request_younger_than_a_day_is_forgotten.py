@@ -1,4 +1,4 @@
-"""Results of requests go with the number of records behind them, as if the log had no time."""
+"""Results of requests are discarded by the number of later records alone, without regard to their age."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import apsw
 
 from triplicate.sql.storage import transaction_history
 
-TESTS = ["tests/unit/sql/test_transaction_history.py::test_a_request_is_not_run_again_within_a_day_however_many_records_follow"]
+TESTS = ["tests/unit/sql/storage/test_transaction_history.py::test_a_request_is_not_run_again_within_a_day_however_many_records_follow"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A restored file comes beside the write-ahead log of the file it replaces."""
+"""A restored file is opened beside the write-ahead log of the file that it replaces."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.sql.storage.sqlite_snapshots import INCOMING, SqlSnapshots
 
 TESTS = [
-    "tests/unit/sql/test_sqlite_snapshots.py::test_the_write_ahead_log_of_the_replaced_file_is_not_taken_for_the_new_ones",
+    "tests/unit/sql/storage/test_sqlite_snapshots.py::test_the_write_ahead_log_of_the_replaced_file_is_not_taken_for_the_new_ones",
 ]
 
 

@@ -1,4 +1,4 @@
-"""A ledger that came back from the trash counts as made when it came back."""
+"""An undeleted ledger takes the time of its undeletion as its creation time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.metadata import Trash, TrashedLedger, Versioned
 
 TESTS = [
-    "tests/unit/bookie/test_replaced_disks.py::test_an_old_ledger_of_a_chosen_id_that_comes_back_does_not_look_new",
+    "tests/unit/bookie/offline/test_replacement.py::test_an_old_ledger_of_a_chosen_id_that_comes_back_does_not_look_new",
     "tests/simulation/test_found.py::test_a_replaced_bookie_does_not_take_an_old_ledger_that_came_back_for_a_new_one",
 ]
 

@@ -1,4 +1,4 @@
-"""A segment that cannot be rewritten keeps all others behind it from getting their copies."""
+"""A segment that cannot be rewritten blocks the rewriting of all segments behind it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from triplicate.log import Logs, RewriteResult
 
 TESTS = [
-    "tests/unit/log/test_rewriting.py::test_a_segment_that_cannot_be_read_does_not_keep_the_others_from_getting_their_copies",
+    "tests/unit/log/upkeep/test_rewriter.py::test_a_segment_that_cannot_be_read_does_not_keep_the_others_from_getting_their_copies",
 ]
 
 

@@ -1,11 +1,11 @@
-"""When one of two bookies that owe too much has caught up, more is let in, and what the other owes grows."""
+"""When one of two overloaded bookies has caught up, further entries are admitted, and the other's backlog grows."""
 
 from collections.abc import Callable
 
 from triplicate.client.write.add_pipeline import AddPipeline
 
 TESTS = [
-    "tests/unit/client/test_slow_bookies.py::test_room_at_one_of_two_slow_bookies_is_not_room",
+    "tests/unit/client/write/test_ledger_writer_slow_bookies.py::test_room_at_one_of_two_slow_bookies_is_not_room",
 ]
 
 

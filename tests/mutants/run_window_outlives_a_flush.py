@@ -1,10 +1,10 @@
-"""What was looked up in the index for one read is used for later ones although a flush has changed it since."""
+"""Index rows cached for one read are used for later reads although a flush has changed the index."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_run_cache.py::test_an_entry_added_again_is_read_as_it_is_now"]
+TESTS = ["tests/unit/bookie/storage/test_run_cache.py::test_an_entry_added_again_is_read_as_it_is_now"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

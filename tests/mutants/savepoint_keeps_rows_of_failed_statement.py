@@ -1,4 +1,4 @@
-"""Rows captured by a statement that failed are logged with the transaction."""
+"""Rows captured by a failed statement are logged with the transaction."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.executor.change_capture import ChangeCapture
 
-TESTS = ["tests/unit/sql/test_writer_connection.py::test_a_failed_statement_leaves_none_of_its_rows"]
+TESTS = ["tests/unit/sql/executor/test_writer_connection.py::test_a_failed_statement_leaves_none_of_its_rows"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A task scope cancels its children in another order than that of spawning."""
+"""A task scope does not cancel its children in the order of spawning."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.runtime import TaskScope
 
-TESTS = ["tests/unit/runtime/test_scope.py::test_children_are_cancelled_in_the_order_of_spawning"]
+TESTS = ["tests/unit/runtime/test_task_scope.py::test_children_are_cancelled_in_the_order_of_spawning"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""The failure of a task that nobody awaits disappears."""
+"""The failure of a task that no caller awaits disappears."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from triplicate.runtime import TaskScope
 
 TESTS = [
-    "tests/unit/runtime/test_scope.py::test_a_child_that_fails_while_the_block_is_left_is_raised",
-    "tests/unit/runtime/test_scope.py::test_a_long_lived_scope_raises_its_first_failure_once_from_aclose",
+    "tests/unit/runtime/test_task_scope.py::test_a_child_that_fails_while_the_block_is_left_is_raised",
+    "tests/unit/runtime/test_task_scope.py::test_a_long_lived_scope_raises_its_first_failure_once_from_aclose",
 ]
 
 

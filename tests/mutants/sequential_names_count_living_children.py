@@ -1,4 +1,4 @@
-"""Sequential names count the children that are there instead of all creations, so a ledger id is given out twice."""
+"""Sequential names count existing children instead of all creations, so a ledger id is given twice."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.metadata.drivers import memory_tree
 
 TESTS = [
-    "tests/unit/metadata/test_tree_contract.py::test_sequential_names_count_every_creation_under_the_parent[memory]",
+    "tests/unit/metadata/core/test_tree_contract.py::test_sequential_names_count_every_creation_under_the_parent[memory]",
     "tests/unit/metadata/test_layout.py::test_new_ids_count_from_zero_without_gaps_and_leave_no_node",
 ]
 

@@ -1,10 +1,10 @@
-"""A server that accepts a connection and does not answer is waited for until the session is over."""
+"""A client waits for a server that accepts a connection and does not answer until the session expires."""
 
 from collections.abc import Callable
 
 from triplicate.metadata.drivers import zookeeper_session
 
-TESTS = ["tests/unit/metadata/test_zookeeper.py::test_a_server_that_accepts_a_connection_and_does_not_answer_costs_no_session"]
+TESTS = ["tests/unit/metadata/drivers/test_zookeeper_tree.py::test_a_server_that_accepts_a_connection_and_does_not_answer_costs_no_session"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A dead leader's sign is taken down without a look whether a successor's has taken its place."""
+"""A dead leader's election node is deleted without checking that it is not a successor's."""
 
 from __future__ import annotations
 

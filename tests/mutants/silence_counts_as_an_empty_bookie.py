@@ -1,10 +1,10 @@
-"""A bookie that does not answer the question for the last-add-confirmed counts as one that has nothing."""
+"""A bookie that does not answer a read of the last-add-confirmed counts as empty."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/client/test_lac_reads.py::test_a_silent_bookie_is_unknown_and_not_empty"]
+TESTS = ["tests/unit/client/read/test_lac_read.py::test_a_silent_bookie_is_unknown_and_not_empty"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

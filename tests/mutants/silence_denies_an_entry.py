@@ -1,4 +1,4 @@
-"""A replica that is slow counts among those that deny the entry: recovery cuts off what was acknowledged."""
+"""A slow replica counts as one that denies the entry, so recovery cuts off acknowledged entries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from triplicate.ledger import recovery as machine
 
 TESTS = [
     "tests/unit/ledger/test_recovery.py::test_silence_denies_nothing_however_long_it_lasts",
-    "tests/property/test_tracker_recovery.py::test_recovery_keeps_everything_that_was_acknowledged",
+    "tests/property/test_recovery.py::test_recovery_keeps_everything_that_was_acknowledged",
 ]
 
 
@@ -17,9 +17,9 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
     def deny(self: machine.Recovery, event: machine.Event, now: float) -> None:
         if isinstance(event, machine.TimePassed):
-            for plan in self._hedgeable():
-                for bookie_id in plan.awaited:
-                    plan.absent(bookie_id)
+            for entry in self._hedgeable():
+                for bookie_id in entry.plan.awaited:
+                    entry.plan.absent(bookie_id)
         step(self, event, now)
 
     patch(machine.Recovery, "step", deny)

@@ -1,4 +1,4 @@
-"""A leader's sign is taken down for a silence of long ago: a node that was cut off deposes a leader when it is back."""
+"""A leader's election node is deleted for an old silence, so a node that was cut off deposes a leader when it returns."""
 
 from __future__ import annotations
 

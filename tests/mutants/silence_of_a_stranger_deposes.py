@@ -1,4 +1,4 @@
-"""A peer that never answered a question counts as silent: what swallows questions, a firewall, deposes every leader."""
+"""A peer that never answered a probe counts as silent, so a firewall that drops probes deposes every leader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fencing read is answered and journaled, but later adds of the old writer are taken all the same."""
+"""A fencing read is answered and journaled, but later adds of the old writer are accepted."""
 
 from __future__ import annotations
 

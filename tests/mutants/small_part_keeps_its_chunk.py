@@ -1,4 +1,4 @@
-"""An entry in the write cache keeps the whole chunk that brought it, however little of it was taken, and nobody counts that."""
+"""A small entry in the write cache keeps the whole received chunk in memory, which is not counted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.bookie.storage import storage
 
-TESTS = ["tests/unit/bookie/test_shared_chunks.py::test_a_chunk_of_which_little_is_taken_is_not_kept"]
+TESTS = ["tests/unit/bookie/storage/test_storage_shared_chunks.py::test_a_chunk_of_which_little_is_taken_is_not_kept"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

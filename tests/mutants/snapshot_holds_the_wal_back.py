@@ -1,4 +1,4 @@
-"""A write-ahead log that is too large is left to grow while a snapshot needs it."""
+"""A write-ahead log over its limit continues to grow while a snapshot needs it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from triplicate.sql.executor.reader_pool import ReaderPool
 
-TESTS = ["tests/unit/sql/test_reader_pool_limits.py::test_a_snapshot_that_holds_the_write_ahead_log_back_is_ended_and_the_log_emptied"]
+TESTS = [
+    "tests/unit/sql/executor/test_reader_pool_limits.py::test_a_snapshot_that_holds_the_write_ahead_log_back_is_ended_and_the_log_emptied"
+]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""The copy for a snapshot is made without a read transaction, so its pages are not of the position that was read."""
+"""The copy for a snapshot is made without a read transaction, so its pages do not belong to the position that was read."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import apsw
 from triplicate.sql.storage.sqlite_copy import CopyScope, SqliteBackup
 
 TESTS = [
-    "tests/unit/sql/test_sqlite_snapshots.py::test_writers_go_on_while_a_snapshot_is_made_and_it_is_of_one_position",
-    "tests/property/test_rowlog_snapshots.py::test_a_restored_copy_that_follows_equals_the_leader[0]",
+    "tests/unit/sql/storage/test_sqlite_snapshots.py::test_writers_go_on_while_a_snapshot_is_made_and_it_is_of_one_position",
+    "tests/property/test_sqlite_snapshots.py::test_a_restored_copy_that_follows_equals_the_leader[0]",
 ]
 
 

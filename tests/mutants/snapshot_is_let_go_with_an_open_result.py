@@ -1,4 +1,4 @@
-"""A transaction that goes on to write hands its reader on before its open results are taken from it."""
+"""A transaction that begins to write releases its reader while results on it are still open."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from triplicate.sql.engine.session import SqlSession
 
 TESTS = [
-    "tests/unit/sql/test_reader_pool_limits.py::test_a_result_that_is_too_large_to_keep_shows_nobody_else_its_old_snapshot",
+    "tests/unit/sql/executor/test_reader_pool_limits.py::test_a_result_that_is_too_large_to_keep_shows_nobody_else_its_old_snapshot",
 ]
 
 

@@ -1,4 +1,4 @@
-"""A snapshot is listed without having been read back from the bookies."""
+"""A snapshot is listed without reading it back from the bookies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.log import LogSnapshots, Snapshot
 
 TESTS = [
-    "tests/unit/sql/test_sqlite_snapshots.py::test_a_snapshot_that_the_bookies_do_not_give_back_is_not_listed",
+    "tests/unit/sql/storage/test_sqlite_snapshots.py::test_a_snapshot_that_the_bookies_do_not_give_back_is_not_listed",
 ]
 
 

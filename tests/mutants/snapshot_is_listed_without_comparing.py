@@ -1,4 +1,4 @@
-"""The list of snapshots is written whatever it is by now, so another node's snapshot is lost from it."""
+"""The list of snapshots is written without comparing versions, so another node's snapshot is lost from it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from triplicate.log import LogSnapshots
 from triplicate.metadata import CreateNode, SetData, TreeOperation
 
 TESTS = [
-    "tests/unit/log/test_snapshots.py::test_a_list_that_changes_between_reading_and_writing_is_read_again",
+    "tests/unit/log/upkeep/test_log_snapshots.py::test_a_list_that_changes_between_reading_and_writing_is_read_again",
 ]
 
 

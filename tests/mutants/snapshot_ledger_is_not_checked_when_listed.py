@@ -8,7 +8,7 @@ from typing import Any
 from triplicate.log import LogSnapshots
 
 TESTS = [
-    "tests/unit/log/test_snapshots.py::test_a_snapshot_without_its_ledger_is_not_listed",
+    "tests/unit/log/upkeep/test_log_snapshots.py::test_a_snapshot_without_its_ledger_is_not_listed",
 ]
 
 

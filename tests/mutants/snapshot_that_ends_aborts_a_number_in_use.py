@@ -1,4 +1,4 @@
-"""A snapshot that ends while its transaction waits for the writer notes the transaction's number as one that came to nothing."""
+"""A snapshot that ends while its transaction waits for the writer records the transaction's number as aborted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.sql.executor.reader_pool import ReaderCheckout
 
 TESTS = [
-    "tests/unit/sql/test_reader_pool_limits.py::test_a_number_that_was_asked_for_goes_along_when_the_snapshot_ends_before_the_writer_is_free"
+    "tests/unit/sql/executor/test_reader_pool_limits.py::test_a_number_that_was_asked_for_goes_along_when_the_snapshot_ends_before_the_writer_is_free"
 ]
 
 

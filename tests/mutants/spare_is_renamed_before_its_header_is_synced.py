@@ -1,11 +1,11 @@
-"""A spare journal file gets its new name before its new header is durable: after a power cut name and header disagree."""
+"""A spare journal file is renamed before its new header is durable, so after a power cut name and header disagree."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/bookie/test_journal_files.py::test_a_crash_at_any_step_of_using_files_again_loses_no_group_and_brings_none_back",
+    "tests/unit/bookie/journal/test_journal_files.py::test_a_crash_at_any_step_of_using_files_again_loses_no_group_and_brings_none_back",
 ]
 
 

@@ -1,10 +1,10 @@
-"""Some columns of a table are enough to bring its options, so that an INSERT into another table writes into the first one's log."""
+"""A subset of a table's columns selects the table's options, so an INSERT into another table writes to the first one's log."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/spark/test_source.py::test_columns_of_a_table_that_come_to_another_do_not_bring_its_options"]
+TESTS = ["tests/unit/spark/logs/test_log_source.py::test_columns_of_a_table_that_come_to_another_do_not_bring_its_options"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,12 +1,12 @@
-"""A batch that is discarded because the application's last one has no smaller number says nothing."""
+"""A batch is discarded as already published without a message."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/spark/test_source.py::test_a_batch_that_is_there_already_is_neither_read_nor_written",
-    "tests/unit/spark/test_writing.py::test_a_version_that_runs_again_adds_nothing_and_leaves_nothing",
+    "tests/unit/spark/logs/test_log_source.py::test_a_batch_that_is_there_already_is_neither_read_nor_written",
+    "tests/unit/spark/logs/test_writing.py::test_a_version_that_runs_again_adds_nothing_and_leaves_nothing",
 ]
 
 

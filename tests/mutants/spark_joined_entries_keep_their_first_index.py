@@ -1,10 +1,10 @@
-"""Entries of joined ledgers count from the beginning of the ledger that they come from."""
+"""Entries of joined ledgers count from the beginning of their own ledger."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/spark/test_writing.py::test_many_small_ledgers_are_joined_and_read_by_few_tasks"]
+TESTS = ["tests/unit/spark/logs/test_writing.py::test_many_small_ledgers_are_joined_and_read_by_few_tasks"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

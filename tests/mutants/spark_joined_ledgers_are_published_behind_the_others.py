@@ -1,10 +1,10 @@
-"""Ledgers that were joined are published behind those that were not, so that records leave the order of partitions."""
+"""Joined ledgers are published behind the others, so records lose the order of partitions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-TESTS = ["tests/unit/spark/test_writing.py::test_joined_ledgers_stand_where_their_parts_stood"]
+TESTS = ["tests/unit/spark/logs/test_writing.py::test_joined_ledgers_stand_where_their_parts_stood"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

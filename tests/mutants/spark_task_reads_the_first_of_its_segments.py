@@ -1,10 +1,10 @@
-"""A task that was given several small segments reads the first of them."""
+"""A task with several small segments reads only the first of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-TESTS = ["tests/unit/spark/test_writing.py::test_with_a_target_of_zero_every_task_keeps_its_ledger_and_few_tasks_read_them"]
+TESTS = ["tests/unit/spark/logs/test_writing.py::test_with_a_target_of_zero_every_task_keeps_its_ledger_and_few_tasks_read_them"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

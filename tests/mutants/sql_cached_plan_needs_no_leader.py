@@ -1,4 +1,4 @@
-"""A change whose plan is cached is accepted at Parse on a node that follows."""
+"""A follower accepts a change at Parse if its plan is cached."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.sql.core.interface import Prepared
 from triplicate.sql.engine.session import SqlSession
 
-TESTS = ["tests/unit/sql/test_session.py::test_a_statement_that_was_prepared_before_is_refused_as_a_new_one_would_be"]
+TESTS = ["tests/unit/sql/engine/test_session.py::test_a_statement_that_was_prepared_before_is_refused_as_a_new_one_would_be"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""The cache gives the plan that a text had before a change of the schema."""
+"""The plan cache returns a plan of an earlier schema."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable
 from triplicate.sql.pg.protocol.plans import PlanCache, StatementPlan
 
 TESTS = [
-    "tests/unit/pg/test_plans.py::test_a_change_of_the_schema_empties_the_cache",
-    "tests/unit/pg/test_plans.py::test_a_text_means_what_the_schema_of_its_parse_says",
-    "tests/unit/pg/test_plans.py::test_a_plan_of_a_schema_that_has_changed_meanwhile_is_not_kept",
+    "tests/unit/sql/pg/protocol/test_plans.py::test_a_change_of_the_schema_empties_the_cache",
+    "tests/unit/sql/pg/protocol/test_plans.py::test_a_text_means_what_the_schema_of_its_parse_says",
+    "tests/unit/sql/pg/protocol/test_plans.py::test_a_plan_of_a_schema_that_has_changed_meanwhile_is_not_kept",
 ]
 
 

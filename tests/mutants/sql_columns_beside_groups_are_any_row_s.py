@@ -1,4 +1,4 @@
-"""A column that is not grouped has the value of any row of its group, as SQLite gives it."""
+"""An ungrouped column has the value of an arbitrary row of its group, as in SQLite."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.pg.analysis import analyzer
 
-TESTS = ["tests/unit/pg/test_translation.py::test_what_cannot_mean_the_same_is_refused[select b, a from t group by b-42803]"]
+TESTS = ["tests/unit/sql/pg/translate/test_translation.py::test_what_cannot_mean_the_same_is_refused[select b, a from t group by b-42803]"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

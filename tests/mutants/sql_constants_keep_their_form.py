@@ -1,4 +1,4 @@
-"""A constant in a statement is compared as it is written: ``'2024-1-5'`` meets no date."""
+"""A constant is compared in the form it is written in, so ``'2024-1-5'`` equals no date."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from triplicate.sql.pg.translate.render import Renderer
 
 TESTS = [
     (
-        "tests/unit/sql/test_scalars.py::test_a_statement_gives_postgresql_s_rows"
+        "tests/unit/sql/executor/test_scalars.py::test_a_statement_gives_postgresql_s_rows"
         "[select id from t where d in ('2024-1-5', '2024-02-29') order by 1-expected9]"
     ),
 ]

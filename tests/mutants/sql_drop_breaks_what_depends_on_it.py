@@ -1,4 +1,4 @@
-"""A table is dropped though a view reads it."""
+"""A table is dropped although a view reads it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.executor import definitions
 
-TESTS = ["tests/unit/sql/test_definitions.py::test_what_depends_on_a_table_keeps_it"]
+TESTS = ["tests/unit/sql/executor/test_definitions.py::test_what_depends_on_a_table_keeps_it"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

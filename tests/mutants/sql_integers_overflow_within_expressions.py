@@ -1,4 +1,4 @@
-"""The result of integers that is none goes on as a float inside of an expression."""
+"""An integer overflow inside an expression becomes a float instead of an error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.sql.pg.translate import translation
 
 TESTS = [
-    "tests/unit/sql/test_scalars.py::test_an_expression_fails_with_postgresql_s_error[a + 9223372036854775807 - 9223372036854775807-22003]"
+    "tests/unit/sql/executor/test_scalars.py::test_an_expression_fails_with_postgresql_s_error[a + 9223372036854775807 - 9223372036854775807-22003]"
 ]
 
 

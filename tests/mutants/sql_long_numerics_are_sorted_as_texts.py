@@ -1,4 +1,4 @@
-"""A numeric of many digits is compared as the text that it is kept as, which SQLite finds larger than every number."""
+"""A numeric of many digits is compared as the text it is stored as, which SQLite sorts behind every number."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.pg.translate import render_numbers
 
-TESTS = ["tests/unit/sql/test_scalars.py::test_an_expression_has_postgresql_s_value[a / 3.0 > 7-0]"]
+TESTS = ["tests/unit/sql/executor/test_scalars.py::test_an_expression_has_postgresql_s_value[a / 3.0 > 7-0]"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

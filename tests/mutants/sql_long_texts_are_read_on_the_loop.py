@@ -1,4 +1,4 @@
-"""A statement of any length is tokenized and translated on the loop, which answers nobody meanwhile."""
+"""Statements of any length are tokenized and translated on the event loop, which stalls other sessions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.pg.protocol import plans
 
-TESTS = ["tests/unit/pg/test_plans.py::test_every_step_over_a_long_text_leaves_the_loop_free"]
+TESTS = ["tests/unit/sql/pg/protocol/test_plans.py::test_every_step_over_a_long_text_leaves_the_loop_free"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.pg.protocol.transaction_time import TransactionTime
 
-TESTS = ["tests/unit/pg/test_server.py::test_now_is_one_time_for_all_of_a_transaction"]
+TESTS = ["tests/unit/sql/pg/protocol/test_server.py::test_now_is_one_time_for_all_of_a_transaction"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A numeric is shown as it is stored, without the zeros of its column's scale."""
+"""A numeric is shown without the trailing zeros of its column's scale."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.pg.values import types
 
-TESTS = ["tests/unit/pg/test_types.py::test_a_numeric_is_shown_with_the_scale_of_its_column"]
+TESTS = ["tests/unit/sql/pg/values/test_types.py::test_a_numeric_is_shown_with_the_scale_of_its_column"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""The first parameter in the text is the first that the client sends, whatever its number says."""
+"""Parameters are bound in the order of their appearance in the text, not by their numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from triplicate.sql.core.lexer import Token
 from triplicate.sql.pg.syntax import token_cursor
 
-TESTS = ["tests/property/test_translated_statements.py::test_the_statement_that_changed_another_row_is_right_every_way"]
+TESTS = ["tests/property/test_translation.py::test_the_statement_that_changed_another_row_is_right_every_way"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""The plans of a copy outlive the file that they were made for."""
+"""Cached plans outlive the file of the copy that they were made for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from triplicate.sql.core.interface import Database
 from triplicate.sql.pg.protocol.client_connections import ClientConnections, _DatabasePlans
 from triplicate.sql.pg.protocol.plans import PlanCache
 
-TESTS = ["tests/unit/pg/test_plans.py::test_a_copy_that_was_replaced_leaves_no_plans"]
+TESTS = ["tests/unit/sql/pg/protocol/test_plans.py::test_a_copy_that_was_replaced_leaves_no_plans"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

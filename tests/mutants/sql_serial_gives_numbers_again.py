@@ -1,4 +1,4 @@
-"""A column that numbers itself gives the number of a deleted row again."""
+"""A SERIAL column gives the number of a deleted row again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from triplicate.sql.pg.ddl.column_parser import ColumnParts, numbered_text
 from triplicate.sql.pg.ddl.parts import Edits
 from triplicate.sql.pg.ddl.stored_expressions import StoredExpressions
 
-TESTS = ["tests/unit/sql/test_definitions.py::test_a_column_that_numbers_itself_does_so_and_never_gives_a_number_again"]
+TESTS = ["tests/unit/sql/executor/test_definitions.py::test_a_column_that_numbers_itself_does_so_and_never_gives_a_number_again"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

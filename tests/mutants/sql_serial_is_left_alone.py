@@ -1,4 +1,4 @@
-"""A column of type SERIAL goes to SQLite as it is written, and stays NULL."""
+"""A SERIAL column goes to SQLite untranslated, and stays NULL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.pg.ddl.column_parser import ColumnParts
 
-TESTS = ["tests/unit/sql/test_definitions.py::test_a_column_that_numbers_itself_does_so_and_never_gives_a_number_again"]
+TESTS = ["tests/unit/sql/executor/test_definitions.py::test_a_column_that_numbers_itself_does_so_and_never_gives_a_number_again"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

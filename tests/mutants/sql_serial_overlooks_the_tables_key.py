@@ -1,4 +1,4 @@
-"""The primary key of a column that numbers itself is looked for beside the column only, not among the table's constraints."""
+"""The primary key of a SERIAL column is found only beside the column, not among the table's constraints."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.pg.ddl import create_table
 
-TESTS = ["tests/unit/sql/test_definitions.py::test_a_column_that_numbers_itself_does_so_and_never_gives_a_number_again"]
+TESTS = ["tests/unit/sql/executor/test_definitions.py::test_a_column_that_numbers_itself_does_so_and_never_gives_a_number_again"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.pg.analysis import from_clause
 
-TESTS = ["tests/unit/pg/test_translation.py::test_a_star_over_using_names_its_columns"]
+TESTS = ["tests/unit/sql/pg/translate/test_translation.py::test_a_star_over_using_names_its_columns"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A value that does not fit its column's declared type is stored."""
+"""A value is stored although it does not fit its column's declared type."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from triplicate.sql.executor.change_capture import ChangeCapture
 
 TESTS = [
-    "tests/unit/sql/test_value_checks.py::test_a_value_of_another_type_is_refused",
-    "tests/unit/sql/test_value_checks.py::test_an_overflow_does_not_become_a_float",
+    "tests/unit/sql/core/test_value_checks.py::test_a_value_of_another_type_is_refused",
+    "tests/unit/sql/core/test_value_checks.py::test_an_overflow_does_not_become_a_float",
 ]
 
 

@@ -1,4 +1,4 @@
-"""An update checks the values that it leaves alone, so that rows of earlier releases cannot be changed any more."""
+"""An update also checks values that it does not change, so rows of earlier releases can no longer be updated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.errors import SqlError
 from triplicate.sql.executor import change_capture
 
-TESTS = ["tests/unit/sql/test_value_checks.py::test_values_of_earlier_releases_stay_until_they_are_changed"]
+TESTS = ["tests/unit/sql/core/test_value_checks.py::test_values_of_earlier_releases_stay_until_they_are_changed"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""The zone of a timestamp with time zone is read and passed over, so that another moment is stored."""
+"""The zone of a timestamp with time zone is ignored, so another instant is stored."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from triplicate.sql.core import datetime_text
 
-TESTS = ["tests/unit/sql/test_datetime_text.py::test_forms_of_postgresql_become_the_stored_one"]
+TESTS = ["tests/unit/sql/core/test_datetime_text.py::test_forms_of_postgresql_become_the_stored_one"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

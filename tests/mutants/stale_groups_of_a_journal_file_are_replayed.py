@@ -1,12 +1,12 @@
-"""The groups that a journal file held before it was used again are taken for new ones: nobody looks at the file's number in them."""
+"""Groups of a reused journal file's earlier life are replayed, because their file number is not checked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/bookie/test_journal_files.py::test_a_crash_at_any_step_of_using_files_again_loses_no_group_and_brings_none_back",
-    "tests/property/test_reused_journal.py::test_only_groups_of_this_life_are_found_in_a_file_used_again",
+    "tests/unit/bookie/journal/test_journal_files.py::test_a_crash_at_any_step_of_using_files_again_loses_no_group_and_brings_none_back",
+    "tests/property/test_journal_format_reused.py::test_only_groups_of_this_life_are_found_in_a_file_used_again",
 ]
 
 

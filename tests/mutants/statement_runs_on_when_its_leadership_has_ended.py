@@ -1,4 +1,4 @@
-"""A statement of a transaction runs on when the leadership has ended, and the node cannot follow before it is done."""
+"""A transaction's statement continues after the leadership has ended, and delays the node's return to following."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.errors import SqlError
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 
-TESTS = ["tests/unit/sql/test_leadership.py::test_a_statement_that_runs_when_the_leadership_is_lost_is_interrupted"]
+TESTS = ["tests/unit/sql/engine/test_leadership.py::test_a_statement_that_runs_when_the_leadership_is_lost_is_interrupted"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,11 +1,13 @@
-"""A stream that is asked again within an interval answers with what it saw before, so that a query believes it has read everything."""
+"""A stream asked twice within an interval repeats its last answer, so a query believes that it has read everything."""
 
 from collections.abc import Callable
 
 from triplicate.spark.cluster import access
 from triplicate.spark.cluster.progress import LogState
 
-TESTS = ["tests/unit/spark/test_log_state_poller.py::test_logs_are_looked_at_once_in_an_interval_and_what_was_published_before_is_seen"]
+TESTS = [
+    "tests/unit/spark/cluster/test_access_log_state_poller.py::test_logs_are_looked_at_once_in_an_interval_and_what_was_published_before_is_seen"
+]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A stream's batch is published without its application and number, so that a repeat of it is not known as one."""
+"""A stream's batch is published without application and number, so a repeat is not recognised."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from triplicate.log import PublishResult, StagedLedger
 from triplicate.spark.cluster.access import LogAccess
 
 TESTS = [
-    "tests/unit/spark/test_exactly_once.py::test_a_driver_that_is_killed_before_any_step_loses_and_doubles_nothing",
-    "tests/unit/spark/test_exactly_once.py::test_drivers_that_are_stopped_replaced_and_woken_publish_each_record_once",
+    "tests/unit/spark/test_logs_exactly_once.py::test_a_driver_that_is_killed_before_any_step_loses_and_doubles_nothing",
+    "tests/unit/spark/test_logs_exactly_once.py::test_drivers_that_are_stopped_replaced_and_woken_publish_each_record_once",
 ]
 
 

@@ -1,12 +1,12 @@
-"""The end of a batch does not say where it begins: planned again, a first batch begins with what the log still holds, in silence."""
+"""A batch's end does not record its beginning, so a first batch planned again silently begins at the log's present start."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/spark/test_access.py::test_a_first_batch_that_is_planned_again_begins_where_it_began",
-    "tests/unit/spark/test_access.py::test_a_batch_with_which_a_log_begins_is_planned_again_as_it_was",
+    "tests/unit/spark/cluster/test_access.py::test_a_first_batch_that_is_planned_again_begins_where_it_began",
+    "tests/unit/spark/cluster/test_access.py::test_a_batch_with_which_a_log_begins_is_planned_again_as_it_was",
 ]
 
 

@@ -1,10 +1,10 @@
-"""A limit counts the offsets of a hole in the log: a stream steps over what a lost segment can have held, an empty batch at a time."""
+"""A limit counts the offsets of a hole in the log, so a stream crosses a lost segment in many empty batches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/spark/test_access.py::test_a_limited_stream_does_not_count_what_is_lost"]
+TESTS = ["tests/unit/spark/cluster/test_access.py::test_a_limited_stream_does_not_count_what_is_lost"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,12 +1,12 @@
-"""A log that is taken out of a subscription leaves the checkpoint without a word, and is read from its first record when it is back."""
+"""A log removed from a subscription disappears from the checkpoint, and is read from its first record when it returns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/spark/test_access.py::test_a_log_that_is_taken_out_of_the_subscription_is_refused_and_its_position_kept",
-    "tests/unit/spark/test_access.py::test_another_log_with_the_same_checkpoint_is_refused",
+    "tests/unit/spark/cluster/test_access.py::test_a_log_that_is_taken_out_of_the_subscription_is_refused_and_its_position_kept",
+    "tests/unit/spark/cluster/test_access.py::test_another_log_with_the_same_checkpoint_is_refused",
 ]
 
 

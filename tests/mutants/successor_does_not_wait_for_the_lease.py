@@ -1,4 +1,4 @@
-"""Who takes a database over begins to serve while its predecessor may still answer reads under its lease."""
+"""A new leader serves while its predecessor may still answer reads under its lease."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from triplicate.sql import SqlDatabase
 
 TESTS = [
-    "tests/unit/sql/test_lease.py::test_a_successor_waits_for_the_lease_and_the_error_of_clocks_before_it_appends_or_answers",
-    "tests/unit/sql/test_lease.py::test_a_leadership_that_ended_while_it_waited_spares_the_next_nothing",
+    "tests/unit/sql/core/test_lease.py::test_a_successor_waits_for_the_lease_and_the_error_of_clocks_before_it_appends_or_answers",
+    "tests/unit/sql/core/test_lease.py::test_a_leadership_that_ended_while_it_waited_spares_the_next_nothing",
 ]
 
 

@@ -1,17 +1,17 @@
-"""A copy that was given up for its place in the log goes on without a look at what the log holds before it."""
+"""A copy that was suspected because of its position continues without comparing itself with the log."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/sql/test_database_node.py::test_a_copy_whose_last_batch_is_not_the_logs_is_built_anew",
+    "tests/unit/sql/hosting/test_database_node.py::test_a_copy_whose_last_batch_is_not_the_logs_is_built_anew",
     "tests/unit/replica/test_replica.py::test_a_copy_given_up_for_its_place_is_verified_and_goes_on",
 ]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from tests.unit.replica.test_replica import Counter
+    from tests.unit.replica.counter_rig import Counter
     from triplicate.replica import Replica
     from triplicate.sql.engine.sql_database import SqlDatabase
 

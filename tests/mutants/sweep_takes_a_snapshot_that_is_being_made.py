@@ -1,4 +1,4 @@
-"""The sweep of orphans takes the ledger of a snapshot that has been made for an hour for one that its maker left."""
+"""The sweep of orphans deletes the ledger of a snapshot that takes longer than an hour to make."""
 
 from __future__ import annotations
 

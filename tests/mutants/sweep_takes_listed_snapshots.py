@@ -9,7 +9,7 @@ from triplicate.log.upkeep import orphans
 from triplicate.metadata import TreeOperation
 
 TESTS = [
-    "tests/unit/log/test_snapshots.py::test_the_sweep_finds_the_ledgers_of_killed_attempts_and_spares_those_that_are_listed",
+    "tests/unit/log/upkeep/test_log_snapshots.py::test_the_sweep_finds_the_ledgers_of_killed_attempts_and_spares_those_that_are_listed",
 ]
 
 

@@ -1,4 +1,4 @@
-"""For a bookie whose disks were replaced every ledger in the trash is one that it may have held before."""
+"""A bookie with replaced disks assumes of every ledger in the trash that it may have held it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from triplicate.bookie.limbo import Limbo
 from triplicate.metadata import TrashedLedger, Versioned
 
 TESTS = [
-    "tests/unit/bookie/test_replaced_disks.py::test_a_ledger_made_since_that_was_deleted_and_comes_back_is_served_as_by_any_bookie",
+    "tests/unit/bookie/offline/test_replacement.py::test_a_ledger_made_since_that_was_deleted_and_comes_back_is_served_as_by_any_bookie",
     "tests/simulation/test_found.py::test_a_replaced_bookie_that_starts_while_a_ledger_is_in_the_trash_knows_that_it_was_made_since",
 ]
 

@@ -1,11 +1,11 @@
-"""A missing ledger that is not in the listing of the trash goes, though it may have been undeleted since it was found missing."""
+"""A ledger that is missing from the listing of the trash is deleted without checking that it was not undeleted meanwhile."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/bookie/test_deletions_without_trash.py::test_a_ledger_whose_record_comes_or_goes_while_it_is_looked_for_keeps_its_entries[listing]"
+    "tests/unit/bookie/storage/test_garbage_deletions_without_trash.py::test_a_ledger_whose_record_comes_or_goes_while_it_is_looked_for_keeps_its_entries[listing]"
 ]
 
 

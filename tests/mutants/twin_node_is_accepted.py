@@ -1,4 +1,4 @@
-"""A node that starts takes any registration under its name for one that its own former life has left."""
+"""A starting node treats any registration under its name as one of its own earlier life."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from triplicate.errors import NoNode
 from triplicate.metadata import CreateNode, DeleteNode
 from triplicate.sql.hosting.node_registration import NodeRegistrar, NodeRegistration, encode_registration
 
-TESTS = ["tests/unit/sql/test_node_names.py::test_two_living_nodes_of_one_name_are_refused"]
+TESTS = ["tests/unit/sql/hosting/test_node_registration_names.py::test_two_living_nodes_of_one_name_are_refused"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A snapshot that no log has confirmed stays the transaction's, and is read when the client goes back to a savepoint."""
+"""After ROLLBACK TO a transaction reads a snapshot that no log has confirmed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.engine.session import SqlSession, _confirm
 from triplicate.sql.executor.reader_pool import ReaderCheckout
 
-TESTS = ["tests/unit/sql/test_leadership.py::test_a_snapshot_that_was_not_confirmed_is_read_by_no_later_statement"]
+TESTS = ["tests/unit/sql/engine/test_leadership.py::test_a_snapshot_that_was_not_confirmed_is_read_by_no_later_statement"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A ledger that is brought back begins at version 0 again, so that who knew it before can change it."""
+"""An undeleted ledger starts at version 0 again, so a client with the old version can change it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from triplicate.ledger import LedgerMetadata
 from triplicate.metadata.ledger_store import LedgerStore, Versioned
 
 TESTS = [
-    "tests/unit/bookie/test_trash.py::test_nobody_who_knew_a_ledger_before_its_deletion_changes_it_after_its_return",
+    "tests/unit/bookie/storage/test_garbage_trash.py::test_nobody_who_knew_a_ledger_before_its_deletion_changes_it_after_its_return",
     "tests/simulation/test_found.py::test_a_writer_that_was_cut_off_does_not_close_a_ledger_that_came_back",
 ]
 

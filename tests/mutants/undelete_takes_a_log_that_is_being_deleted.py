@@ -1,4 +1,4 @@
-"""An undelete brings back a database whose log is being deleted."""
+"""An undelete restores a database whose log is being deleted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from triplicate.sql import DroppedDatabase
 
-TESTS = ["tests/unit/sql/test_dropping.py::test_a_log_that_is_being_deleted_is_not_brought_back_and_the_deletion_goes_on"]
+TESTS = ["tests/unit/sql/hosting/test_dropping.py::test_a_log_that_is_being_deleted_is_not_brought_back_and_the_deletion_goes_on"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,10 +1,12 @@
-"""A bookie goes on counting the time that a ledger was missing after the ledger was brought back, and deletes it at once the next time."""
+"""A bookie continues the count of a missing ledger after its undeletion, and deletes it at once the next time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-TESTS = ["tests/unit/bookie/test_deletions_without_trash.py::test_the_note_about_an_undeleted_ledger_goes_with_the_round_that_finds_it"]
+TESTS = [
+    "tests/unit/bookie/storage/test_garbage_deletions_without_trash.py::test_the_note_about_an_undeleted_ledger_goes_with_the_round_that_finds_it"
+]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,10 +1,10 @@
-"""Status 507 is sent to clients before 4.15 although the setting says that there are such: they cannot read the whole answer."""
+"""Status 507 is sent although the setting says that clients before 4.15 exist, which cannot parse the answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_v3_operations.py::test_a_ledger_whose_entries_may_be_missing_is_unknown_never_a_no[True]"]
+TESTS = ["tests/unit/bookie/server/test_request_processor_v3.py::test_a_ledger_whose_entries_may_be_missing_is_unknown_never_a_no[True]"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

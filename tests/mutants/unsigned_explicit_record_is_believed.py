@@ -1,10 +1,10 @@
-"""An explicit last-add-confirmed record is believed although its digest fails."""
+"""An explicit last-add-confirmed record is used although its digest fails."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/client/test_lac_reads.py::test_a_damaged_record_says_nothing"]
+TESTS = ["tests/unit/client/read/test_lac_read.py::test_a_damaged_record_says_nothing"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,10 +1,10 @@
-"""A process that is started again is not `up`'s own: it stays behind when `up` ends, and no file names it."""
+"""A process that `up` restarts is not among its children: it outlives `up`, and no file names it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/cli/test_local_cluster.py::test_a_launched_process_is_noted_and_ends_with_the_cluster"]
+TESTS = ["tests/unit/cli/supervision/test_local_processes.py::test_a_launched_process_is_noted_and_ends_with_the_cluster"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

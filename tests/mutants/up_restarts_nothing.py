@@ -1,12 +1,12 @@
-"""`up` reports a process that has ended, and leaves it at that."""
+"""`up` reports that a process has ended without restarting it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/cli/test_supervisor.py::test_a_process_that_ends_is_started_again_at_once",
-    "tests/unit/cli/test_supervisor.py::test_a_start_that_is_refused_is_told_and_tried_again[error0]",
+    "tests/unit/cli/supervision/test_supervisor.py::test_a_process_that_ends_is_started_again_at_once",
+    "tests/unit/cli/supervision/test_supervisor.py::test_a_start_that_is_refused_is_told_and_tried_again[error0]",
 ]
 
 

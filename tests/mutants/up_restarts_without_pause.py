@@ -1,10 +1,10 @@
-"""`up` starts a process that ends at each start again and again without ever waiting longer."""
+"""`up` restarts a process that ends at each start without growing pauses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/cli/test_supervisor.py::test_a_process_that_ends_at_each_start_is_tried_at_intervals_that_grow_to_a_bound"]
+TESTS = ["tests/unit/cli/supervision/test_supervisor.py::test_a_process_that_ends_at_each_start_is_tried_at_intervals_that_grow_to_a_bound"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""What SQLite says of a counter at its last number is taken for a full disk, and the leader gives up."""
+"""SQLite's error for an exhausted counter is treated as a full disk, and the leader gives up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.executor.change_capture import ChangeCapture
 
-TESTS = ["tests/unit/sql/test_definitions.py::test_a_counter_at_its_end_is_no_full_disk"]
+TESTS = ["tests/unit/sql/executor/test_definitions.py::test_a_counter_at_its_end_is_no_full_disk"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from triplicate.wire.v3 import bulk
 
-TESTS = ["tests/unit/wire/test_v3_adds.py::test_a_run_ends_where_something_else_begins"]
+TESTS = ["tests/unit/wire/v3/test_bulk.py::test_a_run_ends_where_something_else_begins"]
 
 
 class Anything(bytes):

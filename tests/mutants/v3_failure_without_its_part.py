@@ -1,4 +1,4 @@
-"""A failure over version 3 carries the envelope's status alone, which Apache's client cannot attribute to an entry."""
+"""A version-3 failure carries the envelope's status alone, which Apache's client cannot attribute to an entry."""
 
 from __future__ import annotations
 

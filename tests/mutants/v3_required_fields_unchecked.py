@@ -1,4 +1,4 @@
-"""A version-3 message without its required fields passes, since the protobuf parser does not ask for them."""
+"""A version-3 message without its required fields is accepted, since the protobuf parser does not check them."""
 
 from __future__ import annotations
 

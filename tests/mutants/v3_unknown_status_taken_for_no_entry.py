@@ -1,4 +1,4 @@
-"""A status of version 3 that this release does not know counts as "no entry", an explicit no."""
+"""An unknown version-3 status counts as "no entry", which is an explicit denial."""
 
 from __future__ import annotations
 

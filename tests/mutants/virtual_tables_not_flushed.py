@@ -1,4 +1,4 @@
-"""What full-text tables keep back until a savepoint is not waited for before the rows are taken."""
+"""Rows are captured before full-text tables have written the rows which they buffer until a savepoint."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.executor.change_capture import ChangeCapture
 
-TESTS = ["tests/unit/sql/test_writer_connection.py::test_full_text_search_answers_the_same_on_a_follower"]
+TESTS = ["tests/unit/sql/executor/test_writer_connection.py::test_full_text_search_answers_the_same_on_a_follower"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

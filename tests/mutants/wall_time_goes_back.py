@@ -1,10 +1,10 @@
-"""An entry's wall time is the clock's, also when the clock was set back, so a search by time misses entries."""
+"""An entry's wall time follows a clock that was set back, so a search by time misses entries."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/log/test_writer.py::test_wall_time_never_goes_back_not_even_over_segments_and_take_overs"]
+TESTS = ["tests/unit/log/writing/test_log_writer.py::test_wall_time_never_goes_back_not_even_over_segments_and_take_overs"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

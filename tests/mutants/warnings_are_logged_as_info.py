@@ -1,4 +1,4 @@
-"""Every trace is logged as information, so that no alert can go by the level."""
+"""Every trace is logged as information, so no alert can go by the level."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable, Mapping
 
 TESTS = [
-    "tests/unit/cli/test_log_levels.py::test_a_log_of_warnings_shows_trouble[replica.diverged-ERROR]",
-    "tests/unit/cli/test_log_levels.py::test_a_log_of_warnings_shows_trouble[log.take_over_lost-WARNING]",
+    "tests/unit/cli/process/test_serving_log_levels.py::test_a_log_of_warnings_shows_trouble[replica.diverged-ERROR]",
+    "tests/unit/cli/process/test_serving_log_levels.py::test_a_log_of_warnings_shows_trouble[log.take_over_lost-WARNING]",
 ]
 
 

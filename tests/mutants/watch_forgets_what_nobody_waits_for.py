@@ -1,4 +1,4 @@
-"""A watch wakes only those who wait already, so a change between making it and waiting is lost."""
+"""A watch wakes only present waiters, so a change between making the watch and waiting is lost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.metadata.drivers import watches
 
-TESTS = ["tests/unit/metadata/test_tree_contract.py::test_a_change_between_making_a_watch_and_waiting_is_not_lost[memory]"]
+TESTS = ["tests/unit/metadata/core/test_tree_contract.py::test_a_change_between_making_a_watch_and_waiting_is_not_lost[memory]"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A bookie whose disks were replaced says "no such entry" of a ledger that it held before."""
+"""A bookie whose disks were replaced answers "no such entry" for a ledger that it held before."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable
 from triplicate.bookie.limbo import Limbo
 
 TESTS = [
-    "tests/unit/bookie/test_replaced_disks.py::test_a_replaced_bookie_answers_unknown_for_what_it_held_never_a_no",
-    "tests/unit/bookie/test_replaced_disks.py::test_a_fence_that_was_lost_lets_no_old_writer_through",
-    "tests/unit/client/test_replaced_bookie.py::test_a_recovery_waits_for_who_knows_instead_of_believing_a_replaced_bookie",
+    "tests/unit/bookie/offline/test_replacement.py::test_a_replaced_bookie_answers_unknown_for_what_it_held_never_a_no",
+    "tests/unit/bookie/offline/test_replacement.py::test_a_fence_that_was_lost_lets_no_old_writer_through",
+    "tests/unit/client/test_ledger_recovery_replaced_bookie.py::test_a_recovery_waits_for_who_knows_instead_of_believing_a_replaced_bookie",
 ]
 
 

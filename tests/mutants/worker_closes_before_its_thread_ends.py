@@ -1,4 +1,4 @@
-"""A worker's `close` returns while its thread still ends."""
+"""A worker's `close` returns while its thread is still ending."""
 
 from __future__ import annotations
 

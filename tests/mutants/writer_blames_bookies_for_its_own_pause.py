@@ -1,4 +1,4 @@
-"""A writer that was stopped counts the time for which it stood still as time for which the bookies left it without an answer."""
+"""A writer that was stopped counts the pause as time in which the bookies did not answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.client.connection.sweep_timer import SweepTimer
 
-TESTS = ["tests/unit/client/test_slow_bookies.py::test_a_writer_that_stood_still_does_not_blame_the_bookies"]
+TESTS = ["tests/unit/client/write/test_ledger_writer_slow_bookies.py::test_a_writer_that_stood_still_does_not_blame_the_bookies"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -1,4 +1,4 @@
-"""A writer that found no bookie in place of a failed one never searches again."""
+"""A writer that found no replacement for a failed bookie does not search again."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from triplicate.errors import TriplicateError
 from triplicate.ledger.ensemble_change import BookiesChanged, Command, EnsembleChange, Event
 
 TESTS = [
-    "tests/unit/client/test_absent_bookies.py::test_a_bookie_that_joins_takes_the_place_of_a_missing_one_from_a_later_entry_on",
+    "tests/unit/client/write/test_ensemble_changer_absent_bookies.py::test_a_bookie_that_joins_takes_the_place_of_a_missing_one_from_a_later_entry_on",
 ]
 
 

@@ -1,4 +1,4 @@
-"""A watch on ZooKeeper fires once and is not armed again."""
+"""A watch on ZooKeeper fires once and is not set again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.metadata.drivers import zookeeper_tree
 
-TESTS = ["tests/unit/metadata/test_tree_contract.py::test_a_watch_wakes_for_its_node_and_its_children_only[zookeeper]"]
+TESTS = ["tests/unit/metadata/core/test_tree_contract.py::test_a_watch_wakes_for_its_node_and_its_children_only[zookeeper]"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

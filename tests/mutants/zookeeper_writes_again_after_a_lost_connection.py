@@ -1,4 +1,4 @@
-"""The ZooKeeper driver sends a request again when the connection broke before its answer came."""
+"""The ZooKeeper driver repeats a write when the connection breaks before its answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.errors import ConnectionLost
 from triplicate.metadata.drivers.zookeeper_tree import Request, ZooKeeperTree
 
-TESTS = ["tests/unit/metadata/test_zookeeper.py::test_a_write_whose_connection_breaks_is_not_sent_again"]
+TESTS = ["tests/unit/metadata/drivers/test_zookeeper_tree.py::test_a_write_whose_connection_breaks_is_not_sent_again"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.process.running import TIMEOUT_S, command, environment
-from tests.unit.cli.test_doctor import (
+from tests.unit.cli.doctor_rig import (
     KNOWN,
     NOBODY,
     SetUp,

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from triplicate.client import Client
 from triplicate.log import LogClientSettings, Logs
-from triplicate.metadata import MemoryStore, own
+from triplicate.metadata import MemoryStore, own_paths
 
 EXPECTED = tuple(
     re.compile(pattern)
@@ -65,11 +65,11 @@ async def find_unreferenced(client: Client, settings: LogClientSettings, applica
         head = await logs.head(name)
         listed |= {segment.ledger_id for segment in await logs.segments(name)}
         listed |= {snapshot.ledger_id for snapshot in (await logs.snapshots(name).read(fresh=True)).snapshots}
-        pages, _ = await metadata.tree.children(own.pages_path(metadata.own_root, name))
+        pages, _ = await metadata.tree.children(own_paths.pages_path(metadata.own_root, name))
         referred = await logs._store.pages(name, head)
         found += _finding(f"pages of {name} that nothing refers to", [page for page in pages if int(page) not in referred])
-        publishers, _ = await metadata.tree.children(own.publishers_path(metadata.own_root, name))
-        strange = [publisher for publisher in publishers if own.decode_name(publisher) not in applications]
+        publishers, _ = await metadata.tree.children(own_paths.publishers_path(metadata.own_root, name))
+        strange = [publisher for publisher in publishers if own_paths.decode_name(publisher) not in applications]
         found += _finding(f"publishers of {name} that never were", strange)
     await logs.sweep_orphans()
     there = [ledger_id async for ledger_id in client.ledger_ids()]

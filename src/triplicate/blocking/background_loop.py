@@ -30,7 +30,7 @@ class BackgroundLoop:
         """Run a coroutine on the loop and wait for its result. Interrupting the wait (Ctrl-C) cancels the coroutine.
 
         Raises:
-            HandleClosed: the loop was closed; the coroutine is closed without starting. Also whatever the coroutine raises.
+            HandleClosed: the loop was closed; the coroutine is closed without starting. Also every error of the coroutine.
         """
         if self._closed:
             coroutine.close()

@@ -59,7 +59,7 @@ class BlockingHandle:
 
     @property
     def missing_bookies(self) -> tuple[str, ...]:
-        """Bookies of the ensemble that failed and take no entries now: entries confirmed meanwhile have fewer copies than configured.
+        """Bookies of the ensemble that failed and receive no entries now: entries confirmed meanwhile have fewer copies than configured.
 
         See `WriteHandle.missing_bookies`.
         """
@@ -194,14 +194,14 @@ class BlockingReader:
         return self._loop.call(self._reader.read_last_confirmed())
 
     def try_last_confirmed(self) -> int:
-        """Ask all bookies of the last ensemble for their last entry, and take the first answer that is newer than what is known.
+        """Ask all bookies of the last ensemble for their last entry, and use the first answer above the known last-add-confirmed.
 
         See `LedgerReader.try_last_confirmed`.
         """
         return self._loop.call(self._reader.try_last_confirmed())
 
     def read_explicit_last_confirmed(self) -> int | None:
-        """What the writer told the bookies of its last-add-confirmed outside of entries; None when it told them nothing.
+        """The last-add-confirmed that the writer sent to the bookies outside of entries; None when it sent none.
 
         See `LedgerReader.read_explicit_last_confirmed`.
         """
@@ -222,10 +222,7 @@ class BlockingReader:
         return self._loop.call(self._reader.entries_on(bookie_id))
 
     def read_from(self, bookie_id: str, entry_id: int) -> Entry | None:
-        """What one bookie holds of an entry, verified; None only when it says explicitly that it holds nothing of it.
-
-        See `LedgerReader.read_from`.
-        """
+        """One bookie's copy of an entry, verified; None only when it says explicitly that it has no copy. See `LedgerReader.read_from`."""
         return self._loop.call(self._reader.read_from(bookie_id, entry_id))
 
     def tail(self, first_entry_id: int = 0) -> BlockingTail:

@@ -112,7 +112,7 @@ class Bookie:
 
         Args:
             metadata: the cluster; stays the caller's and is not closed.
-            metrics: where the figures go; None: nowhere.
+            metrics: the registry for the bookie's metrics; None for none.
             reopen: opens the metadata again when its session is over; the bookie closes what it returns.
 
         Raises:
@@ -141,7 +141,7 @@ class Bookie:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens."""
+        """The address at which it listens."""
         return self.parts.listener.address
 
     @property
@@ -151,7 +151,7 @@ class Bookie:
 
     @property
     def registered(self) -> bool:
-        """Whether the bookie stands in the cluster's lists, as far as it knows."""
+        """Whether the bookie is in the cluster's lists, as far as it knows."""
         return self.parts.registration.announced
 
     @property
@@ -186,7 +186,7 @@ class Bookie:
         await self._cleanup.aclose()
 
     def _failed(self) -> None:
-        """Nothing can be made durable any more: answer no request, accept none. What was acknowledged is safe."""
+        """Nothing can be made durable any more: answer no request, accept none. Acknowledged entries are safe."""
         self.connections.close_all()
         if not self.stopping and not self._withdrawal.closing:
             self._withdrawal.spawn(self._withdraw(), name="withdraw")

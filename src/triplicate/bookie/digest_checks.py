@@ -59,7 +59,7 @@ class DigestChecks:
                 self._host.trace("bookie.digest_unknown", ledger_id=ledger_id, error=str(error))
                 await sleep(self._host.clock, RETRY_S)
                 self._resolve(ledger_id, Verification.UNKNOWN, None)
-            except Exception as error:  # noqa: BLE001  metadata that nobody foresaw concern one ledger, and would end every bookie
+            except Exception as error:  # noqa: BLE001  unforeseen metadata concern one ledger, and would end every bookie
                 self._resolve(ledger_id, Verification.IMPOSSIBLE, None)
                 self._host.trace("bookie.digest_unknown", ledger_id=ledger_id, error=repr(error))
             else:

@@ -56,7 +56,7 @@ def make_directory(disk: Disk, path: str) -> None:
 
 
 def _parent(path: str) -> str:
-    # A name without a folder stands in the working directory, which is synced like any other.
+    # A name without a folder is in the working directory, which is synced like any other.
     return posixpath.dirname(path.rstrip("/") or "/") or "."
 
 

@@ -36,7 +36,7 @@ class MemoryLimit:
     settings: tuple[str, ...]
     """The settings that determine the bound, without the section."""
     beyond: str
-    """What happens at the bound."""
+    """The effect when the bound is reached."""
     metric: str
 
 

@@ -31,7 +31,7 @@ TRASH_INTERVAL_S = 60.0
 WRITERS_LEAST = 16
 """Writers that a client keeps before it first forgets finished ones."""
 CREATE_ATTEMPTS = 16
-"""How many new ids are tried when each of them is taken."""
+"""Number of new ids that `create` tries when each of them is in use."""
 
 CREATOR_TOKENS_END = 2**63 - 1
 """Creator tokens are smaller: the metadata keeps them as signed 64-bit numbers."""
@@ -116,7 +116,7 @@ class Client:
             ledger_id: chosen by the caller; None for a new one.
             deferred_sync: bookies acknowledge before they sync, and `LedgerWriter.force` makes durable what was acknowledged. Entries
                 that were never forced are not part of the ledger when it is closed. A bookie that fails ends the writer, since the
-                ensemble of such a ledger never changes. Uses version 3 of the protocol, whatever `wire` says.
+                ensemble of such a ledger never changes. Uses version 3 of the protocol regardless of `wire`.
 
         Raises:
             NotEnoughBookies: fewer writable bookies than `ensemble_size`; the message lists them.
@@ -202,7 +202,7 @@ class Client:
         custom = found.value.custom
         awaited = all(custom.get(name) == value for name, value in WRITER_AWAITED.items())
         if found.value.is_closed:
-            closed = LedgerClosed(f"ledger {ledger_id} is closed, and a closed ledger takes no more entries; create a new one")
+            closed = LedgerClosed(f"ledger {ledger_id} is closed, and a closed ledger accepts no more entries; create a new one")
             closed.ledger_id = ledger_id
             raise closed
         # A random number: after a lost answer, equal bytes in the metadata must prove this client's write, even if others share its name.
@@ -318,13 +318,13 @@ class Client:
         """The disk space of a bookie. Uses version 3 of the protocol.
 
         Raises:
-            BookieError: it did not answer, or could not say.
+            BookieError: it did not answer, or it answered with an error.
         """
         self._check_usable()
         response = await send_request(self._context.pool.v3_channel(bookie_id), BookieInfoRequest(), BookieInfoResponse)
         if response.status is not Status.OK or response.total_bytes is None or response.free_bytes is None:
             status = Status.IO_ERROR if response.status is Status.OK else response.status
-            raise bookie_error(BookieError, bookie_id, f"bookie {bookie_id} answered {status.name} to the question for its disk space")
+            raise bookie_error(BookieError, bookie_id, f"bookie {bookie_id} answered {status.name} to the request for its disk space")
         return BookieInfo(response.total_bytes, response.free_bytes)
 
     async def aclose(self) -> None:

@@ -20,7 +20,7 @@ class ClientMetrics:
         self.added = registry.tally("bookkeeper_client_ADD_ENTRY_entries", "Entries confirmed.")
         self.added_bytes = registry.tally("bookkeeper_client_ADD_ENTRY_bytes", "Bytes of the entries confirmed, with their headers.")
         self.add_failures = registry.counter("bookkeeper_client_ADD_ENTRY_failed", "Entries whose outcome became unknown.")
-        self.read_seconds = registry.distribution("bookkeeper_client_READ_ENTRY", "Seconds of one reading of a range of entries.")
+        self.read_seconds = registry.distribution("bookkeeper_client_READ_ENTRY", "Seconds of one read of a range of entries.")
         self.read = registry.tally("bookkeeper_client_READ_ENTRY_entries", "Entries read and verified.")
         self.read_bytes = registry.tally("bookkeeper_client_READ_ENTRY_bytes", "Payload bytes read and verified.")
         self.digest_mismatches = registry.counter(
@@ -30,7 +30,7 @@ class ClientMetrics:
         self.bookie_failures = registry.counter("bookkeeper_client_bookie_failures", "Bookies that failed a writer.", labels=("bookie",))
         self.missing_bookies = registry.gauge(
             "bookkeeper_client_missing_bookies",
-            "Bookies that failed a writer which goes on without them, until others or they themselves come.",
+            "Failed bookies without which a writer continues until they are replaced or answer again.",
         )
         self.ledgers_created = registry.counter("bookkeeper_client_LEDGER_CREATE", "Ledgers created.")
         self.ledgers_opened = registry.counter("bookkeeper_client_LEDGER_OPEN", "Ledgers opened for reading.")

@@ -1,4 +1,4 @@
-"""What the handles of one client share: host, metadata, settings, connections, and the bookies to avoid."""
+"""The state that the handles of one client share: host, metadata, settings, connections, and the bookies to avoid."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triplicate.metadata import ClusterMetadata
 from triplicate.runtime import Host, TaskScope
 
 SLOW_S = 10.0
-"""How long a bookie that was slow to answer a read is asked last."""
+"""How long a bookie that was slow to answer a read is read from last, in seconds."""
 
 
 @dataclass(slots=True)
@@ -35,11 +35,11 @@ class ExpiringBookies:
 
 @dataclass(frozen=True, slots=True)
 class ClientContext:
-    """What the writers, readers and recoveries of one client share. Made by `Client`. Source: BookKeeper `ClientContext`.
+    """The state that the writers, readers and recoveries of one client share. Made by `Client`. Source: BookKeeper `ClientContext`.
 
     Attributes:
         failed_bookies: bookies that failed a writer recently; they are chosen for ensembles only where there are too few others.
-        slow_bookies: bookies that left a read, or a fence, unanswered for longer than another one; they are asked last.
+        slow_bookies: bookies that left a read, or a fence, unanswered for longer than another one; they are read from last.
     """
 
     host: Host
@@ -54,7 +54,7 @@ class ClientContext:
 
     @property
     def hedge_s(self) -> float:
-        """Seconds before the next replica is asked as well as the one that has not answered; infinite without hedging."""
+        """Seconds without an answer from a replica before the next one is read as well; infinite without hedging."""
         return self.settings.hedge_read_s or float("inf")
 
     def slow_last(self, bookie_ids: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Carrying out a recovery: the machine of `ledger.recovery` decides, this module talks to bookies and metadata.
+"""Executes recoveries: the machine of `ledger.recovery` decides, and this module sends its requests to bookies and metadata.
 
 Fault points, in their order: ``client.recovery.marked``, the metadata says IN_RECOVERY, and no bookie was asked; ``.fenced``, enough are
 fenced, and no entry was asked for; ``.read_on``, some entries are about to be asked for; ``.copying``, some are about to be written again;
@@ -444,7 +444,7 @@ class _Attempt:
             self._fail(error)
         except BaseException as error:
             # A fault of ours, or the end of the client: the machine must not wait for an answer.
-            self._fail(HandleClosed(f"the recovery of ledger {self.ledger_id} was broken off: {error!r}; the ledger stays fenced"))
+            self._fail(HandleClosed(f"the recovery of ledger {self.ledger_id} was interrupted: {error!r}; the ledger stays fenced"))
             raise
         else:
             self._step(machine.EnsembleReplaced(ensemble))

@@ -194,7 +194,7 @@ class BookieSettings:
     )
     long_polls_outstanding: int = setting(20_000, "The same limit for all connections together.", unit="requests", low=1, high=10_000_000)
     long_poll_wait_s: float = setting(
-        60.0, "Maximum time that such a read waits, whatever it requests.", unit="seconds", low=0.01, high=3600
+        60.0, "Maximum time that such a read waits, even if it requests a longer one.", unit="seconds", low=0.01, high=3600
     )
     clients_before_4_15: bool = setting(
         False,

@@ -135,7 +135,7 @@ class NodeSettings:
     snapshot_interval_s: float = setting(600.0, "Minimum interval between snapshots of one database.", unit="seconds", low=0, high=1e9)
     snapshot_keep_log_s: float = setting(
         0.0,
-        "Records younger than this stay in a database's log, whatever snapshots exist, for readers of changes that are offline at times.",
+        "Records younger than this stay in a database's log, even behind snapshots, for readers of changes that are offline at times.",
         unit="seconds",
         low=0,
         high=1e9,

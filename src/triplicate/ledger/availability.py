@@ -1,7 +1,7 @@
 """Which entries of a ledger a bookie holds, as the answer to "list of entries".
 
 A 64-byte header (i32 version 0, i32 number of groups, zeros), then 24 bytes per group: first start i64, last start i64,
-size i32, period i32. A group is one run of `size` entries at each of first, first + period, …, last; striping makes exactly such
+size i32, period i32. A group is one run of `size` entries at each of first, first + period, …, last; striping makes such
 patterns. Source: BookKeeper `AvailabilityOfEntriesOfLedger`.
 """
 
@@ -45,7 +45,7 @@ class AvailabilityGroup:
 
 
 class Availability:
-    """The entries a bookie says it holds: `in`, `count`, and `runs()`; never expanded, since a peer chooses its size."""
+    """The entries that a bookie says it holds, for `in`, `count` and `runs()`. Groups are not expanded, since a peer chooses their size."""
 
     __slots__ = ("_firsts", "groups")
 
@@ -78,10 +78,10 @@ def encode_availability(runs: Iterable[range]) -> bytes:
 
 
 def decode_availability(data: bytes) -> Availability:
-    """What `encode_availability` wrote, or a peer.
+    """Decode a list of entries, of a peer or of `encode_availability`.
 
     Raises:
-        ProtocolError: another version, cut short, or groups that cannot be.
+        ProtocolError: another version, truncated data, or impossible groups.
     """
     if len(data) < _HEADER.size:
         raise ProtocolError(f"a list of entries of {len(data)} bytes is shorter than its header of {_HEADER.size}")
@@ -106,7 +106,7 @@ def _is_regular(group: AvailabilityGroup) -> bool:
 
 
 def _joined(runs: Iterable[range]) -> Iterator[tuple[int, int]]:
-    """(start, size) of maximal runs, each at most as long as the format can say."""
+    """(start, size) of maximal runs, each at most as long as the format allows."""
     start, stop = 0, 0
     for run in runs:
         if len(run) == 0:

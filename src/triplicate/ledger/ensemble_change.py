@@ -1,4 +1,4 @@
-"""The change of a ledger's ensemble: replace, miss or resume the bookies that fail a writer. Pure: no I/O, no clock.
+"""The change of a ledger's ensemble: replace, do without, or resume the bookies that fail a writer. Pure: no I/O, no clock.
 
 The machine holds the decisions. The shell reports what happened with `step`, then calls `decide` until it returns no command, and executes
 each batch of commands at once and in order.
@@ -149,7 +149,7 @@ class EnsembleWritten:
 
 @dataclass(frozen=True, slots=True)
 class MetadataFound:
-    """What the metadata says after a compare-and-set that failed, or whose answer was lost."""
+    """The metadata that was read after a compare-and-set that failed, or whose answer was lost."""
 
     metadata: LedgerMetadata
 
@@ -174,7 +174,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class ChangeSettings:
-    """What a client's settings say of changes; seconds.
+    """A client's settings for ensemble changes; times are in seconds.
 
     Attributes:
         delayed: replace failed bookies only when an ack quorum is lost.
@@ -318,7 +318,7 @@ class EnsembleChange:
         return min(due, default=float("inf"))
 
     def decide(self, now: float) -> list[Command]:
-        """What the shell must do now, in order. To be called again until it returns nothing; `failure` is set when the writer must end."""
+        """The commands to execute now, in order. Call it again until it returns none; `failure` is set when the writer must end."""
         if self.is_over or self.failure is not None or self._phase in (_Phase.LISTING, _Phase.WRITING):
             return []
         if self._phase is _Phase.WRITTEN:
@@ -358,7 +358,7 @@ class EnsembleChange:
             return self._continue_without(now, limit_s, self._unreachable(listed.reason, limit_s))
         self._writable = listed.writable
         tracker = self._tracker
-        self._failed.forget_forgiven(tracker.ensemble, now)
+        self._failed.forget_expired(tracker.ensemble, now)
         candidates = [bookie_id for bookie_id in listed.writable if not self._failed.is_backing_off(bookie_id, now)]
         try:
             ensemble = replace_bookies(tracker.ensemble, tracker.suspended, candidates, self._rng, listed.avoid)

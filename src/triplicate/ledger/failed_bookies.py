@@ -12,7 +12,7 @@ from typing import Protocol
 from triplicate.errors import BookieError, RequestTimeout
 
 BACKOFF_TIMEOUTS_MAXIMUM = 12
-"""Longest backoff after a missing answer, in add timeouts: each trial of a bookie that hangs may delay the writer for one timeout."""
+"""Longest backoff after a missing answer, in add timeouts: each attempt with a bookie that hangs may delay the writer for one timeout."""
 FORGIVEN_BACKOFFS = 2
 """The backoff of a bookie starts over once the bookie has been healthy for this many maximum backoffs."""
 
@@ -51,7 +51,7 @@ class FailedBookie:
         self.is_back = False
         self.retry_at = now + self._backoff.next_s()
 
-    def is_forgiven(self, now: float) -> bool:
+    def has_expired(self, now: float) -> bool:
         """Whether the last failure is too long ago to predict the next one."""
         return now > self.retry_at + FORGIVEN_BACKOFFS * self._longest_s
 
@@ -84,7 +84,7 @@ class FailedBookies:
     def fail(self, bookie_id: str, error: BookieError, now: float) -> None:
         """Record that a bookie of the ensemble failed."""
         failed = self._failed.get(bookie_id)
-        if failed is None or failed.is_forgiven(now):
+        if failed is None or failed.has_expired(now):
             first_s, longest_s = self._backoff_bounds(error)
             self._failed[bookie_id] = FailedBookie(error, self._make_backoff(first_s, longest_s), longest_s, now)
         else:
@@ -95,10 +95,10 @@ class FailedBookies:
         failed = self._failed.get(bookie_id)
         return failed is not None and now < failed.retry_at
 
-    def forget_forgiven(self, keep: Iterable[str], now: float) -> None:
+    def forget_expired(self, keep: Iterable[str], now: float) -> None:
         """Drop the bookies whose last failure is long ago, except those to keep."""
         kept = dict.fromkeys(keep)
-        self._failed = {name: failed for name, failed in self._failed.items() if name in kept or not failed.is_forgiven(now)}
+        self._failed = {name: failed for name, failed in self._failed.items() if name in kept or not failed.has_expired(now)}
 
     def begin_probe(self, bookie_id: str, now: float) -> bool:
         """Whether a probe is due: the backoff is over, and no probe is in flight or answered. If so, it counts as in flight."""

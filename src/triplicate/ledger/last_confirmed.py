@@ -1,6 +1,6 @@
-"""What the bookies of an ensemble together say about the last-add-confirmed.
+"""The last-add-confirmed that follows from the answers of an ensemble's bookies.
 
-An answer is worth something only when the bookies that stay silent could not have confirmed anything beyond it. The rule is per
+An answer proves something only when the silent bookies could not have confirmed anything beyond it. The rule is per
 write quorum: in every run of write-quorum consecutive positions fewer than an ack quorum may be unknown. Counting answers of the
 whole ensemble instead is wrong as soon as the ensemble is larger than the write quorum.
 Source: BookKeeper `ReadLastConfirmedOp`, `RoundRobinDistributionSchedule`.

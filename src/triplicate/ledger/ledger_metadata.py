@@ -20,7 +20,7 @@ _INT64_MAX = 2**63 - 1
 
 
 class LedgerState(IntEnum):
-    """Where in its life a ledger is: written by its writer, being recovered by another client, or of fixed length."""
+    """The state of a ledger: open for its writer, in recovery by another client, or closed at a fixed end."""
 
     OPEN = 1
     IN_RECOVERY = 2
@@ -39,7 +39,7 @@ class EnsembleSegment:
 
 @dataclass(frozen=True)
 class LedgerMetadata:
-    """What is stored about one ledger. Checked on construction.
+    """The stored metadata of one ledger, checked on construction.
 
     Raises:
         ArgumentError: a field is out of bounds or two contradict each other; the message names them.

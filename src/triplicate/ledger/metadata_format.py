@@ -43,7 +43,7 @@ def decode_metadata(data: bytes) -> LedgerMetadata:
     """Metadata of any of the three versions.
 
     Raises:
-        FormatError: another version, or bytes that are not what the version says.
+        FormatError: another version, or bytes that do not have the form of their version.
     """
     if not data.startswith(_HEADER):
         raise FormatError(f"ledger metadata begins with {data[:16]!r} instead of {_HEADER!r}: not ledger metadata")
@@ -61,7 +61,8 @@ def decode_metadata(data: bytes) -> LedgerMetadata:
         raise FormatError(f"ledger metadata of format version {version} is damaged: {error}") from error
 
 
-# Version 1: write quorum, ensemble size, length, then one line per segment; the last line says how an ended ledger ended.
+# Version 1: write quorum, ensemble size, length, one line per segment; then, unless the ledger is open, a line with its last entry id, or
+# with -102 in recovery.
 
 
 def _encode_lines(metadata: LedgerMetadata) -> bytes:
@@ -125,7 +126,7 @@ def _to_message(metadata: LedgerMetadata) -> LedgerMetadataFormat:
         message.MergeFrom(LedgerMetadataFormat(digestType=metadata.digest_type.name, password=metadata.password))
     if metadata.ctime_ms is not None:
         message.ctime = metadata.ctime_ms
-    # In the order found: an update must not shuffle what another client wrote.
+    # In the order found: an update must not reorder the fields of another client.
     for key, value in metadata.custom.items():
         message.customMetadata.add(key=key, value=value)
     if metadata.creator_token is not None:
@@ -177,7 +178,7 @@ def _text(value: str) -> str:
 
 
 def _unknown_bytes(message: Message) -> bytes:
-    """What is left of a message's bytes once every known field is cleared."""
+    """The bytes of a message without its known fields."""
     rest = type(message)()
     rest.CopyFrom(message)
     for field in message.DESCRIPTOR.fields:
@@ -194,7 +195,7 @@ def _parse_text(body: bytes) -> LedgerMetadataFormat:
 def _parse_delimited(body: bytes) -> LedgerMetadataFormat:
     size, start = _decode_varint(body)
     if size != len(body) - start:
-        raise ValueError(f"the length says {size} bytes, {len(body) - start} follow")
+        raise ValueError(f"the length before the message is {size} bytes, but {len(body) - start} bytes follow")
     message = LedgerMetadataFormat()
     message.ParseFromString(body[start:])
     return message
@@ -210,7 +211,7 @@ def _encode_varint(value: int) -> bytes:
 
 
 def _decode_varint(data: bytes) -> tuple[int, int]:
-    """(value, bytes it took)."""
+    """(value, bytes read)."""
     value = 0
     for index, byte in enumerate(data[:5]):
         value |= (byte & 0x7F) << (7 * index)

@@ -1,6 +1,6 @@
 """Choosing bookies for ensembles: any distinct writable ones, uniformly at random.
 
-Names are sorted before the draw, so one seed gives one choice whatever order the directory listed them in.
+Names are sorted before the draw, so one seed gives one choice in any order of the listing.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class RecoveryAdd:
     payload: bytes
 
     def is_copy_of(self, other: RecoveryAdd) -> bool:
-        """Whether both write the same bytes, to whichever bookies."""
+        """Whether both write the same bytes, to the same or different bookies."""
         if self.payload is not other.payload or self.entry_id != other.entry_id:
             return False
         return self.last_add_confirmed == other.last_add_confirmed and self.length == other.length
@@ -205,6 +205,41 @@ class _Found:
     payload: bytes
 
 
+@dataclass(slots=True)
+class _RecoveredEntry:
+    """An entry that is being read, or was read and is not written again yet."""
+
+    plan: ReadPlan
+    requested_at: float
+    """When a replica was last read."""
+    found: _Found | None = None
+
+    @property
+    def hedgeable(self) -> bool:
+        return self.found is None and not self.plan.is_absent and self.plan.has_untried
+
+
+@dataclass(slots=True)
+class _ReadAhead:
+    """How far entries may be read ahead, and how far they have been."""
+
+    window: int
+    """Entries beyond the confirmed prefix."""
+    window_bytes: int
+    """Payload bytes of these entries, estimated by `entry_bytes`."""
+    entry_bytes: int = 1
+    """Estimated payload bytes of an entry."""
+    last_known: int = -1
+    """The greatest entry that any bookie named or delivered."""
+    following: int = 0
+    """The next entry to read."""
+
+    def limit(self, last_add_confirmed: int) -> int:
+        """The last entry that may be read now."""
+        window = min(self.window, max(1, self.window_bytes // self.entry_bytes))
+        return min(last_add_confirmed + window, self.last_known + READ_BEYOND_ENTRIES)
+
+
 class Recovery:
     """One attempt to recover a ledger.
 
@@ -225,26 +260,17 @@ class Recovery:
         self.metadata = metadata
         self.failure: str | None = None
         self._snapshot = metadata
-        self._read_window = read_window
-        self._window_bytes = window_bytes
-        self._entry_bytes = 1
-        """Estimated payload bytes of an entry."""
-        self._last_known = -1
-        """The greatest entry that any bookie named or delivered."""
+        self._ahead = _ReadAhead(read_window, window_bytes)
         self._started_at = now
         self._commands: list[Command] = []
         self._answers = LastConfirmed(metadata.last_segment.ensemble, metadata.write_quorum, metadata.ack_quorum)
         self._tracker: WriteTracker | None = None
         self._now = now
         self._hedge_s = hedge_s
-        self._plans: dict[int, ReadPlan] = {}
-        self._requested_at: dict[int, float] = {}
-        """When a replica was last read, by entry, for entries with a plan."""
-        self._found: dict[int, _Found] = {}
+        self._entries: dict[int, _RecoveredEntry] = {}
         self._unconfirmed: dict[int, _Found] = {}
         self._failed: dict[str, str] = {}
         self._unreplaced: dict[str, None] = {}
-        self._next_read = 0
         self._end: int | None = None
         self._length: int | None = None
         self._length_is_known = True
@@ -267,7 +293,7 @@ class Recovery:
         if self._tracker is None:
             asked = {"last entry": self._answers.waiting}
         else:
-            asked = {f"entry {plan.entry_id}": plan.awaited for plan in self._plans.values() if plan.entry_id not in self._found}
+            asked = {f"entry {entry_id}": entry.plan.awaited for entry_id, entry in self._entries.items() if entry.found is None}
             asked["storing copies"] = self._owe_copies(self._tracker) if self._unconfirmed else []
         return {what: bookies for what, bookies in asked.items() if bookies}
 
@@ -277,12 +303,10 @@ class Recovery:
     @property
     def hedge_at(self) -> float:
         """When to step with `TimePassed`, in seconds of the clock; infinite while no other replica could answer a pending read."""
-        return min([self._requested_at[plan.entry_id] + self._hedge_s for plan in self._hedgeable()], default=float("inf"))
+        return min([entry.requested_at + self._hedge_s for entry in self._hedgeable()], default=float("inf"))
 
-    def _hedgeable(self) -> list[ReadPlan]:
-        if self.is_finished:
-            return []
-        return [plan for plan in self._plans.values() if plan.entry_id not in self._found and not plan.is_absent and plan.has_untried]
+    def _hedgeable(self) -> list[_RecoveredEntry]:
+        return [] if self.is_finished else [entry for entry in self._entries.values() if entry.hedgeable]
 
     def silent_bookies(self) -> list[str]:
         """Bookies that have not answered the fence so far."""
@@ -320,9 +344,9 @@ class Recovery:
             case AddsAcknowledged() | AddFailed() | EnsembleReplaced() | NoReplacement():
                 self._handle_add(event)
             case TimePassed():
-                for plan in self._hedgeable():
-                    if self._requested_at[plan.entry_id] + self._hedge_s <= now:
-                        self._read_next_replica(plan)
+                for entry in self._hedgeable():
+                    if entry.requested_at + self._hedge_s <= now:
+                        self._read_next_replica(entry)
         self._advance()
 
     # The first phase: fence and learn.
@@ -344,9 +368,9 @@ class Recovery:
             start = self.known_confirmed()
             ensemble = self._snapshot.last_segment.ensemble
             self._tracker = WriteTracker(ensemble, self._snapshot.write_quorum, self._snapshot.ack_quorum, start + 1)
-            self._next_read = start + 1
-            self._last_known = max(start, answers.last_entry_id)
-            self._entry_bytes = max(1, answers.average_bytes)
+            self._ahead.following = start + 1
+            self._ahead.last_known = max(start, answers.last_entry_id)
+            self._ahead.entry_bytes = max(1, answers.average_bytes)
         elif answers.is_exhausted:
             self.failure = (
                 f"the bookies that answered within {now - self._started_at:.1f} s could hide an acknowledged entry; "
@@ -364,27 +388,27 @@ class Recovery:
     # The second phase: read forward.
 
     def _handle_entry(self, event: EntryFound | EntryAbsent | EntryFailed) -> None:
-        plan = self._plans.get(event.entry_id)
-        if plan is None or event.entry_id in self._found:
+        entry = self._entries.get(event.entry_id)
+        if entry is None or entry.found is not None:
             return
         match event:
             case EntryFound():
-                self._found[event.entry_id] = _Found(event.length, event.payload)
-                self._entry_bytes = max(self._entry_bytes, len(event.payload))
-                self._last_known = max(self._last_known, event.entry_id)
+                entry.found = _Found(event.length, event.payload)
+                self._ahead.entry_bytes = max(self._ahead.entry_bytes, len(event.payload))
+                self._ahead.last_known = max(self._ahead.last_known, event.entry_id)
                 return
             case EntryAbsent():
-                plan.absent(event.bookie_id)
+                entry.plan.absent(event.bookie_id)
             case EntryFailed():
-                plan.failed(event.bookie_id, event.reason)
-        if not plan.is_absent:
-            self._read_next_replica(plan)
+                entry.plan.failed(event.bookie_id, event.reason)
+        if not entry.plan.is_absent:
+            self._read_next_replica(entry)
 
-    def _read_next_replica(self, plan: ReadPlan) -> None:
-        bookie_id = plan.next_replica()
+    def _read_next_replica(self, entry: _RecoveredEntry) -> None:
+        bookie_id = entry.plan.next_replica()
         if bookie_id is not None:
-            self._requested_at[plan.entry_id] = self._now
-            self._commands.append(RecoveryRead(plan.entry_id, bookie_id))
+            entry.requested_at = self._now
+            self._commands.append(RecoveryRead(entry.plan.entry_id, bookie_id))
 
     def _plan(self, entry_id: int, absent_needed: int) -> None:
         ensemble = self._snapshot.ensemble_of(entry_id)
@@ -392,8 +416,8 @@ class Recovery:
         # Without hedging, replicas are read in the order of the write set, as for every other read.
         silent = self._answers.waiting if self._hedge_s < float("inf") else []
         replicas = sorted((ensemble[position] for position in positions), key=silent.__contains__)  # Stable.
-        self._plans[entry_id] = ReadPlan(entry_id, replicas, absent_needed)
-        self._read_next_replica(self._plans[entry_id])
+        self._entries[entry_id] = _RecoveredEntry(ReadPlan(entry_id, replicas, absent_needed), self._now)
+        self._read_next_replica(self._entries[entry_id])
 
     # The third phase: write again.
 
@@ -461,34 +485,28 @@ class Recovery:
             self._length = self._unconfirmed.pop(entry_id).length
         self._write_what_was_found(tracker)
         if self._end is None:
-            while self.failure is None and self._next_read <= self._read_limit(tracker):
-                self._plan(self._next_read, absent_answers_needed(self._snapshot.write_quorum, self._snapshot.ack_quorum))
-                self._next_read += 1
+            ahead = self._ahead
+            while self.failure is None and ahead.following <= ahead.limit(tracker.last_add_confirmed):
+                self._plan(ahead.following, absent_answers_needed(self._snapshot.write_quorum, self._snapshot.ack_quorum))
+                ahead.following += 1
         elif tracker.last_add_confirmed == self._end - 1 and not tracker.changing:
             self._close(tracker.last_add_confirmed)
-
-    def _read_limit(self, tracker: WriteTracker) -> int:
-        """The last entry that may be read now."""
-        window = min(self._read_window, max(1, self._window_bytes // self._entry_bytes))
-        return min(tracker.last_add_confirmed + window, self._last_known + READ_BEYOND_ENTRIES)
 
     def _write_what_was_found(self, tracker: WriteTracker) -> None:
         """Process entries strictly in order, so that no entry behind the first absent one is ever copied."""
         while self._end is None and self.failure is None:
             entry_id = tracker.last_add_pushed + 1
-            plan = self._plans.get(entry_id)
-            if plan is None:
+            entry = self._entries.get(entry_id)
+            if entry is None:
                 return
-            if entry_id in self._found:
-                del self._plans[entry_id], self._requested_at[entry_id]
-                self._write(tracker, self._found.pop(entry_id))
-            elif plan.is_absent:
+            if entry.found is not None:
+                del self._entries[entry_id]
+                self._write(tracker, entry.found)
+            elif entry.plan.is_absent:
                 self._end = entry_id
-                self._plans.clear()
-                self._requested_at.clear()
-                self._found.clear()
-            elif plan.is_exhausted:
-                self.failure = f"whether entry {entry_id} exists could not be decided: {plan.report()}"
+                self._entries.clear()
+            elif entry.plan.is_exhausted:
+                self.failure = f"whether entry {entry_id} exists could not be decided: {entry.plan.report()}"
             else:
                 return
 
@@ -508,12 +526,12 @@ class Recovery:
             return 0
         if self._length is None:
             self._length = self._answers.length_at(last_entry_id)
-        if self._length is None and last_entry_id in self._found:
-            self._length = self._found[last_entry_id].length
         if self._length is None:
-            plan = self._plans.get(last_entry_id)
-            if plan is None:
+            entry = self._entries.get(last_entry_id)
+            if entry is None:
                 self._plan(last_entry_id, self._snapshot.write_quorum)
-            elif plan.is_absent or plan.is_exhausted:
+            elif entry.found is not None:
+                self._length = entry.found.length
+            elif entry.plan.is_absent or entry.plan.is_exhausted:
                 self._length, self._length_is_known = self._answers.longest(), False
         return self._length

@@ -13,7 +13,7 @@ from typing import NoReturn, TypeAlias
 from triplicate.errors import BadVersion, NodeExists, NoNode, NoSuchLog
 from triplicate.log.logs import Logs
 from triplicate.log.upkeep.orphans import Sweep, SweepMemory
-from triplicate.metadata import own
+from triplicate.metadata import own_paths
 from triplicate.runtime import Metrics, sleep
 
 KINDS = ("segments", "pages", "publishers", "ledgers")
@@ -46,7 +46,7 @@ class Janitor:
         self._chores = tuple(chores)
         self._memory = SweepMemory()
         registry = metrics if metrics is not None else Metrics()
-        swept = registry.counter("triplicate_log_swept", "What the janitor of this process cleared away, by kind.", ("kind",))
+        swept = registry.counter("triplicate_log_swept", "Nodes and ledgers that the janitor of this process deleted, by kind.", ("kind",))
         self._swept = {kind: swept.labels(kind) for kind in KINDS}
         self._rounds = registry.counter("triplicate_log_janitor_rounds", "Rounds that the janitor of this process has done.")
         self._failures = registry.counter("triplicate_log_janitor_failures", "Logs and rounds that the janitor could not finish.")
@@ -65,7 +65,7 @@ class Janitor:
 
     async def claim_round(self) -> bool:
         """Whether a round is due and was claimed by this process."""
-        tree, path = self._store.tree, own.janitor_path(self._store.own_root)
+        tree, path = self._store.tree, own_paths.janitor_path(self._store.own_root)
         data = json.dumps({"by": self._host.name, "v": VERSION}, sort_keys=True, separators=(",", ":")).encode()
         stat = await self._store.persist(lambda: tree.exists(path))
         try:

@@ -87,7 +87,7 @@ class Logs:
         """
         settings = settings if settings is not None else LogSettings()
         check_quorums(settings.ensemble_size, settings.write_quorum, settings.ack_quorum)
-        check_text("the name of what the log belongs to", purpose.name)
+        check_text("the name of the log's purpose", purpose.name)
         check_retention(name, settings, purpose)
         return (await self._store.create(name, settings, purpose)).head
 

@@ -4,7 +4,7 @@ from triplicate.metadata.auditor import AuditorElection
 from triplicate.metadata.bookie_registry import BookieRegistry
 from triplicate.metadata.cookies import Cookie, Cookies, decode_cookie, encode_cookie
 from triplicate.metadata.copying import CopyReport, copy_metadata
-from triplicate.metadata.core import own
+from triplicate.metadata.core import own_paths
 from triplicate.metadata.core.bookie_ids import check_bookie_id, is_bookie_id
 from triplicate.metadata.core.known_addresses import Location
 from triplicate.metadata.core.paths import FlatPaths, HierarchicalPaths, LedgerPaths, LongHierarchicalPaths, underreplicated_path
@@ -87,6 +87,6 @@ __all__ = [
     "is_bookie_id",
     "open_cluster",
     "open_tree",
-    "own",
+    "own_paths",
     "underreplicated_path",
 ]

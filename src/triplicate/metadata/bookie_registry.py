@@ -116,17 +116,17 @@ class BookieRegistry:
         raise _not_registered(bookie_id)
 
     async def locate(self, bookie_id: str, wait_s: float) -> Location:
-        """Where a bookie listens, or last listened, as far as this object has read its registration before.
+        """The address at which a bookie listens, or last listened according to a registration that this object has read.
 
-        The last known address counts while the metadata do not answer, and while the bookie is not registered, since one whose session
-        ended may serve all the same. No address counts at which another bookie is registered.
+        The last known address is used while the metadata store does not answer, and while the bookie is not registered, since a bookie may
+        still serve after its session has ended. An address at which another bookie is registered is not used.
 
         Args:
-            wait_s: how long the metadata are asked where there is an address to fall back to.
+            wait_s: longest wait for the metadata store, in seconds, if an address is known.
 
         Raises:
-            BookieUnavailable: it is not registered, and nothing is known of it. FormatError: its registration cannot be understood.
-            ConnectionLost, SessionExpired: the metadata do not answer, and nothing is known of it.
+            BookieUnavailable: it is not registered, and no address is known. FormatError: its registration cannot be decoded.
+            ConnectionLost, SessionExpired: the metadata store does not answer, and no address is known.
         """
         if self._known.get(bookie_id) is None:
             return Location(await self.resolve(bookie_id), True)
@@ -137,7 +137,7 @@ class BookieRegistry:
                 try:
                     return Location(await self.resolve(bookie_id), True)
                 except BookieUnavailable:
-                    # Whoever is registered at the address is remembered there instead.
+                    # Another bookie that is registered at the address is remembered there instead.
                     await self.writable()
                     await self.readonly()
                     registered = False
@@ -149,7 +149,7 @@ class BookieRegistry:
         return Location(known, registered)
 
     def forget(self, bookie_id: str) -> None:
-        """Drop the last known address, where nothing listens. `locate` then uses only a present registration."""
+        """Drop the last known address, because nothing listens there. `locate` then uses only a present registration."""
         self._known.forget(bookie_id)
 
     def watch(self) -> Watch:
@@ -160,7 +160,7 @@ class BookieRegistry:
         return f"{self._readonly if readonly else self._writable}/{check_bookie_id(bookie_id)}"
 
     async def _announce(self, path: str, info: BookieServiceInfo) -> bool:
-        """Make the node, or find it made by this session; False while another session's is there that tells another address."""
+        """Create the node, unless this session has created it; False while another session's node has another address."""
         data = encode_service_info(info)
         attempts = Attempts(self._host)
         while True:
@@ -172,7 +172,7 @@ class BookieRegistry:
                 try:
                     found, stat = await retried(self._host, lambda: self._tree.get(path))
                     is_own = stat.ephemeral_owner == self._tree.session_id
-                    if not is_own and not _tells_address(found, info):
+                    if not is_own and not _has_address(found, info):
                         return False
                     if not is_own or found != data:
                         # Deleted and created again instead of set, so that watches on the list fire.
@@ -226,7 +226,7 @@ class BookieRegistry:
         return infos
 
 
-def _tells_address(data: bytes, info: BookieServiceInfo) -> bool:
+def _has_address(data: bytes, info: BookieServiceInfo) -> bool:
     """Whether a registration has the same address for BookKeeper's protocol."""
     try:
         address = decode_service_info("", data).rpc_address

@@ -216,7 +216,7 @@ class _Copying:
                 raise CorruptionError(f"{self._mapped(path)}: not the same as {path} in the source; the copy is not complete")
             strangers = [name for name in after[1] if name not in dict.fromkeys(before[1]) and not self._left_out(join(path, name))]
             if strangers:
-                raise CorruptionError(f"{self._mapped(path)}: has {strangers[0]}, which the source has not; empty the target first")
+                raise CorruptionError(f"{self._mapped(path)}: has {strangers[0]}, which the source lacks; empty the target first")
         self._report.verified += len(nodes)
         self._progress("verify", len(nodes))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from triplicate.errors import FormatError, NodeExists, NoNode
 from triplicate.metadata.core.bookie_ids import check_bookie_id
-from triplicate.metadata.core.own import incarnation_path
+from triplicate.metadata.core.own_paths import incarnation_path
 from triplicate.metadata.core.tree import Stat, Tree
 from triplicate.metadata.retries import retried
 from triplicate.runtime import Host

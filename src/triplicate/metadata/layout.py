@@ -12,7 +12,7 @@ from triplicate.errors import ArgumentError, ConfigError, FormatError, NodeExist
 from triplicate.metadata.auditor import AuditorElection
 from triplicate.metadata.bookie_registry import STALE_WAIT_S, BookieRegistry
 from triplicate.metadata.cookies import Cookies
-from triplicate.metadata.core import own
+from triplicate.metadata.core import own_paths
 from triplicate.metadata.core.paths import FlatPaths, HierarchicalPaths, LedgerPaths, LongHierarchicalPaths, ancestors_of, check_path
 from triplicate.metadata.core.tree import CreateNode, Tree, TreeOperation
 from triplicate.metadata.incarnations import Incarnations
@@ -65,7 +65,7 @@ class ClusterMetadata:
         self.tree = tree
         self.root = root
         self.instance_id = instance_id
-        self.own_root = own.own_root(instance_id)
+        self.own_root = own_paths.own_root(instance_id)
         self.paths = paths
         self.ledgers = LedgerStore(tree, host, root, paths)
         self.trash = Trash(tree, host, self.own_root, self.ledgers)

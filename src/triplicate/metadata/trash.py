@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from triplicate.errors import BadVersion, ConnectionLost, FormatError, NodeExists, NoNode, NoSuchLedger
 from triplicate.ledger import LedgerMetadata, decode_metadata, encode_metadata
-from triplicate.metadata.core.own import returned_path, trash_path
+from triplicate.metadata.core.own_paths import returned_path, trash_path
 from triplicate.metadata.core.tree import ANY_VERSION, Stat, Tree, TreeOperation
 from triplicate.metadata.ledger_store import LedgerStore, Versioned
 from triplicate.metadata.retries import Attempts, retried
@@ -151,7 +151,7 @@ class Trash:
         if late_ms > 0:
             raise _no_such(
                 ledger_id,
-                f"ledger {ledger_id} could be brought back until {late_ms // 1000} s ago; by now its bookies may be deleting its entries",
+                f"ledger {ledger_id} could be undeleted until {late_ms // 1000} s ago; by now its bookies may be deleting its entries",
             )
         await self._record_creation(trashed)
         restored = await self._ledgers.restore(ledger_id, trashed.metadata, trashed.version)

@@ -71,7 +71,7 @@ class ReplicationLock:
 
 
 class UnderreplicationManager:
-    """The marks and locks of one cluster, and what governs its auto-recovery."""
+    """The marks and locks of one cluster, and the settings of its auto-recovery."""
 
     def __init__(self, tree: Tree, host: Host, root: str) -> None:
         self._tree = tree

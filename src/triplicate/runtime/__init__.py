@@ -24,6 +24,7 @@ from triplicate.runtime.ports import (
 from triplicate.runtime.rate_limiter import RateLimiter
 from triplicate.runtime.real import no_trace, real_host
 from triplicate.runtime.task_scope import TaskScope, deadline_after, first_of, map_bounded, shielded, sleep, sleep_until, timeout_at
+from triplicate.runtime.uninterrupted import UninterruptedFuture
 from triplicate.runtime.window import AdmissionWindow
 from triplicate.runtime.worker_pool import SerialWorker, WorkerPool
 
@@ -49,6 +50,7 @@ __all__ = [
     "TaskScope",
     "Timer",
     "Trace",
+    "UninterruptedFuture",
     "Worker",
     "WorkerPool",
     "deadline_after",

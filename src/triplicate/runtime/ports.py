@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 class Timer(Protocol):
-    """What `call_at` returns."""
+    """The result of `call_at`."""
 
     def cancel(self) -> None:
         """Cancel the call. No effect if it has run."""
@@ -183,8 +183,12 @@ class Disk(Protocol):
 class Worker(Protocol):
     """Blocking work off the loop. Each worker runs one function at a time, in order."""
 
-    def run(self, function: Callable[..., Result], *args: Any) -> Awaitable[Result]:
-        """Run ``function(*args)`` and return its result. Cancelling the wait does not stop the function."""
+    def run(self, function: Callable[..., Result], *args: Any, answer: asyncio.Future[Result] | None = None) -> asyncio.Future[Result]:
+        """Run ``function(*args)`` and return its result. Cancelling the wait does not stop the function.
+
+        Args:
+            answer: receives the result and is returned; a new future by default.
+        """
 
     async def close(self) -> None:
         """Wait for the running function, then end the thread."""

@@ -9,7 +9,7 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from triplicate.errors import HandleClosed
@@ -91,7 +91,7 @@ class RealNetwork:
                 await self._loop.sock_connect(connecting, address)
                 if connecting.getsockname() == connecting.getpeername():
                     # TCP may connect a socket to itself if the port is in the ephemeral range and has no listener.
-                    raise ConnectionRefusedError(f"nobody listens on {host} port {port}")
+                    raise ConnectionRefusedError(f"no process listens on {host} port {port}")
                 transport, protocol = await self._loop.create_connection(factory, sock=connecting)
             except OSError as problem:
                 connecting.close()
@@ -151,14 +151,15 @@ class RealWorker:
         self._ended: asyncio.Future[None] | None = None
         self._closed = False
 
-    def run(self, function: Callable[..., Result], *args: Any) -> Awaitable[Result]:
+    def run(self, function: Callable[..., Result], *args: Any, answer: asyncio.Future[Result] | None = None) -> asyncio.Future[Result]:
         if self._closed:
             raise HandleClosed(f"worker {self._name} is closed")
         if self._thread is None:
             self._ended = self._loop.create_future()
             self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
             self._thread.start()
-        answer: asyncio.Future[Result] = self._loop.create_future()
+        if answer is None:
+            answer = self._loop.create_future()
         self._work.put((answer, function, args))
         return answer
 
@@ -197,7 +198,8 @@ class RealWorker:
 
 def _complete(answer: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
     if error is None:
-        resolve(answer, result)
+        if not answer.done():
+            answer.set_result(result)
     elif isinstance(error, StopIteration):
         fail(answer, RuntimeError("a worker's function raised StopIteration"), is_logged=True)
     else:

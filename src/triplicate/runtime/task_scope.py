@@ -122,7 +122,7 @@ class TaskScope:
         await self._wait_children()
         self._closing = True
         if self._parent_cancelled_by_us:
-            # The scope's own cancellation of the block must not look like one from outside. What remains after `uncancel` is real.
+            # The scope's own cancellation of the block must not look like one from outside, so it is uncounted here.
             self._parent_cancelled_by_us = False
             parent.uncancel()
         if parent.cancelling() > self._cancellations_at_entry:

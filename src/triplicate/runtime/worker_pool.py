@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from triplicate.errors import HandleClosed
-from triplicate.runtime.oneshot import fail, resolve, resolve_all
+from triplicate.runtime.oneshot import resolve_all
 from triplicate.runtime.ports import Worker
 
 Result = TypeVar("Result")
@@ -66,8 +67,10 @@ class WorkerPool:
         """
         if self._closed:
             raise HandleClosed(f"the workers {self._name} are closed")
-        self._ready.append(lane)
-        self._dispatch()
+        if self._idle and not self._ready:
+            self._start(lane, self._idle.pop())
+        else:
+            self._ready.append(lane)
 
     def _all_idle(self) -> bool:
         return not self._ready and len(self._idle) == len(self._workers)
@@ -77,24 +80,26 @@ class WorkerPool:
             self._start(self._ready.popleft(), self._idle.pop())
 
     def _start(self, lane: SerialWorker, worker: Worker) -> None:
-        answer, context, function, arguments = lane.next_job()
-        # No waiter holds this future: a cancelled wait must not look like the end of a function that still runs.
-        running = asyncio.ensure_future(context.run(worker.run, function, *arguments))
-        running.add_done_callback(lambda ended: self._ended(lane, worker, answer, ended))
+        answer, context, function, arguments = lane.jobs.popleft()
+        context.run(worker.run, function, *arguments, answer=answer)
+        answer.add_done_callback(partial(self._ended, lane, worker))
 
-    def _ended(self, lane: SerialWorker, worker: Worker, answer: asyncio.Future[Any], ended: asyncio.Future[Any]) -> None:
+    def _ended(self, lane: SerialWorker, worker: Worker, answer: asyncio.Future[Any]) -> None:
+        if answer.cancelled():
+            # The wait has ended, and the function may still run. The worker runs another function only after it.
+            worker.run(_nothing).add_done_callback(partial(self._ended, lane, worker))
+            return
         self._idle.append(worker)
         if lane.finished():
             self._ready.append(lane)
-        if ended.cancelled():
-            answer.cancel()
-        elif (error := ended.exception()) is not None:
-            fail(answer, error, is_logged=True)
-        else:
-            resolve(answer, ended.result())
-        self._dispatch()
+        if self._ready:
+            self._dispatch()
         if self._closed and self._all_idle():
             resolve_all(self._waiting_for_end)
+
+
+def _nothing() -> None:
+    """Run behind a function that nothing waits for any more."""
 
 
 class SerialWorker:
@@ -103,12 +108,13 @@ class SerialWorker:
     def __init__(self, pool: WorkerPool, name: str) -> None:
         self._pool = pool
         self._name = name
-        self._jobs: deque[_Job] = deque()
+        self.jobs: deque[_Job] = deque()
+        """For the pool: functions that have not been started, in order."""
         self._running = False
         self._closed = False
         self._idle: list[asyncio.Future[None]] = []
 
-    def run(self, function: Callable[..., Result], *args: Any) -> Awaitable[Result]:
+    def run(self, function: Callable[..., Result], *args: Any, answer: asyncio.Future[Result] | None = None) -> asyncio.Future[Result]:
         """See `Worker.run`.
 
         Raises:
@@ -116,15 +122,16 @@ class SerialWorker:
         """
         if self._closed:
             raise HandleClosed(f"worker {self._name} is closed")
-        answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._jobs.append((answer, contextvars.copy_context(), function, args))
+        if answer is None:
+            answer = asyncio.get_running_loop().create_future()
+        self.jobs.append((answer, contextvars.copy_context(), function, args))
         if not self._running:
             self._running = True
             try:
                 self._pool.enqueue(self)
             except HandleClosed:
                 self._running = False
-                self._jobs.clear()
+                self.jobs.clear()
                 raise
         return answer
 
@@ -138,13 +145,11 @@ class SerialWorker:
 
     # For `WorkerPool`.
 
-    def next_job(self) -> _Job:
-        return self._jobs.popleft()
-
     def finished(self) -> bool:
         """Note that a function has ended. Returns whether another one is queued."""
-        if self._jobs:
+        if self.jobs:
             return True
         self._running = False
-        resolve_all(self._idle)
+        if self._idle:
+            resolve_all(self._idle)
         return False

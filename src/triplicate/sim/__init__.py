@@ -1,7 +1,7 @@
 """The ports of `triplicate.runtime` in virtual time: a loop, a network, disks and hosts, and everything drawn from one seed.
 
-For tests of one's own: make a `World`, start hosts in it, run the real code on their ports, crash and partition them.
-Whole clusters under faults, with workloads and checkers, are the package `triplicate_simulator`.
+For your own tests: make a `World`, start hosts in it, run the real code on their ports, crash and partition them.
+The package `triplicate_simulator` runs whole clusters under faults, with workloads and checkers.
 """
 
 from triplicate.sim.barriers import Barrier, FaultPoints, Trap, points_known

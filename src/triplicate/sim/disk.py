@@ -496,7 +496,7 @@ class SimulatedLogDevice(Generic[Item]):
     def submit(self, item: Item) -> None:
         self._life.check()
         if self._broken or self._closing:
-            raise OSError(errno.EIO, "the log device takes nothing more")
+            raise OSError(errno.EIO, "the log device accepts nothing more")
         self._waiting.append(item)
         if not self._busy:
             self._busy = True

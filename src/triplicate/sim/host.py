@@ -40,7 +40,7 @@ WALL_DRIFT_MAX = 0.0002
 
 
 def derive_seed(*parts: object) -> int:
-    """Derive a 64-bit seed from a seed, a node and a purpose. The same in every process, whatever its hash seed."""
+    """Derive a 64-bit seed from a seed, a node and a purpose. The same in every process, independently of its hash seed."""
     digest = hashlib.blake2b("/".join(str(part) for part in parts).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little")
 
@@ -418,10 +418,10 @@ class SimulatedWorker:
         self._closed = False
         self._idle: list[asyncio.Future[None]] = []
 
-    def run(self, function: Callable[..., Result], *args: Any) -> asyncio.Future[Result]:
+    def run(self, function: Callable[..., Result], *args: Any, answer: asyncio.Future[Result] | None = None) -> asyncio.Future[Result]:
         if self._closed:
             raise RuntimeError("the worker is closed")
-        future: asyncio.Future[Result] = self._loop.create_future()
+        future: asyncio.Future[Result] = self._loop.create_future() if answer is None else answer
         context = contextvars.copy_context()
         self._queue.append((future, lambda: context.run(function, *args)))
         if not self._busy:

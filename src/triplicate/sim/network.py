@@ -1,7 +1,7 @@
 """TCP between simulated nodes: seeded delay, chunks cut at random bytes, partitions, resets inside a frame, hosts that are down.
 
 A node's address is its name. Bytes of one connection arrive in order or, once it breaks, not at all; connections overtake each other.
-Protocols and transports are asyncio's own, so the code above cannot tell the difference.
+Protocols and transports have asyncio's own interfaces, so the code above runs unchanged.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class SimulatedNetwork:
         self.recorder.note("net.tear", name, other)
 
     def consume_tear(self, source: str, target: str) -> bool:
-        """Whether the write that just began on a connection is to be torn. Each call uses up one order."""
+        """Whether the write that just began on a connection is to be torn. Each call consumes one order."""
         for key in ((source, target), (target, source), (source, None), (target, None)):
             left = self.tears.get(key, 0)
             if left:
@@ -162,7 +162,7 @@ class SimulatedNetwork:
             if connection.touches(name):
                 connection.reset_by_new_host(name)
 
-    # What connections need.
+    # For connections.
 
     def delay(self, link: tuple[str, str], rng: random.Random) -> float:
         """Draw one delay in seconds, from a node to a node."""
@@ -272,7 +272,7 @@ class SimulatedNetwork:
 
 
 class NodeNetwork:
-    """`runtime.ports.Network` for one life of a node. Peers find a listener under the node's name, whatever host it asked for."""
+    """`runtime.ports.Network` for one life of a node. Peers find a listener under the node's name, not under the host that it requested."""
 
     def __init__(self, network: SimulatedNetwork, life: Life) -> None:
         self._network = network

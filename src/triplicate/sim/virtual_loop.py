@@ -378,7 +378,7 @@ class VirtualLoop(LoopInterface):
         if not self._closed:
             self.call_soon(self.start_task, generator.aclose())
 
-    # What is wrong.
+    # Errors and diagnosis.
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """Keep the context in `failures`, unless it concerns a life that is over."""
@@ -403,7 +403,7 @@ class VirtualLoop(LoopInterface):
         names = Counter(describe_callback(handle.callback) for handle in self._ready)
         return ", ".join(f"{name} ({count})" for name, count in sorted(names.items(), key=lambda item: (-item[1], item[0]))[:5])
 
-    # The rest of the interface.
+    # Other methods of asyncio's interface.
 
     # Called for each future and task that is made, so it is an object that C code calls without running Python; `bool()` is False.
     get_debug = staticmethod(bool)

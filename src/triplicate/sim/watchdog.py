@@ -12,7 +12,7 @@ from types import FrameType
 from triplicate.sim.virtual_loop import SimulationStuck, VirtualLoop
 
 CALLBACK_CPU_MAX_S = 5.0
-"""Processor time of one turn of the loop after which it is given up; twice as much at most. Turns take milliseconds."""
+"""Processor time, in seconds, after which one iteration of the loop is stopped, twice as much at most. Iterations take milliseconds."""
 
 FRAMES_SHOWN = 4
 

@@ -7,7 +7,7 @@ from struct import Struct
 from triplicate.errors import FrameTooLarge
 
 MAX_FRAME_BYTES = 5 * 1024 * 1024
-"""The greatest frame a client sends by default, and Apache's bookies accept; the 4 bytes of the length count."""
+"""The greatest frame that a client sends and Apache's bookies accept by default, in bytes, including the 4 bytes of the length."""
 
 BOOKIE_FRAME_BYTES = MAX_FRAME_BYTES + 10 * 1024
 """The greatest frame our bookies accept by default: 5 MiB of payload in every envelope. Apache Pulsar sets its bookies to the same."""
@@ -18,22 +18,22 @@ APART_BYTES = 32 * 1024
 """A chunk of at least this many bytes is not joined with an incomplete frame before it: copying it would cost more than a second buffer."""
 
 PIECES = 256
-"""Pieces in which an incomplete frame is kept before they are joined: each costs more than its bytes where a peer sends a few at a time."""
+"""Number of pieces of an incomplete frame at which they are joined: small pieces cost more memory than their bytes."""
 
 _unpack_length = Struct(">I").unpack_from
 _pack_length = Struct(">I").pack
 
 
 def encode_frame(body: bytes) -> bytes:
-    """A body behind its length."""
+    """A frame: the body after its length."""
     return _pack_length(len(body)) + body
 
 
 def next_frame(buffer: bytes, position: int, end: int, max_frame_bytes: int = MAX_FRAME_BYTES) -> tuple[int, int] | None:
-    """Where the body of the frame that begins at `position` starts and ends; None while it is not complete before `end`.
+    """Start and end of the body of the frame that begins at `position`; None while the frame is not complete before `end`.
 
     Raises:
-        FrameTooLarge: its length passes the limit, even while it is not complete.
+        FrameTooLarge: its length exceeds the limit, even while it is not complete.
     """
     start = position + LENGTH_BYTES
     if start > end:
@@ -41,14 +41,14 @@ def next_frame(buffer: bytes, position: int, end: int, max_frame_bytes: int = MA
     stop = start + _unpack_length(buffer, position)[0]
     if stop - position > max_frame_bytes:
         raise FrameTooLarge(
-            f"a frame of {stop - position} bytes passes the limit of {max_frame_bytes}: "
+            f"a frame of {stop - position} bytes exceeds the limit of {max_frame_bytes}: "
             "the peer speaks another protocol, or its frame limit is set higher than this one"
         )
     return (start, stop) if stop <= end else None
 
 
 def excess_of(buffer: bytes, position: int, end: int, max_frame_bytes: int, excess_bytes: int) -> int:
-    """The size, with its length, of the frame at `position` if it passes the limit by no more than `excess_bytes`; otherwise 0."""
+    """The size, with its length, of the frame at `position` if it exceeds the limit by no more than `excess_bytes`; otherwise 0."""
     if position + LENGTH_BYTES > end:
         return 0
     size = LENGTH_BYTES + int(_unpack_length(buffer, position)[0])
@@ -59,8 +59,8 @@ class FrameBuffer:
     """Holds the received bytes of a frame that is not complete.
 
     For each chunk: ``buffer = frames.feed(data)``, take whole frames from its front, then ``frames.keep(buffer, position)`` with
-    the place reached. An incomplete frame is gathered in pieces and joined when it is whole, or when these are
-    many: memory is bounded by the frame limit and one chunk, also where the chunks are of a few bytes.
+    the end of the last whole frame. Pieces of an incomplete frame are joined when it is whole, or when there are
+    many. So memory is bounded by the frame limit and one chunk, even if chunks have only a few bytes.
     """
 
     __slots__ = ("_excess_bytes", "_held", "_pieces", "_wanted", "max_frame_bytes")
@@ -68,8 +68,8 @@ class FrameBuffer:
     def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES, excess_bytes: int = 0) -> None:
         """
         Args:
-            excess_bytes: a frame that passes the limit by no more than this is not gathered: `feed` gives what is there of it as soon as
-                its length is, for a caller that passes over it (`excess_of`).
+            excess_bytes: a frame that exceeds the limit by no more than this is not collected: once its length has arrived, `feed`
+                returns the part that has arrived, for a caller that skips the frame (`excess_of`).
         """
         self.max_frame_bytes = max_frame_bytes
         self._excess_bytes = excess_bytes
@@ -79,7 +79,7 @@ class FrameBuffer:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of the incomplete frame that are here already."""
+        """Bytes of the incomplete frame that have arrived."""
         return self._held
 
     @property
@@ -104,10 +104,10 @@ class FrameBuffer:
         return buffer
 
     def feed_apart(self, data: bytes) -> tuple[bytes, bytes, int]:
-        """As `feed`, but a large chunk is not copied behind the beginning of its first frame, which arrived before.
+        """As `feed`, but a large chunk is not joined with the beginning of its first frame, which arrived before.
 
         Returns:
-            what `feed` returns, or the first frame alone; bytes in which more follows, empty where nothing does; and where it begins there.
+            the result of `feed`, or the first frame alone; the bytes that contain the rest, empty if there is none; the rest's start.
         """
         missing = self._wanted - self._held
         if len(data) < APART_BYTES or not self._pieces or self._wanted <= LENGTH_BYTES or not 0 < missing <= len(data):
@@ -137,7 +137,7 @@ class FrameBuffer:
         self._held = len(self._pieces[0])
 
     def bodies(self, data: bytes) -> list[bytes]:
-        """`feed`, take every whole frame, `keep`: for connections that need not be fast.
+        """Call `feed`, return the bodies of all whole frames, and call `keep`: for connections that need not be fast.
 
         Raises:
             FrameTooLarge: a frame announces more than the limit.

@@ -1,7 +1,7 @@
 """Requests and responses of a bookie, without regard to the protocol version that carries them.
 
-v2 and v3 packets are turned into these and back (`wire.v2`; v3 joins beside it). What one version cannot carry is said at the
-field. Ids are signed 64-bit; `body` is always a complete entry: 32 bytes of header, digest, payload.
+`wire.v2` and `wire.v3` convert packets to these messages and back. A field that one version cannot carry names the other version.
+Ids are signed 64-bit; `body` is always a complete entry: 32 bytes of header, digest, payload.
 Source: BookKeeper `BookieProtocol`, `BookkeeperProtocol.proto`.
 """
 
@@ -15,7 +15,7 @@ LAST_ENTRY = -1
 
 
 class Status(IntEnum):
-    """What a bookie answers. The values are v3's; `wire.status` maps them to v2's and back."""
+    """The status of an answer. The values are v3's; `wire.status` maps them to v2's and back."""
 
     OK = 0
     NO_LEDGER = 402
@@ -165,7 +165,7 @@ class ReadResponse:
 class BatchReadResponse:
     """`bodies` are consecutive entries from `start_entry_id` on; often fewer than requested.
 
-    Who has them as they travel, each behind its size as u32, gives them as `packed` instead; what is decoded has `bodies`.
+    An encoder may pass `packed` instead: the entries as on the wire, each after its size as u32. A decoded response has `bodies`.
     """
 
     status: Status

@@ -1,6 +1,6 @@
 """Adds larger than the frame limit: their ids are read from the first bytes, so that they can be refused without the rest.
 
-Other requests are small, so a large frame that is no add comes from a peer that speaks something else.
+Other requests are small, so a large frame that is no add comes from a peer with another protocol.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def oversized_v2_add(head: bytes) -> OversizedAdd | None:
 
 
 def oversized_v3_add(head: bytes) -> OversizedAdd | None:
-    """The add of version 3 that begins with `head`; None when it is no add, or its ids do not stand where BookKeeper's client puts them."""
+    """The add of version 3 that begins with `head`; None when it is no add, or its ids are not where BookKeeper's client puts them."""
     if not is_v3(head[LENGTH_BYTES:]):
         return None
     header = pb.BKPacketHeader()
@@ -85,14 +85,14 @@ def oversized_v3_add(head: bytes) -> OversizedAdd | None:
 
 
 def _tagged(head: bytes, position: int, tag: int) -> tuple[int, int]:
-    """The number behind a tag, and where it ends; -1 where another tag stands there."""
+    """The number after a tag, and its end; the number is -1 if another tag is there."""
     if position < 0 or position >= len(head) or head[position] != tag:
         return -1, -1
     return _varint(head, position + 1)
 
 
 def _varint(head: bytes, position: int) -> tuple[int, int]:
-    """A number of at most 63 bits, and where it ends; -1 for a longer one, or where the head ends within it."""
+    """A number of at most 63 bits, and its end; the number is -1 if it is longer, or if the head ends within it."""
     value = 0
     for index in range(_VARINT_BYTES):
         if position + index >= len(head):

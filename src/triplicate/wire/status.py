@@ -18,7 +18,7 @@ V2_CODES: dict[Status, int] = {
     # 107 exists, but Apache's v2 client does not know it and closes its connection.
     Status.UNKNOWN_LEDGER_STATE: 101,
 }
-"""What travels over v2 for each status."""
+"""The v2 code that is sent for each status."""
 
 _STATUSES: dict[int, Status] = {code: status for status, code in V2_CODES.items() if status is not Status.UNKNOWN_LEDGER_STATE}
 _STATUSES[107] = Status.UNKNOWN_LEDGER_STATE

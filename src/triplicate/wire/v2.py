@@ -321,8 +321,8 @@ def _decode_batch_answer(body: bytes) -> BatchReadResponse:
 
 @dataclass(slots=True)
 class BatchAnswer:
-    """A `BatchReadResponse` whose entries were left where they came: in `data` from `position` to `end`, each behind its size as u32,
-    whole ones only.
+    """A `BatchReadResponse` whose entries stay in the received buffer: `data` from `position` to `end`, each after its size as u32,
+    whole entries only.
     """
 
     status: Status
@@ -344,7 +344,7 @@ def decode_answer(buffer: bytes, position: int, end: int) -> Response | BatchAns
             return _batch_answer_at(buffer, position, end)
     response = decode_response(buffer[position:end])
     if isinstance(response, BatchReadResponse):
-        # Of an earlier version, or with flags that say nothing here.
+        # An earlier version, or flags that have no meaning here.
         return _batch_answer_at(buffer, position, end)
     return response
 
@@ -369,7 +369,7 @@ def _ends_with_an_entry(data: bytes, position: int, end: int) -> bool:
         if position < end:
             step = _WORD.size + _WORD.unpack_from(data, position)[0]
             count, rest = divmod(end - position, step)
-            # Mostly they are all of one size, and each of its bytes is the same for all of them.
+            # Usually all entries have one size, so each byte of the size field is the same in all of them.
             if not rest and all(data[at:end:step] == data[at : at + 1] * count for at in range(position, position + _WORD.size)):
                 return True
         while position < end:
@@ -383,7 +383,7 @@ def split_sized(data: bytes, position: int = 0) -> tuple[bytes, ...]:
     """The entries in a run of ``u32 size, entry`` that ends with `data`.
 
     Raises:
-        ProtocolError: a size passes the end.
+        ProtocolError: a size exceeds the remaining bytes.
     """
     end = len(data)
     found: list[bytes] = []

@@ -80,8 +80,8 @@ def add_prefix(entry_size: int, flags: int, master_key: bytes) -> bytes:
 def scan_adds(buffer: bytes, position: int, end: int, max_frame_bytes: int = MAX_FRAME_BYTES) -> AddRun | None:
     """The run of version-2 adds that begins at `position`, a frame's beginning.
 
-    None when the frame there is incomplete, or not an add with a non-negative id. It is then for `next_frame` and `decode_request`, which
-    also report what is wrong with it.
+    None when the frame there is incomplete, or not an add with a non-negative id. `next_frame` and `decode_request` then handle it, and
+    name the error.
     """
     if position + LENGTH_BYTES + _LEAST_BODY > end:
         return None
@@ -112,7 +112,7 @@ def scan_adds(buffer: bytes, position: int, end: int, max_frame_bytes: int = MAX
 def iter_adds(
     buffer: bytes, position: int, end: int, max_frame_bytes: int = MAX_FRAME_BYTES
 ) -> Iterator[tuple[bytes, int, int, int, int, int]]:
-    """The version-2 adds without flags that begin at `position`, a frame's beginning, whatever their ledgers and keys.
+    """The version-2 adds without flags that begin at `position`, a frame's beginning, of any ledgers and keys.
 
     For chunks in which ledgers alternate, where every run of `scan_adds` would be one add. Ends at any other frame.
 
@@ -168,11 +168,11 @@ def scan_add_responses(buffer: bytes, position: int, end: int) -> AddAnswerRun |
 
 
 def gather_add_responses(buffer: bytes, position: int, end: int, gathered: dict[int, int | list[int]]) -> int:
-    """Sort the answers at `position` that say OK to version-2 adds, of whatever ledgers in turn, and return where they end.
+    """Collect the entries of the version-2 add answers with status OK at `position`, of any ledgers, and return the answers' end.
 
     Args:
-        gathered: ledger → entries in the order of their answers; what is found is added. A single entry stands there by itself, since
-            as many lists as there are ledgers would mostly keep the garbage collector busy.
+        gathered: ledger → entries in the order of their answers, to which these are added. A single entry is stored without a list:
+            one list for each of many ledgers would mostly cost garbage collections.
     """
     whole = end - (end - position) % _ANSWER_BYTES
     known = gathered.get

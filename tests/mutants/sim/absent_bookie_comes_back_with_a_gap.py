@@ -1,4 +1,4 @@
-"""A bookie that failed and comes back counts as one that has what was sent while it was away, and is not sent it."""
+"""A bookie that returns counts for entries sent while it was absent, and is not sent them."""
 
 from __future__ import annotations
 

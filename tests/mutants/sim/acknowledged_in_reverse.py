@@ -1,4 +1,4 @@
-"""Of entries that are confirmed at once the last is acknowledged first."""
+"""Entries confirmed at the same time are acknowledged in reverse order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An id that was never appended no longer holds back the ones behind it."""
+"""Entries behind an id that was never appended are completed."""
 
 from __future__ import annotations
 

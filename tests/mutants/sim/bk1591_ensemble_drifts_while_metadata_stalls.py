@@ -1,4 +1,4 @@
-"""Where metadata takes its time, the writer goes on with the new ensemble in memory (BookKeeper issue 1591)."""
+"""While metadata are slow, the writer uses the new ensemble from memory (BookKeeper issue 1591)."""
 
 from __future__ import annotations
 

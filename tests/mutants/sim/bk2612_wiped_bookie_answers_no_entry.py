@@ -1,4 +1,4 @@
-"""A bookie whose disks were replaced answers about everything it does not have with "no such entry" (BookKeeper issue 2612)."""
+"""A bookie whose disks were replaced answers "no such entry" for every ledger that it does not have (BookKeeper issue 2612)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bookie on disks that were emptied does not miss its cookies, and starts as if it had never held anything (BookKeeper issue 2612)."""
+"""A bookie on emptied disks ignores that its cookies are missing, and starts as a new one (BookKeeper issue 2612)."""
 
 from __future__ import annotations
 

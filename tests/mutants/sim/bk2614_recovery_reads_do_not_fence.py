@@ -1,4 +1,4 @@
-"""Recovery fences with its first read only, so a bookie whose fence was lost goes on taking adds (BookKeeper issues 2614, 2616)."""
+"""Only recovery's first read fences, so a bookie whose fence was lost continues to accept adds (BookKeeper issues 2614, 2616)."""
 
 from __future__ import annotations
 

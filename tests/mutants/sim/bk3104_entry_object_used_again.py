@@ -1,4 +1,4 @@
-"""A small pool supplies decoded entries: an entry that a caller keeps is overwritten by a later one (BookKeeper issue 3104)."""
+"""Decoded entries come from a small pool, so an entry that a caller keeps is overwritten by a later one (BookKeeper issue 3104)."""
 
 from __future__ import annotations
 

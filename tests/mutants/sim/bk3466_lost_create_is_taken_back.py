@@ -1,4 +1,4 @@
-"""A create whose answer was lost is made again, and then what the first attempt may have left is deleted (BookKeeper issue 3466)."""
+"""A create whose answer was lost is repeated, and then the first attempt's node is deleted (BookKeeper issue 3466)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bookie that is not heard, or whose connection is lost, counts as one that knows no such ledger (BookKeeper issue 3466)."""
+"""A bookie that does not answer counts as one that has no such ledger (BookKeeper issue 3466)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bookie forgets that a ledger was fenced when the ledger is deleted, so its writer goes on (BookKeeper issue 4462)."""
+"""A bookie forgets a ledger's fence when the ledger is deleted, so its old writer continues (BookKeeper issue 4462)."""
 
 from __future__ import annotations
 

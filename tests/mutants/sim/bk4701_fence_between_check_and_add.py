@@ -1,4 +1,4 @@
-"""An add is checked against the fence, and stored a little later, as by another thread (BookKeeper issue 4701)."""
+"""An add is stored a moment after its check against the fence, as by another thread (BookKeeper issue 4701)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch whose first entry fails its digest is not asked of another replica, and nobody hears of it (BookKeeper issue 4789)."""
+"""A batch whose first entry fails its digest is not read from another replica, and no error is raised (BookKeeper issue 4789)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bookie tells those who wait for the last-add-confirmed of entries that it stores, confirmed or not."""
+"""A bookie answers reads of the last-add-confirmed with the last stored entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction leaves out the last run of each batch that it copies, and the log goes."""
+"""Compaction omits the last run of each batch that it copies, and deletes the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction tells the index of its copies, and lets the old log go, without having synced what it copied."""
+"""Compaction points the index at its copies and deletes the old log before the copies are synced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a replaced bookie acknowledged still counts at its place, and the bookie that stands there now is not sent it."""
+"""An acknowledgement of a replaced bookie still counts for its position, and its successor is not sent the entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coverage allows as many unknown bookies in a write quorum as the ack quorum has."""
+"""Coverage allows as many unanswered bookies in a write quorum as the ack quorum."""
 
 from __future__ import annotations
 

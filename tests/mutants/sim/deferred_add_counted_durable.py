@@ -1,4 +1,4 @@
-"""A deferred add that is written counts as synced, so a force that comes then finds nothing to wait for."""
+"""A deferred add counts as synced once it is written, so a later force finds nothing to wait for."""
 
 from __future__ import annotations
 

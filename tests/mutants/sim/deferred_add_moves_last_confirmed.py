@@ -1,4 +1,4 @@
-"""An entry that bookies acknowledged without having synced it counts as confirmed."""
+"""An entry that bookies acknowledged without a sync counts as confirmed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bookie that fails a ledger with deferred sync is replaced, and with it goes what it alone acknowledged and others have not synced."""
+"""A ledger with deferred sync replaces a failed bookie, and loses the unsynced entries that only this bookie acknowledged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entry logs in which nothing lives any more stay."""
+"""Entry logs without live entries are not deleted."""
 
 from __future__ import annotations
 

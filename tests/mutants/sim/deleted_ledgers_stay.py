@@ -1,4 +1,4 @@
-"""No round of garbage collection comes to an end: bookies hold every deleted ledger for ever."""
+"""Garbage collection never completes a round, so bookies keep every deleted ledger."""
 
 from __future__ import annotations
 

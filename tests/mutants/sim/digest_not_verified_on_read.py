@@ -1,4 +1,4 @@
-"""A reader does not compare the digest of what it is given."""
+"""A reader does not verify the digests of entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An entry's header calls everything before it confirmed."""
+"""An entry's header claims every earlier entry as confirmed."""
 
 from __future__ import annotations
 

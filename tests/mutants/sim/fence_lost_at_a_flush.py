@@ -1,4 +1,4 @@
-"""A flush writes the state of ledgers without their fences, and the journal that has them goes."""
+"""A flush writes ledger states without their fences, and the journal with the fences is deleted."""
 
 from __future__ import annotations
 

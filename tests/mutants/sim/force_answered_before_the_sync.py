@@ -1,4 +1,4 @@
-"""A bookie answers a force at once, whether or not what it accepted is synced."""
+"""A bookie answers a force at once, before accepted adds are synced."""
 
 from __future__ import annotations
 

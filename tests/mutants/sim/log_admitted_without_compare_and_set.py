@@ -1,4 +1,4 @@
-"""A roll that lists what publishers asked for overwrites whatever version of the head is there."""
+"""A roll that lists publishers' requests overwrites any version of the head."""
 
 from __future__ import annotations
 

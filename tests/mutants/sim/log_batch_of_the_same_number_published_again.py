@@ -1,4 +1,4 @@
-"""A publisher's last batch is not looked at, so a batch that is published again adds its records again."""
+"""A publisher's last batch is not checked, so a repeated publish adds its records again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After a broken segment everything that was not acknowledged is sent again, also what recovery found, so records are there twice."""
+"""After a segment fails, the writer resends every unacknowledged entry, also those that recovery found: records are duplicated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After a lost connection a change of the head is sent again on whatever version is there, without a look whether it was applied."""
+"""After a lost connection a change of the head is repeated on any version, without checking whether it was applied."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         version, again = stored.version, False
         while True:
             try:
-                # What was remembered of the publisher is applied only once; the head wins every time.
+                # The stored state of the publisher is written only once; the head overwrites every time.
                 await self.tree.multi([SetData(self.path(name), encode_head(head), version), *(() if again else extra)])
             except ConnectionLost:
                 again, version = True, (await self.read_deleted(name)).version

@@ -1,4 +1,4 @@
-"""A writer that rolls does not look whose the log is, so one that was deposed takes it back without a take-over."""
+"""A writer rolls without checking that it still owns the log, so a deposed one takes it back without a take-over."""
 
 from __future__ import annotations
 

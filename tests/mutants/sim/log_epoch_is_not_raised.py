@@ -1,4 +1,4 @@
-"""A take-over leaves the epoch as it was, so nobody can tell the records of the new writer from those of the old one."""
+"""A take-over keeps the epoch, so records of the new writer cannot be distinguished from those of the old one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch of a publisher that was forgotten is published again when it comes again."""
+"""The last batch of a forgotten publisher can be published again."""
 
 from __future__ import annotations
 

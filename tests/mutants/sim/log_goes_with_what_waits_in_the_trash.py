@@ -1,4 +1,4 @@
-"""An entry log counts as dead when only ledgers live in it that wait in the trash."""
+"""An entry log counts as dead if all its live ledgers are in the trash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An idle writer sends no no-op behind its last record, which no reader learns of until the next append."""
+"""An idle writer sends no no-op behind its last record, so readers cannot read it until the next append."""
 
 from __future__ import annotations
 

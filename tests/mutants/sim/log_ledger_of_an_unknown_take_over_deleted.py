@@ -1,4 +1,4 @@
-"""After a take-over or roll of unknown outcome its new ledger is deleted at once, though the list may have it by now."""
+"""After a take-over or roll of unknown outcome its new ledger is deleted at once, although the list may name it."""
 
 from __future__ import annotations
 

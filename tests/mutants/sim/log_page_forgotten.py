@@ -1,4 +1,4 @@
-"""When segments move from the head to a page the reference to the page before is dropped, and with it a stretch of the log."""
+"""Moving segments from the head to a page drops the reference to the page before, and with it a part of the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After a lost connection a publish is made again on the head as it is by then, without a look whether it was applied."""
+"""After a lost connection a publish is repeated on the newest head, without checking whether it was applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A publish overwrites whatever version of the head is there, so what was published in between leaves the list again."""
+"""A publish overwrites any version of the head, so segments published in between leave the list."""
 
 from __future__ import annotations
 

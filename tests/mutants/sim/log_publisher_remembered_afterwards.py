@@ -1,4 +1,4 @@
-"""A publisher's last batch is written after the head and not with it, so a batch whose publish was cut short is published again."""
+"""A publisher's last batch is written after the head, so a batch whose publish was interrupted is published again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reader takes the last entry that a bookie stores for the last confirmed one, and shows records that may vanish."""
+"""A reader treats the last stored entry of a bookie as confirmed, and shows records that may vanish."""
 
 from __future__ import annotations
 

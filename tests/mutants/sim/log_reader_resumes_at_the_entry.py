@@ -1,4 +1,4 @@
-"""A reader that begins within an entry is given the entry from its first record on, so it sees records again."""
+"""A reader that resumes within an entry starts at the entry's first record, so it sees records again."""
 
 from __future__ import annotations
 

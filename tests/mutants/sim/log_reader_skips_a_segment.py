@@ -1,4 +1,4 @@
-"""A reader goes from a finished segment to the newest one instead of the next, and does not look whether offsets continue."""
+"""A reader goes from a finished segment to the newest one, without checking that offsets are continuous."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A publisher that gives up leaves its request where it is, and says that nothing was published; the writer lists it later."""
+"""A publisher that gives up does not withdraw its request and reports failure; the writer lists it later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Retention by size lets one segment more go than its settings allow."""
+"""Retention by size deletes one segment more than its settings allow."""
 
 from __future__ import annotations
 

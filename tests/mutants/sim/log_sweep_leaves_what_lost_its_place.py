@@ -1,4 +1,4 @@
-"""The sweep of a log finds nothing: ledgers of lost take-overs and given-up batches stay for ever."""
+"""The sweep of a log finds no orphans, so ledgers of lost take-overs and abandoned batches stay for ever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sweep deletes ledgers that were on no list when it looked, though the log lists them by now, and changes do not look for them."""
+"""The sweep deletes ledgers that a log has listed since it looked, and changes do not check that their ledgers exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sweep deletes ledgers that no log lists, however young, and a change lists them without looking whether they are there."""
+"""The sweep deletes unlisted ledgers of any age, and a change lists ledgers without checking that they exist."""
 
 from __future__ import annotations
 

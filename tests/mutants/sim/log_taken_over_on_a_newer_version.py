@@ -1,4 +1,4 @@
-"""A take-over changes the list whatever its version is by then, and drops segments that it has neither fenced nor seen."""
+"""A take-over changes any version of the list, and drops segments that it has neither fenced nor seen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A take-over counts the open segment as far as it is confirmed and closes it in the list, but nobody stops its writer."""
+"""A take-over closes the open segment in the list at its last confirmed entry without fencing its writer."""
 
 from __future__ import annotations
 

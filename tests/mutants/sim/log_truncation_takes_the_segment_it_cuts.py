@@ -1,4 +1,4 @@
-"""A truncation within a segment deletes that segment whole, with the records behind the cut."""
+"""A truncation within a segment deletes the whole segment, with the records behind the cut."""
 
 from __future__ import annotations
 

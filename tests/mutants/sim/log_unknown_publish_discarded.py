@@ -1,4 +1,4 @@
-"""Ledgers of a publish whose outcome is unknown are deleted without a look whether the log lists them."""
+"""Ledgers of a publish with unknown outcome are deleted without checking whether the log lists them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A take-over whose outcome is unknown counts as won, so two writers write, one of them into a ledger that no list has."""
+"""A take-over of unknown outcome counts as won, so two writers write, one of them into an unlisted ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A writer begins with its own clock, also where the clock of the writer before was ahead, so a search by time misses entries."""
+"""A writer starts with its own clock although its predecessor's was ahead, so a search by time misses entries."""
 
 from __future__ import annotations
 

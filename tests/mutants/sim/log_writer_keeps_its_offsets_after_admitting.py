@@ -1,4 +1,4 @@
-"""What waited while publishers' ledgers were listed is acknowledged with the offsets that it had before."""
+"""Records that waited for a publish are acknowledged with the offsets that they had before it."""
 
 from __future__ import annotations
 

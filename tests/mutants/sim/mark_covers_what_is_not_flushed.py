@@ -1,4 +1,4 @@
-"""The journal's mark is moved a moment after a flush, to where the journal is by then, not to where it was when the flush began."""
+"""The journal's mark moves to the journal's present end after a flush, not to its position at the flush's start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A change of ledger metadata whose connection was lost is made again over whatever is there now."""
+"""A change of ledger metadata whose connection was lost is repeated over any newer version."""
 
 from __future__ import annotations
 

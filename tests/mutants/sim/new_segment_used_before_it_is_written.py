@@ -1,4 +1,4 @@
-"""A new ensemble is used, and confirms entries, while the metadata that names it is still being written."""
+"""A new ensemble confirms entries while the metadata that name it are still being written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries that are appended together are numbered from the last to the first."""
+"""Entries appended together are numbered in reverse."""
 
 from __future__ import annotations
 

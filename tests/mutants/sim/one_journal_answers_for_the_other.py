@@ -1,4 +1,4 @@
-"""A start replays the first of several journals."""
+"""A start replays only the first of several journals."""
 
 from __future__ import annotations
 

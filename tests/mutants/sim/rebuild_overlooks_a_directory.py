@@ -1,4 +1,4 @@
-"""An index that is made anew holds what stands in the first ledger directory."""
+"""A rebuilt index contains only the first ledger directory's entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recovery ends the ledger where the first bookie that it asks has no entry."""
+"""Recovery ends the ledger where the first bookie that answers has no entry."""
 
 from __future__ import annotations
 

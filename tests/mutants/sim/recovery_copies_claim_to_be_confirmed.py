@@ -1,4 +1,4 @@
-"""Copies made by a recovery claim entries as confirmed that are so only in ensembles which the metadata does not know yet."""
+"""Recovery's copies claim entries as confirmed which are so only in ensembles that the metadata does not name yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recovery counts an entry that it found on one bookie as confirmed, instead of writing it again until an ack quorum has it."""
+"""Recovery counts an entry found on one bookie as confirmed, instead of writing it to an ack quorum."""
 
 from __future__ import annotations
 

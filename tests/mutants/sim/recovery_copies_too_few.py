@@ -1,4 +1,4 @@
-"""Recovery writes entries again, and closes as soon as one bookie has each of them."""
+"""Recovery closes the ledger as soon as one bookie has each entry that it wrote again."""
 
 from __future__ import annotations
 

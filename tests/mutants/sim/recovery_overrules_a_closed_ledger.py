@@ -1,4 +1,4 @@
-"""A recoverer that finds the ledger closed by somebody else closes it again, at an entry of its own."""
+"""A recovery that finds the ledger already closed closes it again, at another entry."""
 
 from __future__ import annotations
 

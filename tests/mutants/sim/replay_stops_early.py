@@ -1,4 +1,4 @@
-"""Replay takes the last group of a journal file for the torn tail."""
+"""Replay treats the last group of a journal file as torn."""
 
 from __future__ import annotations
 

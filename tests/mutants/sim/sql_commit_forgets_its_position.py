@@ -1,4 +1,4 @@
-"""The leader's commit holds the rows but not the position they belong to, so they are applied again after it has led."""
+"""The leader's commit stores the rows without their log position, so they are applied again after it has led."""
 
 from __future__ import annotations
 

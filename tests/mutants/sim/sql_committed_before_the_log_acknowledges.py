@@ -1,4 +1,4 @@
-"""The leader commits, and shows to others, what the log has not acknowledged yet."""
+"""The leader commits a change, and shows it to readers, before the log acknowledges it."""
 
 from __future__ import annotations
 

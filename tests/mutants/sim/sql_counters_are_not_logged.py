@@ -1,4 +1,4 @@
-"""Counters of AUTOINCREMENT are left to the rows that are inserted."""
+"""Counters of AUTOINCREMENT are not logged; followers derive them from the rows inserted."""
 
 from __future__ import annotations
 

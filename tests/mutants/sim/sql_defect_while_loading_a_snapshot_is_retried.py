@@ -1,4 +1,4 @@
-"""The first attempt of a node to load a snapshot meets a defect: its copy fails, and is opened again in a moment."""
+"""A defect in the first load of a snapshot fails the copy, which is reopened after a moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a failed statement had changed until then is undone in the leader's copy, but not in what is logged."""
+"""A failed statement's changes are undone in the leader's copy, but stay in the logged batch."""
 
 from __future__ import annotations
 

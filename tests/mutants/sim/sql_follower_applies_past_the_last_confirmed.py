@@ -1,4 +1,4 @@
-"""Followers apply entries that the writer has sent but nobody has confirmed."""
+"""Followers apply entries that are sent but not confirmed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Triggers act again on followers, on top of the rows that they led to on the leader."""
+"""Triggers run again on followers, beside the rows that they caused on the leader."""
 
 from __future__ import annotations
 

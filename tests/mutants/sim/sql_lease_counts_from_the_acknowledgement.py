@@ -1,4 +1,4 @@
-"""The lease of a leader begins when an append is acknowledged, by when another node may have led for long."""
+"""The lease begins when an append is acknowledged, when another node may already lead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log is truncated behind the newest snapshot: when that is lost, no copy can be built from the older one any more."""
+"""The log is truncated behind the newest snapshot, so no copy can be built from the older one if that snapshot is lost."""
 
 from __future__ import annotations
 

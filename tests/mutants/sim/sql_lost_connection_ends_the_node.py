@@ -1,4 +1,4 @@
-"""A node that loses its connection to the metadata while it asks who leads a database ends for good, with everything that it hosts."""
+"""A node ends for good, with all its databases, if it loses its metadata connection while it reads which node leads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A transaction may write though the database has moved since it read."""
+"""A transaction may write although the database has changed since its snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request whose result has been forgotten runs again."""
+"""A request whose result was discarded runs again."""
 
 from __future__ import annotations
 

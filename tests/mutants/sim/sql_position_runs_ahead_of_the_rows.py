@@ -1,4 +1,4 @@
-"""A follower tells the position of what it is about to apply."""
+"""A follower reports the position of rows that it has not applied yet."""
 
 from __future__ import annotations
 

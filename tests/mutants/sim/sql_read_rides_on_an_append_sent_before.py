@@ -1,4 +1,4 @@
-"""A read takes an append for proof of leadership that was sent before the read arrived."""
+"""A read counts an append sent before the read arrived as proof of leadership."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A leader answers reads without making sure that it still leads."""
+"""A leader answers reads without checking that it still leads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results of a request id are not stored, so a repeat runs again."""
+"""Results under a request id are not stored, so a repeat runs again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Followers do not store the results of request ids, so a repeat after a change of leaders runs again."""
+"""Followers do not store results under request ids, so a repeat after a change of leaders runs again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A follower reads the last record again when it comes back to the log, and applies it again."""
+"""A follower that resumes reads the last record again, and applies it again."""
 
 from __future__ import annotations
 

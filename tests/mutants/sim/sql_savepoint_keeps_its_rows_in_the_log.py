@@ -1,4 +1,4 @@
-"""Going back to a savepoint undoes its rows in the leader's copy, but not in what is logged."""
+"""ROLLBACK TO undoes rows in the leader's copy, but keeps them in the logged batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A snapshot is listed, unread, half a second before its last entry is written and its ledger is closed."""
+"""A snapshot is listed half a second before its last entry is written and its ledger closed, without reading it back."""
 
 from __future__ import annotations
 

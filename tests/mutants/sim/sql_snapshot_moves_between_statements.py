@@ -1,4 +1,4 @@
-"""A reading transaction sees, statement by statement, what is there by then, not one snapshot."""
+"""Each statement of a reading transaction sees the newest state instead of one snapshot."""
 
 from __future__ import annotations
 

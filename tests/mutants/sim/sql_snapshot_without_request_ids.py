@@ -1,4 +1,4 @@
-"""A snapshot does not hold the results of request ids, so a copy that was loaded from it runs a repeat again."""
+"""A snapshot omits the results under request ids, so a copy loaded from it runs a repeat again."""
 
 from __future__ import annotations
 

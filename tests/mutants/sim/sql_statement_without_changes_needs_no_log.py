@@ -1,4 +1,4 @@
-"""A statement that changes nothing is answered by a leader that does not make sure that it still leads."""
+"""A leader answers a statement without changes although it has not checked that it still leads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who takes a database over serves while its predecessor may still answer reads under its lease."""
+"""A new leader serves while its predecessor may still answer reads under its lease."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A new leader serves with the copy that it has, and does not apply first what it took over."""
+"""A new leader serves before it has applied the records that it took over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pg_xact_status calls a transaction aborted that is not in the copy yet, though recovery has not decided."""
+"""pg_xact_status reports "aborted" for a transaction that recovery has not decided yet."""
 
 from __future__ import annotations
 

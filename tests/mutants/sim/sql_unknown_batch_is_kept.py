@@ -1,4 +1,4 @@
-"""A leader that does not know whether its append is in the log keeps the changes in its copy instead of rolling them back."""
+"""A leader keeps changes whose append has an unknown outcome, instead of rolling them back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         except SqlError:
             raise
         except BaseException:
-            self._thread.start(self.writer.commit, pending, self.writer.position + len(pending.records))
+            self._thread._worker.run(self.writer.commit, pending, self.writer.position + len(pending.records))
             raise
 
     patch(Leadership, "_append_and_commit", append_and_commit)

@@ -1,4 +1,4 @@
-"""A transaction whose append may be in the log is reported as one that failed to serialize and left nothing."""
+"""A transaction whose append has an unknown outcome is reported as a serialization failure without effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reader takes the entry after the last confirmed one for confirmed, and so shows what may vanish."""
+"""A reader treats the entry behind the last confirmed one as confirmed, and shows entries that may vanish."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A replica that fails to answer is taken to have no such entry."""
+"""A read that timed out at a replica counts as its "no such entry"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replay does not compare the checksum of a journal group."""
+"""Replay does not verify the checksum of a journal group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A deleted ledger's entries go at once, however long it could still be brought back."""
+"""A deleted ledger's entries are deleted at once, although it could still be undeleted."""
 
 from __future__ import annotations
 

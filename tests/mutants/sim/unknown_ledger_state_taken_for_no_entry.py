@@ -1,4 +1,4 @@
-"""A client takes the answer of a replaced bookie, that it cannot know, for "no such entry"."""
+"""A client treats a replaced bookie's "unknown" answer as "no such entry"."""
 
 from __future__ import annotations
 

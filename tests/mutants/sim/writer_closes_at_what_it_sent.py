@@ -1,4 +1,4 @@
-"""Closing a ledger without waiting ends it behind the last entry that was sent, not the last confirmed one."""
+"""Closing a ledger without waiting ends it at the last entry sent, not at the last confirmed one."""
 
 from __future__ import annotations
 

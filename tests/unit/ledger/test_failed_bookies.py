@@ -42,5 +42,5 @@ def test_the_backoff_of_a_bookie_grows_until_its_last_failure_is_long_ago() -> N
     for _ in range(3):
         bookie.fail(BookieError("again"), 20.0)
     assert bookie.retry_at == 24.0
-    assert not bookie.is_forgiven(32.0)
-    assert bookie.is_forgiven(32.1)
+    assert not bookie.has_expired(32.0)
+    assert bookie.has_expired(32.1)

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.unit.log.fake import Stage, play
+from tests.unit.log.head_rig import count_reads, lengthen
+from tests.unit.log.publish_rig import staged
 from tests.unit.log.snapshot_rig import write_snapshot
-from tests.unit.log.test_publish_cost import count_reads, lengthen
-from tests.unit.log.test_publishing import staged
 from triplicate.errors import CorruptionError
 from triplicate.log import Janitor, LogClientSettings, Logs, LogSettings, Purpose, PurposeKind
 from triplicate.log.core.head import Page, encode_page

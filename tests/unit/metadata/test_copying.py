@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.unit.metadata.layout_rig import INFO, new_metadata
 from tests.unit.metadata.stores import fresh_servers, run
-from tests.unit.metadata.test_layout import INFO, new_metadata
 from tests.zookeeper.server import shared_server
 from triplicate.cli.main import cli
 from triplicate.errors import ConfigError, CorruptionError
@@ -25,7 +25,7 @@ from triplicate.metadata import (
     Tree,
     copy_metadata,
     open_cluster,
-    own,
+    own_paths,
 )
 from triplicate.metadata.drivers.zookeeper_tree import ZooKeeperTree
 from triplicate.runtime import real_host
@@ -43,9 +43,9 @@ async def filled(tree: Tree, manager: str | None = None, ids: list[int] = IDS) -
     for ledger_id in ids:
         await cluster.ledgers.create(ledger_id, new_metadata())
     await cluster.cookies.put(Cookie("b1", "/j", ("/l",), cluster.instance_id))
-    await cluster.tree.create(own.log_path(cluster.own_root, "orders"), b"head", parents=True)
-    await cluster.tree.create(own.page_path(cluster.own_root, "orders", 1), b"x" * 300_000, parents=True)
-    await cluster.tree.create(own.page_path(cluster.own_root, "orders", 2), b"y" * 300_000)
+    await cluster.tree.create(own_paths.log_path(cluster.own_root, "orders"), b"head", parents=True)
+    await cluster.tree.create(own_paths.page_path(cluster.own_root, "orders", 1), b"x" * 300_000, parents=True)
+    await cluster.tree.create(own_paths.page_path(cluster.own_root, "orders", 2), b"y" * 300_000)
     await cluster.tree.create(f"{cluster.own_root}/subscriptions/orders/mine", b"7", parents=True)
     await cluster.tree.create("/ledgers/underreplication/ledgers/0000", parents=True)
     return cluster

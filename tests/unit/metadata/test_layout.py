@@ -11,6 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.unit.metadata.lagging import LaggingTree
+from tests.unit.metadata.layout_rig import ELSEWHERE, INFO, new_metadata
 from tests.unit.metadata.stores import run
 from triplicate.errors import (
     BadVersion,
@@ -22,7 +23,6 @@ from triplicate.errors import (
     NodeExists,
     NoSuchLedger,
 )
-from triplicate.ledger import DigestType, EnsembleSegment, LedgerMetadata, LedgerState
 from triplicate.metadata import (
     ClusterMetadata,
     Cookie,
@@ -34,25 +34,6 @@ from triplicate.metadata import (
     encode_layout,
 )
 from triplicate.runtime import Host, real_host
-
-INFO = bookie_service("127.0.0.1", 3181)
-ELSEWHERE = bookie_service("127.0.0.2", 3181)
-
-
-def new_metadata() -> LedgerMetadata:
-    return LedgerMetadata(
-        ensemble_size=1,
-        write_quorum=1,
-        ack_quorum=1,
-        segments=(EnsembleSegment(0, ("b1",)),),
-        state=LedgerState.OPEN,
-        digest_type=DigestType.CRC32C,
-        password=b"",
-        custom={},
-        ctime_ms=None,
-        creator_token=None,
-        unknown_fields=b"",
-    )
 
 
 class Cluster:

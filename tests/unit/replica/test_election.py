@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from tests.unit.log.fake import Stage, play
-from tests.unit.replica.test_failure_detector import A_WHILE_S, PATH, DeafTree, election, gone_at_once, never_gone, trees_of
+from tests.unit.replica.election_rig import A_WHILE_S, PATH, DeafTree, election, gone_at_once, never_gone, trees_of
 from triplicate.metadata import Tree
 from triplicate.replica import Candidate, PeerLoss, leader_of
 

@@ -12,15 +12,13 @@ from typing import Any, cast
 import pytest
 
 from tests.unit.log.fake import Stage, play
+from tests.unit.replica.election_rig import A_WHILE_S, INTERVAL_S, PATH, DeafTree, election, gone_at_once, never_gone, trees_of
 from triplicate.metadata import Tree
-from triplicate.replica import Candidate, Election, FailureDetector, PeerLoss, leader_of
+from triplicate.replica import Candidate, FailureDetector, PeerLoss, leader_of
 from triplicate.replica.core.silence import BREAK_S, FLAP_FREE, FLAP_WINDOW_S, LATE_S, SilenceTimer, SuspicionTimeout
 from triplicate.replica.failure_detector import PROBE, REMEMBERED_S
-from triplicate.runtime import Host, Network
+from triplicate.runtime import Network
 
-PATH = "/machine"
-INTERVAL_S = 0.01
-A_WHILE_S = 20 * INTERVAL_S
 FAR = "far.example:5432"
 
 
@@ -267,47 +265,6 @@ def test_the_limit_grows_where_conclusions_follow_one_another_and_shrinks_with_t
 
 
 # Elections.
-
-
-async def gone_at_once(address: str) -> PeerLoss:
-    assert address == "m0:1"
-    return PeerLoss()
-
-
-async def never_gone(_: str) -> PeerLoss:
-    await asyncio.Event().wait()
-    return PeerLoss()
-
-
-def election(host: Host, tree: Tree, name: str, **options: Any) -> Election:
-    return Election(host, tree, PATH, name, f"{name}:1", **{"delay_s": 0.01, **options})
-
-
-class DeafTree:
-    """A tree whose watches have not told anything yet."""
-
-    def __init__(self, tree: Tree) -> None:
-        self._tree = tree
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._tree, name)
-
-    def watch(self, path: str) -> Any:
-        return _DeafWatch()
-
-
-class _DeafWatch:
-    async def changed(self) -> None:
-        await asyncio.Event().wait()
-
-    def close(self) -> None:
-        return
-
-
-async def trees_of(stage: Stage, count: int) -> list[Tree]:
-    trees = [stage.logs().client.metadata.tree for _ in range(count)]
-    await trees[0].create(PATH)
-    return trees
 
 
 def test_the_sign_of_a_process_that_has_ended_is_taken_down_though_its_session_lives() -> None:

@@ -10,30 +10,12 @@ from functools import partial
 
 import pytest
 
-from triplicate.runtime import Disk, Group, LogDevice
+from tests.unit.sim.disk_rig import durable_file, make, reopened
+from triplicate.runtime import Group, LogDevice
 from triplicate.sim.disk import SimulatedDisk
 from triplicate.sim.disk_image import SECTOR_BYTES
 from triplicate.sim.host import World
-from triplicate.sim.recorder import Recorder
 from triplicate.sim.virtual_loop import HostCrashed, Life, VirtualLoop
-
-
-def make(seed: int = 1, total_bytes: int = 1 << 40) -> tuple[SimulatedDisk, Disk, VirtualLoop]:
-    loop = VirtualLoop()
-    disk = SimulatedDisk("node", random.Random(seed), Recorder(loop.time), total_bytes=total_bytes)
-    disk.make_directory("/data")
-    return disk, disk.port(Life("node"), loop), loop
-
-
-def reopened(disk: SimulatedDisk, loop: VirtualLoop) -> Disk:
-    return disk.port(Life("node", 2), loop)
-
-
-def durable_file(disk: Disk, path: str, content: bytes) -> None:
-    file = disk.open(path, create=True)
-    file.pwrite([content], 0)
-    file.sync()
-    disk.sync_directory(path.rpartition("/")[0])
 
 
 def test_synced_bytes_under_a_synced_name_survive_every_crash() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from tests.unit.sim.test_disk import durable_file, make, reopened
+from tests.unit.sim.disk_rig import durable_file, make, reopened
 from triplicate.sim.disk_image import SECTOR_BYTES
 
 

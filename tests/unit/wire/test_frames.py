@@ -24,7 +24,7 @@ def test_frames_come_out_of_any_cut() -> None:
 
 def test_the_limit_counts_the_length_itself() -> None:
     assert next_frame(struct.pack(">I", MAX_FRAME_BYTES - 4), 0, 4) is None
-    with pytest.raises(FrameTooLarge, match=f"a frame of {MAX_FRAME_BYTES + 1} bytes passes the limit of {MAX_FRAME_BYTES}"):
+    with pytest.raises(FrameTooLarge, match=f"a frame of {MAX_FRAME_BYTES + 1} bytes exceeds the limit of {MAX_FRAME_BYTES}"):
         next_frame(struct.pack(">I", MAX_FRAME_BYTES - 3), 0, 4)
 
 

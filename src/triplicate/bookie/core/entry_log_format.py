@@ -1,4 +1,4 @@
-"""Entry logs: where flushed entries live. `docs/formats/entry-log.md` is the page for readers.
+"""The format of entry logs, the files of flushed entries. `docs/formats/entry-log.md` explains it.
 
 A log is a header block (`file_header`) and then blocks one after another: runs, ledger states, and at the end of a finished log a
 footer. Every block begins with one header, big-endian::
@@ -199,7 +199,7 @@ class EntryLogScanner:
         """The checked header and table at `offset`; with `known`, they must also agree with it.
 
         Raises:
-            CorruptionError: damaged, or not what the index says. FormatError: from a newer release.
+            CorruptionError: damaged, or different from the index. FormatError: from a newer release.
         """
         want = BLOCK_HEADER_BYTES + (known.table_bytes if known is not None else 0)
         data = self._read(want, offset)

@@ -19,8 +19,8 @@ A group is written only after the sync of the one before it. So after a crash on
 with a good, later-numbered one behind it was damaged after it had been synced, and replay says so instead of dropping what follows.
 
 A file may be used again under a new number, over what it held (``"reused": true`` in the identity of its header). There every group,
-and the header, is followed in the same write by `END_BLOCK`, which the next group overwrites: that is the end of what counts, whatever
-stands behind it from before.
+and the header, is followed in the same write by `END_BLOCK`, which the next group overwrites: the groups end there, and
+older bytes behind it do not count.
 """
 
 from __future__ import annotations

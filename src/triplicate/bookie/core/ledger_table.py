@@ -77,7 +77,7 @@ class LedgerHandle:
                 self.wake(True)
 
     def accept_explicit_lac(self, record: bytes) -> None:
-        """Keep an explicit record for the journal. One that says less than the record before it changes nothing."""
+        """Keep an explicit record for the journal. One with a smaller last-add-confirmed than the record before it changes nothing."""
         self.explicit_lac = _greater(self.explicit_lac, record)
 
     def publish_explicit_lac(self, record: bytes) -> None:

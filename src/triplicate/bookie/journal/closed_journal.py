@@ -91,7 +91,7 @@ class ClosedJournal:
             spares_max=limits.spare_files,
         )
         self.replayed = ReplayFinished(None, 0, None)
-        """What `replay` found, once it has ended."""
+        """The result of `replay`, once it has ended."""
 
     def read_mark(self) -> JournalMark | None:
         """The stored mark, or None when there is none. Raises CorruptionError, FormatError, OSError."""

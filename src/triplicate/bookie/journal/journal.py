@@ -1,6 +1,6 @@
 """The journal of one directory while it runs: group commit on a log device.
 
-`Journal` is the event loop's side: it queues items and sends answers. `GroupWriter` is the side of the device's thread. What they decide
+`Journal` is the event loop's side: it queues items and sends answers. `GroupWriter` is the side of the device's thread. Their decisions
 is decided by the machines in `core/journal_machine.py`. `ClosedJournal` replays the directory before; `JournalFiles` has its files.
 """
 
@@ -39,7 +39,7 @@ class Journal:
         self.directory = opened.directory
         self.replayed = opened.replayed
         self.commit = GroupCommit(opened.synced, resumes=opened.resumes)
-        """What is synced and what is not."""
+        """Counts the synced and the waiting items, and judges errors."""
         self.spares = SpareKeeper(clock, opened.files, opened.writer)
         self.submitted_at = -math.inf
         """When the newest item was submitted, on the clock's monotonic time."""
@@ -61,7 +61,7 @@ class Journal:
 
     @property
     def waiting_bytes(self) -> int:
-        """Memory of what waits for a sync."""
+        """Memory of the items that wait for a sync, in bytes."""
         return self.commit.waiting_bytes
 
     @property

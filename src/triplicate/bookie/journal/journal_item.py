@@ -1,4 +1,4 @@
-"""What waits for a journal: bytes to make durable, and the responses that depend on them."""
+"""The items that wait for a journal: bytes to make durable, and the responses that depend on them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ResponseSink(Protocol):
 
 @dataclass(slots=True, eq=False)
 class JournalItem:
-    """Something to make durable, and what to do afterwards."""
+    """Bytes to make durable, and the actions afterwards."""
 
     kind: GroupType | None
     """None: nothing to write; everything submitted before is to be synced."""

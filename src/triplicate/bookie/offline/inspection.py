@@ -191,7 +191,7 @@ class Inspection:
     # Problems.
 
     def problems(self) -> Iterator[TriplicateError]:
-        """What would keep the bookie from starting on its data, or from reading it. Reads all of it.
+        """Problems that keep the bookie from starting on its data, or from reading it. Reads all data.
 
         Missing directories count as existing: a start makes those of a new bookie. `Directories` reports a missing one of an old bookie.
         """
@@ -287,7 +287,7 @@ class Inspection:
         return tuple(number for number in sizes if number not in logs)
 
     def _nameless_logs(self, disk: Disk, logs: dict[int, str], sizes: dict[int, int]) -> Iterator[TriplicateError]:
-        """Entry logs with a damaged file header that are not identifiable otherwise. Others with such a header are remarked on."""
+        """Entry logs with a damaged file header that nothing else identifies. The others with such a header become remarks."""
         for number, path in logs.items():
             if number in sizes and not _check_header(disk, path, ENTRY_LOG_MAGIC, number, self._identity):
                 file = disk.open(path, readonly=True)

@@ -72,7 +72,7 @@ class OverlayData:
 
 
 class OverlayFile:
-    """`runtime.ports.File` over it. Files beneath stay open until the disk is closed."""
+    """`runtime.ports.File` over an `OverlayData`. Files beneath stay open until the disk is closed."""
 
     def __init__(self, path: str, data: OverlayData, take: Callable[[str, int], None]) -> None:
         self.path = path

@@ -23,7 +23,7 @@ from triplicate.runtime import Trace
 from triplicate.wire import AddRequest, AddResponse, Status, encode_alternating_add_responses, encode_request, iter_adds
 
 ALIKE_MAX = 8
-"""Adds of one ledger in a row from which the path for runs is used, since it costs less for each."""
+"""Number of consecutive adds of one ledger from which the path for runs is used, since it costs less per add."""
 
 _Run = tuple[Callable[[Status], bytes], int]
 """How adds are answered, and their number."""

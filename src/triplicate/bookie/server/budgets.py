@@ -18,7 +18,7 @@ from triplicate.config import BookieSettings
 from triplicate.runtime import Clock, Timer
 
 STALE_S = 10.0
-"""A begun frame without a byte for this time no longer makes others wait."""
+"""A connection whose unfinished frame received no byte for this time is closed while others wait, in seconds."""
 LOOK_S = 1.0
 
 
@@ -49,7 +49,7 @@ class FrameBudget:
     def __init__(self, clock: Clock, limit_bytes: int, everybody: Mapping[int, Receiving]) -> None:
         """
         Args:
-            everybody: all connections; the caller keeps it up to date.
+            everybody: all connections; the caller adds and removes them.
         """
         self.held_bytes = 0
         """Bytes of unfinished frames, and of whole frames not yet handled."""
@@ -138,7 +138,7 @@ class FrameBudget:
             self._going_on = False
 
     def _one_goes_on(self) -> bool:
-        """Resume the next connection if there is room. Connections that wait for a reservation come first."""
+        """Resume the next connection, if there is room; returns whether one was resumed. Those that wait for a reservation come first."""
         if self._waiting:
             key, (connection, needed) = next(iter(self._waiting.items()))
             if not self.reserved_bytes or self.reserved_bytes + needed <= self._limit:

@@ -107,7 +107,7 @@ class V2Dialect:
 
     def encode(self, response: Response, tag: int) -> bytes:
         if isinstance(response, AuthResponse):
-            # BookKeeper's bookie answers with the current version here, whatever the request's version was.
+            # BookKeeper's bookie answers with the current version here, not with that of the request.
             return encode_response(response)
         return encode_response(response, tag)
 

@@ -6,7 +6,7 @@ from triplicate.wire import OVERSIZED_HEAD_BYTES
 
 
 class OversizedFrame:
-    """See the module's text. Memory: `OVERSIZED_HEAD_BYTES`, whatever the frame's size.
+    """See the module's text. It takes `OVERSIZED_HEAD_BYTES` of memory for a frame of any size.
 
     Args:
         size_bytes: of the whole frame, its length included.

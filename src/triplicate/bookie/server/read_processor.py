@@ -180,7 +180,7 @@ class ReadProcessor:
         self._wanted.set()
 
     async def run(self) -> None:
-        """Serve the queues, fairly, one portion per turn of the loop."""
+        """Serve the queues, fairly, one portion per iteration of the loop."""
         while True:
             if not self._peers:
                 self._wanted.clear()
@@ -341,7 +341,7 @@ class ReadProcessor:
         """The explicit record and the last entry, each if there is one.
 
         An unknown ledger is "no entry" here, as in BookKeeper. An unreadable last entry is not: BookKeeper answers "no entry" there too,
-        if there is no explicit record, so that an unknown would count as a no.
+        if there is no explicit record, so that an unknown entry would count as an absent one.
         """
         try:
             status, body = self._entry(handle, handle.last_entry_id)
@@ -353,7 +353,7 @@ class ReadProcessor:
         elif status is Status.NO_ENTRY and handle.durable_explicit_lac is not None:
             status = Status.OK
         if handle.limbo:
-            # The greatest remaining id may not be the greatest there was.
+            # Entries with greater ids may have been lost.
             status, body = Status.UNKNOWN_LEDGER_STATE, None
         return ReadLacResponse(status, request.ledger_id, handle.durable_explicit_lac, body)
 

@@ -32,7 +32,7 @@ class ReadThrottle:
     """See the module's text. Everything runs on the loop.
 
     Args:
-        journals: their newest items tell when the last add arrived.
+        journals: their newest items show when the last add arrived.
     """
 
     def __init__(self, clock: Clock, journals: Sequence[Journal], settings: BookieSettings) -> None:

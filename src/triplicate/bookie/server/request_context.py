@@ -40,7 +40,7 @@ class RequestContext:
     peer: Peer
     dialect: Dialect
     tag: int
-    """What the dialect needs for the answer: version 2 the request's version, version 3 its transaction."""
+    """The dialect's tag for the answer: in version 2 the request's version, in version 3 its transaction."""
     handle: LedgerHandle | None = None
     lac_update_ms: int | None = None
     """For a long poll: the time when the last-add-confirmed advanced, milliseconds since the epoch."""

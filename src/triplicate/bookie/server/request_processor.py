@@ -1,4 +1,4 @@
-"""Handles each request, whatever protocol version carried it. `AddProcessor` handles adds in bulk beside this.
+"""Handles requests of either protocol version. `AddProcessor` handles adds in bulk beside this.
 
 Everything here is synchronous on the loop: a fence takes effect between two adds, never within one. Source of the rules: BookKeeper
 `BookieImpl`, `LedgerDescriptorImpl`, `ReadEntryProcessor`, `WriteEntryProcessor`.

@@ -1,1 +1,1 @@
-"""What lies behind the journal: entry logs, index, garbage collection, compaction."""
+"""The storage behind the journal: entry logs, index, garbage collection, compaction."""

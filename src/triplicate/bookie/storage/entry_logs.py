@@ -199,7 +199,7 @@ def _is_torn(disk: Disk, content: LogContent, run: BlockInfo) -> bool:
 
 
 def secure_log(disk: Disk, content: LogContent) -> int:
-    """Write an unfinished log again and finish it as it was found, when no index tells its durable length. Returns its length.
+    """Write an unfinished log again and finish it as it was found, when no index has its durable length. Returns its length.
 
     Everything is written again: a sync alone would not save pages that a failed sync of the process before has left in memory.
     """

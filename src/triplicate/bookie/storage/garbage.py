@@ -193,7 +193,7 @@ class GarbageCollector:
         there = await _for_each_ledger(unlisted, self.metadata.ledgers.exists)
         missing = [ledger_id for ledger_id, exists in zip(unlisted, there, strict=True) if not exists]
         if missing:
-            # Another cluster under the same root tells nothing about ours.
+            # Another cluster under the same root has other ledgers.
             await self.metadata.check_same()
         return missing
 

@@ -1,15 +1,16 @@
-"""SQLite's file over the disk port: an apsw VFS, so that the simulator and the crash tests see every write and sync of the index.
+"""SQLite's files over the disk port: an apsw VFS, so that the simulator and the crash tests see every write and sync of the index.
 
-SQLite keeps no journal of its own here (its journals hold random numbers, and a simulation must repeat). Instead a commit is one
-record: the pages that a transaction changed gather in memory until SQLite syncs, then go to ``<name>-commits`` with one write and one
-sync. When that file has grown, its newest pages are copied into the database file, which is synced, and it is cut. On opening the
-whole records are read again; what is torn behind them was never reported as done. Then their pages are copied, and a file of commits that
-is really new takes the old one's place: after a sync that failed in the life before, a record or the end of that file may be what only
-the operating system's memory says, and neither can be built on. On a disk that takes not even that, what was read is served, and
-the first commit does it, or fails.
+SQLite keeps no journal of its own here, since its journals hold random numbers, and a simulation must repeat. Instead, a commit is one
+record: the pages that a transaction changed are collected in memory until SQLite syncs, then written to ``<name>-commits`` with one
+write and one sync. When that file has grown, its newest pages are copied into the database file, which is synced; then the file is cut.
+
+When the database is opened, the whole records are read again; a torn record behind them was never reported as done. Then their pages are
+copied, and a new file of commits replaces the old one: if a sync failed in an earlier process, a record or the end of the old file may
+exist only in the operating system's memory, and nothing may be built on it. If the disk has no space for the new file, the pages that
+were read are served, and the first commit tries again to replace the file, or fails.
 
 ``<name>-commits``, big-endian, records one after another: magic "TPIX", number of pages u32, commit number u64, CRC32C of these 16
-bytes and all that follows u32; then per page its number u32 (0 is the first) and its 4096 bytes. Commit numbers count up by one.
+bytes and all that follows u32; then per page its number u32 (0 is the first) and its 4096 bytes. Commit numbers grow by one.
 
 Every page of the database file ends in a CRC32C of the rest of the page (in bytes that SQLite reserves for it), written on the way
 out and checked on the way in. There is one connection, and the directory's lock file keeps others out, so nothing is locked here.
@@ -237,7 +238,7 @@ class IndexFile:
         self._changed = {}
 
     def _undo_commit(self, commits: File) -> None:
-        """Remove the bytes of a commit that found no space. It was reported as failed, and must not be found whole after a crash."""
+        """Remove the bytes of a commit that found no space. It was reported as failed, and must not be found complete after a crash."""
         try:
             commits.truncate(self._commits_end)
             commits.sync()

@@ -195,7 +195,7 @@ class LedgerStorage:
             relied_on = block.type is not BlockType.FOOTER and block.flush_number <= marked_flush
             if relied_on and not self._stands_elsewhere(block, unfinished):
                 raise _damaged(path, block.offset)
-        # Only now: a log with a footer looks complete to the next start, whatever was left out of it.
+        # Only now: the next start regards a log with a footer as complete.
         for content in unfinished:
             # The index must not know more than a loss of power would leave.
             self._index_log(content, secure_log(self._disk, content))
@@ -288,7 +288,7 @@ class LedgerStorage:
         return found[0] if found else None
 
     def _unless_full(self, act: Callable[[], None]) -> None:
-        """Optional start-up work (footers, sizes). Skipped when the disk is full; the next start retries it."""
+        """Do optional start-up work (footers, sizes). It is skipped when the disk is full; the next start retries it."""
         try:
             act()
         except OSError as error:
@@ -365,7 +365,7 @@ class LedgerStorage:
 
         Args:
             up_to_flush: as for `Index.delete_ledgers`.
-            fenced: tombstones of the ledgers that memory knows to be fenced. For the others the index tells whether they were.
+            fenced: tombstones of the ledgers that are in memory and fenced. The index has the fences of the others.
 
         Returns:
             whether the flush's number was used.

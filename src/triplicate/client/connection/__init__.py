@@ -1,1 +1,1 @@
-"""One connection per bookie: requests, answers, and one write per connection and turn of the loop."""
+"""One connection per bookie: requests, answers, and one write per connection and tick of the loop."""

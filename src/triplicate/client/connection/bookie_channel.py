@@ -79,7 +79,7 @@ class AddSink(Protocol):
 
 
 class InFlight(NamedTuple):
-    """Adds of one ledger that were sent together; one value for all the bookies that they go to alike.
+    """Adds of one ledger that were sent together. All bookies that receive the same adds share one value.
 
     Attributes:
         order: greater than those of all adds sent before: the last entry's id, where ids ascend. See `WriteTracker.order_of`.
@@ -93,7 +93,7 @@ class InFlight(NamedTuple):
 
 
 class AddCredit:
-    """How many adds, and bytes of adds, one bookie owes answers for, over all ledgers, and how many it may."""
+    """Counts the unanswered adds of one bookie and their bytes, over all ledgers, and holds the limits of both."""
 
     __slots__ = ("_adds_maximum", "_bytes_maximum", "adds", "size_bytes")
 
@@ -231,11 +231,10 @@ class BookieChannel(asyncio.Protocol):
         self._closed = False
         self._out: list[bytes] = []
         self._is_scheduled = False
-        self._receive_limit = receive_limit_of(settings)
-        self._frames = FrameBuffer(self._receive_limit)
+        self._frames = FrameBuffer(receive_limit_of(settings))
         self._received_at = 0.0
         self._connector = BookieConnector(
-            host, bookie_id, directory, settings, scope, self, self, self._exchange, authenticator, self._receive_limit
+            host, bookie_id, directory, settings, scope, self, self, self._exchange, authenticator, self._frames.max_frame_bytes
         )
         period_s = min(settings.add_timeout_s, settings.read_timeout_s) / SWEEPS_PER_TIMEOUT
         self._sweep_timer = SweepTimer(host.clock, period_s, self._sweep)
@@ -364,7 +363,7 @@ class BookieChannel(asyncio.Protocol):
         why = f"the connection broke ({error})" if error is not None else "it closed the connection"
         self._connector.connection_lost(why)
         self.losses += 1
-        self._frames = FrameBuffer(self._receive_limit)
+        self._frames = FrameBuffer(self._frames.max_frame_bytes)
         if not self._closed:
             self._host.trace("client.connection_lost", bookie=self.bookie_id, why=why)
             self._fail_all(connection_broken(self.bookie_id, f"{why}; requests in flight have an unknown outcome"))
@@ -423,7 +422,7 @@ class BookieChannel(asyncio.Protocol):
         Args:
             gathered: collects the entries that were stored, by ledger.
         """
-        end, limit, exchange = len(buffer), self._receive_limit, self._exchange
+        end, limit, exchange = len(buffer), self._frames.max_frame_bytes, self._exchange
         while position < end:
             run = exchange.scan_adds(buffer, position, end)
             if run is not None:
@@ -509,7 +508,7 @@ class BookieChannel(asyncio.Protocol):
             self._answer((pending,), None, request_timeout(self.bookie_id, describe(pending.request), pending.timeout_s))
         dead = self._received_at < oldest_sent_at < now or owed_since + OWED_TIMEOUTS * settings.read_timeout_s <= now
         if self._transport is not None and dead:
-            # Nothing was received since the overdue request was sent, so the connection is dead, whatever the operating system reports.
+            # Nothing was received since the overdue request was sent: the connection is dead even if no error was reported.
             # Or an answer will never come, and later requests for the same entry wait behind it.
             self._transport.abort()
             return False

@@ -1,4 +1,4 @@
-"""Connects to one bookie: address, transport, authentication, the backoff after failures, and doubts about an address from memory.
+"""Connects to one bookie: address, transport, authentication, backoff after failures, and the check of an address from memory.
 
 Source: BookKeeper `PerChannelBookieClient.connect`, `DefaultBookieAddressResolver`.
 """
@@ -83,7 +83,7 @@ class BookieConnector:
         self._limit_bytes = limit_bytes
         self._now = host.clock.monotonic
         self._unconfirmed: asyncio.Task[None] | None = None
-        """Runs while the connection stands at the last known address, and nothing has confirmed that the bookie belongs there."""
+        """The task that confirms the address; it runs while the connection uses the last known address and nothing has confirmed it."""
         self._is_connecting = False
         backoff_maximum = max(settings.reconnect_first_s, settings.reconnect_maximum_s)
         self._backoff = Backoff(settings.reconnect_first_s, backoff_maximum, host.entropy.stream(f"reconnect {bookie_id}"))
@@ -142,7 +142,7 @@ class BookieConnector:
             self._fail(str(error) or type(error).__name__, transport, location)
         except BaseException as error:
             # A fault of ours, or the end of the client: the requests that wait for this connection must fail.
-            self._fail(f"connecting was broken off: {error!r}", transport)
+            self._fail(f"connecting was interrupted: {error!r}", transport)
             raise
         else:
             self._use(transport, location)

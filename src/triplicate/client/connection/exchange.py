@@ -64,7 +64,7 @@ _WORDS: dict[type, str] = {
     ReadLacRequest: "read of the last-add-confirmed",
     WriteLacRequest: "write of the last-add-confirmed",
     ForceRequest: "force",
-    ListEntriesRequest: "question for the entries",
+    ListEntriesRequest: "list of the entries",
 }
 
 
@@ -75,7 +75,7 @@ def describe(request: Request) -> str:
     if isinstance(request, BatchReadRequest):
         return f"read of {request.max_count} entries from {request.start_entry_id} on of ledger {request.ledger_id}"
     words = _WORDS.get(type(request))
-    return f"{words} of ledger {getattr(request, 'ledger_id', '?')}" if words else "question for its disk space"
+    return f"{words} of ledger {getattr(request, 'ledger_id', '?')}" if words else "request for its disk space"
 
 
 @dataclass(slots=True, eq=False)
@@ -133,7 +133,7 @@ class Exchange(Protocol):
         """Remove and return the requests that are overdue."""
 
     def owed_since(self, now: float) -> float:
-        """When the oldest request was sent that blocks another one until it is answered; `now` if there is none."""
+        """The time at which the oldest request that blocks another one was sent; `now` if no request blocks another."""
 
     def drain(self) -> list[PendingRequest]:
         """Remove and return all requests, since the connection is gone."""
@@ -141,8 +141,9 @@ class Exchange(Protocol):
 
 @dataclass(slots=True)
 class _EntryReads:
-    """All reads of one entry. Answers to equal requests look alike, come late and overtake each other, so only one request is out
-    at a time, and those who come meanwhile share the next. Else a "no entry" from before an add would answer a read made after it.
+    """All pending reads of one entry. Nothing distinguishes the answers to equal requests, and they may come late or out of order.
+        So only one request is in flight at a time; reads that are made meanwhile share the next one. Otherwise a "no entry" from before
+    an add could answer a read that was made after it.
     """
 
     frame: bytes
@@ -156,7 +157,7 @@ class V2Exchange:
     """Version 2: `Exchange` by operation, ledger and entry.
 
     Args:
-        numbers: for batch reads, which alone have one.
+        numbers: for batch reads; other requests of version 2 have no number.
     """
 
     def __init__(self, numbers: Iterator[int]) -> None:
@@ -289,7 +290,7 @@ class V3Exchange:
         return _pop_overdue(self._calls, now)
 
     def owed_since(self, now: float) -> float:
-        """See `Exchange`. Nobody waits behind another here."""
+        """See `Exchange`. No request waits behind another one here."""
         return now
 
     def drain(self) -> list[PendingRequest]:

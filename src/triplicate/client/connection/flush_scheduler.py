@@ -43,7 +43,7 @@ class FullChannelListener(Protocol):
 
 
 class Multicast:
-    """Several channels that are all sent the same adds: one list of what a tick sends there, whatever ledgers it comes from."""
+    """Several channels that receive the same adds, of any ledgers: one list of a tick's frames serves all of them."""
 
     __slots__ = ("__weakref__", "_channels", "_scheduler", "adds", "listeners", "parts", "size_bytes")
 
@@ -112,7 +112,7 @@ class FlushScheduler:
             asyncio.get_running_loop().call_soon(self._run)
 
     def multicast(self, channels: tuple[AddChannel, ...]) -> Multicast:
-        """The multicast to these channels in this order, shared by all who ask for it. It is forgotten with its last user."""
+        """The multicast to these channels in this order, shared by all callers. It is forgotten with its last user."""
         multicast = self._known_multicasts.get(channels)
         if multicast is None:
             multicast = self._known_multicasts[channels] = Multicast(self, channels)
@@ -144,7 +144,7 @@ class FlushScheduler:
             for channel in channels:
                 channel.flush()
         finally:
-            # Something is left only where one of them failed; the others must not suffer from that.
+            # Sources or channels are left only if one of them failed. The next callback serves the others.
             self._sources += sources
             self._channels += channels
             self._parts, self._joined = [], b""

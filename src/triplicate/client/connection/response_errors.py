@@ -36,7 +36,7 @@ def error_for_status(status: Status, bookie_id: str, ledger_id: int, what: str) 
         return fenced
     if status == Status.UNAUTHORIZED:
         refused = Unauthorized(
-            f"{text}: the password is not the ledger's, the bookie wants an authentication first, or the entry passes its frame limit"
+            f"{text}: the password is not the ledger's, the bookie requires authentication, or the frame exceeds its limit"
         )
         refused.ledger_id = ledger_id
         return refused
@@ -53,9 +53,9 @@ def too_large(status: Status, bookie_id: str, ledger_id: int, entry_id: int, fra
     if frame_bytes <= MAX_FRAME_BYTES or status not in SIZE_REFUSALS:
         return None
     error = EntryTooLarge(
-        f"bookie {bookie_id} refused entry {entry_id} of ledger {ledger_id} ({status.name}), whose frame of {frame_bytes} bytes passes the "
-        f"{MAX_FRAME_BYTES} bytes that every bookie takes by default: raise bookie.frame_limit_bytes, or lower client.frame_limit_bytes to "
-        "the bookies'; if theirs is no smaller, the password is not the ledger's"
+        f"bookie {bookie_id} refused entry {entry_id} of ledger {ledger_id} ({status.name}), whose frame of {frame_bytes} bytes exceeds "
+        f"the {MAX_FRAME_BYTES} bytes that every bookie accepts by default: raise bookie.frame_limit_bytes, or lower "
+        "client.frame_limit_bytes to the bookies'; if theirs is not smaller, the password is wrong"
     )
     error.ledger_id = ledger_id
     return error

@@ -13,7 +13,7 @@ Answer = TypeVar("Answer")
 
 
 async def send_request(channel: BookieChannel, request: Request, kind: type[Answer]) -> Answer:
-    """Send a request and return the bookie's answer, whatever its status.
+    """Send a request and return the bookie's answer, which may have any status.
 
     Raises:
         BookieError: there is no answer, so the outcome is unknown.

@@ -10,8 +10,8 @@ from triplicate.runtime import Clock, Timer
 class SweepTimer:
     """Belongs to one channel. It rests while nothing is awaited.
 
-    A round that begins late judges nothing: this process was stopped or busy, so requests may not have been sent, and answers not been
-    read. The next round judges.
+    A sweep that is due but begins late is skipped: this process was stopped or busy, so requests may be unsent, and answers unread.
+    The next sweep judges them.
 
     Args:
         sweep: judges what is overdue at a time of the monotonic clock; returns whether anything is still awaited.
@@ -26,10 +26,10 @@ class SweepTimer:
         self._timer: Timer | None = None
         self._late_at = 0.0
         self._has_stood_still = False
-        """Whether the last round judged nothing."""
+        """Whether the last sweep was skipped."""
 
     def arm(self) -> None:
-        """Begin the next round after one period, unless one is due already."""
+        """Schedule the next sweep after one period, unless one is scheduled already."""
         if self._timer is None:
             now = self._clock.monotonic()
             self._late_at = now + 2 * self._period_s

@@ -1,6 +1,7 @@
 """Reading consecutive entries in one request, where every bookie of the ensemble has all of them.
 
-The answer holds as many entries as the bookie found and the limits allow, at least one; fewer than asked says nothing about the rest.
+The answer holds as many entries as the bookie found and the limits allow, at least one. A shorter answer
+than requested says nothing about the other entries.
 Source: BookKeeper `BatchedReadOp`, `BatchedReadEntryProcessor`.
 """
 
@@ -22,14 +23,14 @@ ANSWER_HEAD_BYTES = 4 + 32
 
 @dataclass(slots=True)
 class BatchSupport:
-    """Whether one handle may still ask for batches."""
+    """Whether one handle may still send batch reads."""
 
     context: ClientContext
     refused: bool = False
     """A bookie closed the connection on a batch read, as those before BookKeeper 4.17 do: use single reads from now on."""
 
     def __post_init__(self) -> None:
-        # What a handle reads comes and goes in megabytes.
+        # Batches are allocated and freed in megabytes.
         let_freed_memory_linger()
 
     def fits(self, metadata: LedgerMetadata) -> bool:
@@ -38,7 +39,7 @@ class BatchSupport:
         return whole and not self.refused and self.context.settings.batch_read and self.context.pool.wire == "v2"
 
     def refuse(self, bookie_id: str) -> None:
-        """Note that a bookie cannot."""
+        """Record that a bookie does not support batch reads."""
         if not self.refused:
             self.context.host.trace("client.batch_read_refused", bookie=bookie_id)
         self.refused = True
@@ -74,7 +75,7 @@ class BatchRead:
         self.payload_bytes = 0
         """Of `entries` together."""
         self.bookie_id = ""
-        """Who answered last."""
+        """The bookie that answered last."""
         self.impossible = False
         self.closed: HandleClosed | None = None
         self.plan = ReadPlan(first, replicas, len(replicas))
@@ -82,7 +83,7 @@ class BatchRead:
         self._codec = codec
         self._done = done
         self._is_wanted = is_wanted
-        # The number is the channel's to give.
+        # The channel assigns the request's number.
         self._request = BatchReadRequest(codec.ledger_id, first, 0, count, max(1, max_bytes - ANSWER_HEAD_BYTES))
         self._is_over = False
         self._hedge: Timer | None = None

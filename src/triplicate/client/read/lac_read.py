@@ -1,7 +1,7 @@
-"""Asking the last ensemble how far a ledger is confirmed.
+"""Reads of a ledger's last-add-confirmed from the bookies of its last ensemble.
 
-`LacRead` and `ExplicitLacRead` conclude by the coverage rule (`ledger.LastConfirmed`), `TryLacRead` on the first news. None of them fences.
-Source: BookKeeper `PendingReadLacOp`, `ReadLastConfirmedOp`, `TryReadLastConfirmedOp`.
+`LacRead` and `ExplicitLacRead` conclude by the coverage rule (`ledger.LastConfirmed`), `TryLacRead` on the first greater value. None of
+them fences. Source: BookKeeper `PendingReadLacOp`, `ReadLastConfirmedOp`, `TryReadLastConfirmedOp`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class LacRead:
         position, bookie_id = token
         # BookKeeper's bookie sends a signed record beside an I/O error when it holds no entry of the ledger.
         has_record = response.lac_body is not None and self._process_record(bookie_id, response.lac_body)
-        if self._is_settled(response, has_record):
+        if self._is_sufficient(response, has_record):
             self._answers.nothing_there(position)
         elif response.status is Status.OK and response.last_entry_body is not None:
             self._process_entry(token, response.last_entry_body)
@@ -66,8 +66,8 @@ class LacRead:
             else:
                 self._read_last_entry(token, str(refusal))
 
-    def _is_settled(self, response: ReadLacResponse, has_record: bool) -> bool:
-        """Whether the answer says enough without an entry."""
+    def _is_sufficient(self, response: ReadLacResponse, has_record: bool) -> bool:
+        """Whether the answer is complete without an entry."""
         return response.status in EXPLICIT_NEGATIVES or (response.status is Status.OK and has_record and response.last_entry_body is None)
 
     def _process_record(self, bookie_id: str, record: bytes) -> bool:
@@ -119,7 +119,7 @@ class LacRead:
         elif self._answers.is_exhausted:
             self._fail(
                 ReadFailed(
-                    f"the last-add-confirmed of ledger {self._codec.ledger_id} cannot be told: too many bookies are unknown, "
+                    f"the last-add-confirmed of ledger {self._codec.ledger_id} cannot be determined: too many bookies are unknown, "
                     f"namely {self._answers.missing()}"
                 )
             )
@@ -137,7 +137,7 @@ class ExplicitLacRead(LacRead):
     Entries do not count, so a bookie that does not support the request over version 3 stays unknown.
     """
 
-    def _is_settled(self, response: ReadLacResponse, has_record: bool) -> bool:
+    def _is_sufficient(self, response: ReadLacResponse, has_record: bool) -> bool:
         has_none = response.status is Status.OK and response.lac_body is None
         return has_record or has_none or response.status in EXPLICIT_NEGATIVES
 

@@ -179,7 +179,7 @@ class LedgerReader:
             else:
                 break
         self._context.metrics.read_seconds.observe(clock.monotonic() - started_at)
-        self._count(len(entries), reading.received_bytes)
+        self._count(len(entries), reading.delivered.received_bytes)
         self.learn(max(entries[-1].last_add_confirmed, reading.max_lac))
         return entries
 
@@ -198,7 +198,7 @@ class LedgerReader:
         """
         self._check_usable()
         if not self.is_closed:
-            # Bookies that were replaced since would in good faith answer with what they last heard, and nobody tells them of the end.
+            # Bookies that were replaced since would answer with an old value: they receive neither later entries nor the ledger's end.
             await self.refresh_metadata()
         return await self.refresh_last_confirmed()
 
@@ -216,9 +216,9 @@ class LedgerReader:
         return self._last_add_confirmed
 
     async def try_last_confirmed(self) -> int:
-        """Ask all bookies of the last ensemble for their last entry, and take the first answer that is newer than what is known.
+        """Ask all bookies of the last ensemble for their last entry, and use the first answer above the known last-add-confirmed.
 
-        Says nothing about what else may be confirmed: that is `read_last_confirmed`. Returns what is known when nobody knows more.
+        Later entries may be confirmed as well: `read_last_confirmed` finds them. Returns the known value when no bookie reports more.
 
         Raises:
             ReadFailed: no bookie gave a usable answer.
@@ -229,12 +229,13 @@ class LedgerReader:
         return self._last_add_confirmed
 
     async def read_explicit_last_confirmed(self) -> int | None:
-        """What the writer told the bookies of its last-add-confirmed outside of entries; None when it told them nothing.
+        """The last-add-confirmed that the writer sent to the bookies outside of entries; None when it sent none.
 
         Goes over version 3 of the protocol. A closed ledger answers from its metadata.
 
         Raises:
-            ReadFailed: too few bookies answered to exclude that one was told more. NoSuchLedger, ConnectionLost: as `read_last_confirmed`.
+            ReadFailed: too few bookies answered to exclude that one has a greater value. NoSuchLedger, ConnectionLost: as
+            `read_last_confirmed`.
         """
         self._check_usable()
         if not self.is_closed:
@@ -252,7 +253,7 @@ class LedgerReader:
         `last_add_confirmed` may have grown meanwhile.
 
         Raises:
-            ArgumentError: the id is below 0. ReadFailed: bookies were asked, failed, and none said anything that could be used.
+            ArgumentError: the id is below 0. ReadFailed: bookies were asked, and none gave a usable answer.
             NoSuchLedger: it was deleted.
         """
         self._check_range(entry_id, entry_id)
@@ -263,14 +264,14 @@ class LedgerReader:
         while entry_id > self._last_add_confirmed and not self.is_closed:
             now = clock.monotonic()
             if now >= refresh_at:
-                # At most half of what is left: the bookies can tell of the entry also where the metadata is silent.
+                # At most half of the remaining time: bookies can deliver the entry even when the metadata store does not answer.
                 pause_s = self._context.settings.long_poll_wait_s
                 await self._refresh_if_there(now + max(REFRESH_S, min(pause_s, (deadline - now) / 2)))
                 refresh_at = clock.monotonic() + pause_s
                 continue
             if now >= deadline:
                 if poller.failure and not poller.answers:
-                    raise self._unheard(entry_id, poller.failure)
+                    raise self._no_answer(entry_id, poller.failure)
                 return None
             entry = await poller.wait(entry_id, min(deadline, refresh_at) - now)
             if entry is not None:
@@ -287,7 +288,7 @@ class LedgerReader:
         except (ConnectionLost, TimeoutError):
             self._context.host.trace("client.metadata_away", ledger=self.ledger_id)
 
-    def _unheard(self, entry_id: int, failure: str) -> ReadFailed:
+    def _no_answer(self, entry_id: int, failure: str) -> ReadFailed:
         error = ReadFailed(f"no bookie could say whether entry {entry_id} of ledger {self.ledger_id} is confirmed: {failure}")
         error.ledger_id = self.ledger_id
         return error
@@ -306,10 +307,10 @@ class LedgerReader:
         if response.status in EXPLICIT_NEGATIVES:
             return Availability(())
         status = Status.IO_ERROR if response.status is Status.OK else response.status
-        raise error_for_status(status, bookie_id, self.ledger_id, "question for the entries")
+        raise error_for_status(status, bookie_id, self.ledger_id, "list of the entries")
 
     async def read_from(self, bookie_id: str, entry_id: int) -> Entry | None:
-        """What one bookie holds of an entry, verified; None only when it says explicitly that it holds nothing of it.
+        """One bookie's copy of an entry, verified; None only when it says explicitly that it has no copy.
 
         Raises:
             BookieError: it did not answer, or with an error; whether it holds the entry is unknown.
@@ -376,7 +377,7 @@ class LedgerReader:
         return self._found.version != version
 
     def learn(self, last_add_confirmed: int) -> None:
-        """Something said how far the ledger is confirmed; the known value only grows, and is final once the ledger is closed."""
+        """Record that the ledger is confirmed up to this entry. The known value only grows, and is final once the ledger is closed."""
         if not self.is_closed and last_add_confirmed > self._last_add_confirmed:
             self._last_add_confirmed = last_add_confirmed
 

@@ -1,4 +1,4 @@
-"""Long polls: learning that a ledger grew.
+"""Long polls: requests that a bookie answers when a ledger grows.
 
 One bookie keeps a long poll and answers when its last-add-confirmed passes the one that the reader knows, usually with the entry itself. A
 bookie that is slow or lost would delay the news, so another one is asked for its last entry as well, at growing intervals. Where no bookie
@@ -25,7 +25,7 @@ EARLY_SHARE = 0.5
 
 
 class PolledLedger(Protocol):
-    """What a poller needs of a reader."""
+    """The part of a reader that a poller uses."""
 
     @property
     def metadata(self) -> LedgerMetadata:
@@ -171,7 +171,7 @@ class LongPoller:
                 self._without_news[poll.bookie_id] = None
                 self._next_position += 1
         else:
-            # Not received, not understood, or refused: no polls for a while. An old bookie may just close the connection.
+            # No answer, an unknown one, or a refusal: send no polls for a while. An old bookie may just close the connection.
             self.failure = f"{poll.bookie_id}: {response.status.name if response is not None else error}"
             rest_s = 0.0 if isinstance(error, RequestTimeout) else self._settings.suspect_s
             self._no_polls_before[poll.bookie_id] = now + max(rest_s, self._settings.tail_wait_maximum_s)

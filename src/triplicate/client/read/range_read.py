@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, cast
 
 from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES, error_for_status
 from triplicate.client.context import ClientContext
@@ -37,12 +37,85 @@ def segment_end(metadata: LedgerMetadata, entry_id: int) -> int:
     return min([segment.first_entry_id for segment in metadata.segments if segment.first_entry_id > entry_id], default=1 << 63)
 
 
+class LeftOut(NamedTuple):
+    """A range that a batch left out: entries `first` to `stop` - 1, and the bookie that delivered the entry before."""
+
+    first: int
+    stop: int
+    bookie_id: str
+
+
+class SentRead(NamedTuple):
+    """The latest read of a single entry."""
+
+    bookie_id: str
+    sent_at: float
+
+
+class FirstReplicas:
+    """The first of `replicas_of` for each entry, from a table that holds for one segment at a time."""
+
+    def __init__(self, metadata: LedgerMetadata, slow_last: Callable[[list[str]], list[str]]) -> None:
+        self._metadata = metadata
+        self._slow_last = slow_last
+        self._segment = range(0)
+        self._replicas: list[str] = []
+        """Of the entries of `_segment`, by entry id modulo their number."""
+
+    def of(self, entry_id: int) -> str:
+        if entry_id not in self._segment:
+            ensemble = self._metadata.ensemble_of(entry_id)
+            sets = write_sets(len(ensemble), self._metadata.write_quorum)
+            self._replicas = [self._slow_last([ensemble[position] for position in positions])[0] for positions in sets]
+            self._segment = range(self._metadata.segment_of(entry_id).first_entry_id, segment_end(self._metadata, entry_id))
+        return self._replicas[entry_id % len(self._replicas)]
+
+    def slow_changed(self) -> None:
+        """Make the table again: another bookie is slow now."""
+        self._segment = range(0)
+
+
+class DeliveredEntries:
+    """The entries of a range as they arrive, in any order."""
+
+    __slots__ = ("_entries", "first", "missing", "received", "received_bytes")
+
+    def __init__(self, first: int, last: int) -> None:
+        self.first = first
+        self.missing = last - first + 1
+        self.received = 0
+        self.received_bytes = 0
+        """Payload bytes."""
+        self._entries: list[Entry | None] = [None] * self.missing
+
+    def has(self, entry_id: int) -> bool:
+        return self._entries[entry_id - self.first] is not None
+
+    def add(self, first: int, entries: Sequence[Entry], payload_bytes: int) -> None:
+        """Add consecutive entries from `first` on, none of which is here yet."""
+        start = first - self.first
+        self._entries[start : start + len(entries)] = entries
+        self.missing -= len(entries)
+        self.received += len(entries)
+        self.received_bytes += payload_bytes
+        assert self.missing >= 0, "each entry is delivered once"
+
+    @property
+    def average_bytes(self) -> int:
+        """Size of an entry, rounded up."""
+        return self.received_bytes // self.received + 1 if self.received else FIRST_GUESS_BYTES
+
+    def complete(self) -> list[Entry]:
+        assert not self.missing, "each has its entry now"
+        return cast("list[Entry]", self._entries)
+
+
 class RangeRead:
     """One reading of entries `first` to `last`.
 
-    Each entry is asked of the first replica of its write set; a plan is made only for those that fail there. Where batches fit, they are
-    asked for instead, and what a batch left out is asked for again. How much is on the way is bounded by entries and by bytes, the latter
-    reckoned by the average entry so far, and exactly for batches.
+    Each entry is read from the first replica of its write set; a `ReadPlan` is made only for an entry that fails there. Where batches
+    are possible, they are read instead, and entries that a batch omits are read again. Both the entries and the bytes in flight are
+    bounded; bytes are estimated by the average entry so far, and known exactly for batches.
 
     Args:
         batches: of the handle for which this is read.
@@ -63,30 +136,22 @@ class RangeRead:
         self.future: asyncio.Future[list[Entry]] = asyncio.get_running_loop().create_future()
         self.max_lac = -1
         """The greatest last-add-confirmed that came with an answer (version 3 only)."""
-        self.received_bytes = 0
-        """Payload bytes delivered so far."""
+        self.delivered = DeliveredEntries(first, last)
         self._context = context
         self._metadata = metadata
         self._codec = codec
-        self._first = first
         self._last = last
         self._next = first
         self._batches = batches
         self._unconfirmed = unconfirmed
         self._singles: deque[int] = deque()
-        self._rests: deque[tuple[int, int, str]] = deque()
-        """(first, last + 1, bookie that delivered the entry before) of each range that a batch left out."""
-        self._results: list[Entry | None] = [None] * (last - first + 1)
-        self._missing = last - first + 1
-        self._segment = range(0)
-        self._first_replicas: list[str] = []
-        """Of the entries of `_segment`."""
+        self._rests: deque[LeftOut] = deque()
+        self._first_replicas = FirstReplicas(metadata, context.slow_last)
         self._batches_out = 0
-        self._received = 0
         self._plans: dict[int, ReadPlan] = {}
         self._failed: dict[str, None] = {}
-        self._on_the_way: dict[int, tuple[str, float]] = {}
-        """For single entries: the bookie read from last, and the time."""
+        self._on_the_way: dict[int, SentRead] = {}
+        """By entry; batches are not in it."""
         self._hedge: Timer | None = None
         self._now = context.host.clock.monotonic
         if context.hedge_s < float("inf"):
@@ -97,8 +162,7 @@ class RangeRead:
     def _window(self, batches: int = 1) -> int:
         """Entries that may be in flight, if this many batches share the bytes."""
         settings = self._context.settings
-        average = self.received_bytes // self._received + 1 if self._received else FIRST_GUESS_BYTES
-        return max(1, min(settings.read_window_entries, settings.read_window_bytes // batches // average))
+        return max(1, min(settings.read_window_entries, settings.read_window_bytes // batches // self.delivered.average_bytes))
 
     def _pump(self) -> None:
         window = self._window()
@@ -107,7 +171,7 @@ class RangeRead:
                 self._request_batch(*self._rests.popleft())
             elif self._singles and len(self._on_the_way) < window:
                 entry_id = self._singles.popleft()
-                self._request(entry_id, self._first_replica(entry_id))
+                self._request(entry_id, self._first_replicas.of(entry_id))
             elif self._next < self._last and self._batches.fits(self._metadata):
                 if self._batches_out + len(self._rests) >= BATCHES_AT_A_TIME:
                     break
@@ -117,7 +181,7 @@ class RangeRead:
                 self._request_batch(first, stop, "")
             elif self._next <= self._last and len(self._on_the_way) < window:
                 entry_id, self._next = self._next, self._next + 1
-                self._request(entry_id, self._first_replica(entry_id))
+                self._request(entry_id, self._first_replicas.of(entry_id))
             else:
                 break
 
@@ -143,7 +207,7 @@ class RangeRead:
         if batch.entries:
             following = batch.first + len(batch.entries)
             if following < stop:
-                self._rests.append((following, stop, batch.bookie_id))
+                self._rests.append(LeftOut(following, stop, batch.bookie_id))
             self._note_failures(batch.plan, batch.bookie_id)
             self._deliver(batch.first, batch.entries, batch.payload_bytes)
         elif batch.closed is not None:
@@ -156,22 +220,12 @@ class RangeRead:
             self._fail_read(batch.plan)
 
     def _note_failures(self, plan: ReadPlan, delivered: str) -> None:
-        """Ask those that failed last from now on."""
+        """Read from failed bookies last from now on."""
         for bookie_id in plan.unhelpful:
             if bookie_id != delivered:
                 self._failed[bookie_id] = None
 
     # Single entries.
-
-    def _first_replica(self, entry_id: int) -> str:
-        """The first of `replicas_of`, from a table that holds for a segment."""
-        if entry_id not in self._segment:
-            ensemble = self._metadata.ensemble_of(entry_id)
-            sets = write_sets(len(ensemble), self._metadata.write_quorum)
-            slow_last = self._context.slow_last
-            self._first_replicas = [slow_last([ensemble[position] for position in positions])[0] for positions in sets]
-            self._segment = range(self._metadata.segment_of(entry_id).first_entry_id, segment_end(self._metadata, entry_id))
-        return self._first_replicas[entry_id % len(self._first_replicas)]
 
     def _request(self, entry_id: int, bookie_id: str) -> None:
         try:
@@ -179,14 +233,14 @@ class RangeRead:
         except HandleClosed as closed:
             self._fail(closed)
             return
-        self._on_the_way[entry_id] = bookie_id, self._now()
+        self._on_the_way[entry_id] = SentRead(bookie_id, self._now())
         channel.read(self._codec.ledger_id, entry_id, self._answered, (entry_id, bookie_id))
 
     def _answered(self, token: tuple[int, str], response: ReadResponse | None, error: BookieError | None) -> None:
         entry_id, bookie_id = token
         if self.future.done():
             return
-        if self._results[entry_id - self._first] is not None:
+        if self.delivered.has(entry_id):
             return  # Another replica was quicker.
         if response is not None and response.status == Status.OK and response.body is not None:
             try:
@@ -210,16 +264,11 @@ class RangeRead:
             self._try_next(entry_id, bookie_id, str(refusal))
 
     def _deliver(self, first: int, entries: Sequence[Entry], payload_bytes: int) -> None:
-        start = first - self._first
-        self._results[start : start + len(entries)] = entries
-        self._missing -= len(entries)
-        self._received += len(entries)
-        self.received_bytes += payload_bytes
-        if self._missing:
+        self.delivered.add(first, entries, payload_bytes)
+        if self.delivered.missing:
             self._pump()
         else:
-            # Each has its entry now.
-            self.future.set_result(cast("list[Entry]", self._results))
+            self.future.set_result(self.delivered.complete())
 
     def _try_next(self, entry_id: int, bookie_id: str, failure: str | None) -> None:
         """A replica did not deliver.
@@ -257,15 +306,15 @@ class RangeRead:
             self._hedge.cancel()
 
     def _hedge_overdue(self) -> None:
-        """Ask the next replica as well for every single entry that is overdue; batches do so by themselves."""
+        """Read every overdue single entry from the next replica as well; batches do so by themselves."""
         if self.future.done():
             return
         now, context = self._now(), self._context
-        for entry_id, (bookie_id, asked_at) in list(self._on_the_way.items()):
-            if asked_at + context.hedge_s > now:
+        for entry_id, (bookie_id, sent_at) in list(self._on_the_way.items()):
+            if sent_at + context.hedge_s > now:
                 continue
             context.slow_bookies.add(bookie_id, now)
-            self._segment = range(0)  # The next entries are read from other bookies first.
+            self._first_replicas.slow_changed()
             following = self._plan_of(entry_id, bookie_id).next_replica()
             if following is not None:
                 self._request(entry_id, following)

@@ -25,7 +25,7 @@ METADATA_REST_S = 5.0
 
 
 class FollowedLedger(PolledLedger, Protocol):
-    """What a tail needs of a reader."""
+    """The part of a reader that a tail uses."""
 
     ledger_id: int
 

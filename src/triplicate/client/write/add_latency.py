@@ -32,7 +32,7 @@ class AddLatency:
         metrics.added.value += entries
         metrics.added_bytes.value += size_bytes
         if sent and sent[0][0] <= last_add_confirmed:
-            # The arrival of the answers, where they are being processed: a look at the clock less for each ledger.
+            # While answers are processed, the time of their arrival saves one read of the clock per ledger.
             now = self._scheduler.received_at or self._clock.monotonic()
             while sent and sent[0][0] <= last_add_confirmed:
                 metrics.add_seconds.observe(now - heappop(sent)[1])

@@ -1,6 +1,6 @@
 """The adds of one ledger: what is sent is confirmed in order, and failures replace bookies or end the writer.
 
-Both kinds of writers stand in front of this. They number the entries, keep the frames of unconfirmed ones, and resolve the futures of
+Both kinds of writers use a pipeline. They number the entries, keep the frames of unconfirmed ones, and resolve the futures of
 appends. `AddSender` sends, the tracker decides what is confirmed, `EnsembleChanger` handles bookies that fail. Acknowledgements are
 handled once per chunk of answers and ledger. docs/append-path.md draws the whole path. Source: BookKeeper `LedgerHandle`, `PendingAddOp`.
 """
@@ -163,7 +163,7 @@ class AddPipeline:
 
     @property
     def missing_bookies(self) -> tuple[str, ...]:
-        """Bookies of the ensemble that failed and take no entries now."""
+        """Bookies of the ensemble that failed and receive no entries now."""
         return tuple(self._tracker.ensemble[position] for position in self._tracker.suspended)
 
     @property
@@ -182,7 +182,7 @@ class AddPipeline:
         """Check that the writer is usable and the payload fits; return the payload as immutable bytes.
 
         Raises:
-            RecordTooLarge, ArgumentError: the payload. HandleClosed, or what ended the writer: it takes no further appends.
+            RecordTooLarge, ArgumentError: the payload. HandleClosed, or the error that ended the writer: it accepts no further appends.
         """
         if self.is_closing or self.failure is not None:
             self.check_usable()

@@ -23,7 +23,7 @@ class AddSender:
         piggybacked_lac: the last-add-confirmed that the next entries carry.
     """
 
-    # Slots, since more attributes than instances keep in line are on the path of every append.
+    # Slots: every append reads more attributes than CPython stores inline in an instance.
     __slots__ = (
         "_encode",
         "_entry_overhead",

@@ -62,7 +62,7 @@ class EnsembleStreams:
         self._update_multicast()
 
     def stream_of(self, bookie_id: str) -> AddStream | None:
-        """The open stream to a bookie that takes entries now."""
+        """The open stream to a bookie that receives entries now."""
         position = self._tracker.position_of(bookie_id)
         return None if position is None else self._streams[position]
 

@@ -23,7 +23,7 @@ LISTING_LIMIT_S = 5.0
 
 
 class ChangingWriter(Protocol):
-    """What the changer needs of a writer."""
+    """The part of a writer that the changer uses."""
 
     ledger_id: int
 
@@ -124,7 +124,7 @@ class EnsembleChanger:
             self._writer.fail(error)
         except BaseException as error:
             # A fault of ours, or the end of the client: without a change that ends, nothing more would ever be confirmed.
-            unknown = OutcomeUnknown(f"the change of ensemble of ledger {self._writer.ledger_id} was broken off: {error!r}")
+            unknown = OutcomeUnknown(f"the change of ensemble of ledger {self._writer.ledger_id} was interrupted: {error!r}")
             unknown.ledger_id = self._writer.ledger_id
             self._writer.fail(unknown)
             raise

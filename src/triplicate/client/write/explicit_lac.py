@@ -32,9 +32,9 @@ class ExplicitLacUpdater:
         self._stopped = False
         self._last_add_confirmed = -1
         self._sent = -1
-        """What readers can learn from bookies, as far as this writer knows."""
+        """The greatest last-add-confirmed that the bookies have, as far as this writer knows."""
         self._piggybacked = -1
-        """What adds have carried; an add carries at most what was confirmed before the one that it confirms."""
+        """The greatest last-add-confirmed that adds have carried; an add never carries one that includes itself."""
 
     def lac_advanced(self, before: int, last_add_confirmed: int) -> None:
         """The last-add-confirmed moved on from `before`."""

@@ -57,7 +57,7 @@ class WriteHandle:
 
     @property
     def missing_bookies(self) -> tuple[str, ...]:
-        """Bookies of the ensemble that failed and take no entries now: entries confirmed meanwhile have fewer copies than configured.
+        """Bookies of the ensemble that failed and receive no entries now: entries confirmed meanwhile have fewer copies than configured.
 
         They are replaced as soon as other bookies are writable, or resumed when they answer. Empty is the normal state.
         """

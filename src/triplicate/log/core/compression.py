@@ -12,7 +12,7 @@ NONE, ZLIB, ZSTD = 0, 1, 2
 CODECS = {NONE: "none", ZLIB: "zlib", ZSTD: "zstd"}
 CODEC_NUMBERS = {"none": NONE, "zlib": ZLIB, "zstd": ZSTD, "auto": ZSTD}
 SMALLEST_BODY = 128
-"""Shorter bodies are not worth a compressor's call."""
+"""Shorter bodies, in bytes, are not compressed: the call costs more than it saves."""
 
 
 class Compressor:
@@ -32,7 +32,7 @@ class Compressor:
         self._zstd = zstandard.ZstdCompressor(level=1) if self.codec == ZSTD else None
 
     def compress(self, body: bytes) -> tuple[int, bytes]:
-        """The codec used and the bytes to store: the body itself where compressing does not pay."""
+        """The codec used and the bytes to store: the body itself where compression does not save enough."""
         if self.codec == NONE or len(body) < SMALLEST_BODY:
             return NONE, body
         packed = self._zstd.compress(body) if self._zstd is not None else zlib.compress(body, 1)
@@ -42,10 +42,10 @@ class Compressor:
 
 
 def decompress(codec: int, stored: memoryview, raw_length: int) -> memoryview:
-    """The raw body; of codec none, a view of what is stored.
+    """The raw body; with codec none, a view of the stored bytes.
 
     Raises:
-        CorruptionError: it does not unpack, or not to `raw_length` bytes. No more memory than that is ever taken.
+        CorruptionError: it does not unpack, or not to `raw_length` bytes. No more memory than that is ever allocated.
     """
     if codec == NONE:
         body = stored
@@ -66,7 +66,7 @@ def decompress(codec: int, stored: memoryview, raw_length: int) -> memoryview:
 
 def _unpack_zstd(stored: memoryview, raw_length: int) -> memoryview:
     try:
-        # A frame that declares a size is unpacked to that size whatever limit is given, so the declaration is checked first.
+        # A frame that declares a size is unpacked to that size even beyond the given limit, so the declaration is checked first.
         if zstandard.frame_content_size(stored) != raw_length:
             raise CorruptionError(f"body of an entry does not declare the {raw_length} bytes its header says")
         return memoryview(zstandard.ZstdDecompressor().decompress(stored, max_output_size=raw_length, allow_extra_data=False))

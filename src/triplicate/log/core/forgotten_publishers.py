@@ -14,12 +14,12 @@ from triplicate.errors import CorruptionError, FormatError
 
 VERSION = 1
 FORGOTTEN_MAXIMUM = 1000
-"""Of more publishers, those whose nodes were deleted first are dropped for good; so the node stays below 64 KiB."""
+"""Most publishers in the node, so that it stays below 64 KiB. Beyond it, those whose nodes were deleted first are dropped for good."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgottenPublishers:
-    """Last batches by digest of the publisher's name, the publisher whose node was deleted first in front."""
+    """Last batches by digest of the publisher's name, in the order in which the publishers' nodes were deleted."""
 
     batches: Mapping[str, int] = field(default_factory=dict)
 
@@ -47,7 +47,7 @@ def encode_forgotten(forgotten: ForgottenPublishers) -> bytes:
 
 
 def decode_forgotten(data: bytes, name: str) -> ForgottenPublishers:
-    """Read the node of log `name`. Raises FormatError: of a later release. CorruptionError: anything else that cannot be."""
+    """Read the node of log `name`. Raises FormatError: a later release wrote it. CorruptionError: any other invalid content."""
     what = f"the forgotten publishers of log {name!r}"
     try:
         value = json.loads(data)

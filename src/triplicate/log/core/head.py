@@ -28,7 +28,7 @@ class SegmentState(StrEnum):
     DELETING = "deleting"
     ARCHIVED = "archived"
     LOST = "lost"
-    """Its ledger is gone for good. It stays in the list so that its offsets are not used again."""
+    """Its ledger is lost for good. It stays in the list so that its offsets are not used again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +299,7 @@ def decode_head(data: bytes, name: str) -> Head:
     """Read the head of log `name`.
 
     Raises:
-        FormatError: a version, state or setting that this release does not know. CorruptionError: anything else that cannot be.
+        FormatError: a version, state or setting that this release does not know. CorruptionError: any other invalid content.
     """
     what = f"the head of log {name!r}"
     value = load_node(data, what, VERSION)
@@ -377,7 +377,7 @@ def decode_page(data: bytes, name: str, sequence: int) -> Page:
 
 @dataclass(frozen=True, slots=True)
 class PublisherState:
-    """What one application published last: batch, the offsets it became, and when."""
+    """The last publish of one application: its batch, the batch's offsets, and the time."""
 
     batch: int
     first_offset: int
@@ -395,7 +395,7 @@ def encode_publisher(state: PublisherState) -> bytes:
 
 def decode_publisher(data: bytes, application: str) -> PublisherState:
     """Read a publisher's node. Raises as `decode_head`."""
-    what = f"what publisher {application!r} published last"
+    what = f"the last publish of {application!r}"
     value = load_node(data, what, SIDE_VERSION)
     try:
         return PublisherState(value["batch"], value["first"], value["end"], value["time"])

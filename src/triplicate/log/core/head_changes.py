@@ -23,7 +23,8 @@ REFERENCES_FOLDED = 32
 
 @dataclass(frozen=True, slots=True)
 class PageLimits:
-    """How many segments and references a node lists before the oldest move on. Any limits go together; smaller ones are for tests."""
+    """How many segments and references a node lists before the oldest move to pages. Heads of different limits are compatible; smaller
+    limits are for tests."""
 
     recent: int = RECENT_LIMIT
     recent_kept: int = RECENT_KEPT
@@ -231,7 +232,7 @@ def rewrite(
 
 
 def measured(head: Head, sizes: Mapping[int, int], token: str) -> Change:
-    """Put the sizes of pages, by number, into references that earlier releases wrote without."""
+    """Put the sizes of pages, by number, into references that earlier releases wrote without sizes."""
     references = tuple(
         replace(item, size_bytes=sizes[item.page]) if item.size_bytes is None and item.page in sizes else item for item in head.pages
     )
@@ -287,7 +288,7 @@ def _spill(before: Head, head: Head, limits: PageLimits) -> Change:
             references.append(reference_to(pages[-1], -len(pages)))
     level = 0
     while any(reference.level >= level for reference in references):
-        # The references of one level stand together, those of higher levels before them.
+        # The references of one level are adjacent, and those of higher levels precede them.
         start = next((place for place, item in enumerate(references) if item.level == level), 0)
         while sum(item.level == level for item in references) > limits.references:
             pages.append(Page(level + 1, references=tuple(references[start : start + limits.references_folded])))

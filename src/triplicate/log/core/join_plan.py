@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 JOIN_LEAST = 8
-"""Fewer neighbours than these stay as they are."""
+"""Least number of neighbouring ledgers that are joined."""
 JOIN_BYTES_MAXIMUM = 64 * 1024 * 1024
-"""Of one batch no more is copied."""
+"""Most bytes of one batch that are copied."""
 SMALL_SHARE = 0.5
 """A ledger with less than this share of the target is small."""
 
 
 def runs_to_join(sizes: Sequence[int], target_bytes: int) -> list[range]:
-    """Runs of neighbouring small ledgers, each to become one ledger of at most `target_bytes`; places in `sizes`.
+    """Runs of neighbouring small ledgers, as ranges of indexes in `sizes`. Each run is to become one ledger of at most `target_bytes`.
 
-    The order of the ledgers stays. Small runs come first where not all can be copied, since they spare the most ledgers for a byte.
+    The ledgers keep their order. If not all runs can be copied, small ones are preferred, since they remove the most ledgers per byte.
 
     Args:
         sizes: bytes of the ledgers, in order.

@@ -20,7 +20,7 @@ class OffsetRange:
         first_offset, end_offset: the records to read, end exclusive.
         last_entry: last entry of the ledger where known: an upper bound for the search, no part of the range's identity.
         archive: where the records are if the ledger was archived; likewise.
-        log, log_id: the log to search if the ledger was rewritten since; likewise. Empty for none.
+        log, log_id: the log to search if the ledger was rewritten since; likewise. Empty: no log is searched.
         size_bytes: approximate size of its entries; likewise. None in an open segment.
     """
 
@@ -52,7 +52,7 @@ def segment_at(segments: Sequence[LogSegment], offset: int) -> LogSegment | None
 
 
 def check_not_lost(segment: LogSegment) -> None:
-    """Raise OffsetGap for a segment whose records are lost."""
+    """Raise OffsetGap if the segment's records are lost."""
     if segment.state is SegmentState.LOST:
         first, end = segment.first_offset, segment.end_offset
         raise OffsetGap(f"offsets {first} to {end - 1} are lost with ledger {segment.ledger_id}; read before {first}, or from {end} on")
@@ -101,9 +101,9 @@ class EntrySearch:
 def plan_ranges(segments: Sequence[LogSegment], start: int, end: int, max_records: int, *, skip_lost: bool = False) -> list[OffsetRange]:
     """Cut the records from `start` to `end` (exclusive) into ranges of at most `max_records`, none over two segments.
 
-    The offsets of the ranges depend on start, end, max_records and where segments begin, and on nothing that changes later: cuts are
-    counted from the range's first record in each segment. Planning the same records again gives the same ranges, though the open
-    segment may have been closed and others added in between. When segments were merged in between, cuts where they met are gone.
+    The offsets of the ranges depend only on start, end, max_records and the first offsets of segments, which do not change later: cuts
+    are counted from the first record of the plan in each segment. So planning the same records again gives the same ranges, even if the
+    open segment was closed and others were added in between. Only merged segments lose the cuts at their former boundaries.
 
     Args:
         segments: at least those that hold the records, in order; the last may be open.

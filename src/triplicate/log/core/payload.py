@@ -1,7 +1,7 @@
-"""An entry's payload, format 1: reading it.
+"""Decoding of an entry's payload, format 1.
 
 `docs/formats/log.md` fixes the bytes. Decoding copies nothing that was stored uncompressed: columns are memoryviews on the payload,
-laid out as Apache Arrow lays out binary columns, so that a Spark task can hand them over as they are.
+laid out as Apache Arrow lays out binary columns, so that a Spark task can pass them on unchanged.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ RecordHeaders = Sequence[tuple[str, bytes | None]]
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """Who produced the records, for applications that number theirs.
+    """The producer of the records, for applications that number their records.
 
     Args:
         id: 16 bytes.
@@ -121,7 +121,7 @@ def decode_header(payload: Buffer) -> EntryHeader:
 class EntryView:
     """One decoded entry. Columns are memoryviews: offsets of format ``I``, numbers of format ``q``, data of format ``B``.
 
-    The buffers stay valid as long as the view (or anything made from it) lives. Validity bits are Arrow's: set where a value is there.
+    The buffers stay valid as long as the view (or anything made from it) lives. Validity bits are Arrow's: set where a value exists.
     """
 
     header: EntryHeader
@@ -176,7 +176,7 @@ def _cut(offsets: memoryview, data: memoryview, validity: memoryview | None, sta
 
 
 class _Parts:
-    """Cuts a raw body into its parts, each at a multiple of 8, and refuses what does not fit."""
+    """Cuts a raw body into its parts, each at a multiple of 8, and refuses parts that do not fit."""
 
     def __init__(self, body: memoryview, count: int) -> None:
         self.body = body
@@ -193,7 +193,7 @@ class _Parts:
     def column(self, what: str) -> tuple[memoryview, memoryview]:
         offsets = _numbers(self.read(4 * (self.count + 1), f"{what} offsets"), "I")
         places = offsets.tolist()
-        # Arrow trusts offsets without looking, so they are checked here; sorting what is sorted is one quick pass.
+        # Arrow does not check offsets, so they are checked here; sorting a sorted list is one fast pass.
         if places[0] != 0 or places != sorted(places):
             raise CorruptionError(f"entry of a log has {what} offsets that do not begin at 0 or that fall")
         return offsets, self.read(places[-1], f"{what} data")

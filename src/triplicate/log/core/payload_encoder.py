@@ -1,4 +1,4 @@
-"""An entry's payload, format 1: making it, from Python values or from column buffers."""
+"""Encoding of an entry's payload, format 1, from Python values or from column buffers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from triplicate.log.core.payload import (
 _PADDING = (b"", b"\0" * 7, b"\0" * 6, b"\0" * 5, b"\0" * 4, b"\0" * 3, b"\0" * 2, b"\0")
 _NO_BYTES = b""
 ENTRY_COST_BYTES = 256
-"""What an entry takes beside its records, at most: header, padding, bits that say which values are there."""
+"""Upper bound on the bytes of an entry beside its records: header, padding, validity bits."""
 
 
 @dataclass(slots=True)
@@ -49,10 +49,10 @@ class Columns:
     Args:
         count: number of records, at least 1.
         value_offsets: u32[count + 1].
-        value_data: as many bytes as the last offset says.
+        value_data: u8[last offset].
         timestamps_us, transaction_ids: i64[count].
         key_offsets, key_data, header_offsets, header_data: as for values.
-        value_validity, key_validity: a bit per record, least significant first, set where it is there; None if all are.
+        value_validity, key_validity: a bit per record, least significant first, set where it exists; None if all exist.
     """
 
     count: int
@@ -206,7 +206,7 @@ def encode_control(kind: str, fields: Mapping[str, Any]) -> EncodedEntry:
 
 
 def _add(parts: list[Buffer], piece: Buffer) -> None:
-    """Append a piece; every piece but the last of the body is padded to a multiple of 8, which padding the last as well does not harm."""
+    """Append a piece, padded to a multiple of 8. The last piece of a body needs no padding, but may have it."""
     parts.append(piece)
     if len(piece) & 7:
         parts.append(_PADDING[len(piece) & 7])
@@ -294,7 +294,7 @@ def columns_cut(
     headers: Sequence[RecordHeaders] | None,
     target_bytes: int,
 ) -> Iterator[Columns]:
-    """Records in as many entries of about a size as they need; each is made when it is asked for.
+    """Encode records into as many entries of about `size_bytes` as they need. Each entry is made when the iterator reaches it.
 
     Raises, at the call:
         RecordTooLarge: no entry holds one of them. ArgumentError: sequences of different lengths.

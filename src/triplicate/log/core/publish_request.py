@@ -1,4 +1,4 @@
-"""What a publisher asks of the living writer of a log: the value and its JSON. `docs/formats/log.md` fixes the form."""
+"""A publisher's request to the living writer of a log: the value and its JSON. `docs/formats/log.md` fixes the form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from triplicate.log.core.head import LogSegment, SegmentState, load_node
 
 REQUEST_VERSION = 1
 REQUEST_LIMIT_BYTES = 896 * 1024
-"""Of one node: enough for as many ledgers as one publish may have, within what ZooKeeper takes for a node."""
+"""Size limit of a request's node, bytes: enough for the ledgers of one publish, and below ZooKeeper's limit."""
 REQUESTS_MAXIMUM = 8
 """Requests that wait at one log. Further publishers wait until one of them is gone."""
 
@@ -23,7 +23,7 @@ class PublishRequest:
         token: names the request; never drawn twice.
         publisher: a name for messages.
         application, batch: as in `Logs.publish`.
-        segments: the sealed ledgers with records, in order; their first offsets say nothing.
+        segments: the sealed ledgers with records, in order; their first offsets have no meaning.
     """
 
     token: str

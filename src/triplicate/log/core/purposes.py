@@ -1,4 +1,4 @@
-"""What a log belongs to decides which programs may change it. Everyone may read."""
+"""The purpose of a log decides which programs may change it. Every program may read it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def check_purpose(log: str, head: Head, acting_for: Purpose) -> None:
     """Check that a program may change a log.
 
     Args:
-        acting_for: what the program acts for: a log is changed by what it belongs to, and a user's log by everyone.
+        acting_for: the purpose for which the program acts. It must be the log's, except that every program may change a user's log.
 
     Raises:
-        LogReserved: the message names the owner and the commands that do what was meant.
+        LogReserved: the message names the log's purpose and the commands to use instead.
     """
     purpose = head.purpose
     if purpose in (USER, acting_for):
@@ -31,13 +31,13 @@ def check_purpose(log: str, head: Head, acting_for: Purpose) -> None:
 
 
 def check_retention(log: str, settings: LogSettings, purpose: Purpose) -> None:
-    """Check that retention does not take from a log what its owner still needs.
+    """Check that retention does not remove records from a log that its owner still needs.
 
     Raises:
         ArgumentError: retention by age or size is configured for the log of a database, which is truncated behind its snapshots.
     """
     if purpose.kind is PurposeKind.DATABASE and (settings.retain_age_s > 0 or settings.retain_size_bytes > 0):
         raise ArgumentError(
-            f"log {log!r} belongs to {purpose} and takes no retain_age_s or retain_size_bytes, which would let go of records that no "
+            f"log {log!r} belongs to {purpose} and allows no retain_age_s or retain_size_bytes, which would remove records that no "
             "snapshot holds yet. Its leader truncates it behind snapshots: see node.snapshot_log_bytes and node.snapshot_keep_log_s"
         )

@@ -1,4 +1,4 @@
-"""How much of a log its retention settings let go."""
+"""The part of a log that its retention settings remove."""
 
 from __future__ import annotations
 

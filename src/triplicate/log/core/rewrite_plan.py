@@ -1,7 +1,7 @@
-"""Which closed segments are rewritten into new ledgers, and how their entries become those of the new one.
+"""Which closed segments are rewritten into new ledgers, and which of their entries the new ledger has.
 
-A run is a row of neighbouring closed segments that one new ledger replaces. All segments of a run have one epoch, since readers take the
-epoch of a ledger for that of every entry in it. Archived segments and those marked for deletion are never part of a run.
+A run is a row of neighbouring closed segments that one new ledger replaces. All segments of a run have one epoch, since a reader gives
+every entry of a ledger the ledger's epoch. Archived segments and those marked for deletion are never part of a run.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ Run = tuple[LogSegment, ...]
 
 @dataclass(frozen=True, slots=True)
 class MergeLimits:
-    """What is merged.
+    """Which segments are merged.
 
     Args:
         below_bytes: segments smaller than this.
         target_bytes: no merged segment is larger.
         oldest_us: only segments whose last entry is not after this wall time.
         span_us: no merged segment spans a longer wall time.
-        least: runs of fewer segments stay as they are.
-        every: merge a run also where one segment holds more than half of its bytes. Otherwise that one is left out, so that no byte is
-            written again before the segment around it has doubled.
+        least: runs of fewer segments are not merged.
+        every: also merge a run in which one segment holds more than half of the bytes. Otherwise that segment is left out, so that a byte
+            is only written again when its segment doubles in size.
     """
 
     below_bytes: int
@@ -50,7 +50,7 @@ class MergeLimits:
 
 
 def merge_limits(settings: LogClientSettings, log: LogSettings, now_us: int, *, least: int, every: bool) -> MergeLimits:
-    """The limits of a log. Retention lets whole segments go, so a merged one must be small beside what is retained."""
+    """The limits of a log. Retention removes whole segments, so a merged one must be small compared with the retained size."""
     target_bytes = settings.merge_target_bytes
     if log.retain_size_bytes:
         target_bytes = min(target_bytes, log.retain_size_bytes // RETAINED_SHARE)
@@ -120,8 +120,8 @@ def _worth_it(run: Run, limits: MergeLimits) -> list[Run]:
 def is_kept(payload: bytes, place: int, run: Run) -> bool:
     """Whether an entry of the segment at a place of a run is part of the new ledger. A segment rewritten alone keeps every entry.
 
-    Merged segments keep every record, and the control records that say something of records: the header of the first segment stands
-    for all, since they have one epoch, and no-ops have done their service once the segment is closed.
+    Merged segments keep every record, and the control records that concern records. The header of the first segment is kept
+    for all, since they have one epoch, and no-ops have no use once the segment is closed.
     """
     if len(run) == 1 or not decode_header(payload).is_control:
         return True
@@ -131,15 +131,15 @@ def is_kept(payload: bytes, place: int, run: Run) -> bool:
 
 
 def with_first_index(payload: bytes, first_index: int) -> bytes:
-    """An entry at another place of its segment; nothing but its first index changes."""
+    """The payload of an entry at another place of its segment: only its first index changes."""
     return b"".join((payload[: _FIRST_INDEX.start], _U64.pack(first_index), payload[_FIRST_INDEX.stop :]))
 
 
 class RecordsDigest:
-    """What a row of entries holds: two that are equal hold the same records at the same offsets.
+    """A digest of consecutive entries. Equal digests mean the same records at the same offsets.
 
     Args:
-        first_offset: of the first record that is to come.
+        first_offset: offset of the first record that will be added.
     """
 
     def __init__(self, first_offset: int) -> None:

@@ -18,7 +18,7 @@ PREPARE_BEFORE_S = 30.0
 CHECKED_S = 1.0
 """Before a roll, the metadata must have confirmed within this time that the log is still this writer's."""
 HOLD_S = 0.25
-"""How long a segment that has reached its size holds entries back, once, while the next ledger is being created."""
+"""How long a segment that has reached its size holds entries back, once, while the next ledger is being created, in seconds."""
 NEVER_BYTES = 2**62
 
 

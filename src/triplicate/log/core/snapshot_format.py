@@ -27,12 +27,12 @@ CHUNK_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SnapshotHeader:
-    """What the first entry says. Fields as in `Snapshot`.
+    """The content of the first entry. Fields as in `Snapshot`.
 
     Args:
         log_id: the log that the snapshot belongs to.
-        compression: how chunks may be compressed; each says what it is.
-        facts: what the state machine wants to know before it loads the content; small.
+        compression: how chunks may be compressed; each chunk names its codec.
+        facts: small JSON object that the state machine needs before it loads the content.
     """
 
     snapshot_id: str
@@ -65,7 +65,7 @@ _HEADER_FIELDS: tuple[tuple[str, str, type], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Trailer:
-    """What the last entry says: without it the snapshot is not whole.
+    """The content of the last entry; a snapshot without it is incomplete.
 
     Args:
         digest: over the content. header: over the payload of the first entry.
@@ -99,7 +99,7 @@ def encode_chunk(index: int, content: bytes, compressor: Compressor) -> bytes:
 
 
 def digest_text(digest: Any) -> str:
-    """The digest of content as lists and trailers say it. `digest` is a SHA-256 object of hashlib."""
+    """The digest of content as text, as it is in lists and trailers. `digest` is a SHA-256 object of hashlib."""
     return f"sha256:{digest.hexdigest()}"
 
 
@@ -137,7 +137,7 @@ def decode_header(payload: bytes, place: str) -> SnapshotHeader:
         place: names the entry in errors.
 
     Raises:
-        SnapshotDamaged: it is not what a writer writes. FormatError: of a later release.
+        SnapshotDamaged: no writer writes such an entry. FormatError: a later release wrote it.
     """
     value = _object(payload, HEADER, place)
     for key, _, kind in _HEADER_FIELDS:
@@ -166,7 +166,7 @@ def decode_chunk(payload: bytes, index: int, place: str) -> memoryview:
 
 
 class ContentCheck:
-    """Follows a snapshot's entries as they are read and compares them with what the list says. Not for several threads at once."""
+    """Compares a snapshot's entries with its listed values while they are read. Not for several threads at once."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -199,7 +199,7 @@ class ContentCheck:
         """Check the last entry, and all content that came before.
 
         Raises:
-            SnapshotDamaged: the content is not what the list says.
+            SnapshotDamaged: the content differs from the list.
         """
         trailer, listed = decode_trailer(payload, self._place("its trailer")), self._snapshot
         if trailer.header != self._header:

@@ -45,7 +45,7 @@ class Snapshot:
         identity: which database it is a copy of, hexadecimal.
         node: the node that made it.
         log_ledger: the segment of the log that was written last when the copy was taken; -1 where there was none.
-        log_bytes: how long that segment was then. From the two follows how much the log has grown since.
+        log_bytes: the length of that segment at that time. The two show how much the log has grown since.
         ledger_format: format of the ledger's entries.
         reason: why it is damaged; empty for a good one.
     """
@@ -186,7 +186,7 @@ def decode_snapshots(data: bytes, name: str) -> SnapshotList:
     """Read the snapshots node of log `name`.
 
     Raises:
-        FormatError: a version, state or field that this release does not know. CorruptionError: anything else that cannot be.
+        FormatError: a version, state or field that this release does not know. CorruptionError: any other invalid content.
     """
     what = f"the list of snapshots of log {name!r}"
     value = load_node(data, what, VERSION)

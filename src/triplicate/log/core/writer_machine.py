@@ -30,7 +30,7 @@ from triplicate.log.core.head import LogSegment, closed_segment
 from triplicate.log.core.payload_encoder import EncodedEntry, wall_time_after
 
 Waiter = TypeVar("Waiter")
-"""What an appender waits for, opaque to the machine: the shell's future, or None where nothing waits."""
+"""The object that an appender waits for, opaque to the machine: the shell's future, or None if no appender waits."""
 
 LOST = (LedgerFenced, NoSuchLedger, NoSuchLog)
 """Errors that mean that the log was lost: to another writer, or to its deletion."""
@@ -251,14 +251,14 @@ Event = (
 
 @dataclass(slots=True)
 class OpenSegment:
-    """What the writer has put into the open segment.
+    """The writer's progress in the open segment.
 
     Args:
         size_bytes, entries: sent to the ledger, with the header.
         min_time_us: wall time of the header.
         acknowledged: last entry id acknowledged.
-        worth_reading: last entry id acknowledged that readers wait for.
-        readable: last entry id that readers may read, since an entry sent after its acknowledgement says so.
+        worth_reading: the greatest acknowledged entry id that readers wait for.
+        readable: the greatest entry id that readers may read, since an entry that was sent after its acknowledgement carries it.
     """
 
     listed: LogSegment
@@ -304,7 +304,7 @@ class WriterMachine(Generic[Waiter]):
         self._queue: deque[PendingEntry[Waiter]] = deque()
         self._in_flight: deque[PendingEntry[Waiter]] = deque()
         self.commands: deque[Command[Waiter]] = deque()
-        """What the shell must do now; it removes the commands in order."""
+        """The commands for the shell, which removes them in order."""
         self._is_sending = False
         """Whether a `SendEntry` is not answered yet."""
 

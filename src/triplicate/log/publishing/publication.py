@@ -25,7 +25,7 @@ from triplicate.log.store.ownership import claim, live_owner, release
 from triplicate.log.store.segments import count_segment, password_of
 from triplicate.log.store.staging_marks import COMPONENT, PublishMark, mark_of, marked, promises_mark
 from triplicate.log.writing.segment_transitions import take_over
-from triplicate.metadata import CheckVersion, CreateNode, SetData, TreeOperation, Versioned, own
+from triplicate.metadata import CheckVersion, CreateNode, SetData, TreeOperation, Versioned, own_paths
 from triplicate.runtime import fault_point, map_bounded, sleep
 
 LEDGERS_MAXIMUM = 10_000
@@ -429,7 +429,7 @@ class Publication:
         if self.application is not None:
             version, time_ms = self._publisher_version, self._client.host.clock.wall_us() // 1000
             data = encode_publisher(PublisherState(self.batch, first, first + self.records, time_ms))
-            path = own.publisher_path(self._store.own_root, self._name, self.application)
+            path = own_paths.publisher_path(self._store.own_root, self._name, self.application)
             operations.append(CreateNode(path, data) if version is None else SetData(path, data, version))
         return operations
 

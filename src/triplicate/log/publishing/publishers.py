@@ -12,14 +12,14 @@ from triplicate.errors import BadVersion, NodeExists, NoNode, PublisherForgotten
 from triplicate.log.core.forgotten_publishers import ForgottenPublishers, decode_forgotten, encode_forgotten
 from triplicate.log.core.head import PublisherState, decode_publisher
 from triplicate.log.store.head_store import HeadStore
-from triplicate.metadata import CreateNode, DeleteNode, SetData, TreeOperation, own
+from triplicate.metadata import CreateNode, DeleteNode, SetData, TreeOperation, own_paths
 
 
 async def read_publisher(store: HeadStore, name: str, application: str | None) -> tuple[PublisherState | None, int | None]:
     """The last publish of an application and its node's version, or (None, None)."""
     if application is None:
         return None, None
-    path = own.publisher_path(store.own_root, name, application)
+    path = own_paths.publisher_path(store.own_root, name, application)
     try:
         data, stat = await store.persist(lambda: store.tree.get(path))
     except NoNode:
@@ -40,7 +40,7 @@ async def check_not_forgotten(store: HeadStore, name: str, application: str, bat
 
 async def sweep_publishers(store: HeadStore, name: str, *, dry_run: bool = False) -> int:
     """Delete the nodes of idle publishers beyond the number that is kept. Returns the number deleted."""
-    folder = own.publishers_path(store.own_root, name)
+    folder = own_paths.publishers_path(store.own_root, name)
     try:
         children, _ = await store.persist(lambda: store.tree.children(folder))
     except NoNode:
@@ -72,13 +72,13 @@ async def _fold_into_forgotten(store: HeadStore, name: str, child: str, version:
     Returns:
         False if it has published meanwhile, or another process has done this.
     """
-    path = f"{own.publishers_path(store.own_root, name)}/{child}"
-    application = own.decode_name(child)
+    path = f"{own_paths.publishers_path(store.own_root, name)}/{child}"
+    application = own_paths.decode_name(child)
     try:
         data, _ = await store.persist(lambda: store.tree.get(path))
         forgotten, known = await _read_forgotten(store, name)
         data = encode_forgotten(forgotten.with_publisher(application, decode_publisher(data, application).batch))
-        place = own.forgotten_path(store.own_root, name)
+        place = own_paths.forgotten_path(store.own_root, name)
         remember: TreeOperation = CreateNode(place, data) if known is None else SetData(place, data, known)
         await store.tree.multi([DeleteNode(path, version), remember])
     except (NoNode, BadVersion, NodeExists):
@@ -89,7 +89,7 @@ async def _fold_into_forgotten(store: HeadStore, name: str, child: str, version:
 async def _read_forgotten(store: HeadStore, name: str) -> tuple[ForgottenPublishers, int | None]:
     """The forgotten publishers and their node's version, None if there is no node."""
     try:
-        data, stat = await store.persist(lambda: store.tree.get(own.forgotten_path(store.own_root, name)))
+        data, stat = await store.persist(lambda: store.tree.get(own_paths.forgotten_path(store.own_root, name)))
     except NoNode:
         return ForgottenPublishers(), None
     return decode_forgotten(data, name), stat.version

@@ -12,7 +12,7 @@ from triplicate.errors import CorruptionError, FormatError, LogOwned, MetadataEr
 from triplicate.log.core.publish_request import REQUESTS_MAXIMUM, PublishRequest, arrival_of, decode_request, encode_request
 from triplicate.log.store.head_store import HeadStore
 from triplicate.log.store.ownership import live_owner
-from triplicate.metadata import JoinedWatch, Watch, own
+from triplicate.metadata import JoinedWatch, Watch, own_paths
 from triplicate.runtime import fault_point, shielded, sleep, timeout_at
 
 CHECK_S = 1.0
@@ -35,7 +35,7 @@ class RequestQueue:
     def __init__(self, store: HeadStore, name: str) -> None:
         self._store = store
         self._name = name
-        self._folder = own.requests_path(store.own_root, name)
+        self._folder = own_paths.requests_path(store.own_root, name)
 
     def watch(self) -> Watch:
         """A watch that fires when requests may have been queued or deleted."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from types import TracebackType
 
 from triplicate.config.log_settings import LogClientSettings
@@ -11,9 +10,10 @@ from triplicate.ledger import Entry
 from triplicate.log.core.head import Head, LogSegment, SegmentState
 from triplicate.log.core.locate import check_not_lost, reference_at, segment_at
 from triplicate.log.core.payload import decode_entry
-from triplicate.log.reading.log_entries import BusyGuard, Chunks, LogEntry, check_continuity, epoch_of, find_entry
+from triplicate.log.reading.current_segment import CurrentSegment, open_segment
+from triplicate.log.reading.log_entries import BusyGuard, LogEntry, check_continuity
 from triplicate.log.store.head_store import HeadStore
-from triplicate.log.store.ledger_ports import LedgerClient, LedgerTail, LedgerView
+from triplicate.log.store.ledger_ports import LedgerClient
 from triplicate.log.store.log_metrics import LogMetrics
 from triplicate.log.store.segments import password_of, read_header
 from triplicate.runtime import deadline_after, timeout_at
@@ -50,15 +50,8 @@ class LogReader:
         self._include_control = include_control
         self._watch = store.watch(name)
         self._guard = BusyGuard(f"log {name!r}")
-        self._segment: LogSegment | None = None
-        self._view: LedgerView | None = None
-        self._epoch = 0
-        self._chunks: Chunks | None = None
-        self._tail: LedgerTail | None = None
-        self._ready: deque[Entry] = deque()
-        """Entries fetched from the tail and not delivered yet."""
-        self._seeking = True
-        """Whether the position was searched within a segment, so that entries before it may be fetched first."""
+        self._current: CurrentSegment | None = None
+        """None between two segments."""
         self._finished_ledger: int | None = None
         self._missing_ledger: int | None = None
         self._synced = False
@@ -120,17 +113,17 @@ class LogReader:
 
     async def _step(self) -> LogEntry | None:
         """Read one entry, or leave a segment that has none."""
-        while self._view is None:
+        while (current := self._current) is None:
             await self._enter()
         try:
-            entry = await self._next_raw()
+            entry = await current.source.next()
         except NoSuchLedger:
-            await self._lost()
+            await self._lost(current.segment)
             return None
         if entry is None:
-            await self._finish()
+            await self._finish(current.segment)
             return None
-        return self._accept(entry)
+        return self._accept(current, entry)
 
     async def _search_again(self) -> None:
         """Leave the segment, so that the position is searched in a current head."""
@@ -140,13 +133,12 @@ class LogReader:
 
     def _at_hand(self) -> LogEntry | None:
         while True:
-            entry = self._ready.popleft() if self._ready else None
-            if entry is None and self._chunks is not None:
-                entry = self._chunks.next_nowait()
-            if entry is None:
+            current = self._current
+            entry = current.source.next_nowait() if current is not None else None
+            if current is None or entry is None:
                 return None
             try:
-                made = self._accept(entry)
+                made = self._accept(current, entry)
             except OffsetGap:
                 if self._synced:
                     raise
@@ -155,25 +147,16 @@ class LogReader:
             if made is not None:
                 return made
 
-    async def _next_raw(self) -> Entry | None:
-        if self._chunks is not None:
-            return await self._chunks.next()
-        assert self._tail is not None, "a segment is read by chunks or by a tail"
-        if not self._ready:
-            self._ready.extend(await self._tail.next_entries())
-        return self._ready.popleft() if self._ready else None
-
-    def _accept(self, entry: Entry) -> LogEntry | None:
+    def _accept(self, current: CurrentSegment, entry: Entry) -> LogEntry | None:
         """Check an entry's offset and return what is delivered of it; None if nothing is."""
-        segment = self._segment
-        assert segment is not None, "entries come from a segment"
+        segment = current.segment
         view = decode_entry(entry.payload)
         first_offset = segment.first_offset + view.header.first_index
         end_offset = first_offset + view.count
         slot = 0
-        if self._seeking and end_offset <= self._position and (view.control is None or end_offset < self._position):
+        if current.seeking and end_offset <= self._position and (view.control is None or end_offset < self._position):
             return None
-        if self._seeking and first_offset < self._position:
+        if current.seeking and first_offset < self._position:
             slot = self._position - first_offset
         else:
             check_continuity(f"log {self.name!r}", self._position, first_offset, entry.ledger_id, entry.entry_id)
@@ -185,7 +168,7 @@ class LogReader:
             if not self._include_control:
                 return None
         else:
-            self._seeking = False
+            current.seeking = False
         made = LogEntry(
             view,
             first_offset=first_offset + slot,
@@ -193,17 +176,15 @@ class LogReader:
             count=view.count - slot,
             ledger_id=entry.ledger_id,
             entry_id=entry.entry_id,
-            epoch=self._epoch,
+            epoch=current.epoch,
         )
         self._position = end_offset
         self._synced = False
         self._metrics.read.inc(made.count)
         return made
 
-    async def _finish(self) -> None:
+    async def _finish(self, segment: LogSegment) -> None:
         """Finish a segment without further entries: check that it delivered what the list says, and leave it."""
-        segment = self._segment
-        assert segment is not None, "a segment ends after it was entered"
         if segment.state is not SegmentState.OPEN and self._position < segment.end_offset:
             raise OffsetGap(
                 f"log {self.name!r}: ledger {segment.ledger_id} ended at offset {self._position}, the list says {segment.end_offset}"
@@ -211,10 +192,8 @@ class LogReader:
         self._finished_ledger = segment.ledger_id
         await self._leave()
 
-    async def _lost(self) -> None:
+    async def _lost(self, segment: LogSegment) -> None:
         """Handle a ledger that does not exist: it was truncated since the list was read, or is lost."""
-        segment = self._segment
-        assert segment is not None, "a ledger is read as a segment"
         if self._missing_ledger == segment.ledger_id:
             raise NoSuchLedger(f"log {self.name!r}: ledger {segment.ledger_id} from offset {segment.first_offset} on is gone")
         self._missing_ledger = segment.ledger_id
@@ -228,26 +207,9 @@ class LogReader:
         if not fresh and segment.state is SegmentState.OPEN:
             check_continuity(f"log {self.name!r}", self._position, segment.first_offset, segment.ledger_id, 0)
         try:
-            view = await self._client.open(segment.ledger_id, password=password_of(self._settings))
-            try:
-                await self._begin(segment, view)
-            except BaseException:
-                await view.aclose()
-                raise
+            self._current = await open_segment(self._client, self._settings, segment, self._position)
         except NoSuchLedger:
-            self._segment = segment
-            await self._lost()
-
-    async def _begin(self, segment: LogSegment, view: LedgerView) -> None:
-        index = self._position - segment.first_offset
-        if segment.state is SegmentState.OPEN:
-            first_entry = 0 if index == 0 else await find_entry(view, index, view.last_add_confirmed, 0)
-            self._tail = view.tail(first_entry)
-        else:
-            first_entry = await find_entry(view, index, segment.last_entry, segment.records)
-            self._chunks = Chunks(view, first_entry, segment.last_entry, self._settings.read_ahead_entries)
-        self._seeking = index > 0
-        self._segment, self._view, self._epoch = segment, view, epoch_of(view)
+            await self._lost(segment)
 
     async def _await_segment(self) -> LogSegment:
         while True:
@@ -271,17 +233,9 @@ class LogReader:
 
     async def _leave(self) -> None:
         """Close the segment's ledger. The position is unchanged."""
-        tail, self._tail = self._tail, None
-        chunks, self._chunks = self._chunks, None
-        view, self._view = self._view, None
-        self._segment = None
-        self._ready.clear()
-        if tail is not None:
-            await tail.aclose()
-        if chunks is not None:
-            await chunks.aclose()
-        if view is not None:
-            await view.aclose()
+        current, self._current = self._current, None
+        if current is not None:
+            await current.aclose()
 
     async def aclose(self) -> None:
         """Stop reading. Idempotent."""
@@ -341,7 +295,7 @@ async def readable_end(client: LedgerClient, store: HeadStore, settings: LogClie
                 raise
             continue
         return max(stored.head.first_offset, segment.first_offset + (header.end_index if header is not None else 0))
-    raise NoSuchLedger(f"log {name!r}: its open segment changes too fast to look at it")
+    raise NoSuchLedger(f"log {name!r}: its open segment changed at every attempt to read it; try again")
 
 
 async def head_for(store: HeadStore, name: str, offset: int) -> Head:

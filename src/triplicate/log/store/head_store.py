@@ -22,7 +22,7 @@ from triplicate.log.core.head import (
 )
 from triplicate.log.core.head_changes import DEFAULT_LIMITS, Change, PageLimits, all_segments, new_head, numbered, numbered_head
 from triplicate.log.store.ledger_ports import Cluster
-from triplicate.metadata import CheckVersion, CreateNode, SetData, TreeOperation, Watch, own
+from triplicate.metadata import CheckVersion, CreateNode, SetData, TreeOperation, Watch, own_paths
 from triplicate.runtime import Backoff, Host, fault_point, sleep
 
 Result = TypeVar("Result")
@@ -52,7 +52,7 @@ class HeadStore:
         self.ledgers = cluster.ledgers
         self.tree = tree
         self.own_root = own_root
-        self.root = own.logs_path(own_root)
+        self.root = own_paths.logs_path(own_root)
         self.host = host
         self.settings = settings
         self.limits = limits
@@ -61,7 +61,7 @@ class HeadStore:
 
     def path(self, name: str) -> str:
         """The node of a log's head."""
-        return own.log_path(self.own_root, name)
+        return own_paths.log_path(self.own_root, name)
 
     def token(self) -> str:
         """A unique name for one change, or one log."""
@@ -209,7 +209,7 @@ class HeadStore:
         return page
 
     def _page_path(self, name: str, sequence: int) -> str:
-        return own.page_path(self.own_root, name, sequence)
+        return own_paths.page_path(self.own_root, name, sequence)
 
     async def commit(self, name: str, stored: StoredHead, change: Change, extra: Sequence[TreeOperation] = ()) -> StoredHead:
         """Write a change's new pages, then its head and `extra` in one multi-operation on exactly the version it was made for.
@@ -268,10 +268,10 @@ class HeadStore:
                 if current.head.token == head.token:
                     return current
                 if backoff.attempts:
-                    raise ConnectionLost(f"log {name!r}: nobody knows whether the change was applied before others followed") from error
+                    raise ConnectionLost(f"log {name!r}: it is unknown whether the change was applied before others followed") from error
                 if isinstance(error, NoNode) and current.version == stored.version:
                     self._raise_vanished(name, str(error))
-                raise BadVersion(f"log {name!r}: its head was changed by somebody else") from error
+                raise BadVersion(f"log {name!r}: its head was changed by another process") from error
             else:
                 return StoredHead(head, stored.version + 1)
 
@@ -287,7 +287,7 @@ class HeadStore:
     async def _write_page(self, name: str, page: Page) -> int:
         data = encode_page(page)
         # After a lost connection the page is written again under another number. A sweep deletes the first one if it exists.
-        path = await self.persist(lambda: self.tree.create(f"{own.pages_path(self.own_root, name)}/", data, sequential=True))
+        path = await self.persist(lambda: self.tree.create(f"{own_paths.pages_path(self.own_root, name)}/", data, sequential=True))
         return int(path.rpartition("/")[2])
 
     async def change(self, name: str, decide: Callable[[StoredHead], Awaitable[HeadDecision | None]]) -> StoredHead:
@@ -316,7 +316,7 @@ class HeadStore:
 
     async def now_ms(self) -> int:
         """The time of the metadata store, ms since the epoch, by which ages of nodes are measured."""
-        path = own.clock_path(self.own_root)
+        path = own_paths.clock_path(self.own_root)
 
         async def attempt() -> int:
             try:

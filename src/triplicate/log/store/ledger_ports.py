@@ -19,7 +19,7 @@ class LedgerAppender(Protocol):
 
     @property
     def has_missed_bookies(self) -> bool:
-        """Whether it ever went on without a bookie of its ensemble, so that some entries may have fewer copies than the write quorum."""
+        """Whether it ever continued without a bookie of its ensemble, so that some entries may have fewer copies than the write quorum."""
 
     @property
     def has_all_copies(self) -> bool:
@@ -94,7 +94,7 @@ class Bookies(Protocol):
 
 
 class Cluster(Protocol):
-    """Where the metadata of this cluster lives."""
+    """The metadata of a cluster."""
 
     @property
     def ledgers(self) -> LedgerNodes: ...

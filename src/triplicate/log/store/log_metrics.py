@@ -27,7 +27,7 @@ class LogMetrics:
             name
         )
         self.postponed = registry.counter(
-            "triplicate_log_rolls_postponed", "Trials to prepare a roll that failed; the segment goes on.", labels
+            "triplicate_log_rolls_postponed", "Failed attempts to prepare a roll; the segment continues.", labels
         ).labels(name)
         self.reduced = registry.gauge(
             "triplicate_log_reduced", "1 while the open segment has fewer copies than the log asks for, because bookies are short.", labels

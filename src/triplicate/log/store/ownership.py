@@ -71,7 +71,7 @@ async def claim(store: HeadStore, name: str, owner: Owner, *, take_over: bool) -
             await await_no_owner(store, name)
         if await store.persist(attempt):
             return
-    raise LogOwned(f"log {name!r}: others become its owner all the time; try again later")
+    raise LogOwned(f"log {name!r}: at every attempt another process became its owner; try again later")
 
 
 async def renew(store: HeadStore, name: str, owner: Owner) -> None:

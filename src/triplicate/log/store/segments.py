@@ -101,7 +101,7 @@ async def recover_segment(client: LedgerClient, settings: LogClientSettings, log
     try:
         view = await client.recover(segment.ledger_id, password=password_of(settings))
     except NoSuchLedger as error:
-        error.add_note(f"it is the open segment from offset {segment.first_offset}: somebody deleted the ledger beneath the log")
+        error.add_note(f"it is the open segment from offset {segment.first_offset}: the ledger was deleted although the log lists it")
         raise
     try:
         counted = await count_segment(view, segment)

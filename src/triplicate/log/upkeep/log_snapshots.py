@@ -20,7 +20,7 @@ from triplicate.log.store.head_store import HeadStore
 from triplicate.log.store.ledger_ports import LedgerClient
 from triplicate.log.store.segments import password_of
 from triplicate.log.upkeep.snapshot_ledgers import SnapshotReader, SnapshotWriter
-from triplicate.metadata import CheckVersion, CreateNode, DeleteNode, SetData, TreeOperation, Watch, own
+from triplicate.metadata import CheckVersion, CreateNode, DeleteNode, SetData, TreeOperation, Watch, own_paths
 from triplicate.runtime import fault_point, sleep
 
 
@@ -34,7 +34,7 @@ class StoredList:
 
 async def read_list(store: HeadStore, name: str) -> StoredList:
     """Read the present list. Raises FormatError, CorruptionError: it cannot be read."""
-    path = own.snapshots_path(store.own_root, name)
+    path = own_paths.snapshots_path(store.own_root, name)
     try:
         data, stat = await store.persist(lambda: store.tree.get(path))
     except NoNode:
@@ -47,7 +47,7 @@ async def snapshot_ledgers(store: HeadStore, name: str) -> tuple[frozenset[int],
 
     The caller has synced the store where a list that is behind would do harm.
     """
-    path, stored = own.snapshots_path(store.own_root, name), await read_list(store, name)
+    path, stored = own_paths.snapshots_path(store.own_root, name), await read_list(store, name)
     ids = frozenset(snapshot.ledger_id for snapshot in stored.listed.snapshots)
     # No single operation checks for absence; this pair does.
     return ids, [CreateNode(path), DeleteNode(path)] if stored.version is None else [CheckVersion(path, stored.version)]
@@ -70,7 +70,7 @@ class LogSnapshots:
         self._client = client
         self._store = store
         self._settings = settings
-        self._path = own.snapshots_path(store.own_root, name)
+        self._path = own_paths.snapshots_path(store.own_root, name)
 
     def watch(self) -> Watch:
         """A watch that fires when the list may have changed."""
@@ -267,7 +267,7 @@ class LogSnapshots:
         """Read a snapshot from the bookies and compare it with the list.
 
         Raises:
-            SnapshotDamaged, NoSuchLedger: it cannot be loaded. ReadFailed and others: nothing was found out.
+            SnapshotDamaged, NoSuchLedger: it cannot be loaded. ReadFailed and others: the state is unknown.
         """
         async with self.open(snapshot, rate_bytes_per_s=rate_bytes_per_s) as reader:
             chunks: AsyncIterator[memoryview] = reader.chunks()

@@ -122,7 +122,7 @@ async def repair(client: LedgerClient, store: HeadStore, name: str, *, end: int 
     found = await examine(client, store, name)
     if found.recoverable:
         commands = ", ".join(f"`triplicate ledger undelete {item.ledger_id}`" for item in found.recoverable)
-        raise ArgumentError(f"log {name!r}: nothing was changed, because what is gone can be brought back: {commands}")
+        raise ArgumentError(f"log {name!r}: nothing was changed, because lost ledgers can be restored: {commands}")
     closed = frozenset(item.ledger_id for item in found.lost if not item.is_open)
     if closed:
         await _lose_closed(store, name, closed)
@@ -145,7 +145,7 @@ async def _lose_closed(store: HeadStore, name: str, ledger_ids: frozenset[int]) 
 async def _lose_open(store: HeadStore, name: str, found: Examination, end: int | None, by: str) -> None:
     assert found.head.open is not None, "the open segment is lost"
     gone = found.head.open.ledger_id
-    owner = Owner(check_text("the name of who repairs", by), store.token())
+    owner = Owner(check_text("the name of the operator", by), store.token())
     await claim(store, name, owner, take_over=False)
     try:
 

@@ -83,7 +83,7 @@ class Overtaken(LogError):
 
 
 class LedgerSpan(Protocol):
-    """The extent of a closed ledger: a segment, or a staging ledger."""
+    """The entries and bytes of a closed ledger: a segment, or a staging ledger."""
 
     @property
     def ledger_id(self) -> int: ...

@@ -63,7 +63,7 @@ class SnapshotWriter:
         """Append one chunk: `CHUNK_BYTES` of content, fewer in the last one.
 
         Raises:
-            whatever ended the ledger.
+            Exception: the error that ended the ledger.
         """
         payload = await self._worker.run(self._encode, content)
         await self._append(payload)

@@ -17,7 +17,7 @@ from triplicate.log.store.ledger_ports import LedgerClient
 from triplicate.log.store.ownership import await_no_owner
 from triplicate.log.store.segments import password_of
 from triplicate.log.upkeep.log_snapshots import delete_snapshots
-from triplicate.metadata import CheckVersion, DeleteNode, own
+from triplicate.metadata import CheckVersion, DeleteNode, own_paths
 from triplicate.runtime import sleep
 
 
@@ -230,7 +230,7 @@ async def sweep_pages(store: HeadStore, name: str, *, dry_run: bool = False) -> 
                 swept += 1
         except (BadVersion, NoNode):
             if backoff.attempts >= store.settings.change_attempts:
-                return swept  # The log changes all the time; what is left is swept another time.
+                return swept  # The log changes too often; a later sweep deletes the remaining pages.
             await sleep(store.host.clock, backoff.next_s())
         else:
             return swept
@@ -239,7 +239,7 @@ async def sweep_pages(store: HeadStore, name: str, *, dry_run: bool = False) -> 
 async def _idle_pages(store: HeadStore, name: str, stored: StoredHead) -> list[str]:
     """Paths of old pages that a head does not refer to. Raises NoNode if the head is out of date."""
     referred = await store.page_numbers(name, stored.head)
-    folder = own.pages_path(store.own_root, name)
+    folder = own_paths.pages_path(store.own_root, name)
     oldest_ms = await store.now_ms() - int(store.settings.page_sweep_age_s * 1000)
     children, _ = await store.persist(lambda: store.tree.children(folder))
     idle: list[str] = []

@@ -66,7 +66,7 @@ _Waiter = asyncio.Future[range] | None
 class LogWriter:
     """Made by `Logs.writer`; use it with ``async with`` or `close` it.
 
-    All methods raise `LogFenced` once another writer has taken the log over; what was not acknowledged then has an unknown outcome.
+    All methods raise `LogFenced` once another writer has taken the log over; records not acknowledged by then have an unknown outcome.
     Appends are acknowledged in order: when one is, all before it are.
     """
 
@@ -278,7 +278,7 @@ class LogWriter:
     async def noop(self) -> None:
         """Append a control record that carries nothing and wait for it.
 
-        Its acknowledgement proves that this writer was not fenced by then, and makes whatever was acknowledged before readable.
+        Its acknowledgement proves that this writer was not fenced by then, and makes all records acknowledged before it readable.
         """
         await self.control("noop")
 

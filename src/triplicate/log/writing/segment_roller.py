@@ -20,7 +20,7 @@ PREPARE_PAUSE_MAXIMUM_S = 30.0
 
 
 class RollingWriter(Protocol):
-    """What a roller needs of its writer."""
+    """The part of a writer that its roller uses."""
 
     @property
     def can_roll(self) -> bool:

@@ -1,4 +1,4 @@
-"""What a bookie may be called."""
+"""The ids that a bookie may have."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def decode_service_info(bookie_id: str, data: bytes) -> BookieServiceInfo:
     """Decode a registration node. Empty data is the legacy form, in which the id is ``host:port``.
 
     Raises:
-        FormatError: the data has neither form.
+        FormatError: the data has neither of the two forms.
     """
     if not data:
         host, _, rest = bookie_id.partition(":")

@@ -131,7 +131,7 @@ class ReplicatedMemoryStore(MemoryStore):
         return self._attached[session_id]
 
     def attach(self, session_id: int, server: int) -> None:
-        """Move a live session to another server, whatever state that has. The session's watches wake, because changes may have been
+        """Move a live session to another server, which may be behind. The session's watches wake, because changes may have been
         missed."""
         self.require_session(session_id)
         self._attached[session_id] = server

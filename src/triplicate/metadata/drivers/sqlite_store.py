@@ -320,7 +320,7 @@ class SqliteStore:
 
     def _require_session(self) -> None:
         if self._execute("SELECT 1 FROM sessions WHERE id = ?", self._session_id).fetchone() is None:
-            raise SessionExpired(f"session {self._session_id} is over: {self._path} was told that this process is dead")
+            raise SessionExpired(f"session {self._session_id} is over: another process found this one dead and ended it in {self._path}")
 
     def _lock_names(self) -> list[str]:
         return [name for (name,) in self._execute("SELECT lock FROM sessions")]

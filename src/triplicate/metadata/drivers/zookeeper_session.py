@@ -177,7 +177,7 @@ def translated(error: Exception, path: str) -> TriplicateError | None:
         case exceptions.NodeExistsError():
             return NodeExists(f"{path}: exists already")
         case exceptions.BadVersionError():
-            return BadVersion(f"{path}: not at the version that was expected")
+            return BadVersion(f"{path}: its version is not the expected one")
         case exceptions.NotEmptyError():
             return NotEmpty(f"{path}: has children")
         case exceptions.NoChildrenForEphemeralsError():
@@ -188,7 +188,7 @@ def translated(error: Exception, path: str) -> TriplicateError | None:
         case exceptions.ConnectionLoss() | exceptions.OperationTimeoutError() | exceptions.SessionMovedError():
             return ConnectionLost(f"{path}: the connection to ZooKeeper broke before the answer came")
         case exceptions.BadArgumentsError():
-            return ArgumentError(f"{path}: not a path that ZooKeeper takes")
+            return ArgumentError(f"{path}: not a path that ZooKeeper accepts")
         case exceptions.NoAuthError() | exceptions.AuthFailedError() | exceptions.InvalidACLError():
             return MetadataError(f"{path}: ZooKeeper refuses access ({type(error).__name__}); check the node's access list")
         case exceptions.KazooException():

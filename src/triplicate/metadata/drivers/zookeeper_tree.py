@@ -152,7 +152,7 @@ class ZooKeeperTree:
             return
         if size > PACKET_BYTES_MAX:
             first, others = operations[0].path, len(operations) - 1
-            raise ArgumentError(f"{first} and {others} more: {size} bytes are more than ZooKeeper takes at once ({PACKET_BYTES_MAX})")
+            raise ArgumentError(f"{first} and {others} more: {size} bytes are more than ZooKeeper accepts at once ({PACKET_BYTES_MAX})")
 
         def request(client: KazooClient) -> Any:
             transaction = client.transaction()
@@ -315,7 +315,7 @@ def _check(path: str, data: bytes = b"") -> str:
     except UnicodeEncodeError as error:
         raise ArgumentError(f"{path!r} is not a path of the metadata tree: it is no Unicode text") from error
     if size + len(check_data(path, data)) + PACKET_OVERHEAD_BYTES > PACKET_BYTES_MAX:
-        raise ArgumentError(f"{path}: path and {len(data)} bytes are more than ZooKeeper takes at once ({PACKET_BYTES_MAX})")
+        raise ArgumentError(f"{path}: path and {len(data)} bytes are more than ZooKeeper accepts at once ({PACKET_BYTES_MAX})")
     return path
 
 

@@ -49,8 +49,7 @@ def encode_column(out: bytearray, values: Sequence[Value]) -> None:
         TypeError: a value is none of SQLite's five kinds.
     """
     if len(values) == 1:
-        # Most transactions change one row.
-        _encode_kind(out, type(values[0]), values, 0)
+        _encode_one(out, values[0])
         return
     kinds = set(map(type, values))
     if len(kinds) == 1:
@@ -65,6 +64,19 @@ def encode_column(out: bytearray, values: Sequence[Value]) -> None:
         out[start + 1 : start + 1] = mask
         return
     _encode_mixed(out, values)
+
+
+def _encode_one(out: bytearray, value: Value) -> None:
+    """A column of one value. Most transactions change one row."""
+    if type(value) is int and -0x80000000 <= value <= 0x7FFFFFFF:
+        width = 1 if -0x80 <= value <= 0x7F else 2 if -0x8000 <= value <= 0x7FFF else 4
+        out.append(width)
+        out += value.to_bytes(width, "little", signed=True)
+    elif type(value) is str and len(value) <= 0xFF and value.isascii():
+        out += bytes((_ASCII, 1, len(value)))
+        out += value.encode()
+    else:
+        _encode_kind(out, type(value), (value,), 0)
 
 
 def _encode_kind(out: bytearray, kind: type, values: Sequence[Value], flag: int) -> None:

@@ -41,6 +41,8 @@ _SCHEMA = 8
 _SETTING = 9
 _MOVED, _KEYS, _OLD = 1, 2, 4
 _NO_ROWS, _ROWS, _ROWS_DROPPED = 0, 1, 2
+_NO_REQUEST = b"\0\0"
+"""An empty request id and no results: most transactions have neither."""
 Column = Sequence[Value]
 
 
@@ -170,7 +172,7 @@ def encode_header(header: BatchHeader) -> bytes:
         out += _TIMES.pack(header.time_ms, header.forget_before_ms)
     write_varint(out, len(header.tables))
     for shape in header.tables:
-        encode_table(out, shape)
+        out += encode_table(shape)
     return bytes(out)
 
 
@@ -199,8 +201,11 @@ def encode_transaction(transaction: Transaction, dictionary: TableDictionary) ->
     """One record. New tables are added to `dictionary`."""
     out = bytearray((FORMAT_VERSION, _TRANSACTION, 1, 1))
     write_varint(out, transaction.number)
-    write_text(out, transaction.request_id)
-    out += encode_results(transaction.results)
+    if transaction.request_id or transaction.results:
+        write_text(out, transaction.request_id)
+        out += encode_results(transaction.results)
+    else:
+        out += _NO_REQUEST
     write_varint(out, len(transaction.operations))
     for operation in transaction.operations:
         if isinstance(operation, RowRun):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from triplicate.sql.core.binary import read_text, read_varint, write_text, write_varint
 
 _WITHOUT_ROWID = 1
+_ENCODED_SHAPES = 1024
+"""Shapes whose encoded form is remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,10 @@ class TableShape:
         return tuple(index for index in range(len(self.columns)) if index != self.rowid_column)
 
 
-def encode_table(out: bytearray, shape: TableShape) -> None:
+@lru_cache(maxsize=_ENCODED_SHAPES)
+def encode_table(shape: TableShape) -> bytes:
+    """A shape as the header of a batch holds it. Remembered, since most batches name the same few tables."""
+    out = bytearray()
     write_text(out, shape.name)
     out.append(_WITHOUT_ROWID if shape.without_rowid else 0)
     write_varint(out, shape.rowid_column + 1)
@@ -43,6 +49,7 @@ def encode_table(out: bytearray, shape: TableShape) -> None:
     for name, declared in zip(shape.columns, shape.types, strict=True):
         write_text(out, name)
         write_text(out, declared)
+    return bytes(out)
 
 
 def decode_table(data: bytes, position: int) -> tuple[TableShape, int]:

@@ -30,7 +30,7 @@ class TransactionBlock:
     """The state of one session's transactions, one after the other."""
 
     def __init__(self) -> None:
-        self._status = TransactionStatus.IDLE
+        self.status = TransactionStatus.IDLE
         self._is_doomed = False
         self._savepoints: list[str] = []
         self._results: list[StatementResult] = []
@@ -40,10 +40,6 @@ class TransactionBlock:
         """The client's id of this transaction, or of the next one where none is open. Empty for none."""
         self.alterations = 0
         """Grows with each schema change in a block, and when schema changes are undone."""
-
-    @property
-    def status(self) -> TransactionStatus:
-        return self._status
 
     @property
     def savepoints(self) -> Sequence[str]:
@@ -62,9 +58,9 @@ class TransactionBlock:
 
     def begin(self) -> bool:
         """BEGIN. False when a block is open already, which PostgreSQL answers with a warning."""
-        if self._status is TransactionStatus.ACTIVE:
+        if self.status is TransactionStatus.ACTIVE:
             return False
-        self._status = TransactionStatus.ACTIVE
+        self.status = TransactionStatus.ACTIVE
         self._results = []
         return True
 
@@ -74,8 +70,8 @@ class TransactionBlock:
         Args:
             doomed: and the transaction has ended with it.
         """
-        if self._status is TransactionStatus.ACTIVE:
-            self._status = TransactionStatus.FAILED
+        if self.status is TransactionStatus.ACTIVE:
+            self.status = TransactionStatus.FAILED
         self._is_doomed = self._is_doomed or doomed
 
     def doom(self, *, doomed: bool = True) -> None:
@@ -141,13 +137,13 @@ class TransactionBlock:
         del self._savepoints[depth:]
         # The number of an undone schema version is given out again, for another schema.
         self.alterations += self._has_altered
-        self._status = TransactionStatus.ACTIVE
+        self.status = TransactionStatus.ACTIVE
 
     def end(self) -> None:
         """The transaction has ended, whether it was committed or rolled back."""
         self.alterations += self._has_altered
         self._savepoints, self._results, self._stored = [], [], None
         self._has_altered = self._is_doomed = False
-        if self._status is not TransactionStatus.IDLE:
+        if self.status is not TransactionStatus.IDLE:
             self.request_id = ""
-        self._status = TransactionStatus.IDLE
+        self.status = TransactionStatus.IDLE

@@ -14,7 +14,7 @@ from triplicate.runtime import Timer
 from triplicate.sql.core.records import StatementResult
 from triplicate.sql.core.writer_hold import Ending, EndRequest, WriterHold
 from triplicate.sql.engine.writer_thread import WriterThread
-from triplicate.sql.executor.interrupts import StopFlag, TransactionLost, finish_or_stop
+from triplicate.sql.executor.interrupts import StopFlag, TransactionLost
 from triplicate.sql.storage.sqlstates import from_sqlite
 
 
@@ -59,7 +59,7 @@ class InteractiveTransaction:
         self._stop = StopFlag()
         try:
             # A statement that has begun is awaited: the next one must not meet it on the connection.
-            return await finish_or_stop(self._thread.start_statement(self._stop, function, *arguments), self._stop)
+            return await self._thread.start_statement(self._stop, function, *arguments)
         except apsw.Error as error:
             raise from_sqlite(error) from error
         except TransactionLost as lost:

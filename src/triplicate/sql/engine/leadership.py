@@ -10,16 +10,17 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import Diverged, RecordTooLarge, SqlError
-from triplicate.runtime import Host, TaskScope, Worker, fail, fault_point, resolve, shielded
+from triplicate.runtime import Host, TaskScope, Worker, fail, fault_point, resolve
 from triplicate.sql.core.read_confirmation import ReadConfirmation, SentAppend
 from triplicate.sql.core.writer_hold import Ending, EndRequest
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.writer_thread import WriterThread
-from triplicate.sql.executor.interrupts import TransactionLost, finish_or_stop
+from triplicate.sql.executor.interrupts import TransactionLost
 from triplicate.sql.executor.transaction_functions import TransactionIds
 from triplicate.sql.executor.writer_connection import AutocommitRequest, AutocommitResult, LateChanges, PendingBatch, WriterConnection
 from triplicate.sql.storage.transaction_history import transaction_id
@@ -100,7 +101,8 @@ class Leadership:
         Raises:
             SqlError: it failed and nothing of it is stored; 08007: its outcome is unknown.
         """
-        self._check()
+        if self._over is not None:
+            raise self._over
         if len(self._queue) >= self._settings.queue_limit:
             raise SqlError("53300", f"{self._settings.queue_limit} statements wait to be written already")
         statement = _QueuedStatement(request)
@@ -208,10 +210,10 @@ class Leadership:
         try:
             async with TaskScope(f"leadership {self._name}") as scope:
                 scope.spawn(self._confirm_reads(), name="confirm reads")
-                await self._serve()
+                scope.spawn(self._serve(), name="serve")
         finally:
             self._finish()
-            await shielded(self._thread.run(self.writer.rollback))
+            await self._thread.run(self.writer.rollback)
 
     def _finish(self) -> None:
         """Fail everything that still waits; nothing of it was sent."""
@@ -250,7 +252,8 @@ class Leadership:
             return
         pending: PendingBatch | None = None
         try:
-            pending = ran = await self._run_batch([statement.request for statement in batch])
+            requests = [statement.request for statement in batch]
+            pending = ran = await self._thread.run(self.writer.run_batch, requests, on_cancel=partial(self._interrupt, requests))
             await self._append_and_commit(ran)
         except SqlError as refusal:
             for statement in batch:
@@ -261,11 +264,10 @@ class Leadership:
         else:
             self._answer(batch, ran.answers)
 
-    async def _run_batch(self, requests: Sequence[AutocommitRequest]) -> PendingBatch:
-        running = self._thread.start(self.writer.run_batch, requests)
-        stops = [request.stop for request in requests]
-        pending: PendingBatch = await self._thread.finish(finish_or_stop(running, *stops, reason=self._not_leading()))
-        return pending
+    def _interrupt(self, requests: Sequence[AutocommitRequest]) -> None:
+        """The leadership ends while a batch runs."""
+        for request in requests:
+            request.stop.reason = request.stop.reason or self._not_leading()
 
     def _answer(self, batch: Sequence[_QueuedStatement], answers: Sequence[AutocommitResult]) -> None:
         again: list[_QueuedStatement] = []
@@ -318,7 +320,7 @@ class Leadership:
         try:
             await self.confirm()
         except SqlError:
-            await shielded(self._thread.run(self.writer.rollback))
+            await self._thread.run(self.writer.rollback)
             raise
         await self._commit_locally(pending, self.writer.position)
 
@@ -326,7 +328,7 @@ class Leadership:
     async def _commit_locally(self, pending: PendingBatch, end: int) -> None:
         """Make a batch visible that the log has acknowledged and that ends at offset `end`."""
         try:
-            await shielded(self._thread.run(self.writer.commit, pending, end))
+            await self._thread.run(self.writer.commit, pending, end)
         except BaseException as error:
             # The log has it, so the rollback that follows must not record the number as aborted.
             self.writer.context.number = None
@@ -354,12 +356,12 @@ class Leadership:
     async def _run_interactive(self, claim: _WriterClaim) -> None:
         """Let one transaction hold the writer."""
         try:
-            position = await shielded(self._thread.run(self.writer.begin, claim.number))
+            position = await self._thread.run(self.writer.begin, claim.number)
         except BaseException:
             fail(claim.granted, self._not_leading())
             raise
         if claim.granted.done() or (claim.snapshot is not None and claim.snapshot != position):
-            await shielded(self._thread.run(self.writer.rollback))
+            await self._thread.run(self.writer.rollback)
             fail(
                 claim.granted,
                 SqlError(
@@ -377,7 +379,7 @@ class Leadership:
             if request.ending is Ending.COMMIT:
                 await self._commit(held, request)
             elif request.ending is not Ending.LOST:
-                await shielded(self._thread.run(self.writer.rollback))
+                await self._thread.run(self.writer.rollback)
         except BaseException:
             held.resolve(self._not_leading())
             raise
@@ -390,11 +392,11 @@ class Leadership:
         """Finish an interactive transaction. An error of the client is its outcome; an error that ends the leadership is raised."""
         number: int | None = None
         try:
-            pending = await shielded(self._thread.run(self.writer.finish, request.results, request.request_id))
+            pending = await self._thread.run(self.writer.finish, request.results, request.request_id)
             number = pending.numbers[0] if pending.numbers else None
             await self._append_and_commit(pending)
         except SqlError as error:
-            await shielded(self._thread.run(self.writer.rollback))
+            await self._thread.run(self.writer.rollback)
             held.resolve(error)
         except TransactionLost as lost:
             held.resolve(lost.error)

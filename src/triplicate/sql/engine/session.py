@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import TracebackType
 from typing import Any, Protocol
 
 import apsw
@@ -71,6 +71,21 @@ class _HeldWriter:
         return self.leadership.writer
 
 
+class _Call:
+    """Around every call of the client: an ended session refuses, an error fails the open transaction."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: SqlSession) -> None:
+        self._session = session
+
+    def __enter__(self) -> None:
+        self._session.begin_call()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._session.end_call(error)
+
+
 class SqlSession:
     """See `interface.Session`. Made by `SqlDatabase.session`."""
 
@@ -80,6 +95,7 @@ class SqlSession:
         self._ended: asyncio.Future[SqlError] = asyncio.get_running_loop().create_future()
         self._end_reason: SqlError | None = None
         self._calls = 0
+        self._call = _Call(self)
         self._block = TransactionBlock()
         self._checkout: ReaderCheckout | None = None
         """The reader of the open transaction, while it only reads."""
@@ -102,7 +118,7 @@ class SqlSession:
         return self._ended
 
     async def prepare(self, sql: str) -> Prepared:
-        async with self._call():
+        with self._call:
             if self.status is TransactionStatus.FAILED:
                 return _allowed_when_failed(sql)
             ended = self._ended_by_limit()
@@ -121,7 +137,7 @@ class SqlSession:
 
     @property
     def sees_shared_schema(self) -> bool:
-        return self._checkout is None and self._held is None and self.status is not TransactionStatus.FAILED
+        return self._checkout is None and self._held is None and self._block.status is not TransactionStatus.FAILED
 
     def check_prepared(self, prepared: Prepared) -> None:
         if self._end_reason is not None:
@@ -139,9 +155,9 @@ class SqlSession:
         return version, self._block.alterations
 
     async def start(self, prepared: Prepared, parameters: Sequence[Value], schema_version: tuple[int, int] | None = None) -> Cursor:
-        async with self._call():
+        with self._call:
             kind = prepared.kind
-            if self.status is TransactionStatus.FAILED and kind not in _WHEN_FAILED:
+            if self._block.status is TransactionStatus.FAILED and kind not in _WHEN_FAILED:
                 raise failed_transaction()
             if kind is StatementKind.READ:
                 return await self._read(prepared, parameters)
@@ -151,7 +167,7 @@ class SqlSession:
             return RowsCursor()
 
     async def table_columns(self, table: str) -> list[tuple[str, str]] | None:
-        async with self._call():
+        with self._call:
             found: list[tuple[str, str]] | None
             if self._held is not None and not self._held.transaction.over:
                 found = await self._held.transaction.run(self._held.writer.query, columns_of, table)
@@ -162,7 +178,7 @@ class SqlSession:
             return found
 
     async def table_key(self, table: str) -> list[str]:
-        async with self._call():
+        with self._call:
             found: list[str]
             if self._held is not None and not self._held.transaction.over:
                 found = await self._held.transaction.run(self._held.writer.query, key_of, table)
@@ -173,16 +189,16 @@ class SqlSession:
             return found
 
     async def offload(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        async with self._call():
+        with self._call:
             return await self._database.pool.examiner.offload(function, *arguments)
 
     async def claim_writer(self, tag: str) -> None:
-        async with self._call():
+        with self._call:
             if self.status is TransactionStatus.ACTIVE:
                 await self._hold_writer(tag)
 
     async def check_constraints(self) -> None:
-        async with self._call():
+        with self._call:
             if self._held is not None:
                 await self._held.transaction.run(self._held.writer.query, lambda connection, _: check_references(connection), "")
 
@@ -226,24 +242,22 @@ class SqlSession:
         if self._end_reason is not None and not self._calls and not self._ended.done():
             self._ended.set_result(self._end_reason)
 
-    @asynccontextmanager
-    async def _call(self) -> AsyncIterator[None]:
-        """Around every call of the client: an ended session refuses, an error fails the open transaction."""
+    # For `_Call`.
+
+    def begin_call(self) -> None:
+        """A call of the client begins. Raises the SqlError that ended the session."""
         if self._end_reason is not None:
             raise self._end_reason
         self._calls += 1
         self._stop = StopFlag()
-        try:
-            yield
-        except SqlError:
-            self._block.fail(doomed=self._held is not None and self._held.transaction.over)
-            raise
-        except BaseException:
-            # The call was cancelled halfway: a later call must not commit what it began.
-            self._block.fail()
-            raise
-        finally:
-            self._calls -= 1
+
+    def end_call(self, error: BaseException | None) -> None:
+        """The call has ended. A call that was cancelled halfway fails the transaction: a later call must not commit what it began."""
+        if error is not None:
+            lost = isinstance(error, SqlError) and self._held is not None and self._held.transaction.over
+            self._block.fail(doomed=lost)
+        self._calls -= 1
+        if self._end_reason is not None:
             self._resolve_ended()
 
     # Statements.
@@ -275,7 +289,7 @@ class SqlSession:
         return leadership
 
     async def _change(self, prepared: Prepared, parameters: Sequence[Value], schema_version: int | None) -> Cursor:
-        if self.status is TransactionStatus.IDLE:
+        if self._block.status is TransactionStatus.IDLE:
             leadership = self._require_leader(prepared.tag)
             request_id, self._block.request_id = self._block.request_id, ""
             try:
@@ -382,7 +396,7 @@ class SqlSession:
             return RowsCursor(prepared.columns, rows)
 
         async def more(max_rows: int) -> list[Row]:
-            async with self._call():
+            with self._call:
                 fetched: list[Row] = await checkout.run(checkout.reader.fetch, cursor, max_rows, self._stop, stop=self._stop)
                 return fetched
 
@@ -409,7 +423,7 @@ class SqlSession:
             return RowsCursor(prepared.columns, rows)
 
         async def more(max_rows: int) -> list[Row]:
-            async with self._call():
+            with self._call:
                 return await fetch(max_rows)
 
         async def finish() -> None:

@@ -8,13 +8,13 @@ from typing import Any
 import apsw
 
 from triplicate.errors import EnvironmentFault
-from triplicate.runtime import Clock, Timer, Worker
-from triplicate.sql.executor.interrupts import StopFlag
+from triplicate.runtime import Clock, Timer, UninterruptedFuture, Worker
+from triplicate.sql.executor.interrupts import StopFlag, interrupted_by_cancellation
 from triplicate.sql.executor.writer_connection import WriterConnection
 
 
 class WriterThread:
-    """Runs functions on the thread, one at a time and in order.
+    """Runs functions on the thread, one at a time and in order. A cancellation of a wait is raised when the function has ended.
 
     Args:
         writer: the connection, used on the thread only.
@@ -33,31 +33,22 @@ class WriterThread:
 
     def start_statement(self, stop: StopFlag, function: Callable[..., Any], *arguments: Any) -> Awaitable[Any]:
         """Start a function that `stop` interrupts. The result fails with whatever the function raises."""
-        return self._worker.run(self._with_stop, stop, function, *arguments)
+        return self._worker.run(self._with_stop, stop, function, *arguments, answer=interrupted_by_cancellation(stop))
 
     def _with_stop(self, stop: StopFlag, function: Callable[..., Any], *arguments: Any) -> Any:
         self.writer.limit.stop = stop
         return function(*arguments)
 
-    async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a function, or finish one that `start` began.
+    async def run(self, function: Callable[..., Any], *arguments: Any, on_cancel: Callable[[], None] | None = None) -> Any:
+        """Run a function.
+
+        Args:
+            on_cancel: called when the wait is cancelled, to interrupt the function.
 
         Raises:
             EnvironmentFault: SQLite failed where no statement of a client is to blame.
         """
-        return await self.finish(self._worker.run(function, *arguments))
-
-    def start(self, function: Callable[..., Any], *arguments: Any) -> Awaitable[Any]:
-        """Start a function, for `finish`."""
-        return self._worker.run(function, *arguments)
-
-    async def finish(self, running: Awaitable[Any]) -> Any:
-        """The result of a function that runs.
-
-        Raises:
-            EnvironmentFault: as `run`.
-        """
         try:
-            return await running
+            return await self._worker.run(function, *arguments, answer=UninterruptedFuture(on_cancel))
         except apsw.Error as error:
             raise EnvironmentFault(f"the local copy of database {self._name!r} failed: {error}") from error

@@ -118,13 +118,25 @@ class Authorizer:
         Args:
             explain: it is EXPLAIN, which prepares any statement and runs none.
         """
-        self._mode, self._kind, self._refusal = Mode.EXAMINE if explain else _MODES[kind], kind, None
+        self.begin(kind, explain=explain)
         try:
             yield
         except apsw.AuthError as error:
-            raise self._refusal or from_sqlite(error) from error
+            raise self.refusal_of(error) from error
         finally:
-            self._mode = Mode.INTERNAL
+            self.end()
+
+    def begin(self, kind: StatementKind, *, explain: bool = False) -> None:
+        """A user's statement is prepared and runs until `end`. As `running`, for callers that must be quick."""
+        self._mode, self._kind, self._refusal = Mode.EXAMINE if explain else _MODES[kind], kind, None
+
+    def refusal_of(self, error: apsw.AuthError) -> SqlError:
+        """The error for the client, of a statement that was refused."""
+        return self._refusal or from_sqlite(error)
+
+    def end(self) -> None:
+        """The statement has ended."""
+        self._mode = Mode.INTERNAL
 
     def examine(self, sql: str) -> Prepared:
         """Prepare a statement without running it.

@@ -23,7 +23,7 @@ from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.encoded_size import MOST_PER_CHARACTER, MOST_PER_VALUE, ByteCount
 from triplicate.sql.core.lexer import quote
 from triplicate.sql.core.records import Column, Operation, RowKind, RowRun, SettingChange
-from triplicate.sql.storage.sqlite_schema import Table, is_internal, load_tables
+from triplicate.sql.storage.sqlite_schema import INTERNAL_PREFIX, Table, has_virtual_tables, is_internal, load_tables
 
 MAX_CHANGES = 1_000_000
 """Upper bound on the row changes of one transaction. A record of 4 MiB holds far fewer, except of rows without values."""
@@ -130,6 +130,7 @@ class ChangeCapture:
         self._stored: set[tuple[str, object]] | None = None
         """The rows that the statement has stored. An INSERT … ON CONFLICT DO UPDATE must not change one of them again."""
         self._counts = False
+        self._has_virtual_tables = False
         self.events: list[_Row] = []
         self.poison: SqlError | None = None
         """The error of the first row that cannot be captured or stored; the statement must be rolled back."""
@@ -152,6 +153,7 @@ class ChangeCapture:
         if self._stale:
             self._known = {name: _TableCapture(table, name in self.full) for name, table in load_tables(self._connection).items()}
             self._counts = bool(self._connection.execute("select 1 from main.sqlite_schema where name = 'sqlite_sequence'").fetchall())
+            self._has_virtual_tables = has_virtual_tables(self._connection)
             self._stale = False
 
     def tables(self) -> list[Table]:
@@ -163,7 +165,14 @@ class ChangeCapture:
         """Whether the transaction has become too large, so that the statement must stop at once."""
         return self.poison is not None and self.poison.sqlstate == _TOO_LARGE
 
-    def begin_transaction(self) -> None:
+    def begin(self) -> None:
+        """Drop all changes: a transaction begins."""
+        self.events.clear()
+        self._bytes.begin(0)
+        self._touched.clear()
+        self.poison = self.unknown = None
+
+    def begin_next(self) -> None:
         """Later changes belong to another transaction, whose bytes are counted from zero."""
         self._bytes.begin(len(self.events))
 
@@ -181,15 +190,19 @@ class ChangeCapture:
 
     def flush_virtual_tables(self) -> None:
         """Have virtual tables write their shadow tables, which they do when a savepoint begins or a transaction ends."""
+        if not self._has_virtual_tables and not self._stale:
+            return
         self._connection.execute("savepoint triplicate_flush; release triplicate_flush")
 
     def _on_change(self, change: Any) -> None:
         try:
             if change.database_name != "main":
                 return
-            known = self._known.get(change.table_name)
+            name = change.table_name
+            known = self._known.get(name)
             if known is None:
-                self._unknown(change.table_name)
+                if not name.startswith(INTERNAL_PREFIX):
+                    self._unknown(name)
                 return
             if self._stored is not None and change.depth == 0:
                 self._watch(known, change, self._stored)
@@ -359,7 +372,7 @@ class ChangeCapture:
         Args:
             before: the counters at the begin of the transaction.
         """
-        now = self.counters()
+        now = self.counters() if self._counts else {}
         if not now:
             return now
         reached = dict(before)
@@ -402,7 +415,10 @@ class ChangeCapture:
 
     def operations(self, start: int = 0) -> list[Operation]:
         """The changes since a mark, as the operations of a transaction."""
-        return list(_operations(self.events[start:] if start else self.events))
+        events = self.events[start:] if start else self.events
+        if len(events) == 1 and isinstance(group := events[0][0], _Group):
+            return [_run(group, events)]
+        return list(_operations(events))
 
 
 def _operations(events: list[_Row]) -> Iterator[Operation]:

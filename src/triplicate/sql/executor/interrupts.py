@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
-import apsw
-
-from triplicate.errors import EnvironmentFault, SqlError
-from triplicate.runtime import shielded
+from triplicate.errors import SqlError
+from triplicate.runtime import UninterruptedFuture
 
 
 class TransactionLost(Exception):
@@ -62,28 +59,12 @@ class StatementLimit:
         return self.stop.reason is not None
 
 
-async def finish_or_stop(running: Awaitable[Any], *stops: StopFlag, reason: SqlError | None = None) -> Any:
-    """The result of work on a thread. When the waiter is cancelled, the work is interrupted and its end is awaited: the next user of the
-    connection must not meet it there.
-
-    Args:
-        stops: the flags of the statements that run.
-        reason: the error of interrupted statements; by default that their client has gone.
+def interrupted_by_cancellation(stop: StopFlag) -> UninterruptedFuture[Any]:
+    """The future of a statement on a thread. When its waiter is cancelled, the statement is interrupted and its end is awaited: the next
+    user of the connection must not meet it there.
     """
-    assert isinstance(running, asyncio.Future), "a worker answers with a future"
-    result: asyncio.Future[Any] = running
-    try:
-        return await asyncio.shield(result)
-    except asyncio.CancelledError:
-        if not result.done():
-            for stop in stops:
-                stop.reason = stop.reason or reason or SqlError("57014", "canceling statement because its client has gone")
-            await shielded(_ended(result))
-        raise
 
+    def interrupt() -> None:
+        stop.reason = stop.reason or SqlError("57014", "canceling statement because its client has gone")
 
-async def _ended(result: asyncio.Future[Any]) -> None:
-    try:
-        await asyncio.shield(result)
-    except (apsw.Error, EnvironmentFault, SqlError, TransactionLost):
-        return  # Nobody waits for it any more.
+    return UninterruptedFuture(interrupt)

@@ -14,7 +14,7 @@ from triplicate.runtime import Worker
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.interface import Prepared, Row, StatementKind
 from triplicate.sql.executor.authorizer import Authorizer, check_width
-from triplicate.sql.executor.interrupts import StopFlag, finish_or_stop
+from triplicate.sql.executor.interrupts import StopFlag, interrupted_by_cancellation
 from triplicate.sql.executor.transaction_functions import TransactionContext
 from triplicate.sql.storage.sqlite_file import ConnectionSetup, open_reader, read_state
 from triplicate.sql.storage.sqlite_schema import columns_of, key_of
@@ -58,7 +58,7 @@ class ReaderConnection:
         """
         if self.closed:
             raise closing_error()
-        return await finish_or_stop(self.worker.run(function, *arguments), stop or StopFlag())
+        return await self.worker.run(function, *arguments, answer=interrupted_by_cancellation(stop or StopFlag()))
 
     def _open(self) -> _Opened:
         if self._opened is None:
@@ -129,9 +129,7 @@ class ReaderConnection:
 
     def shut(self) -> asyncio.Future[None]:
         """Close the connection, with whatever is open on it, when what runs on it has ended. The next use opens another."""
-        closing = self.worker.run(self._close)
-        assert isinstance(closing, asyncio.Future), "a worker answers with a future"
-        return closing
+        return self.worker.run(self._close)
 
     def _close(self) -> None:
         opened, self._opened = self._opened, None

@@ -177,8 +177,7 @@ class WriterConnection:
         if self._local_fault is not None:
             raise EnvironmentFault(f"the local copy cannot be written: {self._local_fault}") from self._local_fault
         self._connection.execute("begin immediate")
-        self._capture.cut(0)
-        self._capture.begin_transaction()
+        self._capture.begin()
         self._schema.begin()
         self._builder = BatchBuilder(self._header)
         self._requests.begin()
@@ -203,8 +202,9 @@ class WriterConnection:
         Raises:
             LateChanges: this copy must not be used any more.
         """
-        self._capture.cut(0)
-        self._close_results()
+        self._capture.begin()
+        if self._open_results:
+            self._close_results()
         if pending.records:
             record_batch(self._connection, self._commit_record(pending, end))
         self._connection.execute("commit")
@@ -266,14 +266,20 @@ class WriterConnection:
         self._connection.execute("savepoint triplicate_statement")
         before = self._schema.point(self._capture.mark())
         try:
-            outcome = (self._run_schema if prepared.kind is StatementKind.SCHEMA else self._run_change)(prepared, parameters)
-            self._capture.end_statement()
-            self._refuse_poisoned()
+            outcome = self._perform(prepared, parameters)
             self._connection.execute("release triplicate_statement")
         except _FAULTS as error:
             failure = self._failure(error, prepared.sql)
             self._undo_statement(before, failure)
             raise failure from error
+        return outcome
+
+    def _perform(self, prepared: Prepared, parameters: Sequence[Value]) -> StatementOutcome:
+        """Run a changing statement and capture its changes. The caller undoes them on an error."""
+        outcome = (self._run_schema if prepared.kind is StatementKind.SCHEMA else self._run_change)(prepared, parameters)
+        self._capture.end_statement()
+        if self._capture.poison is not None:
+            raise self._capture.poison
         return outcome
 
     def read(self, prepared: Prepared, parameters: Sequence[Value]) -> apsw.Cursor:
@@ -303,9 +309,14 @@ class WriterConnection:
         return rows
 
     def _run_change(self, prepared: Prepared, parameters: Sequence[Value]) -> StatementOutcome:
-        with self.authorizer.running(StatementKind.WRITE):
-            cursor = self._connection.execute(prepared.sql, tuple(parameters))
-            rows = cursor.fetchall()
+        authorizer = self.authorizer
+        authorizer.begin(StatementKind.WRITE)
+        try:
+            rows = self._connection.execute(prepared.sql, tuple(parameters)).fetchall()
+        except apsw.AuthError as error:
+            raise authorizer.refusal_of(error) from error
+        finally:
+            authorizer.end()
         if self._capture.unknown is not None:
             raise SqlError("XX000", f"a change to the unknown table {self._capture.unknown!r}")
         return StatementOutcome(rows, self._connection.changes())
@@ -316,10 +327,6 @@ class WriterConnection:
 
         self._schema_statements.run(prepared.sql, fill_table)
         return StatementOutcome([], 0)
-
-    def _refuse_poisoned(self) -> None:
-        if self._capture.poison is not None:
-            raise self._capture.poison
 
     # Failures.
 
@@ -410,16 +417,21 @@ class WriterConnection:
             return AutocommitResult(error=SchemaMoved())
         self.context.number = None
         self.limit.start(request.stop)
+        prepared = request.prepared
+        self._capture.prepare(prepared.sql)
         self._connection.execute("savepoint triplicate_request")
-        self._capture.begin_transaction()
+        self._capture.begin_next()
         before = self._schema.point(self._capture.mark())
         try:
-            outcome = self.run(request.prepared, request.parameters)
-            result = StatementResult(outcome.rows_affected, tuple(outcome.rows))
-            fits = self._collect(before.changes, (result,), request.request_id)
-        except SqlError as error:
-            self._undo_request(before)
-            return AutocommitResult(error=error)
+            try:
+                outcome = self._perform(prepared, request.parameters)
+            except _FAULTS as error:
+                raise self._failure(error, prepared.sql) from error
+            results = (StatementResult(outcome.rows_affected, tuple(outcome.rows)),) if request.request_id else ()
+            fits = self._collect(before.changes, results, request.request_id)
+        except SqlError as failure:
+            self._undo_request(before, failure)
+            return AutocommitResult(error=failure)
         if not fits:
             self._undo_request(before)
             return AutocommitResult()
@@ -441,9 +453,9 @@ class WriterConnection:
             return AutocommitResult(error=error)
         return None
 
-    def _undo_request(self, before: RollbackPoint) -> None:
+    def _undo_request(self, before: RollbackPoint, failure: SqlError | None = None) -> None:
         if not self._connection.in_transaction:
-            self._lose(SqlError("XX000", "the transaction ended unexpectedly"))
+            self._lose(failure or SqlError("XX000", "the transaction ended unexpectedly"))
         self._connection.execute("rollback to triplicate_request; release triplicate_request")
         self._abort_number()
         self._undo(before)
@@ -461,7 +473,8 @@ class WriterConnection:
         """
         check_references(self._connection)
         self._capture.flush_virtual_tables()
-        self._refuse_poisoned()
+        if self._capture.poison is not None:
+            raise self._capture.poison
         counters = self._capture.end_transaction(mark, self._counters)
         operations = self._capture.operations(mark)
         if not operations and not request_id:

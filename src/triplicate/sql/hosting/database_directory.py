@@ -11,7 +11,7 @@ from triplicate.client import Client
 from triplicate.config.log_settings import LogSettings
 from triplicate.errors import ArgumentError, FormatError, NodeExists, NoNode, SqlError
 from triplicate.log import Logs, Purpose, PurposeKind
-from triplicate.metadata import Tree, own
+from triplicate.metadata import Tree, own_paths
 from triplicate.replica import Candidate, candidates_of, leader_of
 
 FORMAT = 2
@@ -82,7 +82,7 @@ async def create_database(
     """
     if not 0 <= lease_s <= LONGEST_LEASE_S:
         raise ArgumentError(f"a lease has 0 to {LONGEST_LEASE_S:g} s, not {lease_s:g}")
-    path = own.database_path(client.metadata.own_root, name)
+    path = own_paths.database_path(client.metadata.own_root, name)
     tree: Tree = client.metadata.tree
     if await tree.exists(path) is not None:
         raise _name_in_use(name)
@@ -121,7 +121,7 @@ async def _read(tree: Tree, path: str) -> DatabaseInfo | None:
 async def database_names(client: Client) -> list[str]:
     """Names of all databases, sorted."""
     try:
-        names, _ = await client.metadata.tree.children(own.databases_path(client.metadata.own_root))
+        names, _ = await client.metadata.tree.children(own_paths.databases_path(client.metadata.own_root))
     except NoNode:
         return []
     return sorted(names)
@@ -133,7 +133,7 @@ async def read_info(client: Client, name: str) -> DatabaseInfo:
     Raises:
         SqlError: 3D000, there is none.
     """
-    found = await _read(client.metadata.tree, own.database_path(client.metadata.own_root, name))
+    found = await _read(client.metadata.tree, own_paths.database_path(client.metadata.own_root, name))
     if found is None:
         raise SqlError("3D000", f'database "{name}" does not exist', hint="triplicate database list shows those that do.")
     return found
@@ -146,7 +146,7 @@ async def database_info(client: Client, name: str) -> DatabaseInfo:
         SqlError: 3D000, there is none.
     """
     info = await read_info(client, name)
-    path = own.database_path(client.metadata.own_root, name)
+    path = own_paths.database_path(client.metadata.own_root, name)
     tree: Tree = client.metadata.tree
     leader = await leader_of(tree, path)
     return replace(info, leader=None if leader is None else leader.node_id, nodes=tuple(await candidates_of(tree, path)))

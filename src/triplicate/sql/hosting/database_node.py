@@ -15,7 +15,7 @@ from triplicate.client import Client
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SessionExpired, TriplicateError
 from triplicate.log import Janitor, Logs, maintain
-from triplicate.metadata import own
+from triplicate.metadata import own_paths
 from triplicate.replica import FailureDetector, PeerLoss
 from triplicate.runtime import Host, Metrics, TaskScope, resolve, sleep
 from triplicate.sql.executor.threads import SharedThreads
@@ -97,7 +97,7 @@ class DatabaseNode:
             await name.acquire(settings.name_wait_s)
             threads = SharedThreads(host, settings)
             opened.push_async_callback(threads.close)
-            watch = client.metadata.tree.watch(own.databases_path(client.metadata.own_root))
+            watch = client.metadata.tree.watch(own_paths.databases_path(client.metadata.own_root))
             opened.callback(watch.close)
             opened.push_async_callback(databases.aclose)
             scope = TaskScope(f"node {settings.node_id}", on_failure=failure.fail)

@@ -26,7 +26,7 @@ from triplicate.errors import (
     TriplicateError,
 )
 from triplicate.log import Logs
-from triplicate.metadata import CreateNode, DeleteNode, Tree, TreeOperation, own
+from triplicate.metadata import CreateNode, DeleteNode, Tree, TreeOperation, own_paths
 from triplicate.runtime import Backoff, Host, sleep
 from triplicate.sql.hosting.database_directory import DatabaseInfo, decode_info, encode_info, log_purpose
 
@@ -75,7 +75,7 @@ async def drop_database(client: Client, name: str) -> DatabaseInfo:
         SqlError: 3D000, there is none.
     """
     root = client.metadata.own_root
-    path = own.database_path(root, name)
+    path = own_paths.database_path(root, name)
     tree: Tree = client.metadata.tree
     meant: bytes | None = None
 
@@ -85,8 +85,8 @@ async def drop_database(client: Client, name: str) -> DatabaseInfo:
         meant = meant or info.identity
         if info.identity != meant:
             raise SqlError("3D000", f'database "{name}" is gone; another one was made under its name meanwhile, and stays')
-        tombstone = own.dropped_database_path(root, info.identity)
-        await _ensure(tree, own.dropped_path(root))
+        tombstone = own_paths.dropped_database_path(root, info.identity)
+        await _ensure(tree, own_paths.dropped_path(root))
         # A tombstone beside a node is left from a drop of which the restore of an older store has undone a part.
         left = [DeleteNode(tombstone)] if await tree.exists(tombstone) is not None else []
         await tree.multi(
@@ -104,7 +104,7 @@ async def rename_database(client: Client, name: str, new_name: str) -> DatabaseI
         SqlError: 3D000, there is none; 42P04, the new name is in use. ArgumentError: it is no valid name.
     """
     root = client.metadata.own_root
-    path, new_path = own.database_path(root, name), own.database_path(root, new_name)
+    path, new_path = own_paths.database_path(root, name), own_paths.database_path(root, new_name)
     tree: Tree = client.metadata.tree
 
     async def attempt() -> DatabaseInfo:
@@ -120,7 +120,7 @@ async def rename_database(client: Client, name: str, new_name: str) -> DatabaseI
 async def dropped_databases(client: Client) -> list[DroppedDatabase]:
     """The databases that were dropped and whose logs are kept, the last drop first."""
     tree: Tree = client.metadata.tree
-    folder = own.dropped_path(client.metadata.own_root)
+    folder = own_paths.dropped_path(client.metadata.own_root)
     try:
         names, _ = await tree.children(folder)
     except NoNode:
@@ -142,7 +142,7 @@ async def undelete_database(client: Client, name: str) -> DatabaseInfo:
         SqlError: 3D000, none of this name was dropped, or its log is being deleted; 42P04, the name is in use.
     """
     root = client.metadata.own_root
-    path = own.database_path(root, name)
+    path = own_paths.database_path(root, name)
     tree: Tree = client.metadata.tree
 
     async def attempt() -> DatabaseInfo:
@@ -156,7 +156,7 @@ async def undelete_database(client: Client, name: str) -> DatabaseInfo:
         await _require_free(tree, path, name)
         one = dropped[0]
         await tree.multi(
-            [DeleteNode(own.dropped_database_path(root, one.info.identity), one.version), CreateNode(path, one.record.encode())]
+            [DeleteNode(own_paths.dropped_database_path(root, one.info.identity), one.version), CreateNode(path, one.record.encode())]
         )
         return one.info
 
@@ -165,7 +165,7 @@ async def undelete_database(client: Client, name: str) -> DatabaseInfo:
 
 async def is_dropped(client: Client, identity: bytes) -> bool:
     """Whether the database of this identity has a tombstone."""
-    return await client.metadata.tree.exists(own.dropped_database_path(client.metadata.own_root, identity)) is not None
+    return await client.metadata.tree.exists(own_paths.dropped_database_path(client.metadata.own_root, identity)) is not None
 
 
 async def purge_dropped(client: Client, logs: Logs, keep_s: float) -> list[DatabaseInfo]:
@@ -178,7 +178,7 @@ async def purge_dropped(client: Client, logs: Logs, keep_s: float) -> list[Datab
     tree: Tree = client.metadata.tree
     purged, failures = list[DatabaseInfo](), list[TriplicateError]()
     for one in await dropped_databases(client):
-        path = own.dropped_database_path(client.metadata.own_root, one.info.identity)
+        path = own_paths.dropped_database_path(client.metadata.own_root, one.info.identity)
         try:
             # A write returns the store's time, so that its clock is compared with itself alone.
             stat = await tree.set(path, encode_tombstone(one.record, one.state), one.version)

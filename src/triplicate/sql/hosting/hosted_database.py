@@ -15,7 +15,7 @@ from triplicate.client import Client
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import FormatError, SessionExpired, SqlError, TriplicateError
 from triplicate.log import Logs
-from triplicate.metadata import own
+from triplicate.metadata import own_paths
 from triplicate.replica import Candidate, Election, PeerLoss, Replica, ReplicaSettings, Role, SnapshotKeeper, SnapshotSettings
 from triplicate.runtime import Backoff, Host, Metrics, TaskScope, deadline_after, shielded, sleep, timeout_at
 from triplicate.sql.engine.sql_database import SqlDatabase
@@ -60,7 +60,7 @@ class HostedDatabase:
         self._parts = parts
         self._logs = parts.logs.acting_for(log_purpose(info))
         self._path = str(database_file(parts.settings.directory, info.name))
-        self._node_path = own.database_path(parts.client.metadata.own_root, info.name)
+        self._node_path = own_paths.database_path(parts.client.metadata.own_root, info.name)
         self._election = Election(
             parts.host,
             parts.client.metadata.tree,

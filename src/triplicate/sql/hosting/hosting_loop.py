@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from triplicate.errors import FormatError, SessionExpired, SqlError, TriplicateError
-from triplicate.metadata import Watch, own
+from triplicate.metadata import Watch, own_paths
 from triplicate.runtime import Backoff, TaskScope, sleep
 from triplicate.sql.hosting.database_directory import DatabaseInfo, database_file, database_names, read_info
 from triplicate.sql.hosting.dropping import is_dropped
@@ -77,7 +77,7 @@ class HostingLoop:
         """The databases as they are listed now."""
         metadata = self._parts.client.metadata
         if synced:
-            await metadata.tree.sync(own.databases_path(metadata.own_root))
+            await metadata.tree.sync(own_paths.databases_path(metadata.own_root))
         infos: DatabaseList = {}
         for name in await database_names(self._parts.client):
             try:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from triplicate.errors import BadVersion, EnvironmentFault, FormatError, NodeExists, NoNode, SessionExpired, TriplicateError
-from triplicate.metadata import Tree, own
+from triplicate.metadata import Tree, own_paths
 from triplicate.runtime import Backoff, Disk, Host, deadline_after, first_of, shielded, sleep, sleep_until, timeout_at
 
 FORMAT = 1
@@ -145,7 +145,7 @@ class NodeRegistrar:
         """
         self._host = host
         self._tree = tree
-        self._path = own.node_path(own_root, node_id)
+        self._path = own_paths.node_path(own_root, node_id)
         self._life = host.entropy.stream("node.life").randbytes(8).hex()
         self._own = NodeRegistration(node_id, address, directory, self._life)
         self._held_by = 0

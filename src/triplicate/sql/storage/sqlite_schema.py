@@ -113,6 +113,11 @@ def _table(name: str, columns: list[tuple[int, str, str, int, int]], without_row
     )
 
 
+def has_virtual_tables(connection: apsw.Connection) -> bool:
+    """Whether the main database has virtual tables."""
+    return bool(connection.execute("select 1 from pragma_table_list where schema = 'main' and type = 'virtual' limit 1").fetchall())
+
+
 def table_names(connection: apsw.Connection) -> frozenset[str]:
     """The names of the users' tables."""
     rows = connection.execute(

@@ -1,8 +1,8 @@
-"""Packets of protocol version 3 to messages and back: protobuf, behind the same length as version 2's.
+"""Packets of protocol version 3 to messages and back: protobuf, after the same length field as in version 2.
 
-`encode_…` gives a whole frame with its length, `decode_…` takes a body without it. What BookKeeper asks of an optional field is whether
-it is there: a read with a previous last-add-confirmed is a long poll, one with the fence flag fences; so fields are written only when
-they are meant. Adds and their answers have a form in bulk beside this one (`wire.v3_adds`). Source: BookKeeper
+`encode_…` gives a whole frame with its length, `decode_…` takes a body without it. The presence
+of an optional field has a meaning: a read with a previous last-add-confirmed is a long poll, a read with the fence flag fences. So a
+field is written only when it is meant. `wire.v3.bulk` handles many adds and their answers at once. Source: BookKeeper
 `BookkeeperProtocol.proto`, `PerChannelBookieClient`, `BookieRequestProcessor`, the `…ProcessorV3` classes.
 """
 

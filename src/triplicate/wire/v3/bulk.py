@@ -1,9 +1,9 @@
-"""Adds of protocol version 3 and their answers in bulk, by hand: no protobuf object and no other object per entry.
+"""Adds of protocol version 3 and their answers in bulk, encoded and parsed by hand, without a protobuf or other object per entry.
 
-The same bytes as the message form of `wire.v3`, which takes over wherever a frame is written in another way than BookKeeper's client
-and bookie write it: fields in another order, unknown fields, negative numbers, a key of another length. A run ends where anything but
-entry and transaction changes, or where one of these two takes a byte more; so whoever handles it checks the rest once, as with
-`wire.batch` for version 2, and frames of one run differ from the first in known places only: one unpack and three comparisons each.
+The bytes are those of the message form in `wire.v3`. The message form handles every frame that differs from those of BookKeeper's client
+and bookie: fields in another order, unknown fields, negative numbers, a key of another length. A run ends when a field other than entry
+and transaction changes, or when the varint of one of these two gets longer. So a receiver checks the other fields once per run, as with
+`wire.v2_bulk`, and each frame costs one unpack and three comparisons, since frames of one run differ in known places only.
 
 Layout of an add, numbers in brackets varints: ``u32 length``, ``0A [n] 08 03 10 02 18 [transaction]``, with a priority ``20
 [priority]``, ``AA 06 [n] 08 [ledger] 10 [entry] 1A 14 key 22 [n] entry``, for a deferred sync ``28 01``, for a recovery ``A0 06 01``.
@@ -40,7 +40,7 @@ _ENVELOPE = b"\x08\x03\x10\x02\x18"
 _ENVELOPE_START = 2
 _ENVELOPE_END = _ENVELOPE_START + len(_ENVELOPE)
 _HEADERS = [b"\x0a" + bytes([len(_ENVELOPE) + size]) + _ENVELOPE for size in range(17)]
-"""How a body begins, by the bytes of transaction and priority together."""
+"""The first bytes of a body, by the number of bytes that transaction and priority have together."""
 _ADD_TAG = b"\xaa\x06"
 _KEY_TAG = b"\x1a" + bytes([MASTER_KEY_BYTES])
 _DEFERRED = b"\x28\x01"
@@ -60,11 +60,11 @@ _MORE = [bytes([value | 128]) for value in range(128)]
 _SHORT = _LAST + [low + high for high in _LAST[1:] for low in _MORE]
 """The varints of all numbers below 2¹⁴."""
 _LOW = [low + high for high in _MORE for low in _MORE]
-"""The same 14 bits where more follow."""
+"""The same 14 bits as the beginning of a longer varint."""
 
 
 def _varint(value: int) -> bytes:
-    """A number that is not negative."""
+    """The varint of a number that is not negative."""
     return _SHORT[value] if value < 16384 else _LOW[value & 16383] + _varint(value >> 14)
 
 
@@ -81,10 +81,10 @@ def _transaction(txn_id: int) -> bytes:
 
 
 def _read_varint(buffer: bytes, position: int, most: int = 9) -> tuple[int, int]:
-    """A number of at most 63 bits and where it ends; (-1, …) for a longer or a negative one, left to the message form.
+    """A number of at most 63 bits and its end; (-1, …) for a longer or negative one, which the message form handles.
 
     Args:
-        most: bytes that it may have.
+        most: limit of its bytes.
     """
     first = buffer[position]
     if first < 128:
@@ -102,7 +102,7 @@ _HIGH_BITS = bytes(byte >> 7 for byte in range(256))
 
 
 def _read_column(numbers: list[bytes]) -> list[int]:
-    """Varints of one width; as many of the first ones as are of this width."""
+    """Decode varints up to the first one that has another width."""
     width = len(numbers[0]) if numbers else 1
     joined = b"".join(numbers)
     marks = joined.translate(_HIGH_BITS)
@@ -128,7 +128,7 @@ def _read_column(numbers: list[bytes]) -> list[int]:
 
 
 class V3AddEncoder:
-    """Writes the adds of one writer: everything but entry and transaction is packed once."""
+    """Encodes the adds of one writer. All fields but entry and transaction are packed once."""
 
     __slots__ = ("_before_size", "_constants", "_front", "_key", "_priority_bytes", "_shape", "_tail")
 
@@ -152,7 +152,7 @@ class V3AddEncoder:
         self._front = b"\x08" + _signed(ledger_id) + b"\x10"
         self._key = _KEY_TAG + master_key + b"\x22"
         self._tail = _TAILS[deferred_sync, recovery]
-        # The bytes before the transaction, between it and the entry id, and behind that, while the sizes of all three are unchanged.
+        # The bytes before the transaction, between it and the entry id, and after that id. Valid while the sizes of all three stay.
         self._shape = (0, 0, 0)
         self._constants = (b"", b"", b"")
 
@@ -214,9 +214,9 @@ class V3AddRun:
     """The greatest among the entries' headers."""
 
     def as_v2(self, buffer: bytes) -> tuple[bytes, AddRun]:
-        """The same adds as frames of version 2, one after another, and as a run of these: what a journal keeps.
+        """The same adds as frames of version 2, one after another, and as a run of them: the form of the journal.
 
-        That the sync may be deferred has no form in version 2 and is left out.
+        Version 2 has no flag for a deferred sync, so that is left out.
         """
         flags = (FLAG_RECOVERY_ADD if self.recovery else 0) | (FLAG_HIGH_PRIORITY if self.high_priority else 0)
         parts: list[bytes] = []
@@ -248,8 +248,8 @@ class _Add(NamedTuple):
 def scan_v3_adds(buffer: bytes, position: int, end: int, max_frame_bytes: int = MAX_FRAME_BYTES) -> V3AddRun | None:
     """The run of version-3 adds that begins at `position`, a frame's beginning.
 
-    None when no whole add as BookKeeper's client writes it stands there, or its entry's own ids are others: the frame then goes through
-    `next_frame` and `v3.decode_request`, which also name what is wrong with it.
+    None when there is no whole add in the form of BookKeeper's client, or when its ids differ from those in its entry: the frame then goes
+    to `next_frame` and `v3.decode_request`, which also name the error.
     """
     start = position + LENGTH_BYTES
     stop = start + _unpack_length(buffer, position)[0] if start <= end else end + 1
@@ -310,7 +310,7 @@ _Layout = tuple[bytes, bytes, Callable[[bytes, int], tuple[Any, ...]], int, int]
 def _layout(length: int, first: _Add) -> _Layout | None:
     """(constant after the transaction, constant before the entry, unpacker, offset of the entry, its size) of an add's frame.
 
-    None when no add like the first has this length.
+    None if no add with the first one's fields has this length.
     """
     before_entry_id = b"\x08" + _varint(first.ledger_id) + b"\x10"
     key = _KEY_TAG + first.master_key + b"\x22"
@@ -327,7 +327,7 @@ def _layout(length: int, first: _Add) -> _Layout | None:
 
 
 def _sized(room: int) -> tuple[int, bytes] | None:
-    """How many bytes fill `room` together with their own length before them, and that length as a varint."""
+    """The number of bytes that, with their length as a varint before them, fill `room`; and that varint."""
     for width in range(1, 5):
         if room >= width:
             written = _varint(room - width)
@@ -375,7 +375,7 @@ def _scan_adds(buffer: bytes, end: int, most: int, first: _Add, run: V3AddRun) -
     run.txn_ids = _read_column(transactions)
     count = len(run.txn_ids)
     if count:
-        # The run ends before the first transaction that is no number of the run's width.
+        # The run ends before the first transaction whose varint has another width.
         del entry_ids[count:], starts[count:], stops[count:]
         run.end = stops[-1] + len(tail)
         run.last_add_confirmed = max(confirmed_ids[:count])
@@ -386,7 +386,7 @@ def _scan_adds(buffer: bytes, end: int, most: int, first: _Add, run: V3AddRun) -
 
 @lru_cache(maxsize=1024)
 def _answer_parts(ledger_id: int, status: Status, transaction_bytes: int, entry_bytes: int) -> tuple[bytes, bytes]:
-    """The bytes before the transaction, and those between it and the entry id, for these widths of both."""
+    """The bytes before the transaction, and those between it and the entry id, for varints of these widths."""
     code = _varint(status)
     answer = b"\x08" + code + b"\x10" + _signed(ledger_id) + b"\x18"
     middle = b"\x10" + code + _ADD_TAG + bytes([len(answer) + entry_bytes]) + answer
@@ -431,7 +431,7 @@ class V3AddAnswerRun:
 def scan_v3_add_responses(buffer: bytes, position: int, end: int) -> V3AddAnswerRun | None:
     """The run of version-3 add answers that begins at `position`, a frame's beginning.
 
-    None when no whole add answer as BookKeeper's bookie writes it stands there: the frame goes through `next_frame` and
+    None when there is no whole add answer in the form of BookKeeper's bookie: the frame then goes to `next_frame` and
     `v3.decode_response`.
     """
     start = position + LENGTH_BYTES
@@ -457,7 +457,7 @@ def scan_v3_add_responses(buffer: bytes, position: int, end: int) -> V3AddAnswer
         transactions.append(transaction)
         entries.append(entry)
     txn_ids, entry_ids = _read_column(transactions), _read_column(entries)
-    # The run ends before the first number that is not of the run's width.
+    # The run ends before the first varint of another width.
     count = min(len(txn_ids), len(entry_ids))
     del txn_ids[count:], entry_ids[count:]
     return V3AddAnswerRun(status, ledger_id, entry_ids, txn_ids, position + count * layout.size)
@@ -469,7 +469,7 @@ def _answer_struct(head: int, transaction: int, middle: int, entry: int) -> Stru
 
 
 def _parse_answer(buffer: bytes, start: int, end: int) -> tuple[Status, int, int, int, int] | None:
-    """(status, ledger, begin and end of the transaction, begin of the entry id) of the answer whose body stands between `start` and `end`.
+    """(status, ledger, start and end of the transaction, start of the entry id) of the answer with the body from `start` to `end`.
 
     None when the message form must read it.
     """

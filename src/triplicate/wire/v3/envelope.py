@@ -1,4 +1,4 @@
-"""What requests and answers of protocol version 3 have in common: operations, the request's envelope, careful parsing."""
+"""The common parts of requests and answers of protocol version 3: operations, the request's envelope, careful parsing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class V3Request:
 
 
 def is_v3(body: bytes) -> bool:
-    """Whether a body is of version 3: it begins with the tag of its header, one of version 2 with its version."""
+    """Whether a body is of version 3, which begins with the tag of its header. A body of version 2 begins with the version."""
     return body[:1] == b"\x0a"
 
 
@@ -58,7 +58,7 @@ def parse(message: _M, body: bytes, what: str) -> _M:
     """Fill an empty message.
 
     Raises:
-        ProtocolError: the body is damaged, or a required field is missing; the parser itself lets that pass.
+        ProtocolError: the body is damaged, or a required field is missing; the parser itself accepts that.
     """
     try:
         message.ParseFromString(body)

@@ -1,4 +1,4 @@
-"""Requests of protocol version 3, written and read."""
+"""Encoding and decoding of requests of protocol version 3."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from triplicate.wire.messages import (
 from triplicate.wire.v3.envelope import VERSION, OperationType, V3Request, parse, set_header, token_of
 
 HIGH_PRIORITY = 100
-"""What BookKeeper's client sends as a priority; a bookie only asks whether it is above 0."""
+"""The priority that BookKeeper's client sends; a bookie only checks whether it is above 0."""
 
 DEFERRED_SYNC = 1
 """The bit of an add's write flags that asks for an answer before the sync."""
@@ -168,8 +168,8 @@ _REQUEST_WRITERS: dict[type, tuple[OperationType, Callable[[pb.Request, Any], No
 def decode_request(body: bytes) -> V3Request:
     """The request in a body.
 
-    Flags that this release does not know count as absent, as in BookKeeper. Of a fencing read what would make it a long poll is left
-    out: fencing goes first; a master key counts only in a read that fences.
+    Unknown flags count as absent, as in BookKeeper. Fencing takes precedence: the long-poll fields of a fencing read are ignored. A master
+    key counts only in a fencing read.
 
     Raises:
         ProtocolError: not a request; close the connection.
@@ -185,7 +185,7 @@ def decode_request(body: bytes) -> V3Request:
 
 
 def _refusal(request: Request | None, version: int) -> Status | None:
-    """Why a request is not served, in the order in which a bookie asks."""
+    """The reason not to serve a request, in the order of a bookie's checks; None if there is none."""
     if request is None:
         return Status.BAD_REQUEST
     if version != VERSION:

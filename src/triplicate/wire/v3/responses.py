@@ -1,4 +1,4 @@
-"""Answers of protocol version 3, written and read."""
+"""Encoding and decoding of answers of protocol version 3."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ NO_ID = -1
 def encode_response(response: Response, txn_id: int) -> bytes:
     """The frame of an answer: status in the envelope, and the operation's own part with status and ids, also when it failed.
 
-    An entry follows only a status of OK. What the last-add-confirmed read found is written whatever its status.
+    An entry is written only with the status OK. The records of a read of the last-add-confirmed are written with every status.
 
     Raises:
         ArgumentError: version 3 has no such answer, a number does not fit, or information about the bookie lacks a figure: BookKeeper's
@@ -83,7 +83,7 @@ def _status_alone(asked: V3Request, status: Status) -> bytes:
 
 
 def encode_refusal(asked: V3Request, status: Status) -> bytes:
-    """The frame that refuses a request, whatever it is."""
+    """The frame that refuses a request of any kind."""
     if asked.request is None:
         return _status_alone(asked, status)
     return encode_response(refusal_of(asked.request, status), asked.txn_id)
@@ -155,7 +155,7 @@ def _write_bookie_info_answer(message: pb.Response, response: BookieInfoResponse
     info.status = response.status
     if response.total_bytes is None or response.free_bytes is None:
         if response.status is Status.OK:
-            raise ArgumentError("total_bytes and free_bytes: information about a bookie carries both, whatever was asked for")
+            raise ArgumentError("total_bytes and free_bytes: information about a bookie has both, even if only one was requested")
         return
     info.totalDiskCapacity = response.total_bytes
     info.freeDiskSpace = response.free_bytes

@@ -1,0 +1,74 @@
+"""Logs with long heads, the reads of their nodes, and lost changes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.unit.log.fake import Stage
+from triplicate.errors import ConnectionLost
+from triplicate.log import Logs, LogSettings
+from triplicate.log.core import head_changes
+from triplicate.log.core.head import LogSegment, SegmentState
+from triplicate.log.store.head_store import HeadDecision, StoredHead
+from triplicate.metadata import InjectedFault, Stat
+
+ROLLING = LogSettings(roll_size_bytes=1024, compression="none")
+
+
+def lose_connection(stage: Stage, *, applied: bool, times: int, only: Callable[[str, str], bool]) -> list[str]:
+    """Let the next `times` operations that `only` picks lose their connection; returns their paths, as they are lost."""
+    lost: list[str] = []
+
+    def fault(session: int, operation: str, path: str) -> InjectedFault | None:
+        if len(lost) < times and only(operation, path):
+            lost.append(path)
+            error = ConnectionLost(f"{path}: the connection was lost")
+            return InjectedFault(raise_after=error) if applied else InjectedFault(raise_before=error)
+        return None
+
+    stage.store.fault = fault
+    return lost
+
+
+def changes_of_head(operation: str, path: str) -> bool:
+    """Whether an operation changes the head of log "l"."""
+    return operation == "multi" and path == "/triplicate/test/logs/l"
+
+
+def count_reads(logs: Logs) -> list[str]:
+    """Paths of the nodes that a client reads from now on."""
+    tree: Any = logs.client.metadata.tree
+    get, paths = tree.get, list[str]()
+
+    async def counted(path: str) -> tuple[bytes, Stat]:
+        paths.append(path)
+        found: tuple[bytes, Stat] = await get(path)
+        return found
+
+    tree.get = counted
+    return paths
+
+
+async def lengthen(logs: Logs, count: int) -> None:
+    """List `count` segments whose ledgers do not exist, as a log of that age would."""
+    checks = logs.store._ledger_checks
+    logs.store._ledger_checks = lambda change, extra: []  # type: ignore[method-assign]
+    for start in range(0, count, 500):
+
+        async def decide(stored: StoredHead, start: int = start) -> HeadDecision:
+            now_us = logs.client.host.clock.wall_us()
+            ids = range(10_000_000 + start, 10_000_000 + min(count, start + 500))
+            segments = [LogSegment(ledger_id, 0, 10, 1000, 5, now_us, now_us, SegmentState.CLOSED) for ledger_id in ids]
+            return head_changes.publish(stored.head, segments, logs.store.token(), logs.store.limits), ()
+
+        await logs.store.change("l", decide)
+    logs.store._ledger_checks = checks  # type: ignore[method-assign]
+
+
+async def fill(logs: Logs, count: int, settings: LogSettings = ROLLING) -> None:
+    """Create log "l" with `count` records of about 1 kB, by default one per segment."""
+    await logs.create("l", settings)
+    async with await logs.writer("l", owner="w") as writer:
+        for number in range(count):
+            await writer.append_entry([b"%04d" % number + b"." * 1000])

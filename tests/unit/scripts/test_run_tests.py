@@ -1,0 +1,64 @@
+"""The parts of `make test`."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from scripts import run_tests
+from scripts.run_tests import ROOT, Part, environment, parts, run_part
+
+TARGETS_OF_THEIR_OWN = ("interop", "spark_deep", "demo")
+"""Folders whose tests take too long for every run."""
+
+
+def files_of(part: Part) -> list[str]:
+    paths = [ROOT / name for name in part.folders]
+    assert all(path.exists() for path in paths), part.name
+    found = [file for path in paths for file in ([path] if path.is_file() else path.rglob("test_*.py"))]
+    return [file.relative_to(ROOT).as_posix() for file in found]
+
+
+def test_every_test_file_is_in_one_part_that_runs() -> None:
+    counted = Counter(file for part in parts() if not part.only_by_name for file in files_of(part))
+    tests = ROOT / "tests"
+    every = {file.relative_to(ROOT).as_posix() for file in tests.rglob("test_*.py")}
+    every -= {file for file in every if Path(file).parts[1] in TARGETS_OF_THEIR_OWN}
+    assert {file for file, count in counted.items() if count > 1} == set()
+    assert set(counted) == every
+
+
+def of_python(program: str) -> Part:
+    return Part("tried", command=(sys.executable, "-c", program))
+
+
+@pytest.fixture(autouse=True)
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(run_tests, "RESULTS", tmp_path)
+    return tmp_path
+
+
+def test_processor_time_counts_a_part_and_its_children() -> None:
+    spend = "import time\nwhile time.process_time() < 0.2: pass"
+    outcome = run_part(of_python(f"import subprocess, sys; subprocess.run([sys.executable, '-c', {spend!r}], check=True)"))
+    assert outcome.passed == 1
+    assert 0.2 <= outcome.processor_s < 60
+
+
+def test_a_part_that_fails_is_counted_as_failed() -> None:
+    assert run_part(of_python("raise SystemExit(3)")).failed == 1
+
+
+def test_a_part_that_runs_into_its_limit_names_the_test_that_was_running() -> None:
+    program = 'printf tests/a.py::b >"$TRIPLICATE_CURRENT_TEST"; exec sleep 600'
+    outcome = run_part(Part("tried", command=("sh", "-c", program), limit_s=2.0))
+    assert outcome.failed == 1
+    assert outcome.note == "ended after 2 s in tests/a.py::b"
+
+
+def test_parts_keep_compiled_modules_where_the_environment_forbids_it() -> None:
+    found = environment({"PYTHONDONTWRITEBYTECODE": "1", "HOME": "/home"}, Path("current"))
+    assert found == {"HOME": "/home", "TRIPLICATE_CURRENT_TEST": "current"}

@@ -1,0 +1,185 @@
+"""Messages in orders that few clients send, and what PostgreSQL 15 answers to them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.sql.pg.raw_client import SYNC, RawClient, bind, describe, execute, parse, query
+from tests.unit.sql.pg.server_rig import Served, play, run
+
+SERIES = "with recursive s(v) as (select 1 union all select v + 1 from s where v < 5) select v from s"
+
+
+def test_each_execute_counts_the_rows_that_it_sent() -> None:
+    async def body(client: RawClient, _: Served) -> None:
+        answers = await client.send(parse(SERIES), bind(), execute(rows=3), execute(), execute(), SYNC)
+        assert answers == ["1", "2", "D 1", "D 2", "D 3", "s", "D 4", "D 5", "C SELECT 2", "C SELECT 0", "Z I"]
+        await client.send(query("create table t(a int primary key)"))
+        answers = await client.send(parse("insert into t values (1), (2) returning a"), bind(), execute(rows=1), execute(), SYNC)
+        assert answers == ["1", "2", "D 1", "s", "D 2", "C INSERT 0 1", "Z I"]
+
+    play(body)
+
+
+@pytest.mark.parametrize("statement", ["insert into t values (1)", "set application_name = 'x'"])
+def test_what_has_run_and_gives_no_rows_is_not_run_again(statement: str) -> None:
+    async def body(client: RawClient, _: Served) -> None:
+        await client.send(query("create table t(a int)"))
+        answers = await client.send(parse(statement), bind(), execute(), execute(), SYNC)
+        assert answers[3:] == ["E ERROR 55000", "Z I"]
+        assert (await client.send(query("select count(*) from t")))[1] == "D 0"
+
+    play(body)
+
+
+def test_a_format_that_does_not_exist_is_refused() -> None:
+    async def body(client: RawClient, _: Served) -> None:
+        assert await client.send(parse("select $1::text"), bind(b"x", formats=[2]), SYNC) == ["1", "E ERROR 22023", "Z I"]
+        assert (await client.send(parse("select $1::text"), bind(b"x", results=[-1]), execute(), SYNC))[-2:] == ["E ERROR 22023", "Z I"]
+
+    play(body)
+
+
+@pytest.mark.parametrize("sent", [b"", b"\1\1"])
+def test_a_boolean_in_binary_is_one_byte(sent: bytes) -> None:
+    async def body(client: RawClient, _: Served) -> None:
+        assert await client.send(parse("select $1::bool"), bind(sent, formats=[1]), SYNC) == ["1", "E ERROR 22P03", "Z I"]
+        assert (await client.send(query("select 1")))[1] == "D 1"
+
+    play(body)
+
+
+def test_savepoints_need_a_transaction_block() -> None:
+    async def body(client: RawClient, _: Served) -> None:
+        await client.send(query("create table t(a int)"))
+        answers = await client.send(query("insert into t values (1); savepoint a; select 1"))
+        assert answers == ["C INSERT 0 1", "E ERROR 25P01", "Z I"]
+        assert (await client.send(query("select count(*) from t")))[1] == "D 0"
+
+    play(body)
+
+
+# Statements that outlive a change of the schema.
+
+
+def test_a_prepared_statement_means_what_its_text_means_now() -> None:
+    async def body(client: RawClient, _: Served) -> None:
+        await client.send(query("create table t(a int, b text)"))
+        await client.send(parse("insert into t(a) values (1.5)", "insert"), SYNC)
+        await client.send(parse("select a from t where b = '2024-1-5'", "select"), SYNC)
+        await client.send(query("alter table t rename to t1; create table t(a numeric(10,2), b date)"))
+        assert await client.send(bind(statement="insert"), execute(), SYNC) == ["2", "C INSERT 0 1", "Z I"]
+        assert (await client.send(query("select a from t")))[1] == "D 1.50"
+        await client.send(query("alter table t rename to t2; create table t(a int, b date); insert into t values (7, '2024-01-05')"))
+        assert await client.send(bind(statement="select"), execute(), SYNC) == ["2", "D 7", "C SELECT 1", "Z I"]
+
+    play(body)
+
+
+@pytest.mark.parametrize(
+    ("statement", "change"),
+    [
+        ("select a from t", "alter table t rename to t1; create table t(a bool, b text)"),
+        ("select * from t", "alter table t add c int"),
+        ("select * from t", "alter table t rename b to c"),
+        ("update t set a = 2 returning *", "alter table t add c int"),
+    ],
+)
+def test_a_result_of_other_columns_than_the_client_knows_is_refused(statement: str, change: str) -> None:
+    async def body(client: RawClient, _: Served) -> None:
+        await client.send(query("create table t(a int, b text); insert into t values (1, 'x')"))
+        await client.send(parse(statement, "s"), SYNC)
+        await client.send(query(change))
+        assert await client.send(bind(statement="s"), execute(), SYNC) == ["E ERROR 0A000", "Z I"]
+        assert await client.send(describe("s"), SYNC) == ["E ERROR 0A000", "Z I"]
+        assert (await client.send(query("select count(*) from t where a = 2")))[1] == "D 0"
+
+    play(body)
+
+
+def test_a_portal_made_before_a_change_of_the_schema_runs_as_its_text_means_then() -> None:
+    async def body(client: RawClient, _: Served) -> None:
+        await client.send(query("begin; create table t(a int)"))
+        await client.send(parse("insert into t values (1.5)"), bind(portal="p"), SYNC)
+        await client.send(query("alter table t rename to t1; create table t(a numeric(10,2))"))
+        assert await client.send(execute("p"), SYNC) == ["C INSERT 0 1", "Z T"]
+        assert (await client.send(query("select a from t")))[1] == "D 1.50"
+
+    play(body)
+
+
+def test_a_change_that_meets_another_schema_when_its_turn_comes_is_prepared_again() -> None:
+    async def body(client: RawClient, s: Served) -> None:
+        await client.send(query("create table t(a int)"))
+        session = s.database.sessions[-1]
+        session.moved_before = {session.started + 1, session.started + 2}
+        assert await client.send(query("insert into t values (1)")) == ["C INSERT 0 1", "Z I"]
+        session.moved_before = {session.started + number for number in range(1, 10)}
+        assert await client.send(query("insert into t values (1)")) == ["E ERROR 40001", "Z I"]
+        session.moved_before = set()
+        assert (await client.send(query("select count(*) from t")))[1] == "D 1"
+
+    play(body)
+
+
+# Parameters of the session.
+
+
+def test_discard_forgets_only_what_it_names() -> None:
+    async def body(client: RawClient, s: Served) -> None:
+        await client.send(query("set my.x = 'kept'"), query("set triplicate.request_id = 'r'"), parse("select 1", "s"), SYNC)
+        for what in ("plans", "sequences", "temp"):
+            assert await client.send(query(f"discard {what}")) == [f"C DISCARD {what.upper()}", "Z I"]
+        assert await client.send(describe("s"), SYNC, query("show my.x")) == [
+            "t",
+            "T ?column?:20",
+            "Z I",
+            "T my.x:25",
+            "D kept",
+            "C SHOW",
+            "Z I",
+        ]
+        assert s.database.sessions[-1].request_ids == ["r"]
+        assert await client.send(query("begin; discard all")) == ["C BEGIN", "E ERROR 25001", "Z E"]
+        assert await client.send(query("rollback"), query("discard all")) == ["C ROLLBACK", "Z I", "C DISCARD ALL", "Z I"]
+        assert await client.send(describe("s"), SYNC) == ["E ERROR 26000", "Z I"]
+
+    play(body)
+
+
+def test_a_transaction_is_read_only_by_its_parameter_as_well() -> None:
+    async def body(client: RawClient, _: Served) -> None:
+        await client.send(query("create table t(a int)"))
+        for said in ("set transaction_read_only = on", "set local transaction_read_only to true"):
+            await client.send(query("begin"), query(said))
+            assert await client.send(query("insert into t values (1)")) == ["E ERROR 25006", "Z E"]
+            await client.send(query("rollback"))
+        assert await client.send(query("insert into t values (1)")) == ["C INSERT 0 1", "Z I"]
+
+    play(body)
+
+
+def test_what_show_and_set_config_answer() -> None:
+    async def body(client: RawClient, _: Served) -> None:
+        assert await client.send(query("show TIMEZONE")) == ["T TimeZone:25", "D UTC", "C SHOW", "Z I"]
+        assert await client.send(query("show nope")) == ["E ERROR 42704", "Z I"]
+        answers = await client.send(query("select set_config('my.x', 'v', true)"), query("select current_setting('my.x', true) x"))
+        assert answers == ["T set_config:25", "D v", "C SELECT 1", "Z I", "T x:25", "D NULL", "C SELECT 1", "Z I"]
+        answers = await client.send(query("select set_config('triplicate.request_id', 'r', false)"))
+        assert answers == ["T set_config:25", "D r", "C SELECT 1", "Z I"]
+
+    play(body)
+
+
+def test_asyncpg_prepares_a_statement_again_by_itself_when_its_result_has_changed() -> None:
+    async def body(s: Served) -> None:
+        connection, other = await s.asyncpg(), await s.asyncpg()
+        await connection.execute("create table t(a int)")
+        await connection.execute("insert into t values (1)")
+        assert tuple(await connection.fetchrow("select * from t where a = $1", 1)) == (1,)
+        await other.execute("alter table t add column b int default 2")
+        assert tuple(await connection.fetchrow("select * from t where a = $1", 1)) == (1, 2)
+        await other.close()
+        await connection.close()
+
+    run(body)

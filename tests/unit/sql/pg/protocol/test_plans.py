@@ -1,0 +1,175 @@
+"""The cache of plans: its bounds, and the changes of the schema that end what it holds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import apsw
+
+from tests.unit.sql.pg.local_engine import LocalSession
+from tests.unit.sql.pg.raw_client import SYNC, RawClient, bind, execute, parse, query
+from tests.unit.sql.pg.server_rig import Served, play
+from triplicate.sql.core.interface import Prepared, Result, TransactionStatus
+from triplicate.sql.core.lexer import statement_of
+from triplicate.sql.pg.protocol.commands import EngineStatement
+from triplicate.sql.pg.protocol.plans import LONG_TEXT, PlanCache, StatementPlan, plan_statement
+from triplicate.sql.pg.protocol.prepared_statements import prepare_statement
+
+PLAN = StatementPlan(EngineStatement(statement_of("select 1")), None)
+INSERT = "insert into t(a) values ($1)"
+
+
+class CountingSession(LocalSession):
+    """Counts the statements that reach the engine, and the questions for a table's columns."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        super().__init__(connection)
+        self.prepared = 0
+        self.asked = 0
+        self.before_prepare: Callable[[], object] = lambda: None
+
+    async def prepare(self, sql: str) -> Prepared:
+        self.prepared += 1
+        self.before_prepare()
+        return await super().prepare(sql)
+
+    async def table_columns(self, table: str) -> list[tuple[str, str]] | None:
+        self.asked += 1
+        return await super().table_columns(table)
+
+
+def with_session(body: Callable[[CountingSession, PlanCache], Awaitable[None]]) -> None:
+    connection = apsw.Connection(":memory:")
+    connection.execute("create table t(a int)")
+    asyncio.run(asyncio.wait_for(_run(body, connection), 30))
+
+
+async def _run(body: Callable[[CountingSession, PlanCache], Awaitable[None]], connection: apsw.Connection) -> None:
+    await body(CountingSession(connection), PlanCache())
+
+
+def test_a_text_that_was_planned_before_asks_the_engine_nothing() -> None:
+    async def body(session: CountingSession, cache: PlanCache) -> None:
+        first = await plan_statement(session, statement_of(INSERT), (), cache, session.schema_version)
+        assert await plan_statement(session, statement_of(INSERT), (), cache, session.schema_version) is first
+        assert (session.prepared, session.asked) == (1, 1)
+        assert (await plan_statement(session, statement_of(INSERT), (25,), cache, session.schema_version)).parameter_oids == (25,)
+
+    with_session(body)
+
+
+def test_a_change_of_the_schema_empties_the_cache() -> None:
+    async def body(session: CountingSession, cache: PlanCache) -> None:
+        first = await plan_statement(session, statement_of(INSERT), (), cache, session.schema_version)
+        session._connection.execute("drop table t; create table t(a text)")
+        second = await plan_statement(session, statement_of(INSERT), (), cache, session.schema_version)
+        assert (first.parameter_oids, second.parameter_oids) == ((20,), (25,))
+        assert len(cache) == 1
+
+    with_session(body)
+
+
+def test_a_plan_of_a_schema_that_has_changed_meanwhile_is_not_kept() -> None:
+    async def body(session: CountingSession, cache: PlanCache) -> None:
+        cache.get(1, "", ())
+        cache.get(2, "", ())
+        cache.add(1, INSERT, (), PLAN)
+        assert cache.get(2, INSERT, ()) is None
+        session.before_prepare = lambda: session._connection.execute("alter table t add b")
+        await plan_statement(session, statement_of(INSERT), (), cache, session.schema_version)
+        session.before_prepare = lambda: None
+        await plan_statement(session, statement_of(INSERT), (), cache, session.schema_version)
+        assert session.prepared == 2
+
+    with_session(body)
+
+
+def test_a_transaction_uses_no_plan_of_others_and_leaves_none() -> None:
+    async def body(session: CountingSession, cache: PlanCache) -> None:
+        await plan_statement(session, statement_of(INSERT), (), cache, session.schema_version)
+        session.status = TransactionStatus.ACTIVE
+        session._connection.execute("begin; drop table t; create table t(a text)")
+        assert (await plan_statement(session, statement_of(INSERT), (), cache, session.schema_version)).parameter_oids == (25,)
+        session._connection.execute("rollback")
+        session.status = TransactionStatus.IDLE
+        assert (await plan_statement(session, statement_of(INSERT), (), cache, session.schema_version)).parameter_oids == (20,)
+
+    with_session(body)
+
+
+def test_the_cache_forgets_the_plan_that_was_used_longest_ago() -> None:
+    cache = PlanCache(limit=2)
+    cache.get(1, "a", ())
+    cache.add(1, "a", (), PLAN)
+    cache.add(1, "b", (), PLAN)
+    assert cache.get(1, "a", ()) is PLAN
+    cache.add(1, "c", (), PLAN)
+    assert [cache.get(1, text, ()) for text in ("a", "b", "c")] == [PLAN, None, PLAN]
+    cache.add(1, "x" * (LONG_TEXT + 1), (), PLAN)
+    assert len(cache) == 2
+
+
+def test_a_text_means_what_the_schema_of_its_parse_says() -> None:
+    async def body(client: RawClient, _: Served) -> None:
+        await client.send(query("create table t(a int); insert into t values (1)"))
+        for _round in range(2):
+            assert await client.send(parse("select a from t"), bind(), execute(), SYNC) == ["1", "2", "D 1", "C SELECT 1", "Z I"]
+            assert await client.send(parse(INSERT), bind(b"2.50"), execute(), SYNC) == ["1", "E ERROR 22P02", "Z I"]
+        await client.send(query("alter table t rename to t1; create table t(a numeric(10,2)); insert into t values (1)"))
+        assert await client.send(parse("select a from t"), bind(), execute(), SYNC) == ["1", "2", "D 1.00", "C SELECT 1", "Z I"]
+        assert await client.send(parse(INSERT), bind(b"2.50"), execute(), SYNC) == ["1", "2", "C INSERT 0 1", "Z I"]
+
+    play(body)
+
+
+def test_a_copy_that_was_replaced_leaves_no_plans() -> None:
+    async def body(client: RawClient, served: Served) -> None:
+        await client.send(query("create table t(a int); insert into t values (1)"))
+        await client.send(parse("select a from t"), SYNC)
+        first = served.server.connections.plans_of(served.database)
+        assert len(first) > 0
+        assert served.server.connections.plans_of(served.database) is first
+        served.database.generation += 1
+        assert len(served.server.connections.plans_of(served.database)) == 0
+
+    play(body)
+
+
+# Long texts.
+
+
+class OffloadingSession(LocalSession):
+    """Records the functions that run on another thread."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        super().__init__(connection)
+        self.offloaded: list[str] = []
+
+    async def offload(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        self.offloaded.append(function.__name__)
+        return function(*arguments)
+
+
+def offloaded(text: str) -> list[str]:
+    """The functions that run on another thread while a statement on table t is prepared."""
+
+    async def body() -> list[str]:
+        connection = apsw.Connection(":memory:")
+        connection.execute("create table t(id integer primary key, name text)")
+        session = OffloadingSession(connection)
+        statement = await prepare_statement(session, statement_of(text), (), PlanCache(), is_fixed=False)
+        assert statement.plan.prepared is not None
+        return session.offloaded
+
+    return asyncio.run(body())
+
+
+def test_every_step_over_a_long_text_leaves_the_loop_free() -> None:
+    rows = ", ".join(f"({number}, 'name')" for number in range(LONG_TEXT // 10))
+    assert offloaded(f"insert into t(id, name) values {rows}") == ["parse_statement", "translate"]
+
+
+def test_a_short_text_costs_no_switch_of_threads() -> None:
+    assert offloaded("insert into t(id, name) values ($1, $2)") == []

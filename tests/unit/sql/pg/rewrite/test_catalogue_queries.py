@@ -1,0 +1,172 @@
+"""Queries of the catalogue as client libraries write them: rewritten for SQLite, run, and described with their types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import apsw
+import pytest
+from psycopg.types import TypeInfo
+from psycopg.types.enum import EnumInfo
+
+from tests.unit.sql.pg.server_rig import Served, run
+from triplicate.errors import SqlError
+from triplicate.sql.catalogue import register_functions, register_tables
+from triplicate.sql.core.lexer import statement_of
+from triplicate.sql.executor.scalars import register_scalars
+from triplicate.sql.pg.rewrite.catalogue_queries import _PIECES, _TRIGGERS, catalogue_query
+from triplicate.sql.pg.rewrite.catalogue_types import CHAR1, INT2VECTOR, NAME, TEXT_ARRAY
+from triplicate.sql.pg.values import types
+
+SCHEMA = """
+create table author(id integer primary key, name text not null unique);
+create table book(isbn text not null, part int, author_id int references author, primary key (isbn, part));
+create index by_author on book(author_id, isbn desc);
+"""
+
+
+@pytest.fixture
+def connection() -> Iterator[apsw.Connection]:
+    opened = apsw.Connection(":memory:")
+    register_scalars(opened)
+    register_functions(opened, register_tables(opened))
+    opened.execute(SCHEMA)
+    yield opened
+    opened.close()
+
+
+QUERIES: list[tuple[str, list[Any]]] = [
+    (("SELECT pg_catalog.pg_class.relname FROM pg_catalog.pg_class WHERE pg_catalog.pg_class.relkind = ANY (ARRAY['v', 'r'])"
+     " AND pg_catalog.pg_table_is_visible(pg_catalog.pg_class.oid) ORDER BY 1"), [("author",), ("book",)]),
+    ("SELECT relname FROM pg_class WHERE relkind <> ALL (ARRAY['i', 'v', 'S']) ORDER BY 1", [("author",), ("book",)]),
+    ("SELECT relname FROM pg_class c WHERE c.oid = ANY (SELECT indexrelid FROM pg_index WHERE NOT indisunique)", [("by_author",)]),
+    ("SELECT 'author'::regclass = oid, oid::regclass::text, CAST(CAST(oid AS regclass) AS text) FROM pg_class WHERE relname = 'author'",
+     [(1, "author", "author")]),
+    ("SELECT oid::regtype::text, typarray FROM pg_type WHERE oid = to_regtype('int4')", [("integer", 1007)]),
+    ("SELECT 'public'::regnamespace::oid, 'pg_catalog'::regnamespace::text", [(2200, "pg_catalog")]),
+    ("SELECT table_name FROM information_schema.tables ORDER BY table_name", [("author",), ("book",)]),
+    (("SELECT t.table_name FROM information_schema.tables t JOIN information_schema.columns AS c ON c.table_name = t.table_name"
+     " WHERE c.column_name = 'isbn'"), [("book",)]),
+    (("SELECT con.conname, a.attname FROM (SELECT conname, conrelid, unnest(conkey) AS attnum, generate_subscripts(conkey, 1) AS ord"
+     " FROM pg_constraint WHERE contype = 'p') AS con JOIN pg_attribute a ON a.attrelid = con.conrelid AND a.attnum = con.attnum"
+     " ORDER BY con.conname, con.ord"), [("author_pkey", "id"), ("book_pkey", "isbn"), ("book_pkey", "part")]),
+    (("SELECT c.conname, array(SELECT attname FROM unnest(c.conkey) WITH ORDINALITY cols(colid, place) JOIN pg_attribute AS ca"
+     " ON cols.colid = ca.attnum WHERE ca.attrelid = c.conrelid ORDER BY cols.place), c.confkey[1] FROM pg_constraint c"
+     " WHERE c.conrelid = 'book'::regclass ORDER BY 1"), [("book_author_id_fkey", "{author_id}", 1), ("book_pkey", "{isbn,part}", None)]),
+    (("SELECT key, option & 1, place FROM pg_index i, unnest(i.indkey, i.indoption) WITH ORDINALITY koi(key, option, place)"
+     " WHERE i.indexrelid = 'by_author'::regclass"), [(3, 0, 1), (1, 1, 2)]),
+    (("SELECT unnest(indkey) AS k, unnest(indoption) AS o, generate_subscripts(indkey, 1) AS at FROM pg_index"
+     " WHERE indexrelid = 'by_author'::regclass"), [(3, 0, 0), (1, 3, 1)]),
+    ("SELECT array(SELECT attname FROM pg_attribute WHERE attnum > 99)", [("{}",)]),
+    ("SELECT CASE WHEN relkind = 'r' THEN 1 ELSE 0 END::int4 FROM pg_class WHERE relname = 'by_author'", [(0,)]),
+    ("WITH named AS (SELECT oid FROM pg_class WHERE relname = 'book') SELECT count(*) FROM pg_attribute, named WHERE attrelid = named.oid",
+     [(3,)]),
+    ("SELECT name, pg_catalog.format_type(tp, tpm) FROM (VALUES ('a', '20'::pg_catalog.oid, -1), ('b', '1043', 24)) s(name, tp, tpm)",
+     [("a", "bigint"), ("b", "character varying(20)")]),
+    ("SELECT relname FROM pg_class WHERE relname LIKE 'a%' AND relname NOT LIKE 'A' || '%' AND relkind = 'r'", [("author",)]),
+    ("SELECT relname FROM pg_class WHERE relname LIKE 'AUTH%'", []),
+    ("SELECT relname FROM pg_class WHERE relname ILIKE 'AUTH%\\_pkey'", [("author_pkey",)]),
+    ("WITH a(n) AS (SELECT relname FROM pg_class), b AS (SELECT n FROM a) SELECT count(*) FROM b, a WHERE a.n = b.n", [(7,)]),
+    ("SELECT relname FROM pg_class WHERE relname LIKE 'by\\_%' OR relname LIKE 'book/_%' ESCAPE '/' ORDER BY 1",
+     [("book_pkey",), ("by_author",)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "rows"), QUERIES)
+def test_a_query_of_the_catalogue_finds_what_there_is(connection: apsw.Connection, sql: str, rows: list[Any]) -> None:
+    query = catalogue_query(statement_of(sql))
+    assert query is not None
+    assert connection.execute(query.text).fetchall() == rows
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT 1", "SELECT pg_class_name FROM t", "INSERT INTO t SELECT relname FROM pg_class", "SELECT 'pg_class'"]
+)
+def test_other_statements_are_left_alone(sql: str) -> None:
+    assert catalogue_query(statement_of(sql)) is None
+
+
+REFUSED = [
+    "SELECT relname::point FROM pg_class",
+    "SELECT relname > ALL (ARRAY['a']) FROM pg_class",
+    "SELECT * FROM pg_class, unnest(reloptions)",
+]
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+def test_what_no_rule_knows_is_refused_by_its_name(sql: str) -> None:
+    with pytest.raises(SqlError) as refused:
+        catalogue_query(statement_of(sql))
+    assert refused.value.sqlstate == "0A000"
+
+
+RESULTS: list[tuple[str, tuple[int | None, ...]]] = [
+    ("SELECT oid, relname, relkind, relnatts, relhasindex, reloptions FROM pg_class",
+     (types.OID, NAME, CHAR1, types.INT8, types.BOOL, TEXT_ARRAY)),
+    ("SELECT indkey, indkey[0] IS NULL, NOT indisunique, indisprimary OR indisunique FROM pg_index",
+     (INT2VECTOR, types.BOOL, types.BOOL, types.BOOL)),
+    ("SELECT oid::regtype::text, oid::regtype, oid::int8, typname || 'x', format_type(oid, NULL) FROM pg_type",
+     (types.TEXT, types.OID, types.INT8, types.TEXT, types.TEXT)),
+    ("SELECT array_agg(attname), array_agg(attnum = 1 ORDER BY attnum), min(attrelid), count(*) FROM pg_attribute",
+     (TEXT_ARRAY, 1000, types.OID, types.INT8)),
+    (("SELECT q.flags, q.description FROM (SELECT array_agg(i.ok) AS flags, min(i.description) AS description FROM"
+     " (SELECT attnum = $1::int AS ok, d.description AS description FROM pg_attribute, pg_description d) AS i) AS q"), (1000, types.TEXT)),
+    ("SELECT CASE WHEN attnum > 0 THEN attnotnull END, CASE attname WHEN 'a' THEN NULL ELSE attnum END FROM pg_attribute",
+     (types.BOOL, types.INT8)),
+    ("SELECT (SELECT nspname FROM pg_namespace LIMIT 1), pg_table_is_visible(oid), current_schemas(true) FROM pg_class",
+     (NAME, types.BOOL, TEXT_ARRAY)),
+    ("SELECT * FROM pg_class", ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "oids"), RESULTS)
+def test_the_types_of_results(sql: str, oids: tuple[int | None, ...]) -> None:
+    query = catalogue_query(statement_of(sql))
+    assert query is not None
+    assert query.columns == oids
+
+
+PARAMETERS: list[tuple[str, dict[int, int]]] = [
+    ("SELECT 1 FROM pg_class WHERE relname = $1 AND oid = $2 AND relkind = ANY (ARRAY[$3, $4])",
+     {1: types.TEXT, 2: types.OID, 3: types.TEXT, 4: types.TEXT}),
+    ("SELECT 1 FROM pg_constraint WHERE conrelid IN ($2, $1) AND contype = $3::VARCHAR", {1: types.OID, 2: types.OID, 3: types.VARCHAR}),
+    ("SELECT 1 FROM pg_class WHERE oid = CAST($1 AS regclass) OR oid = any($2::oid[]) OR relname = $3::character varying(20)",
+     {1: types.TEXT, 2: 1028, 3: types.VARCHAR}),
+    ("SELECT 1 FROM pg_type WHERE oid = to_regtype($1)", {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "oids"), PARAMETERS)
+def test_the_types_of_parameters(sql: str, oids: dict[int, int]) -> None:
+    query = catalogue_query(statement_of(sql))
+    assert query is not None
+    assert query.parameters == oids
+
+
+def test_psycopg_finds_none_of_the_types_that_are_not_here() -> None:
+    async def body(served: Served) -> None:
+        connection = await served.psycopg()
+        assert await TypeInfo.fetch(connection, "hstore") is None
+        assert await EnumInfo.fetch(connection, "hstore") is None
+        found = await TypeInfo.fetch(connection, "int4")
+        assert found is not None
+        assert (found.oid, found.array_oid, found.regtype) == (23, 1007, "integer")
+        await connection.close()
+
+    run(body)
+
+
+def test_settings_are_answered_by_the_session() -> None:
+    async def body(served: Served) -> None:
+        client = await served.asyncpg()
+        row = await client.fetchrow("SELECT set_config('application_name', $1, false), current_setting('application_name') AS now", "given")
+        assert dict(row) == {"set_config": "given", "now": "given"}
+        await client.close()
+
+    run(body)
+
+
+def test_every_word_that_tells_such_a_query_is_looked_for() -> None:
+    for word in _TRIGGERS:
+        assert any(piece in word.lower() for piece in _PIECES), word
