@@ -51,8 +51,8 @@ class NodeResources:
     """Returns when the process at an address has ended; None without failure detection."""
 
 
-class CopyReport(NamedTuple):
-    """What a node reports of a copy that does not run."""
+class StoppedCopy(NamedTuple):
+    """The report of a copy that does not run."""
 
     role: str
     reason: str
@@ -232,23 +232,23 @@ class HostedDatabase:
                 scope.cancel()
         return None
 
-    async def _handle_end(self, error: Exception | None) -> CopyReport:
+    async def _handle_end(self, error: Exception | None) -> StoppedCopy:
         """Handle the end of a copy; the report until it is opened again."""
         if error is not None:
             self.database.availability.failed(error)
             self._trace("node.copy_failed", error=repr(error))
-            return CopyReport(FAILED, str(error) or repr(error))
+            return StoppedCopy(FAILED, str(error) or repr(error))
         reason, position = self.replica.reason or "", self.replica.position
         if is_position_mismatch(reason):
-            return CopyReport(Role.DIVERGED.value, reason)
+            return StoppedCopy(Role.DIVERGED.value, reason)
         if self._diverged_at is not None and position <= self._diverged_at:
             # A copy built from the log alone fails at the same position: the log or this release is at fault. A restart tries again.
             self._trace("node.copy_given_up", position=position, reason=reason)
-            await self._report_for(None, CopyReport(Role.DIVERGED.value, reason))
+            await self._report_for(None, StoppedCopy(Role.DIVERGED.value, reason))
         self._diverged_at = position
         self._rebuilds = True
         await self._set_aside(reason)
-        return CopyReport(Role.DIVERGED.value, reason)
+        return StoppedCopy(Role.DIVERGED.value, reason)
 
     async def _set_aside(self, reason: str) -> None:
         worker = self._parts.host.new_worker(f"sql-{self.info.name}-aside")
@@ -262,7 +262,7 @@ class HostedDatabase:
         finally:
             await worker.close()
 
-    async def _report_for(self, seconds: float | None, report: CopyReport) -> None:
+    async def _report_for(self, seconds: float | None, report: StoppedCopy) -> None:
         """Report for a time in seconds, or until cancelled with None."""
         clock = self._parts.host.clock
         try:
@@ -276,7 +276,7 @@ class HostedDatabase:
             await shielded(self._withdraw())
             raise
 
-    async def _report(self, report: CopyReport) -> None:
+    async def _report(self, report: StoppedCopy) -> None:
         while True:
             await self._election.report(self.replica.position, report.role, report.reason)
             await sleep(self._parts.host.clock, self._parts.settings.report_interval_s)
