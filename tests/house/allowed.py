@@ -29,7 +29,7 @@ UNPLAIN_WORDS: dict[str, int] = {
     "simulator": 13,
     "src/triplicate/cli": 4,
     "src/triplicate/spark": 7,
-    "src/triplicate/sql": 17,
+    "src/triplicate/sql": 16,
     "tests/clients": 13,
     "tests/differential": 8,
     "tests/fuzz": 4,
