@@ -27,7 +27,7 @@ UNPLAIN_WORDS: dict[str, int] = {
     "docs": 17,
     "scripts": 5,
     "simulator": 13,
-    "src/triplicate/cli": 4,
+    "src/triplicate/cli": 3,
     "src/triplicate/spark": 7,
     "src/triplicate/sql": 16,
     "tests/clients": 13,

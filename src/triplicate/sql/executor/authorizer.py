@@ -350,7 +350,7 @@ def change_images(sql: str) -> ChangeImages | None:
     if words[:2] != ["ALTER", "TABLE"] or len(found) < 5 or words[3:5] != ["SET", "("]:
         return None
     if len(found) != 9 or words[5] != "CHANGE_IMAGES" or words[6] != "=" or words[8] != ")":
-        raise SqlError("22023", "ALTER TABLE … SET knows one parameter: (change_images = full) or (change_images = keys)")
+        raise SqlError("22023", "ALTER TABLE … SET has one parameter: (change_images = full) or (change_images = keys)")
     value = identifier(found[7]).strip("'")
     if value not in ("keys", "full"):
         raise SqlError("22023", f"change_images is 'keys' or 'full', not {value!r}")

@@ -86,7 +86,7 @@ async def drop_database(client: Client, name: str) -> DatabaseInfo:
         info = found.info
         meant = meant or info.identity
         if info.identity != meant:
-            raise SqlError("3D000", f'database "{name}" is gone; another one was made under its name meanwhile, and stays')
+            raise SqlError("3D000", f'database "{name}" was dropped meanwhile, and another one of this name was created, which is kept')
         tombstone = own_paths.dropped_database_path(root, info.identity)
         await _ensure(tree, own_paths.dropped_path(root))
         # A tombstone beside a node is left from a drop of which the restore of an older store has undone a part.
