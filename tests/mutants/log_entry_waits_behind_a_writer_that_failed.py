@@ -16,10 +16,10 @@ TESTS = [
 def apply(patch: Callable[[object, str, object], None]) -> None:
     enqueue = LogWriter._enqueue
 
-    def unchecked(self: LogWriter, encoded: EncodedEntry, *, has_readers: bool) -> asyncio.Future[range]:
+    def unchecked(self: LogWriter, encoded: EncodedEntry, size_bytes: int, *, has_readers: bool) -> asyncio.Future[range]:
         self._flush()
         if self.failure is not None:
             return asyncio.get_running_loop().create_future()
-        return enqueue(self, encoded, has_readers=has_readers)
+        return enqueue(self, encoded, size_bytes, has_readers=has_readers)
 
     patch(LogWriter, "_enqueue", unchecked)

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 from triplicate.errors import ArgumentError, RecordTooLarge
 from triplicate.log.core.compression import Compressor
@@ -67,6 +67,20 @@ class Columns:
     value_validity: Buffer | None = None
     key_validity: Buffer | None = None
 
+    @property
+    def has_only_values(self) -> bool:
+        """Whether every record has a value and nothing else."""
+        return (
+            self.timestamps_us is None
+            and self.transaction_ids is None
+            and self.key_offsets is None
+            and self.header_offsets is None
+            and self.value_validity is None
+            and self.key_validity is None
+            and self.key_data is None
+            and self.header_data is None
+        )
+
 
 def columns_of(
     values: Sequence[Buffer | None],
@@ -112,7 +126,7 @@ def _binary_column(items: Sequence[Buffer | None]) -> tuple[bytes, bytes, bytes 
             if item is not None:
                 bits[slot >> 3] |= 1 << (slot & 7)
         validity = bytes(bits)
-    present: list[Buffer] = [_NO_BYTES if item is None else item for item in items]
+    present = cast("Sequence[Buffer]", items) if validity is None else [_NO_BYTES if item is None else item for item in items]
     places = list(accumulate(map(len, present), initial=0))
     if places[-1] > ENTRY_LIMIT_BYTES:
         raise RecordTooLarge(f"{len(items)} records hold {places[-1]} bytes; an entry holds at most {ENTRY_LIMIT_BYTES}: nothing was sent")
@@ -165,6 +179,21 @@ def encode_columns(
         _add(parts, len(preamble).to_bytes(4, "little") + bytes(preamble))
     _add(parts, columns.value_offsets)
     _add(parts, columns.value_data)
+    if not columns.has_only_values:
+        flags |= _add_optional(parts, columns)
+    if producer is not None:
+        flags |= HAS_PRODUCER
+        _check_producer(producer)
+    raw_length = sum(map(len, parts))
+    if raw_length + HEADER_SIZE + PRODUCER_SIZE > ENTRY_LIMIT_BYTES:
+        raise RecordTooLarge(f"an entry of {raw_length} bytes exceeds the limit of {ENTRY_LIMIT_BYTES}: nothing was sent")
+    codec, body = compressor.compress(b"".join(parts))
+    return EncodedEntry(flags | codec << CODEC_SHIFT, columns.count, raw_length, body, producer)
+
+
+def _add_optional(parts: list[Buffer], columns: Columns) -> int:
+    """Append the columns beside the values; returns their flags."""
+    flags = 0
     for flag, pieces in (
         (TIMESTAMPS, (columns.timestamps_us,)),
         (TRANSACTION_IDS, (columns.transaction_ids,)),
@@ -177,14 +206,7 @@ def encode_columns(
             if piece is not None:
                 flags |= flag
                 _add(parts, piece)
-    if producer is not None:
-        flags |= HAS_PRODUCER
-        _check_producer(producer)
-    raw_length = sum(map(len, parts))
-    if raw_length + HEADER_SIZE + PRODUCER_SIZE > ENTRY_LIMIT_BYTES:
-        raise RecordTooLarge(f"an entry of {raw_length} bytes exceeds the limit of {ENTRY_LIMIT_BYTES}: nothing was sent")
-    codec, body = compressor.compress(b"".join(parts))
-    return EncodedEntry(flags | codec << CODEC_SHIFT, columns.count, raw_length, body, producer)
+    return flags
 
 
 def encode_control(kind: str, fields: Mapping[str, Any]) -> EncodedEntry:
@@ -205,6 +227,10 @@ def encode_control(kind: str, fields: Mapping[str, Any]) -> EncodedEntry:
     return EncodedEntry(CONTROL, 0, len(body), body, None)
 
 
+NOOP = encode_control("noop", {})
+"""The control entry that carries nothing."""
+
+
 def _add(parts: list[Buffer], piece: Buffer) -> None:
     """Append a piece, padded to a multiple of 8. The last piece of a body needs no padding, but may have it."""
     parts.append(piece)
@@ -213,7 +239,10 @@ def _add(parts: list[Buffer], piece: Buffer) -> None:
 
 
 def _check_lengths(columns: Columns) -> None:
-    count = columns.count
+    count, size = columns.count, len(columns.value_data)
+    fits = len(columns.value_offsets) == 4 * (count + 1) and int.from_bytes(columns.value_offsets[-4:], "little") == size
+    if fits and columns.has_only_values:
+        return
     for name, buffer, size in (
         ("value_offsets", columns.value_offsets, 4 * (count + 1)),
         ("timestamps_us", columns.timestamps_us, 8 * count),

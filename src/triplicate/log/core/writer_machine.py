@@ -76,7 +76,7 @@ class PendingEntry(Generic[Waiter]):
 
     @property
     def offsets(self) -> range:
-        return range(self.first_offset, self.end_offset)
+        return range(self.first_offset, self.first_offset + self.encoded.count)
 
 
 # Commands: what the shell must do, in order.
@@ -331,7 +331,10 @@ class WriterMachine(Generic[Waiter]):
     @property
     def has_unreadable(self) -> bool:
         """Whether the last records stay unreadable until another entry is sent."""
-        return self.is_idle and self.segment.worth_reading > self.segment.readable and self.can_accept
+        segment = self.segment
+        if self._in_flight or self._queue or segment.worth_reading <= segment.readable:
+            return False
+        return self.phase is not Phase.ENDED and not self.is_closing
 
     @property
     def can_accept(self) -> bool:
@@ -417,7 +420,8 @@ class WriterMachine(Generic[Waiter]):
         segment.readable = segment.acknowledged
         self.wall_time_us = wall_time_us
         self._in_flight.append(entry)
-        self._send_next()
+        if self._queue or segment.size_bytes >= self.roll_check_bytes:
+            self._send_next()
 
     def acknowledge(self, ledger_id: int, entry_id: int) -> None:
         """A ledger has stored an entry durably. Ignored if the ledger was given up: recovery decides about its entries."""
@@ -430,7 +434,8 @@ class WriterMachine(Generic[Waiter]):
         self._resolve(in_flight.popleft())
         if phase is Phase.DRAINING and not in_flight:
             self._begin_switch(None)
-        self._send_next()
+        if self._queue or self.segment.size_bytes >= self.roll_check_bytes:
+            self._send_next()
         if not in_flight and not self._queue:
             self.commands.append(_IDLE)
 

@@ -19,6 +19,7 @@ from triplicate.log.core.compression import Compressor
 from triplicate.log.core.head import Head, LogSegment, Owner
 from triplicate.log.core.payload import Buffer, Producer, RecordHeaders, encode_record_headers
 from triplicate.log.core.payload_encoder import (
+    NOOP,
     EncodedEntry,
     checked_cost,
     columns_cut,
@@ -58,7 +59,7 @@ from triplicate.log.store.log_metrics import LogMetrics
 from triplicate.log.writing.entry_builder import EntryBuilder, joined
 from triplicate.log.writing.segment_roller import SegmentRoller
 from triplicate.log.writing.segment_transitions import SegmentTransitions
-from triplicate.runtime import AdmissionWindow, TaskScope, Timer, fail, resolve
+from triplicate.runtime import AdmissionWindow, TaskScope, Timer, fail
 
 _Waiter = asyncio.Future[range] | None
 
@@ -250,7 +251,8 @@ class LogWriter:
             RecordTooLarge: they exceed 4 MiB encoded; nothing was sent. ArgumentError: no values, or columns of different lengths.
         """
         columns = columns_of(values, keys=keys, timestamps_us=timestamps_us, headers=headers, transaction_ids=transaction_ids)
-        return await (await self._send(encode_columns(columns, self._compressor, preamble=preamble, producer=producer)))
+        encoded = encode_columns(columns, self._compressor, preamble=preamble, producer=producer)
+        return await (self._try_send(encoded) or await self._send(encoded))
 
     def append_entry_nowait(
         self,
@@ -270,10 +272,10 @@ class LogWriter:
         """
         self._check_usable()
         columns = columns_of(values, keys=keys, timestamps_us=timestamps_us, headers=headers, transaction_ids=transaction_ids)
-        encoded = encode_columns(columns, self._compressor, preamble=preamble, producer=producer)
-        if not self._window.try_admit(1, encoded.size_bytes):
+        future = self._try_send(encode_columns(columns, self._compressor, preamble=preamble, producer=producer))
+        if future is None:
             raise WindowFull(f"log {self.name!r}: the window of unacknowledged entries is full; await append_entry instead")
-        return self._enqueue(encoded, has_readers=True)
+        return future
 
     async def noop(self) -> None:
         """Append a control record that carries nothing and wait for it.
@@ -289,34 +291,46 @@ class LogWriter:
             kind: `noop` or `abort`.
             fields: JSON, beside `kind`.
         """
-        await (await self._send(encode_control(kind, fields or {}), has_readers=kind != "noop"))
+        encoded = encode_control(kind, fields or {}) if fields or kind != "noop" else NOOP
+        await (await self._send(encoded, has_readers=kind != "noop"))
+
+    def _try_send(self, encoded: EncodedEntry) -> asyncio.Future[range] | None:
+        """Queue an entry if there is room for it now; None where there is not."""
+        self._check_usable()
+        size_bytes = encoded.size_bytes
+        return self._enqueue(encoded, size_bytes, has_readers=True) if self._window.try_admit(1, size_bytes) else None
 
     async def _send(self, encoded: EncodedEntry, *, has_readers: bool = True) -> asyncio.Future[range]:
         self._check_usable()
-        await self._window.admit(1, encoded.size_bytes)
-        try:
-            self._check_usable()
-        except BaseException:
-            self._window.release(1, encoded.size_bytes)
-            raise
-        return self._enqueue(encoded, has_readers=has_readers)
+        size_bytes = encoded.size_bytes
+        if not self._window.try_admit(1, size_bytes):
+            await self._window.admit(1, size_bytes)
+            try:
+                self._check_usable()
+            except BaseException:
+                self._window.release(1, size_bytes)
+                raise
+        return self._enqueue(encoded, size_bytes, has_readers=has_readers)
 
     def _check_usable(self) -> None:
         machine = self._machine
-        if machine.failure is not None:
-            raise machine.failure
         if not machine.can_accept:
-            raise HandleClosed(f"the writer of log {self.name!r} is closed")
+            raise machine.failure or HandleClosed(f"the writer of log {self.name!r} is closed")
 
-    def _enqueue(self, encoded: EncodedEntry, *, has_readers: bool) -> asyncio.Future[range]:
-        """Queue an entry that has room behind the records that wait for theirs."""
-        self._flush()
-        failure = self._machine.failure
-        if failure is not None:
-            self._window.release(1, encoded.size_bytes)
-            raise failure  # The ledger has refused the records before.
+    def _enqueue(self, encoded: EncodedEntry, size_bytes: int, *, has_readers: bool) -> asyncio.Future[range]:
+        """Queue an entry that has room behind the records that wait for theirs.
+
+        Args:
+            size_bytes: of the entry.
+        """
+        if self._builder is not None:
+            self._flush()
+            failure = self._machine.failure
+            if failure is not None:
+                self._window.release(1, size_bytes)
+                raise failure  # The ledger has refused the records before.
         future: asyncio.Future[range] = asyncio.get_running_loop().create_future()
-        self._machine.enqueue(PendingEntry(encoded, future, encoded.size_bytes, has_readers))
+        self._machine.enqueue(PendingEntry(encoded, future, size_bytes, has_readers))
         self._perform()
         return future
 
@@ -331,7 +345,7 @@ class LogWriter:
         if builder is None:
             return
         encoded = builder.encode(self._compressor, self._clock.wall_us())
-        self._window.add_entry()
+        self._window.occupy(1, 0)
         self._machine.enqueue(PendingEntry(encoded, builder.future, builder.size_bytes))
         self._perform()
 
@@ -393,8 +407,9 @@ class LogWriter:
         metrics.appended.inc(encoded.count)
         metrics.entries.inc()
         metrics.bytes.inc(encoded.size_bytes)
-        if entry.waiter is not None:
-            resolve(entry.waiter, entry.offsets)
+        waiter = entry.waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(entry.offsets)
         self._window.release(1, entry.room_bytes)
 
     def _on_idle(self) -> None:
@@ -410,8 +425,8 @@ class LogWriter:
         """Append a no-op once: an entry behind the last record makes that record readable."""
         self._noop_timer = None
         if self._machine.has_unreadable and self._builder is None:
-            self._window.add_entry()
-            self._machine.enqueue(PendingEntry(encode_control("noop", {}), None, 0, has_readers=False))
+            self._window.occupy(1, 0)
+            self._machine.enqueue(PendingEntry(NOOP, None, 0, has_readers=False))
             self._perform()
 
     def _stop(self, command: StopWriter[_Waiter]) -> None:

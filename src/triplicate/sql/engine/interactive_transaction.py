@@ -116,9 +116,7 @@ class InteractiveTransaction:
 
     def _idle_limit_reached(self) -> None:
         limit_s = self._settings.transaction_idle_s
-        self._expire(
-            SqlError("25P03", f"the transaction held the writer and said nothing for {limit_s:g} s", hint="Keep transactions short.")
-        )
+        self._expire(SqlError("25P03", f"the transaction held the writer and was idle for {limit_s:g} s", hint="Keep transactions short."))
 
     def _limit_reached(self) -> None:
         limit_s = self._settings.transaction_limit_s

@@ -93,7 +93,7 @@ class Leadership:
         self.on_commit: Callable[[int, int], None] = lambda position, schema_version: None
         """Called with position and schema version after each local commit."""
 
-    # What sessions use.
+    # For sessions.
 
     async def submit(self, request: AutocommitRequest) -> AutocommitResult:
         """Run one statement as a transaction of its own; returns when it is acknowledged and visible.

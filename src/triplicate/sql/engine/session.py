@@ -352,7 +352,7 @@ class SqlSession:
     async def _read(self, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
         if self._held is not None:
             return await self._read_on_writer(self._held, prepared, parameters)
-        # The leadership at the time of the call, whatever becomes of it until the snapshot is taken.
+        # The leadership at the time of the call: it may end before the snapshot is taken.
         leadership = self._database.leadership
         if self.status is TransactionStatus.ACTIVE:
             checkout = self._checkout or await self._begin_snapshot(leadership)

@@ -106,7 +106,8 @@ class Authorizer:
         self._connection = connection
         self._mode = Mode.INTERNAL
         self._kind = StatementKind.READ
-        self._refusal: SqlError | None = None
+        self.refusal: SqlError | None = None
+        """Why the statement is not allowed that was prepared last; None where it is."""
         self._action = 0
         self._analyzes = False
         connection.authorizer = self._authorize
@@ -122,17 +123,13 @@ class Authorizer:
         try:
             yield
         except apsw.AuthError as error:
-            raise self.refusal_of(error) from error
+            raise self.refusal or from_sqlite(error) from error
         finally:
             self.end()
 
     def begin(self, kind: StatementKind, *, explain: bool = False) -> None:
         """A user's statement is prepared and runs until `end`. As `running`, for callers that must be quick."""
-        self._mode, self._kind, self._refusal = Mode.EXAMINE if explain else _MODES[kind], kind, None
-
-    def refusal_of(self, error: apsw.AuthError) -> SqlError:
-        """The error for the client, of a statement that was refused."""
-        return self._refusal or from_sqlite(error)
+        self._mode, self._kind, self.refusal = Mode.EXAMINE if explain else _MODES[kind], kind, None
 
     def end(self) -> None:
         """The statement has ended."""
@@ -182,7 +179,7 @@ class Authorizer:
             facts.append((cursor.description_full, cursor.bindings_names, cursor.is_readonly, cursor.is_explain))
             return False
 
-        self._mode, self._kind, self._refusal, self._action = Mode.EXAMINE, StatementKind.READ, None, 0
+        self._mode, self._kind, self.refusal, self._action = Mode.EXAMINE, StatementKind.READ, None, 0
         self._analyzes = words[0] == "ANALYZE"
         cursor = self._connection.cursor()
         cursor.exec_trace = before_first_step
@@ -191,7 +188,7 @@ class Authorizer:
         except apsw.ExecTraceAbort:
             pass  # The trace above stopped the statement before its first step.
         except (apsw.Error, UnicodeError) as error:
-            raise self._refusal or from_sqlite(error, text) from error
+            raise self.refusal or from_sqlite(error, text) from error
         finally:
             self._mode = Mode.INTERNAL
             cursor.close(True)
@@ -278,8 +275,8 @@ class Authorizer:
         return apsw.SQLITE_OK
 
     def _deny(self, sqlstate: str, message: str) -> int:
-        if self._refusal is None:
-            self._refusal = SqlError(sqlstate, message)
+        if self.refusal is None:
+            self.refusal = SqlError(sqlstate, message)
         return apsw.SQLITE_DENY
 
 

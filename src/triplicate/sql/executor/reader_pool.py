@@ -146,8 +146,8 @@ class _Waiting:
 class ReaderPool:
     """Checks readers out, first come first served, and ends checkouts that last too long.
 
-    A quarter of the readers is reserved for single statements, which end by themselves; a transaction's snapshot lasts as long as its
-    client pleases. When a session has waited for half of the longest wait, the checkout that has been idle for longest is ended. So an
+    A quarter of the readers is reserved for single statements, which end by themselves; a transaction's snapshot lasts until its
+    client ends it. When a session has waited for half of the longest wait, the checkout that has been idle for longest is ended. So an
     idle client does not keep others from reading.
     """
 

@@ -36,7 +36,7 @@ from triplicate.sql.storage.transaction_history import CommitRecord, RequestLimi
 
 _PROGRESS_STEPS = 5000
 _FAULTS = (apsw.Error, SqlError, UnicodeError, OverflowError, TypeError, ValueError)
-"""What a client's statement fails with."""
+"""The errors of a client's statement."""
 
 
 class LateChanges(Exception):
@@ -313,8 +313,10 @@ class WriterConnection:
         authorizer.begin(StatementKind.WRITE)
         try:
             rows = self._connection.execute(prepared.sql, tuple(parameters)).fetchall()
-        except apsw.AuthError as error:
-            raise authorizer.refusal_of(error) from error
+        except apsw.Error as error:
+            if authorizer.refusal is None:
+                raise
+            raise authorizer.refusal from error
         finally:
             authorizer.end()
         if self._capture.unknown is not None:

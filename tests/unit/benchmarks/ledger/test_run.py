@@ -222,8 +222,8 @@ def test_a_failed_case_that_a_target_needs_leaves_it_open() -> None:
     assert not_measured(Runs(without, 0.1, 100.0, planned_runs(FULL))) == ["p99_many_ledgers", "memory_many_ledgers", "memory_bounds"]
 
 
-def looks(*pairs: tuple[float, float]) -> list[stalled.Look]:
-    return [stalled.Look(*pair) for pair in pairs]
+def looks(*pairs: tuple[float, float]) -> list[stalled.Sample]:
+    return [stalled.Sample(*pair) for pair in pairs]
 
 
 def test_a_stall_is_shown_by_answers_that_wait_and_entries_that_are_not_acknowledged() -> None:

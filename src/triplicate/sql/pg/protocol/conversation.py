@@ -78,7 +78,7 @@ class Conversation:
         """Send what follows AuthenticationOk: the settings, the key for cancel requests and ReadyForQuery."""
         self._report()
         self._state.stream.write(wire.backend_key_data(process_id, secret))
-        self._state.stream.write(wire.ready_for_query(self._state.session.status.value))
+        self._state.stream.write(wire.READY_FOR_QUERY[self._state.session.status.value])
 
     async def run(self) -> None:
         """Serve until the client leaves.
@@ -89,7 +89,7 @@ class Conversation:
         """
         state = self._state
         stream = state.stream
-        is_skipping = False
+        is_skipping = False  # After an error, everything up to the next Sync is skipped.
         await stream.flush()
         while True:
             message = stream.next_message()
@@ -105,28 +105,27 @@ class Conversation:
             if type(message) is wire.Terminate:
                 return
             state.is_busy, state.is_cancelled = True, False
-            is_skipping = await self._serve(message, is_skipping)
+            if state.time.began_us is None:
+                state.time.begin()
+            if type(message) is wire.Sync:
+                await self._sync()
+                is_skipping = False
+            elif not is_skipping:
+                serve = self._extended.get(type(message))
+                if serve is None:
+                    await self._serve_other(message)
+                else:
+                    try:
+                        await serve(message)
+                    except SqlError as error:
+                        await self._fail(error)
+                        is_skipping = True
             state.is_busy = False
             if self._end_reason is not None:
                 raise self._end_reason
 
-    async def _serve(self, message: wire.ClientMessage, is_skipping: bool) -> bool:
-        """Serve one message; returns whether everything up to the next Sync is to be skipped."""
-        if self._state.time.began_us is None:
-            self._state.time.begin()
-        if type(message) is wire.Sync:
-            await self._sync()
-            return False
-        if is_skipping:
-            return True
-        serve = self._extended.get(type(message))
-        if serve is not None:
-            try:
-                await serve(message)
-            except SqlError as error:
-                await self._fail(error)
-                return True
-            return False
+    async def _serve_other(self, message: wire.ClientMessage) -> None:
+        """Serve a message that is not of the extended protocol."""
         match message:
             case wire.Query(sql):
                 await self._simple_query(sql)
@@ -134,7 +133,6 @@ class Conversation:
                 await self._state.stream.flush()
             case wire.Unsupported(letter):
                 await self._refuse(letter)
-        return False
 
     async def _fail(self, error: SqlError) -> None:
         self._state.stream.write(wire.error_response(error))
@@ -169,13 +167,14 @@ class Conversation:
             if state.portals:
                 await state.close_portals()
         self._report()
-        state.stream.write(wire.ready_for_query(status.value))
+        state.stream.write(wire.READY_FOR_QUERY[status.value])
 
     async def _sync(self) -> None:
-        try:
-            await self._transaction.commit()
-        except SqlError as error:
-            await self._fail(error)
+        if self._state.is_implicit:
+            try:
+                await self._transaction.commit()
+            except SqlError as error:
+                await self._fail(error)
         await self._ready()
         await self._state.stream.flush()
 
@@ -190,7 +189,7 @@ class Conversation:
             for index, statement in enumerate(statements):
                 if len(statements) > 1:
                     await self._begin_for(statement)
-                await self._run_simple(statement)
+                await self._run_simple(statement, is_alone=len(statements) == 1)
                 if index + 1 < len(statements):
                     state.stream.flush_nowait()
             await self._transaction.commit()
@@ -207,9 +206,10 @@ class Conversation:
         if isinstance(command, EngineStatement) and command.statement.first_word not in _CONTROL_WORDS:
             await self._transaction.begin()
 
-    async def _run_simple(self, text: Statement) -> None:
+    async def _run_simple(self, text: Statement, *, is_alone: bool) -> None:
         state = self._state
-        statement = await prepare_statement(state.session, text, (), state.plans, is_fixed=False)
+        may_write = state.database.is_leader and not self._settings.is_read_only and state.session.status is TransactionStatus.IDLE
+        statement = await prepare_statement(state.session, text, (), state.plans, is_fixed=False, runs_at_once=is_alone and may_write)
         if statement.plan.parameter_oids:
             raise SqlError("42P02", "there is no parameter $1 in a simple query", hint="send parameters with the extended protocol")
         portal = Portal(statement, (), ())
@@ -284,6 +284,9 @@ class Conversation:
 
     async def _describe_portal(self, portal: Portal) -> None:
         plan, stream = portal.statement.plan, self._state.stream
+        if plan.prepared is not None and not plan.prepared.columns and len(portal.result_formats) <= 1:
+            stream.write(wire.NO_DATA)
+            return
         if isinstance(plan.command, (ShowParameter, SessionCalls)):
             stream.write(self._settings.description(plan.command, portal.formats()))
             return

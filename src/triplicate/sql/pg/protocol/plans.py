@@ -60,6 +60,8 @@ class StatementPlan:
     """``FOR UPDATE`` and its kin: in a transaction, the statement needs the writer."""
     parameter_places: tuple[int, ...] | None = None
     """For each parameter of the engine's statement its place (from 0) among the client's and the supplied ones; None: the same order."""
+    unexamined: Translation | None = None
+    """Of a change that SQLite checks only when it runs; None where it has been checked."""
 
 
 class PlanCache:
@@ -107,7 +109,13 @@ def _split(sql: str) -> tuple[Statement, ...]:
 
 
 async def plan_statement(
-    session: Session, statement: Statement, given_oids: tuple[int, ...], cache: PlanCache, schema_version: tuple[int, int]
+    session: Session,
+    statement: Statement,
+    given_oids: tuple[int, ...],
+    cache: PlanCache,
+    schema_version: tuple[int, int],
+    *,
+    runs_at_once: bool = False,
 ) -> StatementPlan:
     """Check one statement and find the types of its parameters and columns.
 
@@ -115,6 +123,8 @@ async def plan_statement(
         schema_version: the session's, read before the call: a change of the schema in the meantime makes the plan outdated.
         given_oids: the parameters' types that Parse names; 0 and missing ones are found from the columns they meet.
         cache: of the session's database.
+        runs_at_once: the caller runs the statement next, on a node that may write. Then a change of constants is not examined first, which
+            saves a hop to a thread: SQLite reports its errors when it runs.
 
     Raises:
         SqlError: the errors of the translation, of the gate and of SQLite.
@@ -124,14 +134,15 @@ async def plan_statement(
     version = schema_version[0]
     plan = cache.get(version, statement.sql, given_oids)
     if plan is None:
-        plan = await _plan(session, statement, given_oids)
-        cache.add(version, statement.sql, given_oids, plan)
+        plan = await _plan(session, statement, given_oids, runs_at_once=runs_at_once)
+        if plan.unexamined is None:
+            cache.add(version, statement.sql, given_oids, plan)
     elif plan.prepared is not None:
         session.check_prepared(plan.prepared)
     return plan
 
 
-async def _plan(session: Session, statement: Statement, given_oids: tuple[int, ...]) -> StatementPlan:
+async def _plan(session: Session, statement: Statement, given_oids: tuple[int, ...], *, runs_at_once: bool = False) -> StatementPlan:
     parsed = await aside_if_long(session, statement.sql, parse_statement, statement)
     command = parsed.command
     if isinstance(command, SessionCalls):
@@ -151,6 +162,9 @@ async def _plan(session: Session, statement: Statement, given_oids: tuple[int, .
     tables = await _columns_by_table(session, parsed.tables)
     keys = await _keys_by_table(session, command.text, tables)
     translation = await aside_if_long(session, statement.sql, translate, command.statement, tables, given_oids, keys)
+    if runs_at_once and len(tables) == len(parsed.tables) and _is_constant_change(command.statement, translation):
+        tag = command.statement.first_word
+        return StatementPlan(command, Prepared(translation.sql, StatementKind.WRITE, (), (), tag), unexamined=translation)
     try:
         prepared = await session.prepare(translation.sql)
     except SqlError as error:
@@ -160,6 +174,13 @@ async def _plan(session: Session, statement: Statement, given_oids: tuple[int, .
     if prepared.kind is StatementKind.EMPTY:
         return StatementPlan(command, None)
     return _translated(command, prepared, translation)
+
+
+def _is_constant_change(statement: Statement, translation: Translation) -> bool:
+    """Whether a statement is a change with neither parameters nor a result, and is short and understood: its description is known."""
+    if not translation.is_understood or translation.parameter_oids or translation.supplied or len(statement.sql) > LONG_TEXT:
+        return False
+    return statement.first_word in ("INSERT", "UPDATE", "DELETE") and "RETURNING" not in [token.upper for token in statement.tokens]
 
 
 @dataclass(frozen=True, slots=True)

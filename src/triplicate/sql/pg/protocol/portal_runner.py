@@ -6,12 +6,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.interface import Cursor, Prepared, Row, SchemaMoved, StatementKind, TransactionStatus
+from triplicate.sql.core.interface import Cursor, Row, SchemaMoved, StatementKind, TransactionStatus
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.commands import EngineStatement
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.implicit_transaction import ImplicitTransaction
-from triplicate.sql.pg.protocol.prepared_statements import Portal, command_tag, decide_types, encode_rows, engine_parameters, update_plan
+from triplicate.sql.pg.protocol.prepared_statements import (
+    Portal,
+    command_tag,
+    decide_types,
+    encode_rows,
+    engine_parameters,
+    note_examined,
+    update_plan,
+)
 from triplicate.sql.pg.protocol.session_commands import SessionCommands
 from triplicate.sql.pg.protocol.setting_commands import SettingCommands
 
@@ -44,23 +52,26 @@ class PortalRunner:
             session = self._state.session
             if prepared.kind is StatementKind.COMMIT and session.status is TransactionStatus.FAILED:
                 portal.tag = "ROLLBACK"  # COMMIT rolls a failed transaction back, and the tag says so.
-            self._settings.check_access(prepared, plan.lock)
+            if plan.lock or prepared.kind in CHANGES:
+                self._settings.check_access(prepared, plan.lock)
             if prepared.kind in _ENDS and self._state.portals:
                 await self._state.close_portals(but=portal)  # They end with the transaction; the engine need not keep their rows.
             seconds = self._state.settings.statement_timeout_s
             if seconds <= 0:
-                await self._open(portal, prepared)
+                portal.cursor = await self._run(portal)
+                if prepared.columns:
+                    await self._fetch_first(portal, portal.cursor)
             else:
                 async with self._timeout(seconds):
-                    await self._open(portal, prepared)
+                    portal.cursor = await self._run(portal)
+                    if prepared.columns:
+                        await self._fetch_first(portal, portal.cursor)
         if isinstance(command, EngineStatement) and command.read_only is not None:
             self._settings.begin(command.read_only)
 
-    async def _open(self, portal: Portal, prepared: Prepared) -> None:
-        portal.cursor = await self._run(portal)
-        if prepared.columns:
-            portal.kept = await portal.cursor.fetch(FETCH_ROWS)
-            decide_types(portal)
+    async def _fetch_first(self, portal: Portal, cursor: Cursor) -> None:
+        portal.kept = await cursor.fetch(FETCH_ROWS)
+        decide_types(portal)
 
     async def _run(self, portal: Portal) -> Cursor:
         """Run the statement, planned for the schema that it meets."""
@@ -79,10 +90,18 @@ class PortalRunner:
             assert prepared is not None, "only statements of the engine are run"
             try:
                 parameters = engine_parameters(portal, state.time, state.settings.user)
-                return await session.start(prepared, parameters, statement.schema_version)
+                cursor = await session.start(prepared, parameters, statement.schema_version)
             except SchemaMoved:
                 if attempt == ATTEMPTS:
                     raise
+            except SqlError as error:
+                if statement.plan.unexamined is not None and error.position is not None:
+                    error.position = statement.plan.unexamined.origin(error.position)
+                raise
+            else:
+                if statement.plan.unexamined is not None:
+                    note_examined(statement, state.plans)
+                return cursor
         raise AssertionError("the last attempt returns or raises")
 
     @asynccontextmanager

@@ -66,12 +66,24 @@ class Portal:
 
 
 async def prepare_statement(
-    session: Session, statement: Statement, given_oids: tuple[int, ...], cache: PlanCache, *, is_fixed: bool
+    session: Session,
+    statement: Statement,
+    given_oids: tuple[int, ...],
+    cache: PlanCache,
+    *,
+    is_fixed: bool,
+    runs_at_once: bool = False,
 ) -> PreparedStatement:
     """Prepare one statement for the schema that the session sees; see `plan_statement`."""
     schema_version = session.schema_version
-    plan = await plan_statement(session, statement, given_oids, cache, schema_version)
+    plan = await plan_statement(session, statement, given_oids, cache, schema_version, runs_at_once=runs_at_once)
     return PreparedStatement(statement, given_oids, plan, schema_version, is_fixed)
+
+
+def note_examined(statement: PreparedStatement, cache: PlanCache) -> None:
+    """A statement that was not examined has run, so it is sound: remember its plan."""
+    plan = statement.plan = replace(statement.plan, unexamined=None)
+    cache.add(statement.schema_version[0], statement.statement.sql, statement.given_oids, plan)
 
 
 async def update_plan(session: Session, statement: PreparedStatement, cache: PlanCache) -> None:

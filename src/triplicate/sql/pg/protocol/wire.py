@@ -6,7 +6,7 @@ Source: PostgreSQL 15 documentation, chapter "Frontend/Backend Protocol", sectio
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -101,68 +101,58 @@ class Unsupported:
 ClientMessage = Query | Parse | Bind | Describe | Execute | Close | Sync | Flush | Terminate | Unsupported
 
 
-class _BodyReader:
-    """Reads the fields of one message body and checks every bound."""
+def _text(body: bytes, at: int) -> tuple[str, int]:
+    """The string at `at`, and the position after it."""
+    end = body.find(b"\0", at)
+    if end < 0:
+        raise ProtocolError("a string in a message is not terminated; the client breaks the protocol")
+    try:
+        return body[at:end].decode(), end + 1
+    except UnicodeDecodeError as error:
+        raise SqlError("22021", f"a string in a message is not valid UTF-8: {error.reason} at byte {error.start}") from None
 
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-        self.at = 0
 
-    def text(self) -> str:
-        end = self._body.find(b"\0", self.at)
-        if end < 0:
-            raise ProtocolError("a string in a message is not terminated; the client breaks the protocol")
-        raw = self._body[self.at : end]
-        self.at = end + 1
-        try:
-            return raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise SqlError("22021", f"a string in a message is not valid UTF-8: {error.reason} at byte {error.start}") from None
+def _count(body: bytes, at: int) -> int:
+    if at + 2 > len(body):
+        raise _too_short()
+    count = int(_UINT16.unpack_from(body, at)[0])
+    if count > len(body):
+        raise ProtocolError("a message claims more items than it has bytes; the client breaks the protocol")
+    return count
 
-    def byte(self) -> bytes:
-        if self.at >= len(self._body):
+
+def _numbers(body: bytes, at: int, letter: str, size: int) -> tuple[tuple[int, ...], int]:
+    """A count and as many numbers, each of `size` bytes and the letter of `struct`; and the position after them."""
+    if body[at : at + 2] == b"\0\0":
+        return (), at + 2
+    count = _count(body, at)
+    end = at + 2 + count * size
+    if end > len(body):
+        raise _too_short()
+    return struct.unpack_from(f">{count}{letter}", body, at + 2), end
+
+
+def _values(body: bytes, at: int) -> tuple[tuple[bytes | None, ...], int]:
+    """A count and as many values, each with its size, -1 for NULL; and the position after them."""
+    count, length = _count(body, at), len(body)
+    at += 2
+    found: list[bytes | None] = []
+    for _ in range(count):
+        if at + 4 > length:
             raise _too_short()
-        self.at += 1
-        return self._body[self.at - 1 : self.at]
-
-    def int32(self) -> int:
-        if self.at + 4 > len(self._body):
+        size = int(_INT32.unpack_from(body, at)[0])
+        at += 4
+        if size < -1 or at + size > length:
             raise _too_short()
-        self.at += 4
-        return int(_INT32.unpack_from(self._body, self.at - 4)[0])
+        found.append(None if size < 0 else body[at : at + size])
+        at += max(size, 0)
+    return tuple(found), at
 
-    def counted(self, letter: str, size: int) -> tuple[int, ...]:
-        """A count and as many numbers, each of `size` bytes and the letter of `struct`."""
-        count = self._count()
-        if self.at + count * size > len(self._body):
-            raise _too_short()
-        self.at += count * size
-        return struct.unpack_from(f">{count}{letter}", self._body, self.at - count * size) if count else ()
 
-    def values(self) -> tuple[bytes | None, ...]:
-        """A count and as many values, each with its size; size -1 stands for NULL."""
-        body, at = self._body, self.at + 2
-        found: list[bytes | None] = []
-        for _ in range(self._count()):
-            if at + 4 > len(body):
-                raise _too_short()
-            size = int(_INT32.unpack_from(body, at)[0])
-            at += 4
-            if size < -1 or at + size > len(body):
-                raise _too_short()
-            found.append(None if size < 0 else body[at : at + size])
-            at += max(size, 0)
-        self.at = at
-        return tuple(found)
-
-    def _count(self) -> int:
-        if self.at + 2 > len(self._body):
-            raise _too_short()
-        self.at += 2
-        count = int(_UINT16.unpack_from(self._body, self.at - 2)[0])
-        if count > len(self._body):
-            raise ProtocolError("a message claims more items than it has bytes; the client breaks the protocol")
-        return count
+def _int32(body: bytes, at: int) -> tuple[int, int]:
+    if at + 4 > len(body):
+        raise _too_short()
+    return int(_INT32.unpack_from(body, at)[0]), at + 4
 
 
 def _too_short() -> ProtocolError:
@@ -171,25 +161,84 @@ def _too_short() -> ProtocolError:
 
 def decode_startup(body: bytes) -> Startup:
     """Decode the first packet's body (after its length)."""
-    reader = _BodyReader(body)
-    code = reader.int32()
+    code, at = _int32(body, 0)
     if code == CANCEL_REQUEST:
-        return Startup(code, process_id=reader.int32(), secret=reader.int32())
+        process_id, at = _int32(body, at)
+        return Startup(code, process_id=process_id, secret=_int32(body, at)[0])
     if code in (SSL_REQUEST, GSS_ENCRYPTION_REQUEST):
         return Startup(code)
     parameters: dict[str, str] = {}
-    while name := reader.text():
-        parameters[name] = reader.text()
+    name, at = _text(body, at)
+    while name:
+        parameters[name], at = _text(body, at)
+        name, at = _text(body, at)
     return Startup(code, parameters)
 
 
-def _is_portal(kind: bytes) -> bool:
-    if kind not in (b"S", b"P"):
-        raise ProtocolError(f"{kind!r} is neither a statement nor a portal")
-    return kind == b"P"
+def _query(body: bytes) -> tuple[ClientMessage, int]:
+    sql, at = _text(body, 0)
+    return Query(sql), at
 
 
+def _parse(body: bytes) -> tuple[ClientMessage, int]:
+    name, at = _text(body, 0)
+    sql, at = _text(body, at)
+    oids, at = _numbers(body, at, "I", 4)
+    return Parse(name, sql, oids), at
+
+
+def _bind(body: bytes) -> tuple[ClientMessage, int]:
+    portal, at = _text(body, 0)
+    statement, at = _text(body, at)
+    formats, at = _numbers(body, at, "h", 2)
+    values, at = _values(body, at)
+    result_formats, at = _numbers(body, at, "h", 2)
+    return Bind(portal, statement, formats, values, result_formats), at
+
+
+def _is_portal(body: bytes) -> bool:
+    if not body:
+        raise _too_short()
+    if body[0] not in b"SP":
+        raise ProtocolError(f"{body[:1]!r} is neither a statement nor a portal")
+    return body[0] == 0x50
+
+
+def _describe(body: bytes) -> tuple[ClientMessage, int]:
+    if body == b"P\0":
+        return _DESCRIBE_UNNAMED_PORTAL, 2
+    is_portal = _is_portal(body)
+    name, at = _text(body, 1)
+    return Describe(is_portal, name), at
+
+
+def _close(body: bytes) -> tuple[ClientMessage, int]:
+    is_portal = _is_portal(body)
+    name, at = _text(body, 1)
+    return Close(is_portal, name), at
+
+
+def _execute(body: bytes) -> tuple[ClientMessage, int]:
+    if body == b"\0\0\0\0\0":
+        return _EXECUTE_UNNAMED, 5
+    portal, at = _text(body, 0)
+    rows, at = _int32(body, at)
+    return Execute(portal, rows), at
+
+
+_DESCRIBE_UNNAMED_PORTAL, _EXECUTE_UNNAMED = Describe(True, ""), Execute("", 0)
+"""What most clients send for each statement."""
+_DECODERS: dict[bytes, Callable[[bytes], tuple[ClientMessage, int]]] = {
+    b"B": _bind,
+    b"C": _close,
+    b"D": _describe,
+    b"E": _execute,
+    b"P": _parse,
+    b"Q": _query,
+}
+"""By the message's letter: the message in a body, and where its fields end."""
 _WITHOUT_FIELDS: dict[bytes, ClientMessage] = {b"S": Sync(), b"H": Flush(), b"X": Terminate()}
+_UNSUPPORTED = (b"F", b"d", b"c", b"f", b"p")
 
 
 def decode_message(letter: bytes, body: bytes) -> ClientMessage:
@@ -203,30 +252,17 @@ def decode_message(letter: bytes, body: bytes) -> ClientMessage:
         ProtocolError: the letter or the fields are not of the protocol.
         SqlError: 22021, text that is not UTF-8.
     """
-    message = _WITHOUT_FIELDS.get(letter)
-    if message is not None and not body:
-        return message
-    reader = _BodyReader(body)
-    match letter:
-        case b"Q":
-            message = Query(reader.text())
-        case b"P":
-            message = Parse(reader.text(), reader.text(), reader.counted("I", 4))
-        case b"B":
-            message = Bind(reader.text(), reader.text(), reader.counted("h", 2), reader.values(), reader.counted("h", 2))
-        case b"D":
-            message = Describe(_is_portal(reader.byte()), reader.text())
-        case b"C":
-            message = Close(_is_portal(reader.byte()), reader.text())
-        case b"E":
-            message = Execute(reader.text(), reader.int32())
-        case b"F" | b"d" | b"c" | b"f" | b"p":
-            return Unsupported(letter.decode())
-        case _ if message is None:
-            raise ProtocolError(f"unknown message type {letter!r}; the client breaks the protocol")
-    if reader.at != len(body):
-        raise ProtocolError(f"a message has {len(body) - reader.at} bytes too many; the client breaks the protocol")
-    assert message is not None, "an unknown letter is refused"
+    decoder = _DECODERS.get(letter)
+    if decoder is not None:
+        message, at = decoder(body)
+    elif letter in _WITHOUT_FIELDS:
+        message, at = _WITHOUT_FIELDS[letter], 0
+    elif letter in _UNSUPPORTED:
+        return Unsupported(letter.decode())
+    else:
+        raise ProtocolError(f"unknown message type {letter!r}; the client breaks the protocol")
+    if at != len(body):
+        raise ProtocolError(f"a message has {len(body) - at} bytes too many; the client breaks the protocol")
     return message
 
 
@@ -294,12 +330,8 @@ CLOSE_COMPLETE = _message(b"3", b"")
 NO_DATA = _message(b"n", b"")
 PORTAL_SUSPENDED = _message(b"s", b"")
 EMPTY_QUERY = _message(b"I", b"")
-_READY = {status: _message(b"Z", status.encode()) for status in "ITE"}
-
-
-def ready_for_query(status: str) -> bytes:
-    """`status` is I, T or E."""
-    return _READY[status]
+READY_FOR_QUERY = {status: _message(b"Z", status.encode()) for status in "ITE"}
+"""By the status of the transaction: I, T or E."""
 
 
 def parameter_status(name: str, value: str) -> bytes:

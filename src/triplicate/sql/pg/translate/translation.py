@@ -12,6 +12,7 @@ from triplicate.sql.pg.analysis.analyzer import Analyzer
 from triplicate.sql.pg.analysis.name_scope import Outputs, Parameters
 from triplicate.sql.pg.analysis.overflow import mark_arithmetic
 from triplicate.sql.pg.syntax import nodes
+from triplicate.sql.pg.syntax.dml_nodes import DmlStatement
 from triplicate.sql.pg.syntax.statement_parser import parse
 from triplicate.sql.pg.translate.render import TargetContext
 from triplicate.sql.pg.translate.render_queries import StatementRenderer
@@ -63,11 +64,35 @@ class Translation:
         return position if self.pieces is None else self.pieces.origin(position - 1) + 1
 
 
+class _FreshTrees:
+    """Trees that `named_tables` has parsed, for the translation that follows. The analysis changes a tree, so each is given out once."""
+
+    _CAPACITY = 64
+
+    def __init__(self) -> None:
+        self._trees: dict[Statement, DmlStatement] = {}
+
+    def keep(self, statement: Statement, tree: DmlStatement) -> None:
+        """Keep the tree of a statement that is not too long."""
+        if len(statement.sql) > _REMEMBERED_CHARACTERS:
+            return
+        if len(self._trees) >= self._CAPACITY:
+            self._trees.clear()
+        self._trees[statement] = tree
+
+    def remove(self, statement: Statement) -> DmlStatement | None:
+        return self._trees.pop(statement, None)
+
+
+_fresh_trees = _FreshTrees()
+
+
 def named_tables(statement: Statement) -> tuple[str, ...]:
     """Tables that the statement may read or change, as they are written, without their schema; none where the grammar does not cover it."""
     tree = parse(statement.tokens[_prefix(statement.tokens) :], len(statement.sql))
     if tree is None:
         return ()
+    _fresh_trees.keep(statement, tree)
     found: dict[str, None] = {}
     waiting: list[nodes.SyntaxNode] = [tree]
     while waiting:
@@ -110,7 +135,7 @@ def _translate(
         sql = sql[:start] + " " * (end - start) + sql[end:]
     _check_tokens(tokens)
     begin = _prefix(tokens)
-    statement = parse(tokens[begin:], len(sql))
+    statement = _fresh_trees.remove(text) or parse(tokens[begin:], len(sql))
     if statement is None:
         return _as_written(sql, tokens, given)
     parameters = Parameters(given)
@@ -132,7 +157,13 @@ def _translate(
 
 
 def _is_united(statement: nodes.SyntaxNode) -> bool:
-    return isinstance(statement, nodes.Compound) or any(_is_united(child) for child in statement.children())
+    waiting = [statement]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, nodes.Compound):
+            return True
+        waiting.extend(node.children())
+    return False
 
 
 def _columns(outputs: Outputs | None) -> tuple[tuple[str, int | None], ...] | None:
@@ -143,8 +174,10 @@ def _columns(outputs: Outputs | None) -> tuple[tuple[str, int | None], ...] | No
 
 def _prefix(tokens: Sequence[Token]) -> int:
     """How many tokens are EXPLAIN or EXPLAIN QUERY PLAN."""
+    if not tokens or tokens[0].upper != "EXPLAIN":
+        return 0
     words = [token.upper for token in tokens[:3]]
-    return 3 if words == ["EXPLAIN", "QUERY", "PLAN"] else 1 if words[:1] == ["EXPLAIN"] else 0
+    return 3 if words == ["EXPLAIN", "QUERY", "PLAN"] else 1
 
 
 def _check_tokens(tokens: Sequence[Token]) -> None:

@@ -173,3 +173,47 @@ def test_every_step_over_a_long_text_leaves_the_loop_free() -> None:
 
 def test_a_short_text_costs_no_switch_of_threads() -> None:
     assert offloaded("insert into t(id, name) values ($1, $2)") == []
+
+
+def test_only_a_change_of_constants_that_runs_at_once_is_not_examined() -> None:
+    async def body(session: CountingSession, cache: PlanCache) -> None:
+        async def examined(sql: str) -> bool:
+            before = session.prepared
+            plan = await plan_statement(session, statement_of(sql), (), cache, session.schema_version, runs_at_once=True)
+            assert (plan.unexamined is None) is (session.prepared > before)
+            return session.prepared > before
+
+        assert not await examined("insert into t(a) values (1)")
+        assert not await examined("update t set a = 2 where a = 1")
+        assert not await examined("delete from t")
+        assert await examined("insert into t(a) values ($1)")
+        assert await examined("insert into t(a) values (1) returning a")
+        assert await examined("insert into t(a) values (now())")
+        assert await examined("select 1 from t")
+        assert len(cache) == 4
+
+    with_session(body)
+
+
+def test_a_change_that_was_not_examined_is_remembered_once_it_has_run() -> None:
+    async def body(client: RawClient, s: Served) -> None:
+        sql = "insert into t values (1)"
+        await client.send(query("create table t(a int primary key)"))
+        assert await client.send(query("insert into t values (1, 2)"), query(sql), query(sql)) == [
+            "E ERROR XX000",
+            "Z I",
+            "C INSERT 0 1",
+            "Z I",
+            "E ERROR 23505",
+            "Z I",
+        ]
+        assert await client.send(query("delete from t"), parse(sql), bind(), execute(), SYNC) == [
+            "C DELETE 1",
+            "Z I",
+            "1",
+            "2",
+            "C INSERT 0 1",
+            "Z I",
+        ]
+
+    play(body)
