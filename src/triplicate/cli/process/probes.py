@@ -115,7 +115,7 @@ def node_readiness(node: DatabaseNode) -> Readiness:
     """A node is ready if it leads or follows each of its databases."""
     databases: dict[str, object] = {}
     reasons = node_problems(node)
-    for name, hosted in sorted(node.hosted.items()):
+    for name, hosted in sorted(node.databases.hosted.items()):
         role = hosted.role.value
         leader = hosted.leader.node_id if hosted.leader is not None else None
         databases[name] = {"role": role, "position": hosted.database.position, "leader": leader}
