@@ -1,7 +1,7 @@
 """Appends per second, latency and CPU per entry: ours and the bare loop, alternately in one run.
 
 Three bookies, each a process with its own fsync, ensemble 3, write quorum 3, ack quorum 2; one client process. Prints a table and
-writes ``build/bench/append.json``. Figures of one machine and one moment: the ratios are what lasts.
+writes ``build/bench/append.json``. The figures depend on machine and moment; only the ratios are comparable between runs.
 
     append.py [--seconds 2.0] [--rounds 2] [--folder DIR]
 """
@@ -33,7 +33,7 @@ from triplicate.runtime import keep_freed_memory, real_host
 
 if TYPE_CHECKING:
     from benchmarks.driving import drive, run_loop
-else:  # Run as a program, this folder itself is on the path.
+else:  # If this file runs as a program, its own folder is on the path.
     from driving import drive, run_loop
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,7 +44,7 @@ START_LIMIT_S = 30.0
 
 @dataclass
 class Side:
-    """One of the two that are compared: its server processes and the command that drives them."""
+    """One of the two compared sides: its server processes and the command that drives them."""
 
     name: str
     servers: list[subprocess.Popen[str]]
@@ -114,7 +114,7 @@ def measure(side: Side, size: int, window: int, seconds: float) -> dict[str, flo
         timeout=10 * seconds + START_LIMIT_S,
     )
     figures: dict[str, float] = json.loads(done.stdout)
-    # The servers' share covers the warm-up too, which is in proportion.
+    # The servers' share includes the warm-up, in proportion.
     share = figures["seconds"] / (figures["seconds"] + 0.5)
     servers = (cpu_seconds(side.servers) - before) * share
     figures["cpu_us_per_entry"] = 1e6 * (figures["client_cpu_s"] + servers) / figures["appends"]

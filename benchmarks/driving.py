@@ -1,4 +1,4 @@
-"""The load: as many appenders as the window is wide, each waiting for its append before the next. The same for ours and the floor."""
+"""The load of append benchmarks, the same for ours and the floor: one appender per place in the window, each awaits its append."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Number = TypeVar("Number", int, float)
 
 
 def percentile(ordered: Sequence[Number], share: float) -> Number:
-    """The smallest value that at least this share of all does not exceed; `ordered` ascends and is not empty."""
+    """The percentile by nearest rank: the smallest value that at least this share does not exceed. `ordered` ascends and is not empty."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def run_loop(main: Coroutine[Any, Any, None]) -> None:
-    """On uvloop where it is installed."""
+    """Run on uvloop if it is installed."""
     try:
         import uvloop
     except ImportError:
@@ -30,7 +30,7 @@ def run_loop(main: Coroutine[Any, Any, None]) -> None:
 
 
 async def drive(append: Callable[[bytes], Awaitable[int]], size: int, window: int, seconds: float) -> dict[str, float]:
-    """Append payloads of `size` bytes for some seconds and say how it went, without the warm-up.
+    """Append payloads of `size` bytes for some seconds; return the figures without the warm-up.
 
     Returns:
         appends, seconds, appends_per_s, p50_ms, p99_ms, and the CPU seconds of this process.

@@ -1,7 +1,7 @@
 """The floor under the append figures: a bare loop of the same shape, with no protocol checks, no fencing and no storage.
 
-Frames come in and go, a chunk at a time, to a thread that takes all that waits, writes it with one `writev` and one `fdatasync`,
-and has the whole group answered with one write per connection. What ours takes longer is what correctness costs.
+Received chunks of frames go to a thread, which writes all waiting ones with one `writev` and one `fdatasync`. The group is then answered
+with one write per connection. The difference to our figures is the cost of correctness.
 
     floor.py server FILE          prints its port
     floor.py client PORT,… SIZE WINDOW SECONDS    prints figures as JSON
@@ -22,7 +22,7 @@ from google_crc32c import extend, value
 
 if TYPE_CHECKING:
     from benchmarks.driving import drive, run_loop
-else:  # Run as a program, this folder itself is on the path.
+else:  # If this file runs as a program, its own folder is on the path.
     from driving import drive, run_loop
 
 FILE_BYTES = 1 << 28
@@ -40,7 +40,7 @@ Item = tuple[bytes, asyncio.Transport, list[tuple[int, int]]]
 
 
 class Journal(threading.Thread):
-    """Takes everything that waits, writes and syncs it as one group."""
+    """Writes and syncs all waiting chunks as one group."""
 
     def __init__(self, path: str, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(daemon=True)
@@ -135,7 +135,7 @@ class Channel(asyncio.Protocol):
 
 
 class Writer:
-    """Numbers, frames and sends to every channel; confirms in order after two answers."""
+    """Numbers entries, sends them on every channel, and confirms them in order after two answers."""
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()

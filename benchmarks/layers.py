@@ -1,9 +1,9 @@
-"""What an append to a log and a commit of a database cost, before and after a change: two states of the code in turn, in one run.
+"""The cost of an append to a log and of a commit of a database, before and after a change: two states of the code alternate in one run.
 
 Usage: python -m benchmarks.layers --before COMMIT [--rounds 3] [--seconds 8]
 
-Each round starts a local cluster with the code of COMMIT, runs the load of `benchmarks/layers_load.py`, ends it, and does the same with the
-code as it is here. Prints the medians of the rounds side by side and writes build/bench/layers.json.
+Each round starts a local cluster with the code of COMMIT, runs the load of `benchmarks/layers_load.py`, ends it, and repeats that with the
+code of this checkout. Prints the medians of the rounds side by side and writes build/bench/layers.json.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def run_load(source: Path, seconds: float) -> Figures:
 
 
 def checked_out(commit: str) -> Path:
-    """The sources of a commit, in a folder of their own."""
+    """The sources of a commit, in a separate folder."""
     folder = BUILD / "before"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -1,6 +1,6 @@
 """The load that `benchmarks/layers.py` runs with one state of the code: appends to a log, and commits and reads of a database.
 
-Usage: python benchmarks/layers_load.py FOLDER SECONDS; prints one JSON object. It uses nothing but what both states of the code have.
+Usage: python benchmarks/layers_load.py FOLDER SECONDS; prints one JSON object. It uses only functions that both states of the code have.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PAYLOAD = b"." * 1024
 WINDOW = 64
 CLIENTS = 16
 FIRST_KEY = 1_000_000_000
-"""Of the rows that the one client inserts first; reads look for them."""
+"""Number of rows that one client inserts first; reads search for them."""
 START_LIMIT_S = 60.0
 
 
@@ -41,7 +41,7 @@ def rate_and_latency(latencies: list[float], seconds: float) -> dict[str, float]
 
 
 async def log_appends(uri: str, seconds: float) -> dict[str, float]:
-    """As many appenders as the window is wide, one entry of 1 KiB each."""
+    """One appender per place in the window, with entries of 1 KiB."""
     latencies: list[float] = []
     async with connect(uri) as client:
         logs = Logs(client)

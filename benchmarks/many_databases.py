@@ -1,10 +1,10 @@
-"""What many databases on one node cost: memory, threads, open files, idle CPU; and how long creating and restarting take.
+"""The cost of many databases on one node: memory, threads, open files, idle CPU, and the time to create and restart them.
 
 Usage: python -m benchmarks.many_databases [--counts 10,100,500] [--seconds N] [--open-files N] [--directory DIR]
 
 A cluster of three bookies and one node is started in DIR (a temporary folder unless given). Databases with a table and a few rows are
-made until there are as many as each count says. At each count the node is watched while nobody uses it, and then one client writes single
-rows to one database. In the end the node is restarted, once in order and once after SIGKILL, and every database is asked for its rows.
+made up to each count. At each count the node is watched while idle, and then while one client writes single rows to one database. In the
+end the node is restarted, once in order and once after SIGKILL, and the rows of every database are read.
 Prints figures as JSON and writes build/bench/many_databases.json.
 """
 
@@ -51,7 +51,7 @@ def name_of(number: int) -> str:
 
 
 def fill(port: int, name: str) -> float:
-    """Wait until a database takes writes, and give it its rows; returns when it took the first."""
+    """Wait until a database accepts writes, and insert its rows; return the time of the first insert."""
     deadline = time.monotonic() + READY_LIMIT_S
     while True:
         try:
@@ -68,7 +68,7 @@ def fill(port: int, name: str) -> float:
 
 
 async def grow(client: Client, port: int, first: int, last: int) -> dict[str, Any]:
-    """Make databases one after another, each until it takes writes and has its rows."""
+    """Make databases one after another, each until it accepts writes and has its rows."""
     calls: list[float] = []
     until_written: list[float] = []
     began = time.perf_counter()
@@ -82,7 +82,7 @@ async def grow(client: Client, port: int, first: int, last: int) -> dict[str, An
 
 
 def open_files(pid: int) -> dict[str, int]:
-    """The open files of a process by kind; those of databases by the end of their names."""
+    """The open files of a process by kind; those of databases by the ending of their names."""
     kinds: Counter[str] = Counter()
     for one in Path(f"/proc/{pid}/fd").iterdir():
         try:
@@ -112,7 +112,7 @@ def cpu_s(pid: int) -> float:
 
 
 def idle_share(pids: dict[str, int], seconds: float) -> dict[str, float]:
-    """The part of a core that each process uses while nobody asks for anything, in percent."""
+    """Processor use of each idle process, in percent of a core."""
     before = {name: cpu_s(pid) for name, pid in pids.items()}
     begun = time.perf_counter()
     time.sleep(seconds)
@@ -127,7 +127,7 @@ def on_disk(directory: Path) -> dict[str, Any]:
 
 
 def look(cluster: LocalCluster, count: int, seconds: float) -> dict[str, Any]:
-    """The node with some databases: idle, and with one client that writes to one of them."""
+    """Measure the node with `count` databases: idle, and with one client that writes to one of them."""
     pids = {name: running.process.pid for name, running in cluster.running.items()}
     time.sleep(SETTLE_S)
     idle = idle_share(pids, seconds)
@@ -153,7 +153,7 @@ def leading(metrics_port: int) -> int:
 
 
 def restart(cluster: LocalCluster, count: int, *, kill: bool) -> dict[str, Any]:
-    """End the node and start it; until it leads every database, and until every database has answered."""
+    """Restart the node; measure the time until it leads every database, and until every database has answered."""
     member = cluster.folder.member(NODE)
     stopped_s = stop(cluster, NODE, kill=kill)
     say(f"the node has ended after {stopped_s:.1f} s")
@@ -230,7 +230,7 @@ def main() -> None:
 
 
 def say_last_lines(log: Path) -> None:
-    """What the node wrote last, before its folder is deleted."""
+    """The end of the node's log, read before its folder is deleted."""
     if log.exists():
         for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[-20:]:
             say(f"{NODE}: {line}")

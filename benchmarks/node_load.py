@@ -1,4 +1,4 @@
-"""What the measurements of database nodes share: a client that writes, a process that is watched, a client of the cluster, progress."""
+"""Shared parts of the benchmarks of database nodes: a writing client, a watched process, a client of the cluster, progress."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def say(text: str) -> None:
 
 
 def save(figures: dict[str, Any], name: str) -> None:
-    """Print figures, and keep them as build/bench/NAME.json."""
+    """Print figures, and save them as build/bench/NAME.json."""
     text = json.dumps(figures, indent=2)
     path = Path("build") / "bench" / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -43,12 +43,12 @@ def save(figures: dict[str, Any], name: str) -> None:
 
 
 def load_average() -> list[float]:
-    """Of the last 1, 5 and 15 minutes."""
+    """Load averages of the last 1, 5 and 15 minutes."""
     return [round(one, 2) for one in os.getloadavg()]
 
 
 def with_client(uri: str, body: Callable[[Client], Awaitable[Result]]) -> Result:
-    """Run something with a client of the cluster on an event loop of its own."""
+    """Run a coroutine with a client of the cluster on a new event loop."""
 
     async def main() -> Result:
         async with connect(uri) as client:
@@ -58,14 +58,14 @@ def with_client(uri: str, body: Callable[[Client], Awaitable[Result]]) -> Result
 
 
 def summary(latencies: list[float]) -> dict[str, float]:
-    """Figures of some durations in seconds."""
+    """Percentiles of durations in seconds."""
     ordered = sorted(latencies)
     milliseconds = {f"p{share * 100:g}_ms": round(percentile(ordered, share) * 1000, 2) for share in (0.5, 0.99)}
     return {"count": len(ordered), **milliseconds, "longest_ms": round(ordered[-1] * 1000, 2)}
 
 
 class Peak:
-    """The greatest resident memory of a process while this is open."""
+    """The peak resident memory of a process while this is open."""
 
     def __init__(self, pid: int) -> None:
         self._process = psutil.Process(pid)
@@ -132,7 +132,7 @@ def database_connection(port: int, database: str) -> psycopg.Connection[Any]:
 
 
 def stop(cluster: LocalCluster, name: str, *, kill: bool) -> float:
-    """End one process, in order or by SIGKILL; returns how long that took."""
+    """End one process, in order or by SIGKILL; return the duration in seconds."""
     process = cluster.running[name].process
     begun = time.perf_counter()
     if kill:
@@ -145,7 +145,7 @@ def stop(cluster: LocalCluster, name: str, *, kill: bool) -> float:
 
 
 def readiness(metrics_port: int) -> dict[str, Any]:
-    """What a process answers to ``/ready``; nothing while it does not answer."""
+    """A process's answer to ``/ready``; None while it does not answer."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/ready", timeout=30) as answer:
             text = answer.read()

@@ -1,10 +1,10 @@
-"""A restart, a new copy from a snapshot beside one from the whole log, and what making a snapshot costs those who write.
+"""Duration of a restart, and of a new copy from a snapshot and from the whole log; and the cost of a snapshot for writers.
 
 Usage: python -m benchmarks.snapshots [--rows N] [--passes N] [--seconds N] [--directory DIR]
 
-A cluster of three bookies and one node is started in DIR (a temporary folder unless given), a database of N rows of some 150 bytes is made,
-and every row is updated in each of the passes, so that the log is longer than the database. Snapshots are made on request only. Prints
-figures as JSON and writes build/bench/snapshots.json.
+A cluster of three bookies and one node is started in DIR (a temporary folder unless given) with a database of N rows of some 150 bytes.
+Each pass updates every row, so that the log is longer than the database. Snapshots are made on request only.
+Prints figures as JSON and writes build/bench/snapshots.json.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ BATCH = 20_000
 ROLL_BYTES = 16 << 20
 WAIT_S = 900.0
 BEHIND = 10
-"""A part of the rows, one in so many, is updated behind the newest snapshot before a copy is made from it."""
+"""One row in this number is updated behind the newest snapshot before a copy is made from it."""
 ON_REQUEST_BYTES = 2**50
-"""No log grows by this much, so that snapshots are made on request, and the log is truncated behind them all the same."""
+"""Growth that no log reaches, so that snapshots are made only on request, and the log is still truncated behind them."""
 
 
 def fill(port: int, rows: int, passes: int) -> None:
@@ -70,7 +70,7 @@ def fill(port: int, rows: int, passes: int) -> None:
 
 
 def update(connection: psycopg.Connection[Any], rows: int) -> None:
-    """Change the first so many rows."""
+    """Update the first `count` rows."""
     for start in range(0, rows, BATCH):
         upto = min(start + BATCH, rows)
         connection.execute(f"UPDATE item SET price = price * 1.01, note = hex(randomblob(40)) WHERE id > {start} AND id <= {upto}")
@@ -99,7 +99,7 @@ async def caught_up(client: Client, node: str, position: int) -> None:
 
 
 def new_copy(uri: str, directory: Path, name: str) -> dict[str, float]:
-    """How long a node with an empty disk takes from its start until it has everything, and with how much memory."""
+    """Time from the start of a node with an empty disk until its copy is complete, and its peak memory."""
     position = with_client(uri, end_of)
     begun = time.perf_counter()
     with extra_node(uri, directory, name) as process, Peak(process.pid) as peak:
@@ -111,7 +111,7 @@ def new_copy(uri: str, directory: Path, name: str) -> dict[str, float]:
 
 
 def restart(cluster: LocalCluster, *, kill: bool) -> dict[str, float]:
-    """How long the node that has its copy takes from its start until it answers a query and takes a write."""
+    """Time from the start of a node with a copy until it answers a query and accepts a write."""
     port = cluster.folder.member(NODE).port
     stopped_s = stop(cluster, NODE, kill=kill)
     begun = time.perf_counter()
@@ -127,7 +127,7 @@ def restart(cluster: LocalCluster, *, kill: bool) -> dict[str, float]:
 
 
 def insist(port: int, statement: str) -> None:
-    """Run a statement as soon as the node takes it."""
+    """Run a statement as soon as the node accepts it."""
     deadline = time.monotonic() + WAIT_S
     while True:
         try:
@@ -147,7 +147,7 @@ async def end_of(client: Client) -> int:
 async def log_bytes(client: Client) -> int:
     logs = Logs(client)
     log = (await database_info(client, NAME)).log
-    # Whole segments go, so what is beyond the first offset is less than what is kept.
+    # Only whole segments are deleted, so more is kept than lies beyond the first offset.
     return await logs.snapshots(log).size_since(0)
 
 
@@ -164,7 +164,7 @@ async def snapshot(client: Client) -> Snapshot:
 
 
 def make(uri: str, port: int, pid: int) -> tuple[Snapshot, dict[str, Any], list[float]]:
-    """One snapshot while a client writes, and how long the writes took."""
+    """Make one snapshot while a client writes; return the durations of its writes."""
     begun = time.perf_counter()
     with Peak(pid) as peak, Writer(port, NAME) as writer:
         made: Snapshot = with_client(uri, snapshot)
@@ -189,13 +189,13 @@ def alternate(uri: str, port: int, pid: int, seconds: float) -> tuple[Snapshot, 
 
 
 def file_sizes(directory: Path) -> dict[str, int]:
-    """Of the database's file and its write-ahead log, in MiB."""
+    """Size of the database's file and its write-ahead log, in MiB."""
     path = database_file(directory, NAME)
     return {one.name: one.stat().st_size >> 20 for one in sorted(path.parent.iterdir()) if one.name.startswith(path.name)}
 
 
 def truncated(uri: str, before: int) -> int:
-    """The log's size when it has been truncated."""
+    """The log's size after its truncation."""
     deadline = time.monotonic() + WAIT_S
     while (after := with_client(uri, log_bytes)) >= before:
         if time.monotonic() > deadline:
@@ -237,7 +237,7 @@ def measure(cluster: LocalCluster, directory: Path, given: argparse.Namespace) -
 
 
 def on_request(folder: ClusterFolder) -> None:
-    """Have the cluster's node make snapshots on request only."""
+    """Configure the cluster's node to make snapshots on request only."""
     path = folder.config_of(folder.member(NODE))
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("[node]\n", f"[node]\nsnapshot_log_bytes = {ON_REQUEST_BYTES}\n", 1), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""How fast Spark writes a log and reads it back: records and bytes per second through real bookies of this machine.
+"""Throughput of Spark writing and reading a log: records and bytes per second through real bookies of this machine.
 
     python benchmarks/spark.py [--megabytes 200] [--partitions 4] [--bookies 3]
 
@@ -38,7 +38,7 @@ def make_input(folder: Path, size_bytes: int, records: int, files: int) -> None:
 
 
 def best(run: Callable[[int], object]) -> float:
-    """Seconds of the fastest run, after one that is not counted."""
+    """Seconds of the fastest run, after a warm-up run."""
     times = []
     for number in range(RUNS + 1):
         started = time.perf_counter()

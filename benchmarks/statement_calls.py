@@ -42,12 +42,12 @@ from triplicate.sql import PostgresServer
 _PACKAGE = str(Path(triplicate.__file__).parent)
 _TURN = asyncio.BaseEventLoop._run_once.__code__  # type: ignore[attr-defined]
 _QUIET_S = 0.05
-"""Pause between statements, so that what one leaves behind is not counted with the next."""
+"""Pause between statements, so that remaining work of one does not count for the next."""
 
 
 @cache
 def _first_instruction(code: CodeType) -> int:
-    """Where a frame of the code stands when it is entered for the first time; the size of the code for a plain function."""
+    """Instruction offset of a frame at its first entry; the size of the code for a plain function."""
     if not code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         return len(code.co_code)
     return next(one.offset for one in dis.get_instructions(code) if one.opname == "RESUME")
@@ -73,7 +73,7 @@ class CallCounter:
         return Measured(self.calls, self.hops, self.resumed, self.turns)
 
     def install(self) -> None:
-        """Profile all threads that start from here on, and this one."""
+        """Profile this thread and all threads started later."""
         threading.setprofile(self._event)
         sys.setprofile(self._event)
 

@@ -1,10 +1,10 @@
-"""Install the clients of PostgreSQL that are not Python's: pgx (Go), node-postgres (Node) and pgjdbc (Java), for tests/clients.
+"""Install PostgreSQL clients in other languages for tests/clients: pgx (Go), node-postgres (Node) and pgjdbc (Java).
 
 Usage: clients.py
 
-Go, Node and the jar of pgjdbc come from Debian where this is Debian and we are root; the modules by name, in the versions of ``go.sum``
-and ``package-lock.json``. All goes to ``build/clients``, and is made again when what it is made from has changed. What cannot be had is
-named, and the tests that need it are left out with that reason.
+Go, Node and the jar of pgjdbc come from Debian's packages if this system is Debian and the user root. Modules have the versions of
+``go.sum`` and ``package-lock.json``. The results are in ``build/clients``, and are rebuilt when their sources change. The script names
+parts that it cannot install; the tests that need them are skipped with that reason.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def say(text: str) -> None:
 
 
 def tried(what: str, command: list[str], folder: Path = ROOT, **variables: str) -> bool:
-    """Run a command that may download, again when it fails."""
+    """Run a command that may download; retry it if it fails."""
     tail = ""
     for _ in range(TRIES):
         try:
@@ -54,7 +54,7 @@ def tried(what: str, command: list[str], folder: Path = ROOT, **variables: str) 
 
 
 def install(packages: dict[str, bool]) -> None:
-    """Install Debian's packages whose value is False, each by itself, so that one that is missing does not stop the others."""
+    """Install Debian's packages whose value is False, separately, so that a missing one does not stop the others."""
     missing = [name for name, there in packages.items() if not there]
     if not missing:
         return
@@ -89,7 +89,7 @@ def build_pgx() -> None:
     if is_current("pgx", sources) or shutil.which("go") is None:
         return
     say("building the client with pgx")
-    # The compiler that is here, and no newer one from elsewhere.
+    # Use the installed compiler, without downloading a newer one.
     build = ["go", "build", "-mod=readonly", "-buildvcs=false", "-o", str(BUILD / "pgx"), "."]
     if tried("the build with pgx", build, SOURCES / "go", GOTOOLCHAIN="local", GOFLAGS=""):
         (BUILD / "pgx.stamp").write_text(digest_of(sources))

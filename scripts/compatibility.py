@@ -1,4 +1,4 @@
-"""Hold docs/compatibility.md to the tests it names.
+"""Check docs/compatibility.md against the results of the tests that it names.
 
 Usage: compatibility.py TARGET ...   (``test``, ``interop``, ``interop-full``; run after ``make TARGET``)
 
@@ -13,7 +13,7 @@ import ast
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,14 +40,14 @@ class Row:
     targets: tuple[str, ...]
 
     def target_of(self, test: str) -> str:
-        """Which target must have run a test: those against Apache run in interop, unless the row names interop-full alone."""
+        """The target that must have run a test: interop for those against Apache, unless the row names interop-full alone."""
         if not test.startswith(INTEROP):
             return "test"
         return "interop" if "interop" in self.targets else "interop-full"
 
 
 def read_rows(text: str) -> list[Row]:
-    """All rows of the tables headed as `HEADINGS`; other tables are passed over."""
+    """All rows of the tables with the headings `HEADINGS`; other tables are skipped."""
     rows: list[Row] = []
     inside = False
     for number, line in enumerate(text.splitlines(), 1):
@@ -65,7 +65,7 @@ def read_rows(text: str) -> list[Row]:
 
 
 def row_faults(rows: list[Row], root: Path = ROOT) -> Iterator[str]:
-    """What is wrong with the rows as they stand, whatever the tests say when they run."""
+    """Faults of the rows themselves, independent of the tests' results."""
     seen: dict[str, int] = {}
     for row in rows:
         where = f"line {row.line}, {row.feature}"
@@ -88,13 +88,13 @@ def row_faults(rows: list[Row], root: Path = ROOT) -> Iterator[str]:
                 yield f"{where}: {test} runs in make {row.target_of(test)}, which the row does not say"
 
 
-def exists(test: str, root: Path = ROOT) -> bool:
-    """Whether a node id names a test function (or a method of a test class) of a file; parameters are not looked at."""
+def exists(test: str, root: Path = ROOT, parse: Callable[[str], ast.Module] = ast.parse) -> bool:
+    """Whether a node id names a test function (or a method of a test class) of a file; parameters are ignored."""
     path, *names = test.partition("[")[0].split("::")
     file = root / path
     if not names or not file.is_file():
         return False
-    body: list[ast.stmt] = ast.parse(file.read_text(encoding="utf-8")).body
+    body: list[ast.stmt] = parse(file.read_text(encoding="utf-8")).body
     for name in names[:-1]:
         body = next((node.body for node in body if isinstance(node, ast.ClassDef) and node.name == name), [])
     return names[-1].startswith("test") and any(

@@ -1,6 +1,6 @@
 """Count the floor plan of a checkout: rooms, wings, arrows, circles, attributes, long files, repeated names.
 
-Usage: floor_plan.py [FOLDER]   (FOLDER: the package's folder; ``src/triplicate`` of this checkout when it is not named)
+Usage: python -m scripts.floor_plan [FOLDER]   (FOLDER: the package's folder; ``src/triplicate`` of this checkout when it is not named)
 
 A room is a sub-package or a module of the package; a wing is a sub-package of a room. A module that lies in a room beside its wings counts
 as a node of its own. An arrow leads from a node to another one that it imports, however many modules do; imports for types count. Arrows
@@ -12,9 +12,11 @@ from __future__ import annotations
 import ast
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from scripts.imports import imports_of, python_modules, targets
 
 LONG_LINES = 450
 MANY_ATTRIBUTES = 20
@@ -27,7 +29,7 @@ Graph = Mapping[str, frozenset[str]]
 
 @dataclass
 class Plan:
-    """What a package consists of; modules are named by their dotted path below it.
+    """The parts of a package; modules are named by their dotted path below it.
 
     Args:
         imports: module → modules that it imports.
@@ -63,19 +65,18 @@ def grouped(imports: Mapping[str, Iterable[str]], node_of: object) -> Graph:
     return {node: frozenset(others - {node}) for node, others in arrows.items()}
 
 
-def read_plan(package: Path) -> Plan:
-    """Read every module of a package but the generated ones."""
+def read_plan(package: Path, parse: Callable[[str], ast.Module] = ast.parse) -> Plan:
+    """Read every module of a package except generated ones. A caller that parses the files for other uses too gives its own `parse`."""
     plan = Plan()
-    files = {
-        ".".join(path.relative_to(package).with_suffix("").parts): path
-        for path in sorted(package.rglob("*.py"))
-        if not path.name.endswith("_pb2.py")
-    }
-    for module, path in files.items():
+    files = {module: path for module, path in python_modules(package, package.name) if not path.name.endswith("_pb2.py")}
+    below = {module: ".".join(path.relative_to(package).with_suffix("").parts) for module, path in files.items()}
+    for full, path in files.items():
         text = path.read_text(encoding="utf-8")
-        tree = ast.parse(text)
+        tree = parse(text)
+        module = below[full]
         plan.lines[module] = text.count("\n")
-        plan.imports[module] = frozenset(_imported(tree, module, files, package.name))
+        imported = targets(imports_of(tree, full, is_package=path.name == "__init__.py"), files) - {full, package.name}
+        plan.imports[module] = frozenset(below[other] for other in imported)
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 plan.classes[node.name].append(module)
@@ -83,38 +84,8 @@ def read_plan(package: Path) -> Plan:
     return plan
 
 
-def _imported(tree: ast.Module, module: str, files: Mapping[str, Path], package: str) -> Iterable[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = _base(node, module, package)
-            names = [f"{base}.{alias.name}" for alias in node.names] if base else []
-        else:
-            continue
-        for name in names:
-            found = _file_of(name.removeprefix(f"{package}."), files) if name.startswith(f"{package}.") else None
-            if found and found != module:
-                yield found
-
-
-def _base(node: ast.ImportFrom, module: str, package: str) -> str:
-    if not node.level:
-        return node.module or ""
-    folder = [package, *module.split(".")][: -node.level]
-    return ".".join([*folder, *([node.module] if node.module else [])])
-
-
-def _file_of(name: str, files: Mapping[str, Path]) -> str | None:
-    """The module that a dotted name leads to; the last part may be a name in it."""
-    for candidate in (name, f"{name}.__init__", name.rpartition(".")[0], f"{name.rpartition('.')[0]}.__init__"):
-        if candidate in files:
-            return candidate
-    return None
-
-
 def _attributes(node: ast.ClassDef) -> set[str]:
-    """What instances carry: fields, slots, and names that methods assign to ``self``."""
+    """Attributes of instances: fields, slots, and names that methods assign to ``self``."""
     found: set[str] = set()
     for statement in node.body:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):

@@ -1,53 +1,91 @@
-"""The files of this checkout and what each imports of the others."""
+"""The Python files of a checkout and the imports between them."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOTS = {
+PACKAGES = {
     "triplicate": "src/triplicate",
     "triplicate_simulator": "simulator/triplicate_simulator",
     "triplicate_demo": "demo/triplicate_demo",
+    "tests": "tests",
+    "scripts": "scripts",
+    "benchmarks": "benchmarks",
 }
-PLAIN = ("tests", "scripts", "benchmarks")
-"""Folders that are imported by their own path."""
+"""Name of each importable folder of the checkout → its path."""
+
+
+def python_modules(folder: Path, name: str) -> Iterator[tuple[str, Path]]:
+    """Dotted name and path of each module below a folder that is imported as `name`; ``__init__`` has its package's name."""
+    for path in sorted(folder.rglob("*.py")):
+        inner = path.relative_to(folder).with_suffix("").parts
+        yield ".".join([name, *inner]).removesuffix(".__init__"), path
+
+
+@dataclass(frozen=True)
+class Import:
+    """A module that an import statement names, and the name that it takes from there; no name for ``import module``."""
+
+    module: str
+    name: str = ""
+
+
+def imports_of(tree: ast.Module, module: str, *, is_package: bool) -> list[Import]:
+    """Every import of a module, wherever it stands in the file, as absolute names."""
+    found: list[Import] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [Import(alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            folder = module.split(".") if is_package else module.split(".")[:-1]
+            base = folder[: len(folder) - node.level + 1] if node.level else []
+            source = ".".join([*base, *([node.module] if node.module else [])])
+            found += [Import(source, alias.name) for alias in node.names]
+    return found
+
+
+def targets(imports: Iterable[Import], known: Container[str]) -> frozenset[str]:
+    """The known modules that imports lead to: the module of a name in a package, or else the package's ``__init__``."""
+    found = (inner if (inner := f"{each.module}.{each.name}") in known else each.module for each in imports)
+    return frozenset(module for module in found if module in known)
 
 
 def import_graph() -> dict[str, frozenset[str]]:
     """Path of each Python file, relative to the checkout → paths of the files that it imports.
 
-    A name that is imported from a package leads to the package's ``__init__``.
+    A name that a package's ``__init__`` imports from a module of its own leads an importer to that module as well.
     """
-    files = {module: path for folder, base in _bases().items() for module, path in _modules(folder, base)}
-    trees = {module: ast.parse((ROOT / path).read_text(encoding="utf-8")) for module, path in files.items()}
-    direct = {module: frozenset(_targets(tree, module, files)) for module, tree in trees.items()}
-    return {files[module]: frozenset(files[target] for target in targets) for module, targets in direct.items()}
+    files = {module: path for name, folder in PACKAGES.items() for module, path in python_modules(ROOT / folder, name)}
+    packages = {module for module, path in files.items() if path.name == "__init__.py"}
+    imports = {
+        module: imports_of(ast.parse(path.read_text(encoding="utf-8")), module, is_package=module in packages)
+        for module, path in files.items()
+    }
+    origins = {Import(package, each.name): each.module for package in packages for each in imports[package] if each.module in files}
+    paths = {module: path.relative_to(ROOT).as_posix() for module, path in files.items()}
+    graph: dict[str, frozenset[str]] = {}
+    for module, path in paths.items():
+        found = targets(imports[module], files) | {origins[each] for each in imports[module] if each in origins}
+        graph[path] = frozenset(paths[other] for other in found - {module})
+    return graph
 
 
-def _bases() -> dict[str, str]:
-    return {**ROOTS, **{name: name for name in PLAIN}}
-
-
-def _modules(name: str, base: str) -> Iterator[tuple[str, str]]:
-    for path in sorted((ROOT / base).rglob("*.py")):
-        inner = path.relative_to(ROOT / base).with_suffix("").parts
-        module = ".".join([name, *inner]).removesuffix(".__init__")
-        yield module, path.relative_to(ROOT).as_posix()
-
-
-def _targets(tree: ast.Module, module: str, files: dict[str, str]) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        for name in names:
-            while name and name not in files:
-                name = name.rpartition(".")[0]
-            if name and name != module:
-                yield name
+def distances(graph: Mapping[str, frozenset[str]], changed: Iterable[str]) -> dict[str, int]:
+    """How many imports lead from each file to the nearest changed one; files that none lead from are left out."""
+    importers: dict[str, list[str]] = defaultdict(list)
+    for path, imported in graph.items():
+        for other in imported:
+            importers[other].append(path)
+    found = dict.fromkeys(changed, 0)
+    waiting = list(found)
+    for path in waiting:
+        for importer in importers[path]:
+            if importer not in found:
+                found[importer] = found[path] + 1
+                waiting.append(importer)
+    return found

@@ -1,9 +1,9 @@
-"""Install what `make interop` needs: Maven and a JDK, Apache BookKeeper's jars per release, and the Java driver built against each.
+"""Install the requirements of `make interop`: Maven and a JDK, Apache BookKeeper's jars per release, and the Java driver for each.
 
 Usage: interop.py [RELEASE ...]   (the newest release when none is named)
 
-All goes to ``build/interop``: ``lib-RELEASE/`` holds the jars, ``classes-RELEASE/`` the driver. Both are made again when what they are
-made from has changed. A failed download is tried three times.
+The results are in ``build/interop``: the jars in ``lib-RELEASE/``, the driver in ``classes-RELEASE/``. Both are rebuilt when their sources
+change. A download is tried three times.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NEWEST = "4.18.0"
 TRIES = 3
 DOWNLOAD_LIMIT_S = 600
 PROGRAMS = {"mvn": "maven", "javac": "openjdk-17-jdk-headless"}
-"""Program → the Debian package that has it."""
+"""Program → its Debian package."""
 
 
 def say(text: str) -> None:
@@ -36,7 +36,7 @@ def stop(text: str) -> None:
 
 
 def tried(what: str, command: list[str], tries: int = TRIES) -> bool:
-    """Run a command that downloads, again when it fails."""
+    """Run a command that downloads; retry it if it fails."""
     for attempt in range(1, tries + 1):
         try:
             answer = subprocess.run(
@@ -92,7 +92,7 @@ def fetch_jars(release: str) -> Path:
         return folder
     say(f"fetching Apache BookKeeper {release}")
     shutil.rmtree(folder, ignore_errors=True)
-    # A release that once could not be had is asked for again (-U).
+    # -U retries a release whose download failed before.
     maven = ["mvn", "--batch-mode", "--quiet", "-U", "--no-transfer-progress", "-f", str(pom), "dependency:copy-dependencies"]
     if not tried("the download", [*maven, "-DincludeScope=runtime", f"-DoutputDirectory={folder}"]):
         stop(f"Apache BookKeeper {release} cannot be fetched")

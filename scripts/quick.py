@@ -1,9 +1,9 @@
-"""Check what was changed, within a minute and a half on two processors: style, types, rules of the house, near tests, a few seeds.
+"""Check the changed files within 90 seconds on two processors: style, types, house rules, near tests, a few seeds.
 
 Usage: quick.py [COMMIT]   (changes since COMMIT; since the last commit when it is not named, or of that commit when nothing has changed)
 
-A test file is near when it was changed itself, or when it imports a changed module: directly, or over few others. The nearest are run, as
-many as their last durations (``build/test/*.xml``) allow; the others are named by their number, and `make test` runs them.
+A test file is near if it has changed, or if it imports a changed module directly or over few others. The nearest ones run, as many as
+their last durations (``build/test/*.xml``) allow. The script prints the number of the others, which `make test` runs.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from scripts.imports import ROOT, import_graph
+from scripts.imports import ROOT, distances, import_graph
 
 BIN = Path(sys.executable).parent
 RESULTS = ROOT / "build" / "test"
@@ -31,7 +31,7 @@ CODE_FOLDERS = ("src", "simulator", "demo", "tests", "scripts", "benchmarks")
 
 
 def changed_files(since: str | None) -> list[str]:
-    """Python files that differ from a commit, those that git does not know included."""
+    """Python files that differ from a commit, including untracked ones."""
     names = _git("diff", "--name-only", since or "HEAD") + _git("ls-files", "--others", "--exclude-standard")
     if not names and since is None:
         names = _git("diff", "--name-only", "HEAD~1")
@@ -42,24 +42,8 @@ def _git(*arguments: str) -> list[str]:
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
 
 
-def distances(graph: Mapping[str, frozenset[str]], changed: Iterable[str]) -> dict[str, int]:
-    """How many imports lead from each file to the nearest changed one; files that none lead from are left out."""
-    importers: dict[str, list[str]] = defaultdict(list)
-    for path, imported in graph.items():
-        for other in imported:
-            importers[other].append(path)
-    found = dict.fromkeys(changed, 0)
-    waiting = list(found)
-    for path in waiting:
-        for importer in importers[path]:
-            if importer not in found:
-                found[importer] = found[path] + 1
-                waiting.append(importer)
-    return found
-
-
 def near_tests(graph: Mapping[str, frozenset[str]], changed: Sequence[str], durations: Mapping[str, float]) -> tuple[list[str], int]:
-    """The test files to run, and how many further ones reach a changed file."""
+    """The test files to run, and the number of further ones that reach a changed file."""
     reached = distances(graph, changed)
     tests = [path for path in reached if path.startswith(TEST_FOLDERS) and Path(path).name.startswith("test_")]
     tests.sort(key=lambda path: (reached[path], durations.get(path, UNKNOWN_S), path))
@@ -74,7 +58,7 @@ def near_tests(graph: Mapping[str, frozenset[str]], changed: Sequence[str], dura
 
 
 def last_durations() -> dict[str, float]:
-    """Seconds that each test file took in the last runs."""
+    """Test file → its duration in the last runs, in seconds."""
     found: dict[str, float] = defaultdict(float)
     for report in RESULTS.glob("*.xml"):
         for case in ElementTree.parse(report).getroot().iter("testcase"):

@@ -2,23 +2,25 @@
 
 Usage: run_tests.py [PART ...]   (all parts but the long ones when none is named)
 
-Each part leaves ``build/test/<part>.log``, and where it is pytest's ``build/test/<part>.xml``. Parts that only compute run two at a
-time, then those that start servers and wait for them most of their time, also two at a time. A part that needs both processors runs alone.
-A part whose folder holds no tests is left out. The last line printed is ``N passed, N failed, N skipped``; the exit code is 1 when anything
-failed.
+Each part writes ``build/test/<part>.log``, and a part of pytest also ``build/test/<part>.xml``. One part more runs at a time than there are
+processors, the longest first: most tests wait half of their time for a timeout or a disk. A part that needs every processor runs alone,
+after the others. A part whose folder has no tests is left out. The last line is ``N passed, N failed, N skipped``; the exit code is 1 after
+any failure.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import Enum
@@ -30,25 +32,28 @@ BIN = Path(sys.executable).parent
 INTEROP_LIMIT_S = 16 * 60.0
 INTEROP_FULL_LIMIT_S = 40 * 60.0
 INTEROP_TABLE = "build/interop/table.md"
+LANES = 1 + (os.cpu_count() or 1)
 POLL_S = 0.05
+MEMORY = Path("/dev/shm")
+"""Where Linux has a file system in memory. A container's often has 64 MiB only."""
+MEMORY_NEEDED_BYTES = 2 << 30
 DIFFERENTIAL_SUMMARY = "build/differential/summary.txt"
 CODE_FOLDERS = ("src", "simulator", "demo", "tests", "scripts", "benchmarks")
 
 UPPER_UNITS = ("log", "replica", "sql", "spark", "cli", "sim", "simulator")
-"""About half of the unit tests by time: the other half runs beside them."""
+"""About half of the unit tests by time."""
 
 OUTAGES = tuple(
     f"tests/process/test_{name}.py"
     for name in ("nodes_outlive_zookeeper", "zookeeper_gone", "machine_dies", "up_zookeeper", "histories", "database_snapshots")
 )
-"""Tests of processes that wait for sessions to end most of their time: the others run beside them."""
+"""Tests of processes that wait for sessions to end most of their time."""
 
 
 class Turn(Enum):
     """When a part runs, in this order."""
 
-    COMPUTE = "two at a time"
-    SERVERS = "two at a time, after those that compute"
+    TOGETHER = "beside other parts"
     ALONE = "without a neighbour"
 
 
@@ -59,14 +64,16 @@ class Part:
     name: str
     folders: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
-    turn: Turn = Turn.COMPUTE
+    turn: Turn = Turn.TOGETHER
+    in_memory: bool = False
+    """Whether its temporary files are in memory, where that has room."""
     limit_s: float = 900.0
     only_by_name: bool = False
-    """Too long for every run: left out unless it is named."""
+    """Whether the part is too long for every run, and runs only if named."""
     options: tuple[str, ...] = ()
     """Further options of pytest."""
     shows: str = ""
-    """A file that the part leaves behind, to be printed with its result."""
+    """A file of the part that is printed with its result."""
 
 
 @dataclass
@@ -77,7 +84,7 @@ class Outcome:
     skipped: list[str] = field(default_factory=list)
     seconds: float = 0.0
     processor_s: float = 0.0
-    """Processor time of its process and of every descendant that its parent waited for."""
+    """Processor time of its process, of every descendant that its parent waited for, and of those that still ran at its end."""
     note: str = ""
 
 
@@ -91,22 +98,27 @@ def test_files(name: str) -> list[str]:
     return sorted(path.relative_to(ROOT).as_posix() for path in found)
 
 
+def lower_units() -> list[str]:
+    return [name for name in test_files("unit") if Path(name).name not in UPPER_UNITS]
+
+
 def parts() -> list[Part]:
+    """All parts, in the order in which they start: the longest first, behind those that end at once."""
     return [
-        Part("unit", folders=("tests/golden", *(name for name in test_files("unit") if Path(name).name not in UPPER_UNITS))),
-        Part("unit-upper", folders=tuple(f"tests/unit/{name}" for name in UPPER_UNITS)),
-        Part("types", command=(str(BIN / "mypy"), "--no-error-summary", *code_folders())),
-        Part("property", folders=("tests/property",)),
-        Part("crash", folders=("tests/crash",)),
-        Part("house", folders=("tests/house",)),
-        Part("fuzz", folders=("tests/fuzz",)),
         Part("lint", command=(str(BIN / "ruff"), "check", "--output-format=concise", *code_folders())),
         Part("format", command=(str(BIN / "ruff"), "format", "--check", *code_folders())),
-        Part("process", folders=tuple(name for name in test_files("process") if name not in OUTAGES), turn=Turn.SERVERS),
-        Part("outages", folders=OUTAGES, turn=Turn.SERVERS),
-        Part("spark", folders=("tests/spark",), turn=Turn.SERVERS, limit_s=1500.0),
-        Part("clients", folders=("tests/clients",), turn=Turn.SERVERS),
-        Part("differential", folders=("tests/differential",), turn=Turn.SERVERS, shows=DIFFERENTIAL_SUMMARY),
+        Part("process", folders=tuple(name for name in test_files("process") if name not in OUTAGES)),
+        Part("outages", folders=OUTAGES),
+        Part("unit-upper", folders=tuple(f"tests/unit/{name}" for name in UPPER_UNITS), in_memory=True),
+        Part("spark", folders=("tests/spark",), limit_s=1500.0),
+        Part("unit", folders=("tests/golden", *lower_units()), in_memory=True),
+        Part("property", folders=("tests/property",), in_memory=True),
+        Part("clients", folders=("tests/clients",)),
+        Part("types", command=(str(BIN / "mypy"), "--no-error-summary", *code_folders())),
+        Part("house", folders=("tests/house",)),
+        Part("crash", folders=("tests/crash",), in_memory=True),
+        Part("fuzz", folders=("tests/fuzz",), in_memory=True),
+        Part("differential", folders=("tests/differential",), shows=DIFFERENTIAL_SUMMARY),
         Part("simulation", folders=("tests/simulation",), turn=Turn.ALONE),
         Part("spark-deep", folders=("tests/spark_deep",), turn=Turn.ALONE, limit_s=1500.0, only_by_name=True),
         Part("demo-kill", folders=("tests/demo",), turn=Turn.ALONE, limit_s=1500.0, only_by_name=True),
@@ -141,23 +153,48 @@ def command_of(part: Part) -> list[str]:
         "-q",
         "--color=no",
         "--continue-on-collection-errors",
+        # The folder of a test that passed goes at once: some are in memory.
+        "--override-ini=tmp_path_retention_policy=failed",
         f"--junit-xml={RESULTS / part.name}.xml",
         *part.options,
         *test_folders(part),
     ]
 
 
-def environment(ours: Mapping[str, str], current: Path) -> dict[str, str]:
-    """Variables of a part's process, from `ours`. `current` is the file for the name of the test that runs.
+def environment(ours: Mapping[str, str], current: Path, temporary: Path | None) -> dict[str, str]:
+    """Variables of a part's process, from `ours`.
 
     Compiled modules are kept even where a container's image forbids it. Without them every server, command and Spark worker that a test
     starts compiles the sources again, which is more than half of its start.
+
+    Args:
+        current: the file for the name of the test that runs.
+        temporary: the folder for temporary files, where it is not the machine's own.
     """
-    return {**{name: value for name, value in ours.items() if name != "PYTHONDONTWRITEBYTECODE"}, "TRIPLICATE_CURRENT_TEST": str(current)}
+    kept = {name: value for name, value in ours.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    folders = {} if temporary is None else {"TMPDIR": str(temporary)}
+    return {**kept, **folders, "TRIPLICATE_CURRENT_TEST": str(current)}
+
+
+@contextlib.contextmanager
+def temporary_folder(part: Part) -> Iterator[Path | None]:
+    """A folder in memory for a part's temporary files; None where the part needs none, or memory has too little room.
+
+    Tests of one process sync thousands of small files, and are judged by what they read back. A power cut is simulated there, never real.
+    The parts with real servers stay on the machine's own disk.
+    """
+    if not part.in_memory or not MEMORY.is_dir() or shutil.disk_usage(MEMORY).free < MEMORY_NEEDED_BYTES:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="tt-", dir=MEMORY, ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        # As the machine's own: some tests go on as another user.
+        folder.chmod(0o1777)
+        yield folder
 
 
 def run_part(part: Part) -> Outcome:
-    """Run one part in a session of its own, so that a part over its limit is ended with all its children."""
+    """Run one part in a new session, so that a part over its limit is ended with all its children."""
     outcome = Outcome(part)
     xml = RESULTS / f"{part.name}.xml"
     xml.unlink(missing_ok=True)
@@ -166,7 +203,7 @@ def run_part(part: Part) -> Outcome:
     current = RESULTS / f"{part.name}.current"
     current.unlink(missing_ok=True)
     started = time.monotonic()
-    with (RESULTS / f"{part.name}.log").open("w") as log:
+    with temporary_folder(part) as temporary, (RESULTS / f"{part.name}.log").open("w") as log:
         process = subprocess.Popen(
             command_of(part),
             cwd=ROOT,
@@ -174,15 +211,17 @@ def run_part(part: Part) -> Outcome:
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env=environment(os.environ, current),
+            env=environment(os.environ, current, temporary),
         )
         try:
             within_limit = wait_for_end(process.pid, part.limit_s)
         finally:
-            # Also after a normal end: a test that left a server behind must not disturb the next part.
+            outcome.processor_s = used_by_session(process.pid)
+            # Also after a normal end: a server that a test left behind must not disturb the next part.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            code, outcome.processor_s = collect(process)
+            code, used_s = collect(process)
+            outcome.processor_s += used_s
         if not within_limit:
             running = f" in {current.read_text()}" if current.exists() else ""
             outcome.note = f"ended after {part.limit_s:.0f} s{running}"
@@ -204,6 +243,20 @@ def wait_for_end(pid: int, limit_s: float) -> bool:
     return True
 
 
+def used_by_session(leader: int) -> float:
+    """Processor seconds of the processes in a session, without its leader: what a part has left running, such as Spark's Java."""
+    ticks = 0
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            # The name of the program may contain spaces, and ends with the last parenthesis.
+            fields = file.read_text(errors="replace").rpartition(")")[2].split()
+        except OSError:
+            continue  # It has ended meanwhile.
+        if int(fields[3]) == leader != int(file.parent.name):
+            ticks += sum(int(field) for field in fields[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def collect(process: subprocess.Popen[bytes]) -> tuple[int, float]:
     """Exit code and processor time in seconds of a child that has ended or was killed."""
     _, status, used = os.wait4(process.pid, 0)
@@ -212,7 +265,7 @@ def collect(process: subprocess.Popen[bytes]) -> tuple[int, float]:
 
 
 def read_results(outcome: Outcome, xml: Path, code: int) -> None:
-    """Take the counts from pytest's own report; a run without a report, or red without a red test, is one failure."""
+    """Read the counts from pytest's report. A run without a report, or failed without a failed test, is one failure."""
     if xml.exists():
         for case in ElementTree.parse(xml).getroot().iter("testcase"):
             name = f"{case.get('classname')}::{case.get('name')}"
@@ -229,7 +282,7 @@ def read_results(outcome: Outcome, xml: Path, code: int) -> None:
 
 
 class Reporter:
-    """Prints a part's result as it ends, the whole log when it is red."""
+    """Prints a part's result at its end, and the whole log if it failed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -259,7 +312,7 @@ def run_all(chosen: list[Part]) -> list[Outcome]:
 
     outcomes: list[Outcome] = []
     for turn in Turn:
-        with ThreadPoolExecutor(max_workers=1 if turn is Turn.ALONE else 2) as pool:
+        with ThreadPoolExecutor(max_workers=1 if turn is Turn.ALONE else LANES) as pool:
             outcomes += pool.map(run_and_show, [part for part in chosen if part.turn is turn])
     return outcomes
 

@@ -2,8 +2,8 @@
 
 Usage: spark_versions.py [VERSION ...]   (those of `VERSIONS` when none is named)
 
-Everything else is installed as `requirements.lock` has it. Exit code 1: a test failed with one of them, or took too long. Exit code 2:
-there is no Java, without which all tests would be skipped.
+Other packages have the versions of `requirements.lock`. Exit code 1: a test failed with a release, or took too long. Exit code 2: there is
+no Java, without which all tests would be skipped.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def constraints() -> Path:
 
 
 def run(version: str, limits: Path) -> int:
-    """Install one release and run the tests with it; returns their exit code, or 1 where they took too long."""
+    """Install one release and run the tests with it; return their exit code, or 1 if they took too long."""
     environment = BUILD / f"pyspark-{version}"
     python = environment / "bin" / "python"
     uv = str(Path(sys.executable).parent / "uv")
@@ -47,7 +47,7 @@ def run(version: str, limits: Path) -> int:
     install = [uv, "pip", "install", "--quiet", "--python", str(python), "--constraint", str(limits)]
     subprocess.run([*install, f"pyspark=={version}", "--editable", f"{ROOT}[spark,zookeeper]", *TOOLS], check=True)
     print(f"== PySpark {version}", flush=True)
-    # PySpark 4.1 leaves sockets of its own to the garbage collector, which pytest would report as errors of the test that runs then.
+    # PySpark 4.1 leaves its sockets to the garbage collector, which pytest would report as errors of an unrelated test.
     tolerant = ["-p", "no:unraisableexception", "-W", "ignore::ResourceWarning"]
     tests = subprocess.Popen(
         [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *tolerant, *TESTS],
@@ -61,7 +61,7 @@ def run(version: str, limits: Path) -> int:
         print(f"the tests with PySpark {version} took longer than {LIMIT_S:.0f} s", file=sys.stderr)
         return 1
     finally:
-        # With them go the JVM and the cluster, which outlive them where they are ended by force.
+        # This also ends the JVM and the cluster, which would outlive a killed test process.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(tests.pid, signal.SIGKILL)
         tests.wait()

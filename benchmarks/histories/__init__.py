@@ -1,1 +1,1 @@
-"""Histories of clients beside killed and stopped processes: made by real processes, and judged."""
+"""Histories of clients of real processes, some of which are killed and stopped; recorded and checked."""

@@ -1,8 +1,7 @@
-"""Clients that read and change registers, lists and accounts, and note when each operation began, when it ended, and what came of it.
+"""Clients that read and change registers, lists and accounts, and record each operation's start, end and outcome.
 
-One thread and one connection each. An operation that is not answered in time has an unknown outcome, and its connection is cut: a server
-that hangs answers nothing, not even a wish to cancel. An error with an SQLSTATE of the server's is a refusal, except class 08: the outcome
-is unknown.
+Each has one thread and one connection. An operation without an answer in time has an unknown outcome, and its connection is closed: a hung
+server does not answer a cancel request either. An error with an SQLSTATE is a refusal, except class 08, whose outcome is unknown.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from triplicate_simulator.checkers.linearizability import RegisterOperation
 ACCOUNTS = {f"account{number}": 100 for number in range(8)}
 KEYS_AT_A_TIME = 4
 OPERATIONS_PER_KEY = 60
-"""Then there are other keys: the search for an order stays small."""
+"""Operations on one key before the next one is used, so that the search for an order stays small."""
 OPERATION_LIMIT_S = 1.5
 SCHEMA = (
     "create table registers(name text primary key, value integer)",
@@ -38,7 +37,7 @@ SCHEMA = (
 
 @dataclass
 class Shared:
-    """What all clients share; every access holds the lock."""
+    """State shared by all clients; every access holds the lock."""
 
     ports: Sequence[int]
     database: str
@@ -50,40 +49,40 @@ class Shared:
     refused: int = 0
     next_number: int = 0
     on_key: dict[str, int] = field(default_factory=dict)
-    """How many keys of each kind were begun, and operations on the present ones."""
+    """Numbers of keys of each kind so far, and of operations on the present ones."""
     writes: list[tuple[float, float]] = field(default_factory=list)
-    """Begin and end of every acknowledged write."""
+    """Start and end of every acknowledged write."""
     strange: list[str] = field(default_factory=list)
-    """Errors that say neither yes nor no, and should not be."""
+    """Unexpected errors without a known outcome."""
 
     def number(self) -> int:
-        """A number that nobody had before."""
+        """A new unique number."""
         with self.lock:
             self.next_number += 1
             return self.next_number
 
     def key(self, kind: str, chance: random.Random) -> str:
-        """A key that is in use now."""
+        """A key in use now."""
         with self.lock:
             used = self.on_key[kind] = self.on_key.get(kind, 0) + 1
         return f"{kind}-{used // (OPERATIONS_PER_KEY * KEYS_AT_A_TIME)}-{chance.randrange(KEYS_AT_A_TIME)}"
 
     def first_write_after(self, moment: float) -> float | None:
-        """When the first write was acknowledged of those begun after a moment; None while there is none."""
+        """Time of the first acknowledgement of a write begun after a moment; None while there is none."""
         with self.lock:
             return min((end for begin, end in self.writes if begin > moment), default=None)
 
 
 class Unknown(Exception):
-    """The outcome is open."""
+    """The outcome is unknown."""
 
 
 class Refused(Exception):
-    """It has not happened, and will not."""
+    """The operation did not happen, and will not."""
 
 
 class Client(threading.Thread):
-    """One client. `run` ends when the shared event says so."""
+    """One client. `run` ends when the shared event is set."""
 
     def __init__(self, shared: Shared, number: int) -> None:
         super().__init__(name=f"client {number}", daemon=True)
@@ -92,7 +91,7 @@ class Client(threading.Thread):
         self._connection: psycopg.Connection[Any] | None = None
         self._port = shared.ports[number % len(shared.ports)]
         self._values: dict[str, int | None] = {}
-        """What the client last saw in each register, for its swaps."""
+        """The value last read from each register, for compare-and-swap."""
         self.failure: BaseException | None = None
 
     def run(self) -> None:
@@ -102,7 +101,7 @@ class Client(threading.Thread):
             while not self._shared.over.is_set():
                 (work,) = self._chance.choices(choices, weights)
                 work()
-        except BaseException as error:  # A fault of ours must not look like a client that had nothing to do.
+        except BaseException as error:  # A defect of this program must not look like an idle client.
             self.failure = error
             raise
         finally:
@@ -133,10 +132,10 @@ class Client(threading.Thread):
             connection.close()
 
     def _ask(self, work: Callable[[psycopg.Connection[Any]], Any]) -> Any:
-        """Do something on the connection, in time.
+        """Run a function on the connection within the limit.
 
         Raises:
-            Unknown, Refused: it was not done, or nobody knows.
+            Refused: it was not done. Unknown: its outcome is unknown.
         """
         connection = self._connected()
         if connection is None:
@@ -291,7 +290,7 @@ class Client(threading.Thread):
             self._ask(transfer)
             ended = time.monotonic()
         except Unknown:
-            refused = not is_committing  # Nothing commits what nobody asked to be committed.
+            refused = not is_committing  # Without a COMMIT the transaction is not committed.
         except Refused:
             refused = True
         with self._shared.lock:
@@ -334,6 +333,6 @@ def items_of(text: str) -> tuple[int, ...]:
 
 
 def _cut(descriptor: int) -> None:
-    """Break a connection from beside the thread that waits for it."""
+    """Break a connection from another thread than the waiting one."""
     with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as connection:
         connection.shutdown(socket.SHUT_RDWR)

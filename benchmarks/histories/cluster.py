@@ -1,4 +1,4 @@
-"""A cluster of real processes in a folder, with hands to kill and to stop them: `triplicate up`, which starts again what was killed."""
+"""A cluster of real processes in a folder that can be killed and stopped: `triplicate up`, which restarts killed ones."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ START_LIMIT_S = 120.0
 STOP_LIMIT_S = 60.0
 POLL_S = 0.05
 ANSWER_LIMIT_S = 0.3
-"""A node that does not say within this time that it is there is passed over."""
+"""A node without an answer within this time is skipped."""
 
 
 class RunFailed(Exception):
-    """The run could not be made, with the reason."""
+    """The run failed, with the reason."""
 
 
 class LocalCluster:
@@ -35,13 +35,13 @@ class LocalCluster:
 
     Args:
         folder: must be empty or missing.
-        store: where the metadata are, ``sqlite`` or ``zk``.
+        store: the metadata store, ``sqlite`` or ``zk``.
     """
 
     def __init__(self, folder: Path, *, bookies: int = 4, nodes: int = 3, store: str = "sqlite") -> None:
         counts = ["--bookies", str(bookies), "--nodes", str(nodes), "--metadata", store]
         self._folder = folder
-        # The cluster ends with the pipe, however this process ends.
+        # The cluster ends with this pipe, also if this process is killed.
         ends_with, self._pipe = os.pipe()
         self._errors = (folder.parent / f"{folder.name}.log").open("w")
         self._up = subprocess.Popen(
@@ -72,12 +72,12 @@ class LocalCluster:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for pid in self.processes().values():
-            self.go_on(pid)  # One that is stopped would not hear the end.
+            self.go_on(pid)  # A stopped process would not notice the end.
         self._up.terminate()
         try:
             self._up.wait(STOP_LIMIT_S)
         except subprocess.TimeoutExpired:
-            self._up.kill()  # The others end with the pipe to it.
+            self._up.kill()  # Its children end with their pipe to it.
             self._up.wait()
         if self._up.stdout is not None:
             self._up.stdout.close()
@@ -88,7 +88,7 @@ class LocalCluster:
         self._errors.close()
 
     def processes(self) -> dict[str, int]:
-        """Process ids by name, as they are now."""
+        """Present process ids by name."""
         found: dict[str, int] = json.loads((self._folder / "processes.json").read_text())["processes"]
         return found
 
@@ -97,7 +97,7 @@ class LocalCluster:
         os.kill(self.processes()[name], number)
 
     def go_on(self, pid: int) -> None:
-        """Let a process go on that was stopped; harmless when it has ended."""
+        """Continue a stopped process; no effect if it has ended."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
 
@@ -114,7 +114,7 @@ class LocalCluster:
 
     @contextlib.contextmanager
     def session(self, name: str, database: str) -> Iterator[psycopg.Connection[Any]]:
-        """A connection to one node, whether it leads or not."""
+        """A connection to one node, leader or follower."""
         dsn = f"host=127.0.0.1 port={self.ports[name]} dbname={database} user=judge connect_timeout=2"
         connection = psycopg.connect(dsn, autocommit=True)
         try:
@@ -123,7 +123,7 @@ class LocalCluster:
             connection.close()
 
     def leader(self, database: str) -> str | None:
-        """The node that leads a database, if one that answers says so of itself."""
+        """The node that reports itself as leader of a database, if any."""
         for name, port in self.ports.items():
             if not answers(port):
                 continue
@@ -135,7 +135,7 @@ class LocalCluster:
 
 
 def answers(port: int) -> bool:
-    """Whether the process at a port says anything within a moment."""
+    """Whether the process at a port answers within a moment."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_LIMIT_S) as connection:
             connection.sendall(PROBE)
@@ -145,7 +145,7 @@ def answers(port: int) -> bool:
 
 
 def wait_for(condition: Callable[[], Any], what: str, limit_s: float = START_LIMIT_S) -> Any:
-    """Return what a condition gives once that counts as true; what a server says while it is away counts as no.
+    """Wait until a condition's value is true, and return the value; an error of an absent server counts as false.
 
     Raises:
         RunFailed: it does not hold within the limit.

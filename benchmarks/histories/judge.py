@@ -1,8 +1,8 @@
-"""What a history must be: registers and lists linearizable, transfers strictly serializable, nothing lost or doubled, copies equal.
+"""The requirements of a history: registers and lists linearizable, transfers strictly serializable, no row lost or doubled, copies equal.
 
-Pure: it is given what clients saw, and what the nodes held at the end. Times are seconds of one clock.
-Registers and lists are judged key by key by the search of `sim.checkers.linearizable`. Transfers need no search: each that happened has a
-place in the table in which they are noted, so their order is known, and everything that was seen must fit that order.
+Pure: its inputs are the clients' observations and the nodes' final contents. Times are seconds of one clock.
+Registers and lists are checked per key by the search of `checkers.linearizable`. Transfers need no search: the table of
+transfers records their order, and every observation must fit that order.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from itertools import accumulate
 from triplicate_simulator.checkers.linearizability import Decision, RegisterOperation, decide
 
 STEPS_MAX = 500_000
-"""Of the search for one key."""
+"""Limit of the search for one key."""
 SHOWN = 5
 """Examples that one violation names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A client moved money, noted under a number of the client's choice.
+    """A client's transfer, recorded under a number of the client's choice.
 
     Args:
-        returned_s: None where the outcome is unknown.
-        refused: the client was told that it has not happened and never will.
+        returned_s: None if the outcome is unknown.
+        refused: the client got the answer that it did not happen and never will.
     """
 
     number: int
@@ -41,7 +41,7 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A client read all balances, and how many transfers were noted, at one instant."""
+    """A client's read of all balances and of the number of transfers, at one instant."""
 
     invoked_s: float
     returned_s: float
@@ -61,17 +61,17 @@ class Noted:
 
 @dataclass
 class Seen:
-    """What clients saw, in no particular order."""
+    """Observations of the clients, in no particular order."""
 
     operations: dict[str, list[RegisterOperation]] = field(default_factory=dict)
-    """On registers and lists, by key; refused ones left out."""
+    """Operations on registers and lists by key, without refused ones."""
     transfers: list[Transfer] = field(default_factory=list)
     statements: list[Statement] = field(default_factory=list)
 
 
 @dataclass
 class Report:
-    """What was judged."""
+    """Result of the checks."""
 
     keys: int = 0
     operations: int = 0
@@ -89,7 +89,7 @@ def judge_keys(operations: Mapping[str, Sequence[RegisterOperation]], initial: M
     """Each register and each list behaves as if its operations were done one at a time, each between its beginning and its end.
 
     Args:
-        initial: by the first letters of a key up to its ``-``: what a key of this kind holds at first.
+        initial: prefix of a key up to its ``-`` → initial value of keys of that kind.
     """
     for key, of_key in sorted(operations.items()):
         finding = decide(of_key, initial[key.partition("-")[0]], STEPS_MAX)
@@ -106,7 +106,7 @@ def judge_keys(operations: Mapping[str, Sequence[RegisterOperation]], initial: M
 
 
 def judge_lists(operations: Mapping[str, Sequence[RegisterOperation]], final: Mapping[str, tuple[int, ...]], report: Report) -> None:
-    """Each acknowledged item is in its list once at the end, each unknown one at most once, and nothing else is."""
+    """At the end a list holds each acknowledged item once, each unknown one at most once, and no other item."""
     for key, of_key in sorted(operations.items()):
         appends = [operation for operation in of_key if operation.kind == "append"]
         if not appends:
@@ -122,7 +122,7 @@ def judge_lists(operations: Mapping[str, Sequence[RegisterOperation]], final: Ma
 
 
 def judge_transfers(seen: Seen, noted: Sequence[Noted], initial: Mapping[str, int], final: Mapping[str, int], report: Report) -> None:
-    """Transfers and statements are strictly serializable, in the order in which the transfers are noted."""
+    """Transfers and reads are strictly serializable in the recorded order of transfers."""
     report.transfers += len(seen.transfers)
     report.statements += len(seen.statements)
     place = _places(seen.transfers, noted, report)
@@ -146,7 +146,7 @@ def judge_transfers(seen: Seen, noted: Sequence[Noted], initial: Mapping[str, in
 
 
 def _places(transfers: Iterable[Transfer], noted: Sequence[Noted], report: Report) -> dict[int, int]:
-    """Where each transfer stands, from 1 on; what is lost, doubled, or there against the client's knowledge is reported."""
+    """Each transfer's place, from 1 on. Reports lost and duplicated transfers, and refused ones that happened."""
     place = {row.number: index for index, row in enumerate(noted, 1)}
     known = {transfer.number: transfer for transfer in transfers}
     doubled = [number for number, times in Counter(row.number for row in noted).items() if times > 1]
@@ -183,7 +183,7 @@ def _replay(noted: Sequence[Noted], initial: Mapping[str, int], report: Report) 
 
 
 def _judge_order(seen: Seen, place: Mapping[int, int], report: Report) -> None:
-    """What had ended before something began comes before it."""
+    """An operation that ended before another began precedes it."""
     done = sorted(
         (one.returned_s, place[one.number])
         for one in seen.transfers
@@ -216,6 +216,6 @@ def _different(found: Mapping[str, int], wanted: Mapping[str, int]) -> str:
 
 
 def judge_copies(copies: Mapping[str, object], report: Report) -> None:
-    """All nodes hold the same."""
+    """All nodes hold the same rows."""
     first, *others = sorted(copies)
     report.violations += [f"{other} and {first} hold different rows" for other in others if copies[other] != copies[first]]

@@ -1,4 +1,4 @@
-"""What befalls the cluster while clients are at work: the leader and bookies are killed, or stopped for a while."""
+"""Faults of the cluster while clients work: the leader and bookies are killed, or stopped for a while."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from benchmarks.histories.clients import Shared
 from benchmarks.histories.cluster import LocalCluster, RunFailed, answers, wait_for
 
 CALM_S = 2.0
-"""Between the end of one fault and the next."""
+"""Pause between the end of one fault and the next, in seconds."""
 BESIDE_S = 0.5
-"""A bookie that hangs does so for this long before the leader is struck."""
+"""A bookie hangs for this long, in seconds, before the leader's fault."""
 GAP_LIMIT_S = 60.0
 POLL_S = 0.01
 
@@ -25,7 +25,7 @@ class Fault:
     """One kind of fault.
 
     Args:
-        leader: for how many seconds the leader is stopped; 0 leaves it alone, a negative number kills it.
+        leader: seconds for which the leader is stopped; 0 for no fault, a negative number for a kill.
         bookie: the same for one bookie.
     """
 
@@ -49,21 +49,21 @@ FAULTS = (
 
 @dataclass(frozen=True, slots=True)
 class Strike:
-    """A fault that struck: the gap is the time from the strike to the first acknowledgement of a write that began after it."""
+    """A fault that took place. The gap is the time from the fault to the first acknowledgement of a write begun after it."""
 
     fault: Fault
     gap_s: float
     leader: str
     successor: str
     struck_at: str = ""
-    """When, in UTC as the logs of the cluster say it."""
+    """Its time in UTC, in the form of the cluster's logs."""
 
 
 class Nemesis:
-    """Strikes a cluster, one fault at a time, each undone before the next.
+    """Injects faults into a cluster, one at a time, and undoes each before the next.
 
     Args:
-        database: whose leader is struck.
+        database: the faults hit its leader.
     """
 
     def __init__(self, cluster: LocalCluster, shared: Shared, database: str) -> None:
@@ -74,18 +74,19 @@ class Nemesis:
         self.strikes: list[Strike] = []
 
     def round(self, faults: Sequence[Fault]) -> None:
-        """Strike with each fault once.
+        """Inject each fault once.
 
         Raises:
-            RunFailed: the cluster did not come back.
+            RunFailed: the cluster did not recover.
         """
         for fault in faults:
             self._await_calm()
             self.strikes.append(self._strike(fault))
 
     def _await_calm(self) -> None:
-        """Everything runs, somebody leads, writes go on, and every node has been up long enough to know the leader: one that starts while
-        the leader hangs has never had an answer from it.
+        """Wait until all processes run, a node leads, writes succeed, and every node has had an answer from the leader.
+
+        A node that starts while the leader hangs would never have had one.
         """
         wait_for(lambda: self._running() and self._cluster.leader(self._database), "every process runs, and a node leads")
         time.sleep(CALM_S)

@@ -1,10 +1,10 @@
-"""Histories of registers, lists and transfers while leaders and bookies are killed and stopped, judged at the end.
+"""Histories of registers, lists and transfers while leaders and bookies are killed and stopped, checked at the end.
 
 Usage: python -m benchmarks.histories.run [--operations 20000] [--rounds 2] [--metadata sqlite]
 
-A cluster of four bookies and three database nodes; eleven clients. Each round strikes with every fault once; the run ends when there are as
-many operations and rounds as were asked for. Prints a table of the gaps and the verdicts, and writes build/bench/histories.json.
-Exit code 1: a history that must not be, one that could not be decided, or a part that did not come back.
+A cluster of four bookies and three database nodes; eleven clients. Each round injects every fault once. The run ends after the requested
+numbers of operations and rounds. Prints a table of the gaps and the verdicts, and writes build/bench/histories.json.
+Exit code 1: a history is wrong or undecided, or a process did not recover.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TABLES = ("registers", "lists", "accounts", "transfers")
 
 @dataclass
 class Outcome:
-    """What a run came to."""
+    """Result of a run."""
 
     strikes: list[Strike]
     report: Report
@@ -52,10 +52,10 @@ class Outcome:
 
 
 def play(cluster: LocalCluster, faults: Sequence[Fault], operations: int, rounds: int, clients: int = CLIENTS) -> Outcome:
-    """Let clients work beside faults until there are enough of both, and judge what they saw.
+    """Run clients and faults until there are enough of both, and check the history.
 
     Raises:
-        RunFailed: the cluster did not come back from a fault, or a client ended by itself.
+        RunFailed: the cluster did not recover from a fault, or a client ended by itself.
     """
     shared = Shared(list(cluster.ports.values()), DATABASE)
     cluster.command("database", "create", DATABASE)
@@ -99,13 +99,13 @@ def _prepare(cluster: LocalCluster) -> bool:
 
 
 def judge(cluster: LocalCluster, shared: Shared) -> Report:
-    """Read every copy when all is over, and judge."""
+    """Read every copy at the end, and check the history."""
     leader = wait_for(lambda: cluster.leader(DATABASE), "a node leads")
     rows = wait_for(lambda: _rows(cluster, leader), "the leader is read")
     copies = {leader: rows}
     for name in cluster.ports:
         if name != leader:
-            # A follower may be behind by what was written last; it catches up, or holds something else for ever.
+            # A follower may lag behind the last writes: it catches up, or has diverged.
             try:
                 copies[name] = wait_for(lambda name=name: _rows(cluster, name) == rows and rows, f"{name} has what {leader} has")  # type: ignore[misc]
             except RunFailed:
@@ -145,7 +145,7 @@ def table_of(strikes: Sequence[Strike]) -> Table:
 
 
 def show(outcome: Outcome, console: Console) -> None:
-    """Print the table and the verdicts."""
+    """Print gaps and verdicts."""
     report = outcome.report
     console.print(table_of(outcome.strikes))
     lines = [

@@ -1,4 +1,4 @@
-"""The measurements. Each takes a turn, a side that runs, and gives figures; what cannot be measured raises `CaseFailed`."""
+"""The measurements. Each is a function from a turn (a running side) to figures, and raises `CaseFailed` if it cannot measure."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ ONE_COPY = {"ensemble_size": 1, "write_quorum": 1, "ack_quorum": 1}
 READ_CHUNK = 1024
 EXPLICIT_LAC_MS = 1
 LIMIT_S = 120.0
-"""For a command, beside the time that it is told to take."""
+"""Limit of a command, in addition to the duration it is given."""
 LIMIT_PER_LEDGER_S = 0.05
 REGISTER_LIMIT_S = 30.0
 FLUSH_INTERVAL_S = 10.0
-"""Of either side's bookies. A window of so much has one flush of each bookie in it."""
+"""Flush interval of both sides' bookies. A window of this length contains one flush of each bookie."""
 REST_S = 1.0
-"""A rest for a flush takes so much longer than its interval."""
+"""A pause for a flush lasts this much longer than the flush interval."""
 FLUSH_WAIT_S = FLUSH_INTERVAL_S + REST_S
 COLD_SHARE = 0.02
 COLD_SHARE_BESIDE_WRITERS = 0.1
-"""Of what a reader reads over and over; writers use the same files meanwhile."""
+"""Size of the ledger that a reader reads repeatedly; writers use the same files meanwhile."""
 RATE_FOR_READERS = 1000
 
 Figures = dict[str, float]
@@ -38,24 +38,24 @@ Figures = dict[str, float]
 
 @dataclass(frozen=True)
 class Windows:
-    """In which a latency is measured, of each of two states that are compared; see `in_turn`."""
+    """Number of windows in which a latency is measured, of each of two compared states; see `in_turn`."""
 
     count: int
     measured_s: float
     before_s: float
-    """The same load, not measured."""
+    """Duration of the same load before the measurement."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much each case does. Seconds are those that are measured; warming up comes before."""
+    """Sizes of each case. Seconds are measured ones; the warm-up precedes them."""
 
     quick: bool
     rounds: int
-    """Of appends."""
+    """Payload sizes of appends."""
     storage_rounds: int
     start_warm_s: float
-    """Appends at full speed before the first case, for compilers to do their work."""
+    """Appends at full speed before the first case, for just-in-time compilers."""
     warm_s: float
     append_s: float
     rate_s: float
@@ -70,14 +70,14 @@ class Sizes:
     journal_entries: int
     stall_s: float
     ledger_windows: Windows
-    """Few and many ledgers on disk. Their bookies rest in each other's windows, so the load before is what a flush has to write."""
+    """Few and many ledgers on disk. Each cluster is idle in the other's windows, so a flush writes the load before it."""
     reader_windows: Windows
     their_windows: Windows
-    """Of Apache's, which stand beside comparisons of ours with ours: no target is reckoned from them."""
+    """Windows of Apache's bookies, printed beside comparisons of ours with ours; no target depends on them."""
     their_rest_s: float
-    """Before these, where ours rest for a flush."""
+    """Pause before these windows, where ours pause for a flush."""
     limit_s: float
-    """For the whole run."""
+    """Limit of the whole run."""
 
 
 FULL = Sizes(
@@ -132,7 +132,7 @@ QUICK = Sizes(
 
 @dataclass
 class Turn:
-    """A side while it runs. `kept` holds what one case leaves for the next."""
+    """A running side. `kept` holds values that one case leaves for the next."""
 
     side: Side
     sizes: Sizes
@@ -149,7 +149,7 @@ Case = Callable[[Turn], Figures]
 
 
 def created(driver: Driver, count: int = 1, quorums: dict[str, int] | None = None) -> list[int]:
-    """Ledgers; bookies that just started may not be registered yet."""
+    """Create ledgers; retries while newly started bookies are not registered yet."""
     deadline = time.monotonic() + REGISTER_LIMIT_S
     while True:
         try:
@@ -173,7 +173,7 @@ def append_at(driver: Driver, ledgers: list[int], rate: float, seconds: float) -
 
 
 def counted(figures: Figures) -> Figures:
-    """What nothing was measured of has neither a rate nor latencies."""
+    """Raise CaseFailed if the figures contain no measurement, and so neither a rate nor latencies."""
     if not figures["count"]:
         raise CaseFailed("no append was acknowledged")
     return figures
@@ -184,7 +184,7 @@ def close(driver: Driver, count: int = 1) -> None:
 
 
 def warm_up(turn: Turn) -> Figures:
-    """Not measured: the first seconds of a side at full speed, and a short recovery and reading."""
+    """Unmeasured warm-up: the first seconds of a side at full speed, and a short recovery and read."""
     driver = turn.side.client()
     ledgers = created(driver)
     append_for(driver, ledgers, PAYLOAD_BYTES, WINDOW, turn.sizes.start_warm_s)
@@ -193,7 +193,7 @@ def warm_up(turn: Turn) -> Figures:
 
 
 def append(size: int) -> Case:
-    """At full speed, with processor time of all processes."""
+    """Append at full speed; with processor time of all processes."""
 
     def case(turn: Turn) -> Figures:
         sizes, side = turn.sizes, turn.side
@@ -214,7 +214,7 @@ def append(size: int) -> Case:
 def on_floor(side: Floor, size: int, window: int, seconds: float) -> Figures:
     before = cpu_seconds(side.pids())
     figures = side.run(size, window, seconds)
-    # The servers worked during the client's warm-up as well, in proportion.
+    # The servers' share includes the client's warm-up, in proportion.
     servers = (cpu_seconds(side.pids()) - before) * seconds / (seconds + WARM_UP_S)
     spent = servers + figures["client_cpu_s"]
     named = {"per_s": figures["appends_per_s"], "count": figures["appends"], "cpu_s_per_million": 1e6 * spent / figures["appends"]}
@@ -234,7 +234,7 @@ def window_1(turn: Turn) -> Figures:
 
 
 def rate(per_s: float) -> Case:
-    """Open loop."""
+    """Append at a fixed rate (open loop)."""
 
     def case(turn: Turn) -> Figures:
         driver = turn.side.client()
@@ -248,20 +248,20 @@ def rate(per_s: float) -> Case:
 
 
 def tail(turn: Turn) -> Figures:
-    """From the instant at which an append is due to its arrival at a reader in another process."""
+    """Latency from the instant at which an append is due to its arrival at a reader in another process."""
     side, sizes, per_s = turn.side, turn.sizes, 1000
     writer, reader = side.client(), side.client("tailer")
     for driver in (writer, reader):
         side.connect(driver, explicit_lac_ms=EXPLICIT_LAC_MS)
     try:
         ledgers, done, figures = created(writer), 0, {}
-        # Nothing is there to be followed before the first entry.
+        # The reader has no entry to follow before the first one.
         append_at(writer, ledgers, per_s, 0.01)
         done = 10
         for seconds in (2 * sizes.warm_s, sizes.rate_s):
             count = int(per_s * seconds)
             reader.send("tail", ledger=ledgers[0], first=done, count=count)
-            # It has opened the ledger when the first entry comes; what it missed by then would only show its own start.
+            # The reader has opened the ledger before the first entry; otherwise its own start would be measured.
             time.sleep(0.3)
             appended = append_at(writer, ledgers, per_s, seconds)
             figures = {**reader.answer(LIMIT_S), "append_p50_ms": appended["p50_ms"], "append_p99_ms": appended["p99_ms"]}
@@ -283,7 +283,7 @@ def one_ledger(turn: Turn) -> Figures:
 
 
 def many_ledgers(turn: Turn) -> Figures:
-    """As many entries under way as with one ledger, spread over all of them."""
+    """Append to many ledgers, with the same total window as for one ledger."""
     driver = turn.side.client()
     ledgers = created(driver, turn.sizes.ledgers_at_once)
     append_for(driver, ledgers, PAYLOAD_BYTES, WINDOW, turn.sizes.warm_s)
@@ -293,7 +293,7 @@ def many_ledgers(turn: Turn) -> Figures:
 
 
 def fill(turn: Turn) -> Figures:
-    """The ledger that the following cases read, out of the write caches; and some reading for compilers."""
+    """Write the ledger that the following cases read, flush it out of the write caches, and warm up the readers."""
     driver, sizes = turn.side.client(), turn.sizes
     ledgers = created(driver, 2)
     for ledger, count in zip(ledgers, (sizes.warm_read_entries, sizes.read_entries), strict=True):
@@ -308,7 +308,7 @@ def fill(turn: Turn) -> Figures:
 
 
 def read(driver: Driver, ledger: int, *, batch: bool, count: int, seconds: float | None = None) -> Figures:
-    """The whole ledger, or what comes of it in so many seconds."""
+    """Read the whole ledger, or as much of it as arrives within `seconds`."""
     time_limit = {} if seconds is None else {"seconds": seconds}
     limit_s = LIMIT_S + (count / 5000 if seconds is None else seconds)
     figures: Figures = driver.ask("read", limit_s=limit_s, ledger=ledger, batch=batch, chunk=READ_CHUNK, **time_limit)
@@ -319,7 +319,7 @@ def read(driver: Driver, ledger: int, *, batch: bool, count: int, seconds: float
 
 
 def catch_up(*, cold: bool, batch: bool) -> Case:
-    """The whole ledger, by one reader."""
+    """Read the whole ledger with one reader."""
 
     def case(turn: Turn) -> Figures:
         ledger, side = turn.left("ledger"), turn.side
@@ -345,7 +345,7 @@ def cold_share(turn: Turn) -> float:
 
 
 def recovery(turn: Turn) -> Figures:
-    """The writer is killed with its window full."""
+    """Recover a ledger whose writer was killed with a full window."""
     side, sizes, times = turn.side, turn.sizes, []
     recoverer = side.client()
     for _ in range(sizes.recoveries + 1):
@@ -360,12 +360,12 @@ def recovery(turn: Turn) -> Figures:
         if answer["last_entry_id"] < count - 1:
             raise CaseFailed(f"the ledger ends at {answer['last_entry_id']}, though {count} entries were acknowledged")
         times.append(answer["seconds"])
-    # The first is for compilers.
+    # The first one is a warm-up.
     return {"recovery_s": statistics.median(times[1:]), "most_s": max(times[1:])}
 
 
 def start_full_journal(turn: Turn) -> Figures:
-    """A bookie is killed whose journal holds all and whose entry logs nothing, and starts with its usual settings."""
+    """Restart a killed bookie whose journal holds every entry and whose entry logs are empty, with its usual settings."""
     side, sizes, name = turn.side, turn.sizes, "bookie-1"
     assert isinstance(side, Ours)
     driver = side.client()

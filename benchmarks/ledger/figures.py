@@ -1,4 +1,4 @@
-"""What is made of latencies."""
+"""Percentiles of latencies."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ NS_PER_MS = 1e6
 
 
 def summary(latencies_ns: list[int]) -> dict[str, float]:
-    """count, and p50, p99, p99.9 and maximum in milliseconds where there is anything; sorts what it is given.
+    """The count, and p50, p99, p99.9 and maximum in milliseconds if the count is not zero; sorts its argument.
 
-    The Java client reckons the same (``Latencies.java``).
+    The Java client computes the same (``Latencies.java``).
     """
     latencies_ns.sort()
     figures: dict[str, float] = {"count": len(latencies_ns)}

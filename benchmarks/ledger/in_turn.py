@@ -1,7 +1,7 @@
-"""Latencies of ours that are compared with each other: both states are there at once and windows of them alternate, A B A B.
+"""Comparisons of two states of our bookies: both clusters exist at once, and their windows alternate, A B A B.
 
-A state's p99 is the median of its windows'. The disk stalls now and then, for all bookies at the same instant: that falls into one window.
-What a state costs falls into all of its own.
+A state's p99 is the median over its windows. An occasional stall of the disk, which hits all bookies at the same instant, affects one
+window. The cost of a state affects all its windows.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from benchmarks.ledger.ours import Ours
 from benchmarks.ledger.processes import FAILURES, CaseFailed, Driver, Side
 
 MANY = "many"
-"""The cluster beside a turn's own, which holds many ledgers."""
+"""Name of the second cluster of a turn, which holds many ledgers."""
 
 
 def alternated(states: Mapping[str, Callable[[], Figures]], count: int) -> dict[str, Figures]:
-    """So many windows of each state, in turn."""
+    """Measure `windows` windows of each state, alternating."""
     taken: dict[str, list[Figures]] = {name: [] for name in states}
     for _ in range(count):
         for name, window in states.items():
@@ -47,7 +47,7 @@ def alternated(states: Mapping[str, Callable[[], Figures]], count: int) -> dict[
 
 
 def over_windows(windows: Sequence[Figures]) -> Figures:
-    """The median of each figure that all windows have; of p99 each window's as well, in the order in which they were taken."""
+    """The median of each figure that all windows have; also the p99 of each window, in the order of measurement."""
     common = [name for name in windows[0] if all(name in window for window in windows)]
     figures = {name: statistics.median(window[name] for window in windows) for name in common}
     p99 = [window["p99_ms"] for window in windows]
@@ -56,7 +56,7 @@ def over_windows(windows: Sequence[Figures]) -> Figures:
 
 
 def once(turn: Turn, name: str, measure: Callable[[Turn], dict[str, Figures]]) -> dict[str, Figures]:
-    """Two cases are measured together, by whichever comes first. What failed for it has failed for both."""
+    """Two cases are measured together, in the turn of the first one. A failure counts for both."""
     if name not in turn.kept:
         try:
             turn.kept[name] = measure(turn)
@@ -80,7 +80,7 @@ def fill_ledgers(driver: Driver, ledgers: int, entries: int) -> None:
 
 
 def index_mib(ledgers: Path) -> float:
-    """What a bookie's ledger directory holds beside entry logs (ours end in .entries, Apache's are current/*.log) and the reserve."""
+    """Bytes in a bookie's ledger directory except entry logs (ours end in .entries, Apache's are current/*.log) and the reserve."""
     total = 0
     for path in ledgers.rglob("*"):
         is_log = path.suffix == ".entries" or (path.suffix == ".log" and path.parent.name == "current")
@@ -91,7 +91,7 @@ def index_mib(ledgers: Path) -> float:
 
 
 class OnDisk:
-    """A cluster with its ledgers on disk, and one more that is appended to in each window."""
+    """A cluster with its ledgers on disk, and a further ledger that receives the appends of each window."""
 
     def __init__(self, turn: Turn, side: Side) -> None:
         self._side = side
@@ -109,7 +109,7 @@ class OnDisk:
         return {name: figures[name] for name in ("p50_ms", "p99_ms")}
 
     def finished(self) -> Figures:
-        """Memory over all windows, the size of what is not entries, and the time that a start takes."""
+        """Memory over all windows, size of files other than entry logs, and duration of a start."""
         close(self._driver)
         memory = max(statistics.median(samples) for name, samples in self._memory.items() if name.startswith("bookie"))
         self._side.bookies["bookie-1"].stop()
@@ -118,7 +118,7 @@ class OnDisk:
 
 
 def ledgers_compared(turn: Turn) -> dict[str, Figures]:
-    """Two clusters that hold the same bytes, one in few ledgers and a large one, the other in many. What is not measured is idle."""
+    """Compare two clusters with the same bytes, one in few ledgers and a large one, the other in many. The other cluster is idle."""
     sizes = turn.sizes
     few, many = turn.side, turn.side.beside(MANY)
     fill_ledgers(few.client(), sizes.ledgers_few, sizes.entries_each)
@@ -140,7 +140,7 @@ def ledgers_many(turn: Turn) -> Figures:
 
 
 class Readings:
-    """One reader that reads a ledger over and over, from the beginning and from cold files, while writers have their window."""
+    """A reader that reads a ledger repeatedly, from the beginning and from cold files, during a window of the writers."""
 
     def __init__(self, reader: Driver, ledger: int, count: int, files: Mapping[Path, int]) -> None:
         self._reader = reader
@@ -153,7 +153,7 @@ class Readings:
         self.cached_share = 0.0
 
     def beside(self, write: Callable[[], Figures], seconds: float) -> Figures:
-        """`write`, which takes so many seconds, with the reader beside it. Only what it has read by then counts."""
+        """Run `write`, which lasts `seconds`, with the concurrent reader. Only entries read by then count."""
         thread = threading.Thread(target=self._read_for, args=(seconds,), name="reader", daemon=True)
         before_entries, before_seconds = self.entries, self.seconds
         thread.start()
@@ -183,14 +183,14 @@ class Readings:
 
 
 def readers_compared(turn: Turn) -> dict[str, Figures]:
-    """One writer, without and with a reader of the ledger that is there already."""
+    """One writer, without and with a concurrent reader of an existing ledger."""
     ledger, side, count = turn.left("ledger"), turn.side, turn.sizes.read_entries
     windows = turn.sizes.reader_windows if is_ours(turn) else turn.sizes.their_windows
     driver, reader = side.client(), side.client("reader")
-    # For compilers of the process that reads.
+    # Warm-up of the reading process.
     read(reader, turn.left("warm ledger"), batch=False, count=turn.sizes.warm_read_entries)
     share = cold_share(turn)
-    # Synced by now, so the kernel can forget them again without a sync that would hold up the writers. What these append stays out of it.
+    # The files are synced by now, so the kernel can drop them without a sync that delays the writers. The writers' files stay.
     readings = Readings(reader, ledger, count, sizes_of(side.ledger_folders()))
     ledgers = created(driver)
 

@@ -29,7 +29,7 @@ RESERVE = "RESERVE"
 
 
 def facts() -> dict[str, object]:
-    """What the figures depend on."""
+    """Facts on which the figures depend."""
     model = ""
     for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
         if line.startswith("model name"):
@@ -55,7 +55,7 @@ def _java_version() -> str:
 
 
 def commit(root: Path) -> str:
-    """The commit that is checked out, with a plus where files differ from it."""
+    """The checked-out commit, with a plus if files differ from it."""
     git = ["git", "-C", str(root)]
     found = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=30, check=False).stdout.strip()
     changed = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True, timeout=30, check=False).stdout
@@ -83,7 +83,7 @@ def fdatasync_p50_ms(folder: Path) -> float:
 
 
 def cpu_seconds(pids: Mapping[str, int]) -> float:
-    """Of these processes and their children, user and system.
+    """Processor seconds of these processes and their children, user and system.
 
     Raises:
         CaseFailed: one of them has ended.
@@ -101,7 +101,7 @@ def cpu_seconds(pids: Mapping[str, int]) -> float:
 
 
 def resident_mib(pid: int) -> float | None:
-    """None once the process is gone."""
+    """Resident bytes; None after the process has ended."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE_BYTES / MIB
     except (OSError, IndexError):
@@ -109,7 +109,7 @@ def resident_mib(pid: int) -> float | None:
 
 
 class MemorySampler:
-    """Looks at processes' resident memory every 100 ms, from a thread, between entering and leaving."""
+    """Samples processes' resident memory every 100 ms from a thread, between entering and leaving."""
 
     def __init__(self, pids: Callable[[], Mapping[str, int]]) -> None:
         self._pids = pids
@@ -138,7 +138,7 @@ class MemorySampler:
         return {name: max(samples) for name, samples in self.samples.items() if samples}
 
     def of_bookies(self, average: Callable[[list[float]], float]) -> float:
-        """Of the bookie that has most by this measure."""
+        """The value of the bookie with the most memory by this measure."""
         return max(average(samples) for name, samples in self.samples.items() if name.startswith("bookie"))
 
 
@@ -151,11 +151,11 @@ _MAP_FAILED = ctypes.c_void_p(-1).value
 
 
 _IS_CACHED = bytes(number & 1 for number in range(256))
-"""Of what `mincore` says of a page, the lowest bit."""
+"""The lowest bit of `mincore`'s byte per page: the page is resident."""
 
 
 def cached_pages(path: Path, limit_bytes: int | None = None) -> tuple[int, int]:
-    """How many pages of a file are in the page cache, and how many it has, of its first bytes if so many are named."""
+    """Number of pages of a file in the page cache, and of all its pages; only of its first bytes if a size is given."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if limit_bytes is not None:
@@ -176,7 +176,7 @@ def cached_pages(path: Path, limit_bytes: int | None = None) -> tuple[int, int]:
 
 
 def make_cold(folders: Sequence[Path]) -> float:
-    """Write the files in these folders back and have the kernel forget them; return the share of their pages that is still cached."""
+    """Write back the files in these folders and drop them from the page cache; return the share of pages still cached."""
     share = 1.0
     for _ in range(COLD_ATTEMPTS):
         cached = pages = 0
@@ -200,7 +200,7 @@ def make_cold(folders: Sequence[Path]) -> float:
 
 
 def sizes_of(folders: Sequence[Path]) -> dict[Path, int]:
-    """The files in these folders without the reserve, which nobody reads, and how long each is now."""
+    """The files in these folders and their present sizes, without the reserve, which is never read."""
     sizes = {}
     for path in [path for folder in folders for path in _files(folder) if path.name != RESERVE]:
         with contextlib.suppress(FileNotFoundError):
@@ -209,7 +209,7 @@ def sizes_of(folders: Sequence[Path]) -> dict[Path, int]:
 
 
 def cached_share(sizes: Mapping[Path, int]) -> float:
-    """The share of pages in the page cache, of so many first bytes of each file. Files that are gone do not count."""
+    """The share of pages in the page cache, over the first bytes of each file up to the given size. Deleted files do not count."""
     cached = pages = 0
     for path, size in sizes.items():
         with contextlib.suppress(FileNotFoundError):
@@ -219,7 +219,7 @@ def cached_share(sizes: Mapping[Path, int]) -> float:
 
 
 def forget(sizes: Mapping[Path, int]) -> float:
-    """Have the kernel forget so many first bytes of each file, those that are on the disk already; return the share still cached."""
+    """Drop the first bytes of each file, up to the given size, from the page cache if they are synced; return the share still cached."""
     for path, size in sizes.items():
         with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
             os.posix_fadvise(file.fileno(), 0, size, os.POSIX_FADV_DONTNEED)
@@ -227,7 +227,7 @@ def forget(sizes: Mapping[Path, int]) -> float:
 
 
 def folder_bytes(folder: Path) -> int:
-    """What the files occupy, without the reserve that a bookie of ours keeps."""
+    """Bytes of the files, without our bookies' reserve."""
     total = 0
     for path in [path for path in _files(folder) if path.name != RESERVE]:
         try:

@@ -1,4 +1,4 @@
-"""Our client under measurement, in a process of its own: the commands of ``Commands.java``, one JSON object a line."""
+"""Our client under measurement as a separate process: the commands of ``Commands.java``, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from triplicate import Client, ClientSettings, LedgerReader, LedgerWriter
 from triplicate.errors import TriplicateError, WindowFull
 
 AT_ONCE = 64
-"""Creations and closes under way at once."""
+"""Maximum of concurrent creations and closes."""
 READS_AT_ONCE = 4
 """As in ``Reading.java``."""
 END_S = 30.0
@@ -38,7 +38,7 @@ class Timespec(ctypes.Structure):
 
 
 class Pace:
-    """Wakes the loop at a fixed rate by a timer of the kernel's; the loop's own timers are exact to a millisecond only."""
+    """Wakes the loop at a fixed rate by a kernel timer, since the loop's own timers have a resolution of a millisecond."""
 
     def __init__(self, rate: float) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -63,7 +63,7 @@ class Pace:
 
 
 class Rated:
-    """Appends at a fixed rate, whatever becomes of them; latencies count from the instant at which each was due."""
+    """Appends at a fixed rate without waiting for outcomes; latencies count from the instant at which each append was due."""
 
     def __init__(self, writer: LedgerWriter, size: int, rate: float, count: int) -> None:
         self._writer = writer
@@ -210,7 +210,7 @@ class Commands:
             await reader.aclose()
 
     async def do_read(self, command: Command) -> Command:
-        """All of a ledger, or what comes of it in so many `seconds`: what arrives after them does not count."""
+        """Read all of a ledger, or as much of it as arrives within `seconds`."""
         started = time.monotonic()
         until = started + command.get("seconds", math.inf)
         async with self._reader(command["ledger"]) as reader:
@@ -274,7 +274,7 @@ async def _batches(reader: LedgerReader, first: int, last: int) -> tuple[int, in
 
 
 async def _all_of(carry_out: Callable[[Any], Awaitable[None]], items: Any) -> None:
-    """`AT_ONCE` at a time."""
+    """Run coroutines, `AT_ONCE` at a time."""
     waiting = iter(items)
 
     async def worker() -> None:

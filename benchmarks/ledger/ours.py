@@ -16,11 +16,11 @@ from triplicate.config import BookieSettings, ClientSettings
 
 MIB = 1 << 20
 WINDOW: dict[str, object] = {"window_entries": 200_000, "window_bytes": 1 << 30}
-"""Wider than any load here: what is under way at once is for the load to say, on both sides."""
+"""Wider than any load here: on both sides the load itself limits concurrent appends."""
 
 
 def bounds_mib() -> float:
-    """The sum of a bookie's bounds, as docs/operations.md shows them for the defaults."""
+    """The sum of a bookie's memory limits for the defaults, as in docs/operations.md."""
     return sum(bound.bytes for bound in memory_limits(BookieSettings())) / MIB
 
 
@@ -34,11 +34,11 @@ class Ours(Side):
     def __init__(self, zookeeper: str, folder: Path, turn: str) -> None:
         super().__init__(zookeeper, folder, turn)
         self.more: dict[str, object] = {}
-        """Settings of bookies that start from now on, beside the defaults."""
+        """Settings of later bookies, beside the defaults."""
         self.stalling: dict[str, Path] = {}
         """Bookie → the file that stalls its disk."""
         self.metrics_ports: dict[str, int] = {}
-        """Of those whose metrics are looked at."""
+        """Metrics addresses of the bookies whose metrics are read."""
 
     def initialise(self) -> None:
         done = subprocess.run(program("cluster", "init", self.uri), capture_output=True, text=True, timeout=START_LIMIT_S, check=False)
@@ -70,7 +70,7 @@ class Ours(Side):
 
 
 class Floor(Side):
-    """``benchmarks/floor.py``, which takes only appends, with their own load."""
+    """``benchmarks/floor.py``, which supports only appends, with its own load."""
 
     name = "floor"
 
@@ -111,5 +111,5 @@ class Floor(Side):
 
 
 def settings() -> dict[str, Any]:
-    """For the record: defaults, and what differs from them."""
+    """Settings for the report: defaults and deviations."""
     return {"bookie": dataclasses.asdict(BookieSettings()), "client": {**dataclasses.asdict(ClientSettings()), **WINDOW}}

@@ -1,6 +1,6 @@
-"""Processes with a log and an end, the language that the clients are driven in, and what a side of the comparison is.
+"""Processes with a log and an orderly end, the clients' protocol, and the sides of the comparison.
 
-Every process is ended by its own id. Both clients read one JSON object a line, ``{"do": "append", …}``, and answer with
+Every process is ended by its own id. Both clients read one JSON object per line, ``{"do": "append", …}``, and answer with
 ``{"ok": {…}}`` or ``{"error": "…"}``.
 """
 
@@ -36,28 +36,28 @@ _prctl = ctypes.CDLL(None).prctl
 
 
 class CaseFailed(Exception):
-    """A measurement that could not be made, with the reason."""
+    """A measurement failed, with the reason."""
 
 
 FAILURES = (CaseFailed, subprocess.TimeoutExpired, OSError)
-"""Of a case, that is. It is told as failed, and the run goes on."""
+"""Reported as the failure of a case; the run continues."""
 
 
 _ports_given: set[int] = set()
 
 
 def free_port() -> int:
-    """Not one that the system hands out by itself, so that a bookie that was killed finds its own free again."""
+    """A port outside the system's ephemeral range, so that a killed bookie's port is still free at its restart."""
     (port,) = free_ports(1, taken=_ports_given)
     _ports_given.add(port)
     return port
 
 
 def wait_for_port(port: int, process: Process, limit_s: float = START_LIMIT_S) -> None:
-    """Until somebody listens there.
+    """Wait until a process listens there.
 
     Raises:
-        CaseFailed: the process ended before, or the time did.
+        CaseFailed: the process ended first, or the time ran out.
     """
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline and process.is_running:
@@ -100,7 +100,7 @@ class Process:
         return lines[-1] if lines else f"it said nothing; exit code {self.popen.poll()}"
 
     def stop(self) -> None:
-        """Ask it to end, and kill it when it does not."""
+        """End it by SIGTERM, and by SIGKILL if it does not end in time."""
         if self.is_running:
             self.popen.terminate()
             try:
@@ -123,12 +123,12 @@ class Process:
 
 
 def _die_with_parent() -> None:
-    """Not even a killed run leaves anything behind."""
+    """Have the kernel end the child with its parent, also if the run is killed."""
     _prctl(_DIE_WITH_PARENT, signal.SIGKILL)
 
 
 def _environment() -> dict[str, str]:
-    """Ours without settings that a developer's shell may hold."""
+    """This process's environment without settings of a developer's shell."""
     return {name: value for name, value in os.environ.items() if not name.startswith("TRIPLICATE_")}
 
 
@@ -148,13 +148,13 @@ class Driver(Process):
         self._answers.put(b"")
 
     def _bury(self) -> None:
-        # It reads until the process is gone; a pipe is not closed under its hands.
+        # The thread reads until the process ends; its pipe must not be closed before.
         self.popen.wait()
         self._reader.join()
         super()._bury()
 
     def send(self, do: str, **arguments: object) -> None:
-        """Begin a command; `answer` waits for its end."""
+        """Send a command; `answer` waits for its end."""
         assert self.popen.stdin is not None
         try:
             self.popen.stdin.write(json.dumps({"do": do, **arguments}).encode() + b"\n")
@@ -163,7 +163,7 @@ class Driver(Process):
             raise CaseFailed(f"{self.name} ended: {self.last_words()}") from None
 
     def answer(self, limit_s: float) -> dict[str, Any]:
-        """Raises CaseFailed when it takes longer, or fails. A client that is late is killed, since its next answer would be the last's."""
+        """The answer. Raises CaseFailed if the command fails or is late; a late client is killed, as its next answer would be this one."""
         try:
             line = self._answers.get(timeout=limit_s)
         except queue.Empty:
@@ -183,9 +183,9 @@ class Driver(Process):
 
 
 class Side(ABC):
-    """One of those that are compared: its bookies, and its kind of client. Only one side runs at a time.
+    """One of the compared sides: its bookies, and its kind of client. Only one side runs at a time.
 
-    `zookeeper` is ``host:port``; the cluster's root is named after the side and the turn, so that each turn begins afresh.
+    `zookeeper` is ``host:port``; the cluster's root is named after the side and the turn, so that each turn has an empty cluster.
     """
 
     name: str
@@ -210,15 +210,15 @@ class Side(ABC):
 
     @abstractmethod
     def bookie_command(self, name: str, folder: Path, port: int) -> list[str]:
-        """What starts a bookie."""
+        """Command line of a bookie."""
 
     @abstractmethod
     def client_command(self) -> list[str]:
-        """What starts a client."""
+        """Command line of a client."""
 
     @abstractmethod
     def client_settings(self, *, explicit_lac_ms: int = 0) -> Mapping[str, object]:
-        """Those that a client is connected with."""
+        """Settings of a client's connection."""
 
     def start(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -231,21 +231,21 @@ class Side(ABC):
             wait_for_port(self.ports[name], self.bookies[name])
 
     def begin_bookie(self, name: str) -> None:
-        """Start one, on what it left behind if it ran before."""
+        """Start one bookie, on its former data if it ran before."""
         port = self.ports.setdefault(name, free_port())
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         self.bookies[name] = Process(name, self.bookie_command(name, folder, port), self.logs / f"{name}.log")
 
     def start_bookie(self, name: str) -> float:
-        """Seconds from its start until it serves."""
+        """Start one bookie; return the seconds until it serves."""
         started = time.monotonic()
         self.begin_bookie(name)
         wait_for_port(self.ports[name], self.bookies[name])
         return time.monotonic() - started
 
     def client(self, name: str = "client") -> Driver:
-        """The client of that name, started when first asked for, and again when it has ended."""
+        """The client of that name, started at its first use, and again after its end."""
         driver = self.drivers.get(name)
         if driver is None or not driver.is_running:
             driver = Driver(name, self.client_command(), self.logs / f"{name}.log")
@@ -254,7 +254,7 @@ class Side(ABC):
         return driver
 
     def connect(self, driver: Driver, *, explicit_lac_ms: int = 0) -> None:
-        """Connect it, anew if it was."""
+        """Connect a client; an existing connection is replaced."""
         settings = self.client_settings(explicit_lac_ms=explicit_lac_ms)
         # Bookies register an instant after they serve, so the first attempt may come too early to create; see `cases.created`.
         driver.ask("connect", limit_s=START_LIMIT_S, uri=self.uri, settings=settings)
@@ -264,22 +264,22 @@ class Side(ABC):
         return [self.folder / name / kind for name in self.bookies for kind in ("journal", "ledgers")]
 
     def ledger_folders(self) -> list[Path]:
-        """What is read from."""
+        """Folders of ledgers of all bookies."""
         return [self.folder / name / "ledgers" for name in self.bookies]
 
     def beside(self, name: str) -> Side:
-        """Another cluster of this side, started, with bookies and clients of its own; it ends with this one."""
+        """Start another cluster of this side, with separate bookies and clients; it ends with this one."""
         other = type(self)(self.zookeeper, self.folder.with_name(f"{self.folder.name}-{name}"), f"{self.turn}-{name}")
         self.others[name] = other
         other.start()
         return other
 
     def own_pids(self) -> dict[str, int]:
-        """Of this cluster alone."""
+        """Process ids of this cluster's bookies and clients, by name."""
         return {name: process.pid for name, process in (*self.bookies.items(), *self.drivers.items()) if process.popen.returncode is None}
 
     def pids(self) -> dict[str, int]:
-        """Of the clusters beside this one as well, under names such as bookie-1-many."""
+        """Process ids of this and the further clusters, those under names such as bookie-1-many."""
         found = self.own_pids()
         for suffix, other in list(self.others.items()):
             found.update((f"{name}-{suffix}", pid) for name, pid in other.pids().items())

@@ -1,7 +1,7 @@
-"""From the runs to one number per target: 1.0 is exactly on target and more is better.
+"""One ratio per target from the runs: 1.0 is exactly on target, and more is better.
 
-A figure that was measured in several rounds counts with the median of them. Of Apache's settings, those count that did better, figure
-by figure. A target of which any figure is missing is None.
+A figure of several rounds is their median. Of Apache's settings the better one counts, for each figure separately. A target with a missing
+figure is None.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ APPEND_CASES = ("append_100", "append_1k", "append_16k")
 
 @dataclass(frozen=True)
 class Run:
-    """One case, measured once on one side. `figures` is None where it could not be measured, and `reason` then says why."""
+    """One case, measured once on one side. `figures` is None if the measurement failed; `reason` then has the cause."""
 
     side: str
     case: str
@@ -35,9 +35,9 @@ class Run:
 
 
 class Runs:
-    """Looks figures up. `fdatasync_p50_ms` is that of a 4 KiB append in the same run; `bounds_mib` the sum of a bookie's bounds.
+    """Looks figures up. `fdatasync_p50_ms` is that of a 4 KiB append in the same run; `bounds_mib` the sum of a bookie's memory limits.
 
-    `planned` are side, case and round of all that the whole comparison runs.
+    `planned` has side, case and round of every run of the whole comparison.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class Runs:
         return better(known) if len(known) == len(found) else None
 
     def our_memory_mib(self) -> float | None:
-        """The most that any bookie process of ours had, those that Apache's client used and those that were being filled included.
+        """Peak memory of any of our bookie processes, including those used by Apache's client and those being filled.
 
-        None unless every run that was planned succeeded: what was not carried out might have shown more, the stalled disk above all.
+        None unless every planned run succeeded, since a missing run might have shown more, above all the one with the stalled disk.
         """
         runs = [run for run in self.runs if run.side in OUR_BOOKIES]
         peaks = [[mib for name, mib in run.memory_mib.items() if name.startswith("bookie")] for run in runs]
@@ -89,9 +89,9 @@ class Target:
     text: str
     unit: str
     measured: Callable[[Runs], float | None]
-    """What the target speaks of."""
+    """Subject of the target."""
     wanted: Callable[[Runs], float | None]
-    """What it should be at least, or at most."""
+    """The wanted minimum or maximum."""
     more_is_better: bool
 
     def ratio(self, runs: Runs) -> float | None:
@@ -131,7 +131,7 @@ def _cpu(runs: Runs) -> float | None:
 
 
 def _catch_up(runs: Runs) -> float | None:
-    """Our ordinary reading against Apache's by ranges or by batches, whichever is faster. As shipped it has no batches."""
+    """Our default read against Apache's by ranges or by batches, the faster of the two. Its default settings have no batches."""
     by_ranges, by_batches = runs.best_of_apache("catch_up_cold", "per_s", max), runs.of("apache_advised", "batch_cold", "per_s")
     if by_ranges is None or by_batches is None:
         return None

@@ -3,7 +3,7 @@
     python -m benchmarks.ledger.run [--quick] [--sides ours,floor] [--only append,storage] [--folder DIR]
 
 Sides take turns (A B A B …), and only one side's processes run at a time; ZooKeeper runs throughout. Prints the table and writes
-``build/bench/ledger.json``. A target that was missed is reported; one that could not be measured makes the run fail.
+``build/bench/ledger.json``. A missed target is reported; a target that could not be measured makes the run fail.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ STORAGE: Named = (
 AT_ONCE: Named = (("one_ledger", cases.one_ledger), ("many_ledgers", cases.many_ledgers))
 ON_DISK: Named = (("ledgers_few", in_turn.ledgers_few), ("ledgers_many", in_turn.ledgers_many))
 PREPARING = ("warm_up", "fill")
-"""Cases without figures, carried out whichever others are chosen. Memory during them counts."""
+"""Cases without figures, which always run. Memory during them counts."""
 
 
 @dataclass(frozen=True)
@@ -74,24 +74,24 @@ def plan(sizes: Sizes) -> Iterator[Planned]:
     for side in ("ours", "apache_advised"):
         yield Planned("at_once", side, 1, (*warm, *AT_ONCE))
     for side in ("ours", "apache_advised"):
-        # Nothing before the few ledgers: neither other ledgers on disk, nor memory that a load at full speed left behind.
+        # The few ledgers come first: without other ledgers on disk, and without memory from a load at full speed.
         yield Planned("ledgers", side, 1, ON_DISK)
     yield Planned("journal", "ours", 1, (("start_full_journal", cases.start_full_journal),))
     yield Planned("stalled", "ours", 1, (("stalled", stalled.stalled),))
-    # Last, so that a run whose time is over has missed repetitions only.
+    # Repetitions come last, so that a run over its time limit lacks only repetitions.
     for number in range(2, sizes.storage_rounds + 1):
         yield from storage_turns(number)
 
 
 def storage_turns(number: int) -> Iterator[Planned]:
     for side in ("ours", "apache_shipped", "apache_advised"):
-        # Over version 3 there are no batches.
+        # Version 3 has no batch reads.
         storage = tuple(case for case in STORAGE if case is not BATCHES or side != "apache_shipped")
         yield Planned("storage", side, number, (("warm_up", cases.warm_up), *storage))
 
 
 def planned_runs(sizes: Sizes) -> frozenset[tuple[str, str, int]]:
-    """Side, case and round of every run of the whole comparison, whatever was chosen of it."""
+    """Side, case and round of every run of the whole comparison, also of those not chosen."""
     return frozenset((turn.side, case, turn.round) for turn in plan(sizes) for case, _ in turn.cases)
 
 
@@ -106,7 +106,7 @@ class Comparison:
         self._turns = 0
 
     def take(self, planned: Planned, zookeeper: str) -> None:
-        """Carry out one turn. Whatever fails is noted, and the run goes on."""
+        """Run one turn. Failures are recorded, and the run continues."""
         self._turns += 1
         name = f"{self._turns:02}-{planned.group}-{planned.side.replace('_', '-')}"
         side = SIDES[planned.side](zookeeper, self.folder / "side", name)
@@ -137,10 +137,10 @@ class Comparison:
         return Run(planned.side, case, planned.round, figures, reason, time.monotonic() - started, sampler.peaks())
 
     def _note(self, run: Run) -> None:
-        told = f"failed: {run.reason}"
+        text = f"failed: {run.reason}"
         if run.figures is not None:
-            told = ", ".join(f"{key} {table.number(value)}" for key, value in run.figures.items())
-        print(f"{time.monotonic() - self._begun:6.0f} s  {run.side:15} {run.case:18} {told}", flush=True)
+            text = ", ".join(f"{key} {table.number(value)}" for key, value in run.figures.items())
+        print(f"{time.monotonic() - self._begun:6.0f} s  {run.side:15} {run.case:18} {text}", flush=True)
         self.runs.append(run)
 
     def result(self) -> Runs:
@@ -148,10 +148,10 @@ class Comparison:
 
 
 def prepare(side: Side, group: str, folder: Path) -> None:
-    """What some groups need before the side starts."""
+    """Configure a side for a group with special needs, before it starts."""
     if group == "journal" and isinstance(side, ours.Ours):
         side.bookies_wanted = 1
-        # Nothing is flushed before the bookie is killed: half of the cache takes it all.
+        # No flush occurs before the bookie is killed: half of the cache holds every entry.
         side.more.update(write_cache_bytes=4 << 30, flush_interval_s=3600)
     if group == "stalled" and isinstance(side, ours.Ours):
         side.stalling[stalled.STALLED_DISK] = folder / "stalled"
@@ -183,7 +183,7 @@ def document(runs: Runs, sizes: Sizes, about: dict[str, object]) -> dict[str, ob
 
 
 def not_measured(runs: Runs) -> list[str]:
-    """The targets of which a figure is missing. With any the run fails; what else failed is only told."""
+    """The targets with a missing figure. Any of them fails the run; other failures are only printed."""
     return [key for key, ratio in ratios(runs).items() if ratio is None]
 
 
@@ -221,7 +221,7 @@ def main() -> int:
         for one in plan(sizes)
         if (not sides or one.side in sides) and (not groups or one.group in groups)
     ]
-    # Ended as by Ctrl-C: everything that was started is stopped.
+    # Ended as by Ctrl-C: all started processes are stopped.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     theirs.install()
     about: dict[str, object] = {"machine": machine.facts(), "commit": machine.commit(ROOT), "started": time.time()}

@@ -1,6 +1,6 @@
-"""Full load while the disk of one bookie hangs and a reader of another takes no answers: how much memory each bookie then has.
+"""Memory of each bookie under full load while one bookie's disk hangs and a reader of another bookie accepts no answers.
 
-That both were stalled is shown by the bookies' own metrics, or the case fails.
+The bookies' metrics must show that both were stalled, or the case fails.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ REQUESTS = 1000
 RECEIVE_BYTES = 64 * 1024
 METRICS_LIMIT_S = 10.0
 ASK_S = 0.1
-LOOK_S = 1.0
+SAMPLE_S = 1.0
 STALLED_ANSWERS_BYTES = BookieSettings().answers_per_connection_bytes // 2
-"""So much of the room for answers is full at every look, or the reader was not stalled."""
+"""Bytes of answers that must wait at every sample; with fewer the reader was not stalled."""
 ANSWERS = "bookie_answers_waiting_bytes_max"
 ACKNOWLEDGED = 'bookkeeper_server_ADD_ENTRY_total{status="OK"}'
 
 
 class StalledReader:
-    """Asks one bookie for all of a ledger again and again, and takes nothing of what comes."""
+    """Requests all of a ledger from one bookie repeatedly, and never reads the answers."""
 
     def __init__(self, port: int, ledger: int) -> None:
         self._socket = socket.socket()
-        # Little is enough for the kernels between the two, so that answers wait in the bookie.
+        # Small kernel buffers, so that answers wait in the bookie.
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
         self._socket.settimeout(5)
         self._socket.connect(("127.0.0.1", port))
@@ -44,7 +44,7 @@ class StalledReader:
         self._sent = 0
 
     def ask(self) -> None:
-        """As much as is taken now; the next time goes on where this ended, in the midst of a request if need be."""
+        """Send as much as the socket accepts now; the next call continues there, also inside a request."""
         try:
             while True:
                 self._sent += self._socket.send(memoryview(self._requests)[self._sent :])
@@ -57,17 +57,17 @@ class StalledReader:
 
 
 @dataclass(frozen=True)
-class Look:
-    """What two bookies' metrics say at one moment."""
+class Sample:
+    """Metrics of the two bookies at one moment."""
 
     answers_bytes: float
-    """Waiting for the reader that takes none, in its bookie."""
+    """Bytes of answers that wait for the stalled reader, in its bookie."""
     acknowledged: float
-    """Entries so far, by the bookie whose disk hangs."""
+    """Entries so far of the bookie with the hanging disk."""
 
 
 def metric(port: int, name: str) -> float:
-    """Raises CaseFailed when the metrics are not there, or do not have that one."""
+    """The value of a metric. Raises CaseFailed if it or all metrics are missing."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=METRICS_LIMIT_S) as answer:
             text: str = answer.read().decode()
@@ -80,40 +80,40 @@ def metric(port: int, name: str) -> float:
     raise CaseFailed(f"{name} is not among the metrics of port {port}")
 
 
-def look(side: Ours) -> Look:
-    return Look(metric(side.metrics_ports[UNREAD], ANSWERS), metric(side.metrics_ports[STALLED_DISK], ACKNOWLEDGED))
+def sample(side: Ours) -> Sample:
+    return Sample(metric(side.metrics_ports[UNREAD], ANSWERS), metric(side.metrics_ports[STALLED_DISK], ACKNOWLEDGED))
 
 
-def judged(looks: list[Look]) -> Figures:
-    """What shows that both were stalled.
+def judged(samples: list[Sample]) -> Figures:
+    """The figures which show that both were stalled.
 
     Raises:
-        CaseFailed: one of them was not, or there was no time to see it.
+        CaseFailed: one of them was not, or the time was too short to sample it.
     """
-    if len(looks) < 2:
-        raise CaseFailed("the stall was too short to be looked at twice")
-    least = min(one.answers_bytes for one in looks)
+    if len(samples) < 2:
+        raise CaseFailed("the stall was too short for two samples")
+    least = min(one.answers_bytes for one in samples)
     if least < STALLED_ANSWERS_BYTES:
         raise CaseFailed(f"the reader was not stalled: only {least:.0f} bytes of answers waited for it in {UNREAD}")
-    acknowledged = looks[-1].acknowledged - looks[0].acknowledged
-    if not looks[0].acknowledged:
+    acknowledged = samples[-1].acknowledged - samples[0].acknowledged
+    if not samples[0].acknowledged:
         raise CaseFailed(f"the disk stalled nothing: {STALLED_DISK} had acknowledged no entry before")
     if acknowledged:
         raise CaseFailed(f"the disk was not stalled: {STALLED_DISK} acknowledged {acknowledged:.0f} entries meanwhile")
-    return {"answers_waiting_mib": least / MIB, "stalled_looks": len(looks)}
+    return {"answers_waiting_mib": least / MIB, "stalled_looks": len(samples)}
 
 
-def looks_during(side: Ours, reader: StalledReader, seconds: float) -> Iterator[Look]:
-    """What is under way when the stall begins has its first second to end; the last look is at the end."""
+def samples_during(side: Ours, reader: StalledReader, seconds: float) -> Iterator[Sample]:
+    """Sample the metrics. Operations in flight at the start of the stall have a second to end; the last sample is at the end."""
     ends = time.monotonic() + seconds
-    due = time.monotonic() + min(LOOK_S, seconds / 3)
+    due = time.monotonic() + min(SAMPLE_S, seconds / 3)
     while (now := time.monotonic()) < ends:
         reader.ask()
         if now >= due:
-            yield look(side)
-            due = now + LOOK_S
+            yield sample(side)
+            due = now + SAMPLE_S
         time.sleep(ASK_S)
-    yield look(side)
+    yield sample(side)
 
 
 def stalled(turn: Turn) -> Figures:
@@ -126,14 +126,14 @@ def stalled(turn: Turn) -> Figures:
     reader = StalledReader(side.ports[UNREAD], ledgers[0])
     try:
         driver.send("append", ledgers=ledgers[1:], size=PAYLOAD_BYTES, window=WINDOW, seconds=seconds + 2)
-        for _ in range(int(LOOK_S / ASK_S)):
+        for _ in range(int(SAMPLE_S / ASK_S)):
             reader.ask()
             time.sleep(ASK_S)
         flag.touch()
-        looks = list(looks_during(side, reader, seconds))
+        samples = list(samples_during(side, reader, seconds))
         flag.unlink()
         figures = driver.answer(LIMIT_S)
     finally:
         flag.unlink(missing_ok=True)
         reader.close()
-    return {**figures, **judged(looks), "memory_mib": turn.sampler.of_bookies(max)}
+    return {**figures, **judged(samples), "memory_mib": turn.sampler.of_bookies(max)}

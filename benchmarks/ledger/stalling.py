@@ -1,8 +1,8 @@
-"""``triplicate`` with a disk that stops: while FILE exists, no write and no sync of this process comes back.
+"""``triplicate`` with a disk that hangs: while FILE exists, no write and no sync of this process returns.
 
     stalling.py FILE bookie --bookie-id …
 
-Only calls that write or sync are held up, each in the thread that makes it, as a disk that hangs does; reads go on.
+Only writes and syncs block, each in its calling thread, as with a hanging disk; reads continue.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ SIDES = {
 
 LATENCIES = ("p50_ms", "p99_ms", "p999_ms", "max_ms")
 SPREAD = ("p99_least_ms", "p99_most_ms")
-"""Of the windows of which p99 is the median."""
+"""Label of the windows of which p99 is the median."""
 APPEND = ("per_s", "cpu_s_per_million", "p50_ms", "p99_ms")
 CASES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("append_100", "append 100 B, window 1,000", APPEND),
@@ -42,7 +42,7 @@ CASES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("under_readers", "append at a rate under catch-up readers", ("p50_ms", "p99_ms", *SPREAD, "read_per_s")),
     ("stalled", "a reader and a disk stalled", ("per_s", "memory_mib")),
 )
-"""Case, its name in the table, the figures that are shown."""
+"""Case, its name in the table, and its figures."""
 
 FIGURES = {
     "per_s": "entries/s",
@@ -65,7 +65,7 @@ FIGURES = {
 
 
 def number(value: float | None) -> str:
-    """Three digits that count; a dash for what was not measured."""
+    """Three significant digits; a dash for a missing figure."""
     if value is None:
         return "-"
     if value >= 100 or value == 0:
@@ -74,7 +74,7 @@ def number(value: float | None) -> str:
 
 
 def case_rows(runs: Runs, sides: Sequence[str]) -> list[list[str]]:
-    """Name of the case (in its first row), name of the figure, then one cell per side. A case that failed on a side says so."""
+    """Name of the case (in its first row), name of the figure, then one cell per side; a failed case is marked."""
     rows = []
     for case, name, figures in CASES:
         for index, figure in enumerate(figures):
@@ -95,7 +95,7 @@ def _cell(runs: Runs, side: str, case: str, figure: str, *, first: bool) -> str:
 
 
 def target_rows(runs: Runs) -> list[list[str]]:
-    """Target, what is wanted, what was measured, the ratio, and the verdict."""
+    """Target, wanted value, measured value, ratio, and verdict."""
     return [_target_row(target, runs) for target in TARGETS]
 
 
@@ -113,7 +113,7 @@ def _target_row(target: Target, runs: Runs) -> list[str]:
 
 
 def show(runs: Runs, durability: Mapping[str, str], *, quick: bool, width: int = 180) -> None:
-    """Print the table, the targets, and why what failed did."""
+    """Print the table, the targets, and the causes of failures."""
     sides = [side for side in SIDES if any(run.side == side for run in runs.runs)]
     title = "Quick run: smaller sizes, figures of passing interest" if quick else "The ledger layer beside Apache BookKeeper's"
     table = Table(title=title, title_justify="left")

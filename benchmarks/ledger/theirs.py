@@ -1,4 +1,4 @@
-"""Apache's side: jars from Maven Central, ZooKeeper, bookies and client, as they ship and as their documentation advises for speed."""
+"""Apache's side: jars from Maven Central, ZooKeeper, bookies and client, with default settings and with those advised for speed."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ SHARED_SETTINGS: dict[str, object] = {
     "diskUsageWarnThreshold": 0.98,
     "diskUsageLwmThreshold": 0.99,
 }
-"""What three bookies on one machine need, and less to do beside it: no metrics, no auto-recovery. The rest is as it ships;
-docs/performance.md lists every difference."""
+"""Settings that three bookies on one machine need, without metrics and auto-recovery. All others are defaults; docs/performance.md lists
+every difference."""
 
 ADVISED_SETTINGS: dict[str, object] = {"ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage"}
 
 CLIENT_SETTINGS: dict[str, object] = {"throttle": 0}
-"""As shipped the client sends at most 5,000 entries a second to a ledger, which would make every comparison of rates a walkover."""
+"""The client's default limit is 5,000 entries per second and ledger, which would make any comparison of rates meaningless."""
 
 COLLECTOR = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=10")
 NETTY = (
@@ -55,7 +55,7 @@ BOOKIE_OPTIONS = (
     "-XX:+DisableExplicitGC",
     *NETTY,
 )
-"""Those of ``bin/common.sh``, without its log of garbage collections."""
+"""Options of ``bin/common.sh``, without its log of garbage collections."""
 CLIENT_OPTIONS = ("-Xms1g", "-Xmx1g", "-XX:MaxDirectMemorySize=1g", *COLLECTOR, *NETTY)
 
 
@@ -69,7 +69,7 @@ def client_command() -> list[str]:
 
 
 def install() -> None:
-    """Fetch the jars and build the client's program, unless both are there and current."""
+    """Download the jars and build the client's program, unless both are current."""
     BUILD.mkdir(parents=True, exist_ok=True)
     install_programs()
     pom = PROJECT / "pom.xml"
@@ -93,7 +93,7 @@ def write_settings(path: Path, settings: Mapping[str, object]) -> None:
 
 
 class ZooKeeper(Process):
-    """One server for the whole run, which syncs what it stores. Shared by all sides, and idle while they append and read."""
+    """One ZooKeeper server for the whole run, with syncs. All sides share it; it is idle while they append and read."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ class ZooKeeper(Process):
         super().__init__("zookeeper", [*java_command("-Xmx256m", *NETTY), main, str(path)], BUILD / "logs" / "zookeeper.log")
 
     def wait(self) -> str:
-        """Its address, once it serves."""
+        """Its address; waits until it serves."""
         wait_for_port(self.port, self)
         return f"127.0.0.1:{self.port}"
 
@@ -139,7 +139,7 @@ class Apache(Side):
         return client_command()
 
     def client_settings(self, *, explicit_lac_ms: int = 0) -> Mapping[str, object]:
-        # Version 2 knows neither explicit last-add-confirmed nor long polls.
+        # Version 2 has neither explicit last-add-confirmed nor long polls.
         wire_v2 = self.wire_v2 and not explicit_lac_ms
         return {**CLIENT_SETTINGS, "useV2WireProtocol": wire_v2, "explicitLacInterval": explicit_lac_ms}
 
@@ -168,7 +168,7 @@ class Crossed(Ours):
 
 
 def settings(side: type[Apache]) -> dict[str, object]:
-    """For the record."""
+    """Settings for the report."""
     return {
         "release": RELEASE,
         "bookie": {**SHARED_SETTINGS, **side.bookie_settings},

@@ -22,7 +22,7 @@ POLL_S = 0.02
 
 @dataclass
 class Machine:
-    """One address with its ports and what runs there."""
+    """One address with its ports and processes."""
 
     number: int
     client_port: int = field(default_factory=free_port)
@@ -45,7 +45,7 @@ class Fleet:
     """The machines. Use it as a context manager; leaving it kills every process.
 
     Args:
-        folder: where each machine keeps its files; emptied first.
+        folder: parent of the machines' files; emptied first.
         tick_ms: ZooKeeper's unit of time; sessions last at least two ticks.
     """
 
@@ -67,14 +67,14 @@ class Fleet:
 
     @property
     def node_hosts(self) -> str:
-        """Hosts and ports of all nodes as libpq takes them."""
+        """Hosts and ports of all nodes for libpq."""
         return f"host={','.join(one.address for one in self.machines)} port={','.join(str(one.node_port) for one in self.machines)}"
 
     def start(self) -> None:
-        """Start everything, and make the cluster.
+        """Start all processes, and make the cluster.
 
         Raises:
-            CaseFailed: something does not serve in time.
+            CaseFailed: a process does not serve in time.
         """
         for machine in self.machines:
             self._write(machine)
@@ -87,7 +87,7 @@ class Fleet:
             self._start(machine, "node", machine.node_port)
 
     def restart(self, machine: Machine) -> None:
-        """Start what does not run on a machine, and wait until it serves."""
+        """Start a machine's missing processes, and wait until they serve."""
         if not machine.processes["zookeeper"].is_running:
             self.start_zookeeper(machine)
         self.await_zookeeper()
@@ -96,7 +96,7 @@ class Fleet:
                 self._start(machine, kind, port)
 
     def kill(self, machine: Machine) -> None:
-        """End all of a machine's processes at once, without a word: as when its power fails."""
+        """Kill all of a machine's processes at once, as in a power failure."""
         for process in machine.processes.values():
             process.popen.kill()
         for process in machine.processes.values():
@@ -109,7 +109,7 @@ class Fleet:
         machine.processes["zookeeper"] = Process(f"{machine.name} zookeeper", command, folder / "zookeeper.log")
 
     def await_zookeeper(self) -> None:
-        """Return when every server that runs serves."""
+        """Return when every running server serves."""
         deadline = time.monotonic() + START_LIMIT_S
         while not all(mode_of(one) for one in self.machines if one.processes["zookeeper"].is_running):
             if time.monotonic() > deadline:
@@ -170,7 +170,7 @@ class Fleet:
 
 
 def mode_of(machine: Machine) -> str:
-    """What a ZooKeeper server says it is: leader, follower, or empty while it does not serve.
+    """The role that a ZooKeeper server reports: leader, follower, or empty while it does not serve.
 
     Source: ZooKeeper Administrator's Guide, `srvr`.
     """

@@ -1,13 +1,13 @@
-"""How long writes stop when a machine of three dies, and when ZooKeeper's leader does.
+"""The gap in writes when one machine of three dies, and when ZooKeeper's leader dies.
 
 Usage: python -m benchmarks.machines.run [--rounds 10]
 
 Three machines on addresses of the loopback interface, each with a ZooKeeper server, a bookie and a database node. One client inserts rows
 through a connection string that names all nodes. In each round the machine with the database's leader is killed, later started again; then
 the machine with ZooKeeper's leader, likewise. The gap is the time from the kill to the first row that is begun after it and acknowledged.
-At the end every acknowledged row must be there, once, on each node.
+At the end each node must have every acknowledged row once.
 
-Prints a table and writes build/bench/machines.json. Exit code 1: a row is missing or doubled, or a part did not come back.
+Prints a table and writes build/bench/machines.json. Exit code 1: a row is missing or duplicated, or a process did not recover.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ POLL_S = 0.01
 
 @dataclass
 class Inserter:
-    """One client that inserts row after row and connects again whenever it must."""
+    """One client that inserts row after row and reconnects when needed."""
 
     dsn: str
     acknowledged: list[int] = field(default_factory=list)
     begun_at: list[float] = field(default_factory=list)
-    """When each acknowledged row was begun."""
+    """Start time of each acknowledged insert."""
     unknown: set[int] = field(default_factory=set)
     leader_port: int = 0
     stopping: bool = False
@@ -73,12 +73,12 @@ class Inserter:
             connection.close()
 
     def first_after(self, moment: float) -> float | None:
-        """When the first acknowledged row was begun after a moment, and None while there is none."""
+        """Start time of the first acknowledged insert begun after a moment; None while there is none."""
         return next((began for began in self.begun_at[bisect_right(self.begun_at, moment) :]), None)
 
 
 def gap_after(inserter: Inserter, strike: Callable[[], None]) -> float:
-    """Seconds from a strike to the first row that is begun after it and acknowledged.
+    """Seconds from a kill to the acknowledgement of the first row begun after it.
 
     Raises:
         CaseFailed: there is none within the limit.
@@ -93,7 +93,7 @@ def gap_after(inserter: Inserter, strike: Callable[[], None]) -> float:
 
 
 def measure(fleet: Fleet, rounds: int, console: Console) -> dict[str, list[float]]:
-    """Run the rounds; gaps in seconds by kind of strike."""
+    """Run the rounds; return gaps in seconds by kind of kill."""
     dsn = f"{fleet.node_hosts} dbname={DATABASE} user=bench target_session_attrs=read-write connect_timeout=2"
     inserter = Inserter(dsn)
     wait_for(lambda: _prepare(dsn), "the database takes statements")
@@ -124,7 +124,7 @@ def measure(fleet: Fleet, rounds: int, console: Console) -> dict[str, list[float
 
 
 def check_rows(fleet: Fleet, inserter: Inserter) -> None:
-    """Each acknowledged row is there once on every node, and nothing that was never sent.
+    """Check that every node has each acknowledged row once, and no row that was never sent.
 
     Raises:
         CaseFailed: not so.
@@ -156,7 +156,7 @@ def _copies(fleet: Fleet) -> int:
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
-    """Return when a condition holds; what a server says while it is away counts as no.
+    """Return when a condition holds; an error of an absent server counts as false.
 
     Raises:
         CaseFailed: it does not hold within the limit.

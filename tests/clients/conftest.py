@@ -1,4 +1,4 @@
-"""One cluster for all tests of this folder; a database for all that only need tables, and one of its own for each that asks."""
+"""One cluster for all tests of this folder; one shared database for tests that only need tables, and a separate one on request."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def stand() -> Iterator[Stand]:
 
 @pytest.fixture(scope="session")
 def shared(stand: Stand) -> Db:
-    """For tests that make a table of their own and disturb nobody."""
+    """A shared database for tests that use their own table only."""
     return stand.create("shared")
 
 
 @pytest.fixture
 def database(stand: Stand) -> Db:
-    """For tests that depend on the position or the leader of their database."""
+    """A separate database for tests that depend on its position or its leader."""
     return stand.create(unique("db"))
 
 

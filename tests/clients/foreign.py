@@ -1,4 +1,4 @@
-"""Clients that are not Python's: where `scripts/clients.py` has put them, and what each saw."""
+"""Clients in other languages, installed by `scripts/clients.py`, and their results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def leader_port(database: Db) -> int:
 
 
 def run_scenes(command: list[str], **variables: str) -> dict[str, Any]:
-    """Run a client's program; what it saw, by the name of the scene."""
+    """Run a client's program; return its results by the name of the scene."""
     answer = subprocess.run(
         command, env={**os.environ, **variables}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S, check=False
     )

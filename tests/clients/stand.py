@@ -1,4 +1,4 @@
-"""What the tests of this folder share: one cluster of real processes, and ways to reach its databases with each client."""
+"""Shared helpers of this folder: one cluster of real processes, and connections to its databases with each client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from triplicate.sql import DatabaseInfo, create_database, database_info
 Result = TypeVar("Result")
 
 READY_S = 30.0
-"""How long a take-over may take on a busy machine, the ten seconds after which a silent session is dead included."""
+"""Limit of a take-over on a busy machine, in seconds; it includes the ten seconds until a silent session expires."""
 PSQL_S = 60.0
 
 
@@ -65,18 +65,18 @@ class Stand:
         self.cluster.kill(member)
 
     def start(self, member: str) -> dict[str, Any]:
-        """Start a killed process again; returns what it said when it was ready."""
+        """Restart a killed process; return its output up to its readiness."""
         self.cluster.start(member)
         return self.cluster.running[member].facts
 
     @contextlib.contextmanager
     def stopped(self, *members: str) -> Iterator[None]:
-        """Hold processes still, as a machine does that is suspended."""
+        """Stop processes (SIGSTOP), as on a suspended machine."""
         pids = [self.pid(member) for member in members]
         try:
             for pid in pids:
                 os.kill(pid, signal.SIGSTOP)
-            # The signal only asks: what runs on another processor goes on for a moment.
+            # The signal is asynchronous: a thread on another processor continues for a moment.
             wait_until(lambda: all(psutil.Process(pid).status() == psutil.STATUS_STOPPED for pid in pids), 5.0, "they stand still")
             yield
         finally:
@@ -92,7 +92,7 @@ class Db:
         self.name = name
 
     def dsn(self, attributes: str = "read-write", *, nodes: list[str] | None = None) -> str:
-        """A libpq connection string that names nodes, all of them when none is given."""
+        """A libpq connection string with these nodes, or all nodes if none is given."""
         ports = [self.stand.ports[name] for name in nodes or list(self.stand.ports)]
         hosts = ",".join("127.0.0.1" for _ in ports)
         listed = ",".join(str(port) for port in ports)
@@ -113,7 +113,7 @@ class Db:
         return await psycopg.AsyncConnection.connect(self.dsn(), **{"autocommit": True, **options})
 
     def writable(self, timeout_s: float = READY_S) -> psycopg.Connection[Any]:
-        """A connection to the leader, as soon as there is one."""
+        """A connection to the leader; waits for one."""
         deadline = time.monotonic() + timeout_s
         while True:
             try:
@@ -134,14 +134,14 @@ class Db:
     # psql.
 
     def psql(self, *arguments: str, text: str = "", attributes: str = "read-write") -> subprocess.CompletedProcess[str]:
-        """Run psql: plain output, one row a line, columns parted by ``|``."""
+        """Run psql: plain output, one row a line, columns separated by ``|``."""
         command = ["psql", self.dsn(attributes), "-X", "-q", "-A", "-t", *arguments]
         return subprocess.run(command, input=text, capture_output=True, text=True, timeout=PSQL_S, check=False)
 
     # Nodes.
 
     def leader(self) -> str:
-        """Which node answers writes now."""
+        """The node that accepts writes now."""
         with self.writable() as connection:
             port = connection.info.port
         return next(name for name, known in self.stand.ports.items() if known == port)
@@ -151,14 +151,14 @@ class Db:
         return [name for name in self.stand.ports if name != leader]
 
     def wait_for_value(self, node: str, query: str, value: object, timeout_s: float = READY_S) -> None:
-        """Wait until a node's own copy answers a query so."""
+        """Wait until a node's own copy gives this answer to a query."""
 
         def answers() -> bool:
             try:
                 with self.connect_to(node) as connection:
                     row = connection.execute(query.encode()).fetchone()
             except psycopg.Error:
-                return False  # Not up yet, or the table has not come yet.
+                return False  # The node is not up yet, or has not applied the table yet.
             return row is not None and row[0] == value
 
         wait_until(answers, timeout_s, f"{node} answers {query} with {value!r}")
@@ -176,7 +176,7 @@ def run(body: Coroutine[Any, Any, Result], timeout_s: float = 60.0) -> Result:
 
 
 def sqlstate_of(action: Callable[[], object]) -> str | None:
-    """The SQLSTATE that psycopg raises for an action; fails where it succeeds."""
+    """The SQLSTATE that psycopg raises for an action; fails if the action succeeds."""
     try:
         action()
     except psycopg.Error as error:
@@ -188,9 +188,7 @@ READERS = 8
 
 
 def set_limits(folder: Path) -> None:
-    """Bookies that stop are given up sooner than by default, so that tests of lost answers stay short; few readers, so that a lost one
-    is missed.
-    """
+    """Shorter time-outs for stopped bookies, so that tests of lost answers stay short; few readers, so that a leaked one shows."""
     for config in folder.glob("node-*/node.toml"):
         text = config.read_text().replace("[node]\n", f"[node]\nreader_connections = {READERS}\n")
         config.write_text(text + "\n[client]\nadd_timeout_s = 2.0\n\n[log_client]\nrepair_timeout_s = 4.0\n")

@@ -1,4 +1,4 @@
-"""Alembic with the default connection: upgrade, current, downgrade, and what autogenerate finds."""
+"""Alembic with the default connection: upgrade, current, downgrade, and autogenerate."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def downgrade():
 
 
 class Project:
-    """A folder of migrations, and what Alembic printed."""
+    """A folder of migrations, and Alembic's output."""
 
     def __init__(self, folder: Path, database: Db) -> None:
         self.database = database

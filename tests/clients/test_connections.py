@@ -1,4 +1,4 @@
-"""Finding the leader or a follower by standard connection strings, and what a session says about itself."""
+"""Finding the leader or a follower by standard connection strings, and a session's reported parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What bad input gets: the SQLSTATE that PostgreSQL's users expect, in each client."""
+"""Bad input gets PostgreSQL's SQLSTATE in each client."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_write_on_a_follower_is_refused_and_the_leader_named(shared: Db, accou
 
 
 def cancel_when_it_runs(connection: psycopg.Connection[Any], cancelled: threading.Event) -> None:
-    """Cancel until it was noticed: the first requests may come before the statement does."""
+    """Cancel repeatedly: the first requests may arrive before the statement."""
     while not cancelled.wait(0.05):
         connection.cancel_safe(timeout=5)
 
@@ -140,7 +140,7 @@ def _answers(connection: psycopg.Connection[Any]) -> bool:
     try:
         return connection.execute("SELECT 1").fetchone() == (1,)
     except psycopg.errors.QueryCanceled:
-        return False  # A late request to cancel met this statement.
+        return False  # A late cancel request interrupted this statement.
 
 
 def test_asyncpg_cancels_what_its_timeout_gives_up(shared: Db) -> None:

@@ -1,4 +1,4 @@
-"""Servers that are killed, held still or cut off while clients work: what a client is told, and that nothing is lost or doubled."""
+"""Servers are killed, stopped or cut off while clients work: the clients' errors, and that no row is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def one_value(connection: Connection, query: str, *parameters: object) -> Any:
 
 
 def outcome(connection: Connection, transaction: int) -> str | None:
-    """What became of a transaction, once recovery has decided."""
+    """The outcome of a transaction after recovery has decided it."""
     deadline = time.monotonic() + READY_S
     while True:
         status = one_value(connection, "SELECT pg_xact_status(%s)", transaction)
@@ -111,7 +111,7 @@ def test_a_leader_killed_in_mid_transaction_leaves_all_or_nothing(stand: Stand, 
 
 
 class Writer:
-    """Writes numbers, one transaction each, and never gives up: after a failure it asks the new leader what became of the last one."""
+    """Writes numbers, one transaction each, without end: after a failure it reads the last one's outcome from the new leader."""
 
     def __init__(self, database: Db, count: int) -> None:
         self.database = database
@@ -184,10 +184,10 @@ def test_a_leader_that_was_held_still_answers_nothing_old_and_catches_up(stand: 
             other.execute("UPDATE t SET b = 'after'")
             other.execute("INSERT INTO t VALUES (2, 'after')")
             other.execute("CREATE TABLE made_meanwhile (a)")
-        # "No such table" would be an answer of the past as well.
+        # "No such table" would be a stale answer as well.
         assert refusal(lambda: parsing.execute("SELECT * FROM made_meanwhile")) == "57P01"
         assert refusal(lambda: reading.execute("SELECT b FROM t").fetchall()) == "57P01"
-        # The transaction said nothing for longer than one that holds the writer may.
+        # The transaction was idle for longer than the limit of one that holds the writer.
         assert refusal(lambda: writing.execute("COMMIT")) in ("57P01", "25P03", None)
     finally:
         for connection in (reading, writing, parsing):
@@ -208,11 +208,11 @@ def test_a_leader_that_nobody_asks_notices_that_it_was_replaced(stand: Stand, da
         with database.connect_to(leader) as connection:
             return bool(one_value(connection, "SHOW transaction_read_only") == "on")
 
-    wait_until(follows, READY_S, "it follows, though no statement has told it to")
+    wait_until(follows, READY_S, "it follows without a statement of a client")
 
 
 def refusal(action: Callable[[], object]) -> str | None:
-    """The SQLSTATE that ends the session, or None when the connection just broke."""
+    """The SQLSTATE that ends the session, or None if the connection broke without one."""
     try:
         answer = action()
     except psycopg.Error as error:

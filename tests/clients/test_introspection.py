@@ -1,4 +1,4 @@
-"""What the drivers of Python ask of the catalogue by themselves, and what is said of the parts that are not there."""
+"""Catalogue queries that Python's drivers send by themselves, and the answers for missing parts of the catalogue."""
 
 from __future__ import annotations
 
@@ -117,6 +117,6 @@ def test_asyncpg_reads_the_catalogue_in_binary(shared: Db, table: str) -> None:
 
 
 def test_a_cursor_on_the_server_is_refused_by_its_own_name(connection: psycopg.Connection[Any]) -> None:
-    # When it closes such a cursor psycopg asks pg_cursors whether there is one, and must not cover the first error with another.
+    # psycopg closes such a cursor with a query of pg_cursors, which must not replace the first error by another.
     with pytest.raises(psycopg.errors.FeatureNotSupported, match="DECLARE"), connection.transaction(), connection.cursor("named") as cursor:
         cursor.execute("SELECT 1")

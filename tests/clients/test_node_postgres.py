@@ -23,7 +23,7 @@ EXPECTED: dict[str, Any] = {
     "several statements": [["UPDATE", "SELECT"], 3],
     "pool": 2,
 }
-"""What a PostgreSQL 15 server answers to the same program."""
+"""The answers of a PostgreSQL 15 server to the same program."""
 
 
 @pytest.fixture(scope="module")

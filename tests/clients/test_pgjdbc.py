@@ -1,4 +1,4 @@
-"""pgjdbc, the driver of Java, called over Py4J, which needs no compiler: dates, keys, batches, what it asks of the catalogue by itself."""
+"""pgjdbc, the driver of Java, called over Py4J, which needs no compiler: dates, keys, batches, and its own catalogue queries."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def pair(row: Any) -> tuple[int, int]:
 def test_casts_stand_where_they_are_written_also_when_the_statement_is_kept_on_the_server(connection: Any, table: str) -> None:
     run(connection, f"INSERT INTO {table}(id, x) VALUES (1, 10), (2, 20)")
     statement = connection.prepareStatement(f"UPDATE {table} SET x = ?::int WHERE id = ?::int")
-    for turn in range(8):  # From the fifth time on the driver keeps the statement on the server and sends binary values.
+    for turn in range(8):  # From the fifth execution on the driver uses a named statement and binary values.
         statement.setInt(1, 100 + turn)
         statement.setInt(2, 2)
         assert statement.executeUpdate() == 1

@@ -1,4 +1,4 @@
-"""pgx, the client of Go: each mode of execution, casts, arrays, types, transactions, its pool and its look into the catalogue."""
+"""pgx, the client of Go: each mode of execution, casts, arrays, types, transactions, its pool and its catalogue queries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EXPECTED: dict[str, Any] = {
     "pool": 2,
     "load type": [1009, True],
 }  # fmt: skip
-"""What a PostgreSQL 15 server answers to the same program."""
+"""The answers of a PostgreSQL 15 server to the same program."""
 
 
 @pytest.fixture(scope="module")

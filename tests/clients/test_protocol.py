@@ -1,4 +1,4 @@
-"""The protocol as clients drive it: pipelines, prepared statements, portals, pools."""
+"""The protocol as clients use it: pipelines, prepared statements, portals, pools."""
 
 from __future__ import annotations
 

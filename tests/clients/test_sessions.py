@@ -1,4 +1,4 @@
-"""What a session may be told about itself and its transactions, and when that ends."""
+"""Settings of a session and its transactions, and how long each lasts."""
 
 from __future__ import annotations
 

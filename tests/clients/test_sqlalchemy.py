@@ -46,7 +46,7 @@ class Item(Base):
 
 
 class Engine:
-    """One engine as a program would make it, without any option."""
+    """One engine with default options."""
 
     def __init__(self, database: Db, driver: str) -> None:
         self._url = f"postgresql+{driver}://tester@127.0.0.1:{leader_port(database)}/{database.name}"
@@ -79,7 +79,7 @@ def engine(shared: Db, request: pytest.FixtureRequest) -> Engine:
 
 @pytest.fixture
 def tables(engine: Engine) -> Iterator[Engine]:
-    """With the model's tables, which create_all makes and drop_all drops."""
+    """An engine with the model's tables, made by create_all and dropped by drop_all."""
     engine.run(Base.metadata.create_all)
     yield engine
     engine.run(Base.metadata.drop_all)

@@ -1,4 +1,4 @@
-"""Tables as clients of PostgreSQL define them: keys that number themselves, several statements in one, what ALTER TABLE answers."""
+"""Tables as clients of PostgreSQL define them: SERIAL keys, several tables in one statement, answers to ALTER TABLE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What BEGIN means: a snapshot to read, the writer with the first change, 40001 where the database has moved in between."""
+"""Semantics of BEGIN: a snapshot for reads, the writer with the first change, 40001 if the database has changed in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of every type through every client, and what a client is told about types before anything runs."""
+"""Values of every type through every client, and the types that Describe reports before execution."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_count_is_an_int8_in_every_client(shared: Db, table: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "told"),
+    ("statement", "described"),
     [
         ("INSERT INTO {t} VALUES ($1, $2, $3)", ["int8", "text", "float8"]),
         ("INSERT INTO {t} (c, a) VALUES ($1, $2)", ["float8", "int8"]),
@@ -103,12 +103,12 @@ def test_count_is_an_int8_in_every_client(shared: Db, table: str) -> None:
         ("SELECT CAST($1 AS INTEGER)", ["int4"]),
     ],
 )
-def test_open_parameters_are_described_by_the_columns_they_meet(shared: Db, table: str, statement: str, told: list[str]) -> None:
+def test_open_parameters_are_described_by_the_columns_they_meet(shared: Db, table: str, statement: str, described: list[str]) -> None:
     async def body() -> None:
         connection = await shared.asyncpg()
         await connection.execute(f"CREATE TABLE {table} (a INTEGER, b TEXT, c REAL)")
         prepared = await connection.prepare(statement.format(t=table))
-        assert [one.name for one in prepared.get_parameters()] == told
+        assert [one.name for one in prepared.get_parameters()] == described
         await connection.close()
 
     run(body())

@@ -1,4 +1,4 @@
-"""Answers of a server, and in which ways two of them differ. Pure but for what runs a statement."""
+"""Answers of a server, and the differences between two of them. Pure except for the functions that run a statement."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLASSES = {
     "json": (114,),
     "jsonb": (3802,),
 }
-"""Types by class: a client reads each class alike. Integers of all widths are int8 here, all kinds of characters text."""
+"""Types by class; a client reads the types of a class alike. Integers of all widths are int8 here, all character types text."""
 
 _CLASS_OF = {oid: name for name, oids in CLASSES.items() for oid in oids}
 TYPE_OIDS = {
@@ -46,7 +46,7 @@ def class_of(oid: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a client gets: a result, or an error where `sqlstate` is set."""
+    """A server's answer: a result, or an error if `sqlstate` is set."""
 
     tag: str = ""
     names: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class Answer:
 
 
 def differences(postgresql: Answer, here: Answer, statement: str) -> list[str]:
-    """In which ways an answer here differs: of ``error``, ``tag``, ``names``, ``types``, ``parameters``, ``rows``, ``order``."""
+    """The parts in which our answer differs: of ``error``, ``tag``, ``names``, ``types``, ``parameters``, ``rows``, ``order``."""
     if postgresql.sqlstate is not None or here.sqlstate is not None:
         return [] if postgresql.sqlstate == here.sqlstate else ["error"]
     found: list[str] = []
@@ -86,14 +86,14 @@ def same_types(one: Sequence[int], other: Sequence[int]) -> bool:
 
 
 def different_rows(one: Sequence[tuple[object, ...]], other: Sequence[tuple[object, ...]], *, is_ordered: bool) -> list[str]:
-    """``rows`` where they are not the same ones, ``order`` where a statement that orders its rows gives them in another order."""
+    """``rows`` if the rows differ; ``order`` if a statement with ORDER BY gives them in another order."""
     if sorted(map(repr, one)) != sorted(map(repr, other)):
         return ["rows"]
     return ["order"] if is_ordered and [repr(row) for row in one] != [repr(row) for row in other] else []
 
 
 def is_refusal(postgresql: Answer, here: Answer, word: str) -> bool:
-    """Whether PostgreSQL answers what is refused here in a way that a user understands."""
+    """Whether our answer is a clear refusal of a statement that PostgreSQL answers."""
     return postgresql.sqlstate is None and here.sqlstate in REFUSALS and word.lower() in here.message.lower()
 
 
@@ -101,12 +101,12 @@ def is_refusal(postgresql: Answer, here: Answer, word: str) -> bool:
 
 
 def simple(connection: PGconn, statement: str) -> Answer:
-    """By a simple query, values as text."""
+    """Run it as a simple query, with values as text."""
     return _answer(connection.exec_(statement.encode()), connection)
 
 
 def extended(connection: PGconn, statement: str, parameters: Sequence[Parameter], *, binary: bool) -> Answer:
-    """By Parse, Describe, Bind and Execute; `binary` asks for values in binary, and sends parameters of a given type so."""
+    """Run it by Parse, Describe, Bind and Execute. `binary` requests binary values, and sends typed parameters in binary."""
     prepared = connection.prepare(b"", statement.encode(), [TYPE_OIDS[one.type] for one in parameters])
     if prepared.status != pq.ExecStatus.COMMAND_OK:
         return _answer(prepared, connection)
@@ -124,7 +124,7 @@ def extended(connection: PGconn, statement: str, parameters: Sequence[Parameter]
 
 
 def _in_binary(parameters: Sequence[Parameter]) -> tuple[list[bytes | None], list[int]]:
-    """Parameters whose types are given, in binary; arrays, values that are not of the type, and the others as text."""
+    """Parameters with a given type in binary; arrays, values of another type, and untyped ones as text."""
     transformer = Transformer()
     values: list[bytes | None] = []
     formats: list[int] = []
@@ -164,7 +164,7 @@ def _answer(result: PGresult, connection: PGconn, told: tuple[int, ...] = ()) ->
 
 
 def _value(result: PGresult, row: int, column: int) -> object:
-    """The text of a value; of one in binary what psycopg makes of it, since widths of integers differ."""
+    """The text of a value. A binary one is loaded by psycopg first, since widths of integers differ."""
     data = result.get_value(row, column)
     if data is None:
         return None
@@ -173,5 +173,5 @@ def _value(result: PGresult, row: int, column: int) -> object:
     try:
         return Transformer().get_loader(result.ftype(column), pq.Format.BINARY).load(data)
     except Exception as error:
-        # Whatever the loader makes of wrong bytes, the comparison shows it.
+        # If the loader fails on wrong bytes, the comparison shows the difference.
         return f"{data!r} cannot be read as oid {result.ftype(column)}: {error}"

@@ -1,12 +1,12 @@
-"""The corpus: statements in files, in scenarios, each statement with a mark that says how its answer relates to PostgreSQL's. Pure.
+"""The corpus: files of scenarios of statements, each with a mark for how its answer relates to PostgreSQL's. Pure.
 
 A scenario begins with ``== title`` and runs in order on an empty schema. A statement ends with ``;`` at the end of a line, or with
 ``; -- remarks``. Remarks, divided by `` / ``:
 
-- ``with TYPE VALUE, …``: parameters; TYPE may be ``?``: the server tells the type. VALUE is a JSON scalar.
+- ``with TYPE VALUE, …``: parameters; TYPE may be ``?``: the server infers the type. VALUE is a JSON scalar.
 - ``documented ID``: the answer differs, for the reason in the row ID of the table in docs/sql.md.
 - ``refused WORD``: refused here, answered by PostgreSQL; the message names WORD.
-- ``fault``: differs, and should not.
+- ``fault``: the answer differs, and should not.
 
 Without a mark both servers give the same answer.
 """
@@ -28,7 +28,7 @@ _COMMA = re.compile(r', (?=(?:\?|[a-z]\w*) (?:"|-|\d|null|true|false))')
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """`type` is PostgreSQL's name of the type, or ``?`` where the server tells; `value` is the text form, None is NULL."""
+    """`type` is PostgreSQL's name of the type, or ``?`` if the server infers it; `value` is the text form, None is NULL."""
 
     type: str
     value: str | None

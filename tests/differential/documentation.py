@@ -1,4 +1,4 @@
-"""The table "Differences from PostgreSQL" of docs/sql.md. Pure but for reading the page."""
+"""The table "Differences from PostgreSQL" of docs/sql.md. Pure except for reading the page."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Expressions drawn at random over columns, constants and parameters of every type, the same ones for a seed each time. Pure.
 
-Drawn is what both servers are meant to answer alike. Numbers are small enough for PostgreSQL's 32 bits, dates stay within the years 1
-to 9999, and what fails for some values is drawn for others only: which part of an expression fails first is not the same on both.
+Both servers should answer the drawn statements alike. Numbers fit PostgreSQL's 32 bits, and dates are within the years 1 to 9999. Operators
+that fail for some values are drawn for other values only, since the servers differ in which part of an expression fails first.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class ExpressionGrammar:
     def statement(self) -> Statement:
         shapes = (self._single, self._single, self._filtered, self._ordered, self._derived)
         text = self._random.choice(shapes)()
-        # Each parameter that was drawn for a part that was not taken is left out, and the others are numbered again.
+        # Parameters drawn for a discarded part are removed, and the others renumbered.
         used: dict[int, int] = {}
         text = re.sub(r"\$(\d+)", lambda match: f"${used.setdefault(int(match[1]), len(used) + 1)}", text)
         return Statement(text, "drawn", tuple(self._parameters[number - 1] for number in used))
@@ -277,6 +277,6 @@ class ExpressionGrammar:
 
 
 def statements(first: int, count: int) -> list[Statement]:
-    """One statement for each seed; its place names the seed."""
+    """One statement for each seed; its index is the seed."""
     found = [(seed, ExpressionGrammar(seed).statement()) for seed in range(first, first + count)]
     return [Statement(one.text, f"seed {seed}", one.parameters) for seed, one in found]

@@ -1,7 +1,7 @@
 """Whole statements drawn at random over three small tables with NULLs and equal rows, the same ones for a seed each time. Pure.
 
-Queries with every kind of join, queries inside of queries, united queries, groups and windows, and changes with queries in them. Rows
-are in a fixed order wherever a statement cuts them off. What docs/sql.md lists as different is not in the grammar; what it refuses may be.
+Queries with every kind of join, subqueries, unions, groups and windows, and changes with subqueries. Rows have a fixed order wherever a
+statement limits them. The grammar excludes the differences of docs/sql.md; it may contain refused statements.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TEXTS, _BOOLS = ("t", "n"), ("p",)
 
 @dataclass(frozen=True)
 class Relation:
-    """What a drawn FROM brings into reach: a name and its columns."""
+    """A relation of a drawn FROM: its name and its columns."""
 
     name: str
     columns: tuple[str, ...]
@@ -92,7 +92,7 @@ class StatementGrammar:
             elif way == "CROSS":
                 text = f"{text} CROSS JOIN {other}"
             else:
-                # PostgreSQL joins FULL only by what can be merged or hashed.
+                # PostgreSQL supports FULL JOIN only for conditions that it can merge or hash.
                 left, right = self._int_of(group), self._int_of([relation])
                 more = f" AND {self._condition([*group, relation], 0)}" if "FULL" not in kind and self._chance(0.4) else ""
                 text = f"{text} {kind}JOIN {other} ON {left} = {right}{more}"
@@ -109,7 +109,7 @@ class StatementGrammar:
         return self._named(self._one([f"{relation.name}.{column}" for relation in relations for column in relation.columns]))
 
     def _named(self, name: str) -> str:
-        """Now and then a bare name: of this query, of one around it, or of two relations."""
+        """Sometimes an unqualified name: of this query, of an outer one, or of two relations."""
         return name.rpartition(".")[2] if self._chance(0.06) else name
 
     def _int(self, relations: Sequence[Relation], depth: int) -> str:
@@ -262,7 +262,7 @@ class StatementGrammar:
     def _update_from(self) -> str:
         alias = self._alias()
         condition = self._condition([Relation("a", COLUMNS["a"])], 0)
-        # By its key, so that no row has two partners.
+        # Joined by its key, so that no row has two matches.
         return f"UPDATE a SET y = {alias}.z FROM b {alias} WHERE {alias}.id = a.id AND {condition} RETURNING a.id, a.y"
 
     def _delete(self) -> str:
@@ -275,7 +275,7 @@ class StatementGrammar:
 
 
 def statements(seed: int, count: int) -> list[str]:
-    """Queries, and after every fourth a change with what it left."""
+    """Queries, and after every fourth one a change with a query of its result."""
     grammar = StatementGrammar(seed)
     found: list[str] = []
     for number in range(count):

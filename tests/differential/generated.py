@@ -1,7 +1,7 @@
 """Queries drawn at random over typed columns, the same ones for a seed each time. Pure.
 
-Drawn is what both servers are meant to answer alike; what docs/sql.md lists as different, and what fails depending on the order in
-which a server evaluates, is not in the grammar.
+Both servers should answer the drawn queries alike. The grammar excludes the differences of docs/sql.md, and
+expressions that fail depending on the order of evaluation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TABLE = (
         " (6, 7, -1, 5, 0.25, 'a_b%', '_', true, NULL, '2020-02-29', NULL)"
     ),
 )
-"""Statements that make the table; NULLs, equal values, signs, an empty text and texts that look like patterns are in it."""
+"""Statements that make the table, with NULLs, equal values, signs, an empty text and texts that look like patterns."""
 
 _INTS = ("0", "1", "2", "(-3)", "7", "12", "NULL::int")
 _FLOATS = ("0.5::float8", "(-2)::float8", "12::float8", "NULL::float8")
@@ -156,7 +156,7 @@ class Grammar:
         return self.expression(self._one(_TYPES), depth)
 
     def _key(self) -> str:
-        """Something to order by. A constant alone is not: PostgreSQL refuses it."""
+        """An expression to order by; not a constant, which PostgreSQL refuses."""
         kind = self._one(_TYPES)
         return (
             f"coalesce({self._leaf(kind)}, {self._leaf(kind)})"

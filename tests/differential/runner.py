@@ -28,7 +28,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`outcome` is ``equal``, ``documented``, ``refused`` or ``DIFFERENT``; `why` says what is wrong with the last."""
+    """`outcome` is ``equal``, ``documented``, ``refused`` or ``DIFFERENT``; `why` explains ``DIFFERENT``."""
 
     statement: Statement
     outcome: str
@@ -55,7 +55,7 @@ class Tally:
 
 
 def run_scenario(scenario: Scenario, databases: Sequence[Database], way: str) -> list[Pair]:
-    """Both answers to each statement, in order, each server beginning with an empty schema."""
+    """Both answers to each statement, in order, beginning with an empty schema on both servers."""
     answers: list[list[Answer]] = []
     for database in databases:
         database.clean()
@@ -74,7 +74,7 @@ def run_statement(connection: PGconn, statement: Statement, way: str) -> Answer:
 
 
 def judge(statement: Statement, pairs: Sequence[Pair], known: Collection[str]) -> Verdict:
-    """The outcome for a statement that was sent in several ways; a mark that is not true makes it DIFFERENT.
+    """The outcome for a statement sent in several ways; a wrong mark makes it DIFFERENT.
 
     Args:
         known: ids of the rows of the documentation.

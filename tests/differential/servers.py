@@ -1,4 +1,4 @@
-"""The two servers that are compared: PostgreSQL from this machine's packages, and one of our databases served by real processes."""
+"""The two compared servers: PostgreSQL from this machine's packages, and one of our databases served by real processes."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ DEBIAN = Path("/usr/lib/postgresql")
 READY_S = 60.0
 STOP_S = 20.0
 SETTINGS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "autovacuum=off", "listen_addresses=", "shared_buffers=16MB")
-"""Nothing is kept beyond the test, and only a socket in its folder listens."""
+"""Options without durability, with a socket in the test's folder as the only listener."""
 SESSION = ("SET TIME ZONE 'UTC'", "SET client_min_messages = warning", "SET statement_timeout = '20s'")
-"""Said to both servers at the beginning of each connection."""
+"""Sent to both servers at the beginning of each connection."""
 
 
 def find_postgresql() -> Path | None:
-    """The folder with ``initdb`` and ``postgres``: Debian's newest, else whatever the path names; None without a server."""
+    """The folder with ``initdb`` and ``postgres``: Debian's newest, else the first in PATH; None without a server."""
     folders = [path for path in DEBIAN.glob("*/bin") if path.parent.name.isdigit()]
     newest = sorted(folders, key=lambda path: int(path.parent.name), reverse=True)
     named = [Path(found).parent for found in [shutil.which("initdb")] if found is not None]
@@ -69,7 +69,7 @@ class Ours(Database):
         with psycopg.connect(self.dsn, autocommit=True) as connection:
             query = b"SELECT type, name FROM sqlite_schema WHERE type IN ('view', 'table') AND name NOT LIKE 'sqlite~_%' ESCAPE '~'"
             made = [(str(kind), str(name)) for kind, name in connection.execute(query) if not str(name).startswith("triplicate_")]
-            # Views first, and children before the tables that they refer to: each round drops what nothing refers to any more.
+            # Views first, and children before the tables that they reference: each round drops tables without references.
             left = sorted(made, reverse=True)
             while left:
                 kept: list[tuple[str, str]] = []
@@ -83,7 +83,7 @@ class Ours(Database):
 
 
 def account() -> dict[str, Any]:
-    """PostgreSQL refuses to run as root: then it runs as nobody, who is in no other group."""
+    """Options that run PostgreSQL as the user nobody if this process is root, since it refuses to run as root."""
     if os.geteuid() != 0:
         return {}
     nobody = pwd.getpwnam("nobody")
@@ -92,7 +92,7 @@ def account() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def postgresql(programs: Path) -> Iterator[PostgreSql]:
-    """PostgreSQL in a folder of its own, with collation C, ended by its own id."""
+    """PostgreSQL in a temporary folder, with collation C, ended by its own id."""
     folder = Path(tempfile.mkdtemp(prefix="tp-"))
     try:
         if os.geteuid() == 0:

@@ -1,4 +1,4 @@
-"""Values of Python through psycopg and asyncpg: what goes in as parameters and comes back is the same from both servers."""
+"""Values of Python through psycopg and asyncpg: parameters come back with the same value from both servers."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def with_psycopg(database: Database, statements: Sequence[Statement], *, binary:
         cursor = psycopg.RawCursor(connection)
         for text, parameters in statements:
             try:
-                # A list of the statement's own, so that a name of a prepared statement is never met.
+                # A new list per statement, so that a prepared statement is never reused.
                 cursor.execute(text.encode(), list(parameters), binary=binary)
                 answers.append((cursor.rowcount, cursor.fetchall() if cursor.description is not None else None))
             except psycopg.Error as error:
@@ -107,7 +107,7 @@ async def with_asyncpg(database: Database, statements: Sequence[Statement]) -> l
             except asyncpg.PostgresError as error:
                 answers.append(error.sqlstate)
             except asyncpg.DataError as error:
-                # The value does not fit the type that the server told: then both servers told one that it does not fit.
+                # The value does not fit the type inferred by one server: then it must not fit the other server's type either.
                 answers.append(type(error).__name__)
     finally:
         await connection.close()

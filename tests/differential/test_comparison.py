@@ -1,4 +1,4 @@
-"""The comparison sees what differs: were it blind, every answer would be PostgreSQL's."""
+"""The comparison detects every kind of difference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every statement of the corpus gets PostgreSQL's answer, or the mark says how it differs; and the marks and the documentation agree."""
+"""Every statement of the corpus gets PostgreSQL's answer or is marked as different; marks and documentation agree."""
 
 from __future__ import annotations
 

@@ -17,11 +17,11 @@ FIRST = int(os.environ.get("DRAWN_FROM", "1"))
 COUNT = int(os.environ.get("DRAWN", "500"))
 """Statements; `make check-deep` draws more."""
 _CLOSE = Decimal("1e-14")
-"""Digits beyond what a float keeps: docs/sql.md, `numeric-digits`."""
+"""Digits beyond the precision of a float: docs/sql.md, `numeric-digits`."""
 
 
 def is_known(postgresql: Answer, here: Answer, found: Sequence[str]) -> bool:
-    """Whether the difference is one of those that hold for every value: zeros at the end of a numeric, its digits beyond the fifteenth.
+    """Whether the difference is a documented one: trailing zeros of a numeric, or its digits beyond the fifteenth.
 
     An error on both sides is alike, whichever part of the expression fails first.
     """

@@ -1,4 +1,4 @@
-"""What a fuzzer begins with: the golden bytes, whole and in streams, written anew for each run."""
+"""The seeds of a fuzzer: the golden bytes, whole and in streams, rewritten for each run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from triplicate.wire import is_v3
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 FOUND = GOLDEN / "fuzz"
-"""Inputs that once broke something, in hexadecimal digits, a folder per target."""
+"""Inputs of former findings, in hexadecimal digits, a folder per target."""
 
 _RAW = b"\x00\x00\x00"
-"""What stands before a stream that is taken as it is: see `streams._given`."""
+"""Prefix of a stream that is used unchanged: see `streams._given`."""
 _PACKETS = ("v2_request", "v2_response", "v3_request", "v3_response")
 _STREAMS = ("v2_adds", "v2_add_answers", "v3_adds", "v3_add_answers")
 
@@ -39,7 +39,7 @@ def golden_metadata() -> list[bytes]:
 
 
 def seeds(target: str) -> list[bytes]:
-    """Inputs to begin with. Findings of the past are among them."""
+    """The seeds of a target, with its former findings."""
     found = list(_seeds(target))
     folder = FOUND / target
     if folder.is_dir():
@@ -48,7 +48,7 @@ def seeds(target: str) -> list[bytes]:
 
 
 def write_seeds(target: str, folder: Path) -> None:
-    """One file per seed, named by its content, as the fuzzer names those that it adds."""
+    """Write one file per seed, named by its content as the fuzzer names its own."""
     folder.mkdir(parents=True, exist_ok=True)
     for data in seeds(target):
         (folder / hashlib.sha1(data, usedforsecurity=False).hexdigest()).write_bytes(data)
@@ -73,7 +73,7 @@ def _seeds(target: str) -> Iterator[bytes]:
 
 
 def _frames_of(target: str) -> list[bytes]:
-    """Those of the target's own version, and one of the other."""
+    """Frames of the target's own version, and one of the other."""
     mine: list[bytes] = []
     others: list[bytes] = []
     for frame in golden_frames():
@@ -82,7 +82,7 @@ def _frames_of(target: str) -> list[bytes]:
 
 
 def _described_streams() -> Iterator[bytes]:
-    """Runs of adds or answers with ids around the steps of a varint, in the terms of `fields.Fields`."""
+    """Runs of adds or answers with ids around the steps of a varint, as bytes for `fields.Fields`."""
     for kind in (64, 192):
         head = bytes([kind]) + bytes(12 if kind == 64 else 0)
         for ids in (b"\x05\x07", b"\x81\x82", b"\x83\x85", b"\x86\x88", b"\x8a\x8c", b"\x8e\x90"):

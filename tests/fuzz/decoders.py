@@ -1,4 +1,4 @@
-"""Fuzz targets over single packets: what decodes is written again to the same meaning, and nothing but a protocol error is raised."""
+"""Fuzz targets over single packets: a decoded packet encodes to the same meaning, and only protocol errors are raised."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def v2_request(data: bytes) -> None:
     assert v2.decode_request(again[4:]) == request
     if isinstance(request, AuthRequest):
         return
-    # A read may be followed by bytes that nobody asks for; unknown flags are not repeated.
+    # A read may have trailing bytes; unknown flags are not encoded again.
     assert data.startswith(again[8:], 4)
     assert isinstance(request, ReadRequest | BatchReadRequest) or len(again) == len(data) + 4
     assert v2.split_header(again[4:])[2] & ~flags == 0
@@ -101,7 +101,7 @@ def v3_request(data: bytes) -> None:
     try:
         again = v3.encode_request(found.request, found.txn_id, found.priority)
     except ArgumentError:
-        # A flag that only a long poll heeds; the bookie passes over it, our client does not send it.
+        # A flag for long polls only; the bookie ignores it, our client does not send it.
         assert isinstance(found.request, ReadRequest)
         assert found.request.piggyback
         return
@@ -126,7 +126,7 @@ def v3_response(data: bytes) -> None:
 
 
 def v3_damaged(data: bytes) -> None:
-    """Messages made of fields with a few bytes changed: most still nest as they must, which bytes at random seldom do."""
+    """Messages made of fields with a few bytes changed: most are still nested correctly, which random bytes seldom are."""
     fields = Fields(data)
     kind, changes = fields.byte(), [(fields.byte() << 8 | fields.byte(), fields.byte()) for _ in range(fields.byte() % 4)]
     appended = fields.blob(16)
@@ -144,7 +144,7 @@ def v3_damaged(data: bytes) -> None:
 
 
 def written(data: bytes) -> None:
-    """Messages made of fields go through both versions and come back, or are refused by name."""
+    """Messages made of fields round-trip through both versions, or are refused by name."""
     fields = Fields(data)
     kind = fields.byte()
     if kind & 1:
@@ -198,7 +198,7 @@ def _answer_over_v2(response: Response) -> Response:
 
 
 def frames(data: bytes) -> None:
-    """Chunks of any size give the bodies that one pass over the whole gives, within the limit of memory."""
+    """Chunks of any size give the same bodies as one pass over the whole, within the limit of memory."""
     fields = Fields(data)
     limit, seed = 16 + fields.byte(), fields.byte()
     stream = fields.rest()

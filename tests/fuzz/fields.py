@@ -6,12 +6,12 @@ from struct import Struct
 
 _INT64 = Struct(">q").unpack_from
 
-# Where formats change their width or meaning: around a varint's steps, the signs, and the greatest numbers.
+# Values at which formats change their width or meaning: a varint's steps, signs, and the greatest numbers.
 EDGES = (0, 1, 2, 127, 128, 16383, 16384, 2**21 - 1, 2**21, 2**28 - 1, 2**28, 2**31 - 1, 2**31, 2**35, 2**56, 2**63 - 1, -1, -2, -(2**63))
 
 
 class Fields:
-    """Takes values from the front of some bytes; past their end everything is 0 or empty."""
+    """Reads values from the front of some bytes; past their end every value is 0 or empty."""
 
     __slots__ = ("_data", "_position")
 
@@ -41,7 +41,7 @@ class Fields:
         return self.take(len(self._data))
 
     def blob(self, most: int = 255) -> bytes:
-        """As many bytes as one byte says."""
+        """Bytes with a length given by one byte."""
         return self.take(min(self.byte(), most))
 
     def integer(self) -> int:

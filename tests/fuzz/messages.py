@@ -1,4 +1,4 @@
-"""Messages made of a fuzzer's fields: every kind of request and answer, also such as cannot be sent."""
+"""Messages made of a fuzzer's fields: every kind of request and answer, also ones that cannot be sent."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def entry_of(ledger_id: int, entry_id: int, last_add_confirmed: int, payload: by
 
 
 def master_key(fields: Fields) -> bytes:
-    """Mostly of 20 bytes, as every ledger's is."""
+    """A master key, mostly of 20 bytes, as of every ledger."""
     kind = fields.byte()
     return KEY if kind < 192 else fields.take(20).ljust(20, b"k") if kind < 240 else fields.blob()
 

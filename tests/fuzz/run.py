@@ -1,12 +1,11 @@
-"""Fuzz every target and say what came of it.
+"""Fuzz every target and print the results.
 
 Usage: ``python -m tests.fuzz.run [--inputs N] [--seed S] [--fresh] [--targets NAME ...]``   (``make fuzz N=…``)
 
-The inputs are shared out over the targets, two of which run at a time. Each begins with the golden bytes and with what earlier runs
-kept in ``build/fuzz/corpus``; what breaks a target is in ``build/fuzz/findings`` and belongs into ``tests/golden/fuzz/TARGET``, in
-hexadecimal digits, once it is mended. At the end the corpus is replayed under coverage.py. The table is printed and kept in
-``build/fuzz/report.json``.
-Exit code 1: something broke, or the corpus reaches fewer lines of the decoders than it must.
+The inputs are divided among the targets, two of which run at a time. Each begins with the golden bytes and the corpus of earlier runs in
+``build/fuzz/corpus``. Findings go to ``build/fuzz/findings``; after the fix they belong into ``tests/golden/fuzz/TARGET``, in hexadecimal
+digits. At the end the corpus is replayed under coverage.py. The table is printed and saved as ``build/fuzz/report.json``.
+Exit code 1: there is a finding, or the corpus covers fewer lines of the decoders than required.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _LAST_COUNT = re.compile(r"^#(\d+)\t", re.MULTILINE)
 
 @dataclass
 class Outcome:
-    """What one target's run came to."""
+    """Result of one target's run."""
 
     target: str
     inputs: int
@@ -46,7 +45,7 @@ class Outcome:
 
 
 def shares(inputs: int, targets: list[str]) -> dict[str, int]:
-    """How many inputs each target gets; at least one each."""
+    """Number of inputs per target; at least one each."""
     whole = sum(TARGETS[target].share for target in targets)
     return {target: max(1, -(-inputs * TARGETS[target].share // whole)) for target in targets}
 

@@ -1,4 +1,4 @@
-"""Fuzz targets over what is stored: ledger metadata, the cluster's nodes, entries. Damage is a format error or a digest mismatch."""
+"""Fuzz targets over stored data: ledger metadata, the cluster's nodes, entries. Damage is a format error or a digest mismatch."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LISTED_RUNS = 2000
 
 
 def metadata(data: bytes) -> None:
-    """Metadata of any version that reads is written back to the same meaning, also after a change."""
+    """Metadata of any version that decodes encodes to the same meaning, also after a change."""
     try:
         found = decode_metadata(data)
     except FormatError:
@@ -54,7 +54,7 @@ def metadata(data: bytes) -> None:
 
 
 def made_metadata(data: bytes) -> None:
-    """Metadata made of fields is refused by name, or comes back from its bytes."""
+    """Metadata made of fields is refused by name, or round-trips."""
     fields = Fields(data)
     version = 1 + fields.byte() % 3
     size = 1 + fields.byte() % 4
@@ -104,7 +104,7 @@ def service_info(data: bytes) -> None:
         again = encode_service_info(found)
     except ArgumentError:
         return
-    # Without endpoints and properties nothing is written, which reads as the old form.
+    # Without endpoints and properties the data are empty, which decodes as the old form.
     assert not again or decode_service_info(bookie_id, again) == found
 
 
@@ -161,7 +161,7 @@ def entries(data: bytes) -> None:
     try:
         entry = codec.decode(body)
     except DigestMismatch:
-        pass  # Refused, as almost everything is; the same bytes are tried as a record below.
+        pass  # Almost all bytes are refused; the same bytes are tried as a record below.
     else:
         assert _VERIFIERS[digest].verify(body)
         assert codec.encode(entry.entry_id, entry.last_add_confirmed, entry.length, entry.payload) == body

@@ -1,8 +1,8 @@
 """Fuzz targets over streams of frames: reading in bulk and reading message by message must agree, on every byte.
 
-A stream is read twice. Once by the bulk scanner as far as it goes, one message where it gives up, and on in bulk; once by messages
-alone. Both must find the same messages and stop at the same place for the same reason. Where the message form finds an add as
-BookKeeper writes it, the scanner must not have given up: a scanner that always did would agree with everything.
+A stream is read twice: first by the bulk scanner, with one message by the message form wherever the scanner gives up; then by messages
+alone. Both must find the same messages and stop at the same offset for the same reason. The scanner must not give up at an add in
+BookKeeper's encoding: a scanner that always gave up would pass otherwise.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from triplicate.wire import (
 
 Found = list[Any]
 Read = Callable[[bytes], Any]
-"""One body to what a walk collects."""
+"""One body to the items that a walk collects."""
 Scan = Callable[[bytes, int, int, int], tuple[Found, int] | None]
-"""A buffer, where to begin, where it ends, the frame limit: what was found in bulk and where that ends."""
+"""Buffer, start, end and frame limit → the messages found in bulk, and their end."""
 MOST_ADDS = 12
 
 
 def _walk(
     stream: bytes, end: int, limit: int, read: Read, scan: Scan | None, must_scan: Callable[[bytes, Any], bool]
 ) -> tuple[Found, int, str]:
-    """(messages, where reading stopped, why)."""
+    """(messages, offset at which reading stopped, reason)."""
     found: Found = []
     position = 0
     while True:
@@ -83,7 +83,7 @@ def _agree(fields: Fields, stream: bytes, read: Read, scan: Scan, must_scan: Cal
 
 
 def _stream(fields: Fields, plain: Callable[[Fields], bytes], other: Callable[[Fields], bytes]) -> bytes:
-    """Runs of what is read in bulk, other messages, frames of any body, and loose bytes; then a few bytes changed."""
+    """Runs for the bulk form, other messages, frames of any body, and loose bytes; then a few bytes changed."""
     parts: list[bytes] = []
     size = 0
     while fields and size < 8192:
@@ -110,7 +110,7 @@ def _damaged(fields: Fields, stream: bytes) -> bytes:
 
 
 def _given(data: bytes, plain: Callable[[Fields], bytes], other: Callable[[Fields], bytes]) -> tuple[Fields, bytes]:
-    """The stream that an input stands for: itself, or one that its fields describe."""
+    """The stream of an input: the input itself, or one that its fields describe."""
     fields = Fields(data)
     kind = fields.byte()
     if kind < 64:
@@ -253,7 +253,7 @@ def _scan_v3_adds(buffer: bytes, position: int, end: int, limit: int) -> tuple[F
         [AddRequest(*(getattr(add, name) for name in AddRequest.__slots__[:-1])) for add in adds],
         v2_run.offsets[-1],
     )
-    # The priority's number is not kept by a run; whether it is high is compared in the requests.
+    # A run does not keep the priority's number; the requests compare whether it is high.
     first = v3.decode_request(buffer[position + 4 : next_frame(buffer, position, end, limit)[1]])  # type: ignore[index]
     found = [
         v3.V3Request(txn_id, add, v3.OperationType.ADD, priority=first.priority) for txn_id, add in zip(run.txn_ids, adds, strict=True)
@@ -262,7 +262,7 @@ def _scan_v3_adds(buffer: bytes, position: int, end: int, limit: int) -> tuple[F
 
 
 def _is_plain_v3_add(body: bytes, message: Any) -> bool:
-    """As BookKeeper's client writes it, and none of its numbers negative."""
+    """Whether the add has BookKeeper's encoding, without negative numbers."""
     add = message.request
     if not isinstance(add, AddRequest) or message.refusal is not None or add.ledger_id < 0 or add.entry_id < 0 or message.txn_id >= 2**63:
         return False

@@ -1,4 +1,4 @@
-"""All fuzz targets by name. A target takes any bytes and returns, or raises what is a finding."""
+"""All fuzz targets by name. A target accepts any bytes; an exception is a finding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Target:
     place: str
     """Module of this package, dot, function; imported when first called, since a fuzzer's process needs one of them only."""
     share: int
-    """Parts of a run's inputs that it gets."""
+    """Its share of a run's inputs."""
     most_bytes: int = 1024
     """Of one input."""
 
@@ -52,9 +52,9 @@ DECODERS = (
     "wire/v3_responses",
     "wire/v3_adds",
 )
-"""The modules of both protocol versions, of whose lines the corpus must reach `LEAST_COVERAGE` per cent."""
+"""The modules of both protocol versions; the corpus must cover `LEAST_COVERAGE` per cent of their lines."""
 
 LEAST_COVERAGE = 95.0
 
 STORED = ("ledger/metadata_format", "ledger/availability", "ledger/entry", "metadata/cookies", "metadata/service_info")
-"""Modules that are measured beside them; what a fuzzer does not call, their stores, is in these too."""
+"""Further measured modules, which also contain code that no fuzzer calls."""

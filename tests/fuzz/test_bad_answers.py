@@ -1,4 +1,4 @@
-"""A client whose bookie answers with damaged bytes: every operation ends in time with an error of ours, and nothing else escapes."""
+"""A client whose bookie sends damaged answers: every operation ends in time with one of our errors, and no other exception escapes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SEED = 20130108
 
 
 def damaged(rng: random.Random, frame: bytes) -> bytes:
-    """A frame with some bytes changed, now and then its length too; half of them stay as they are."""
+    """A frame with some bytes changed, sometimes also its length; half of the frames stay unchanged."""
     changed = bytearray(frame)
     for _ in range(max(0, rng.randint(-3, 4))):
         place = rng.randrange(0 if rng.random() < 0.2 else 4, len(changed))
@@ -33,7 +33,7 @@ def damaged(rng: random.Random, frame: bytes) -> bytes:
 
 
 class Liar:
-    """Takes any request and answers with damaged answers, addressed to what was asked so that they are looked at."""
+    """Answers any request with damaged answers that have the request's ids, so that the client examines them."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -57,7 +57,7 @@ class Liar:
             writer.close()
 
     def answer(self, request: bytes) -> bytes:
-        """Of the same version, operation and ids or transaction, so that it is not passed over; seldom a good one."""
+        """An answer with the request's version, operation and ids, so that the client does not ignore it; seldom a good one."""
         if request[4:5] != b"\x02":
             asked = v3.decode_request(request[4 : 4 + int.from_bytes(request[:4], "big")])
             status = self.rng.choice([Status.OK, Status.NO_ENTRY, Status.NO_LEDGER, Status.FENCED])
@@ -78,7 +78,7 @@ async def cluster_of_a_liar(host: Host, rng: random.Random) -> tuple[Liar, Clust
 
 
 async def ends(operation: Callable[[], Awaitable[Any]]) -> bool:
-    """Whether it came to an end in time by itself: a result, which damaged bytes may well make, or an error of ours."""
+    """Whether it ended in time by itself: with a result, which damaged bytes may form, or one of our errors."""
     try:
         async with asyncio.timeout(IN_TIME_S):
             await operation()

@@ -1,4 +1,4 @@
-"""A short run of every fuzz target with a fixed seed, and what golden bytes and former findings do to them without a fuzzer."""
+"""A short run of every fuzz target with a fixed seed, and a run over golden bytes and former findings without a fuzzer."""
 
 from __future__ import annotations
 

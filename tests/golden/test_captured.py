@@ -1,7 +1,7 @@
 """Bytes captured from Apache BookKeeper: we read them, and write the same again.
 
-``captured/*.json`` come from a Java client and a Java bookie that talked through a recording proxy, and from their ZooKeeper; each file
-says which releases. ``python -m tests.interop.capture`` makes them again.
+``captured/*.json`` come from a Java client and a Java bookie behind a recording proxy, and from their ZooKeeper. Each file names the
+releases. ``python -m tests.interop.capture`` rewrites them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Captured(NamedTuple):
             return v2.decode_request(self.frame[4:])
         found = v3.decode_request(self.frame[4:])
         assert found.request is not None
-        # A master key that no ledger has is refused by its looks, but read all the same.
+        # A master key of a length that no ledger has is parsed all the same.
         assert found.refusal is None
         return found.request
 
@@ -105,7 +105,7 @@ def varint(message: bytes, position: int) -> tuple[int, int]:
 
 
 def fields_of(message: bytes) -> list[tuple[int, int | bytes]]:
-    """The fields of one protobuf message as they come: number, and value or bytes."""
+    """The fields of one protobuf message in their order: number, and value or bytes."""
     found: list[tuple[int, int | bytes]] = []
     position = 0
     while position < len(message):

@@ -1,6 +1,6 @@
-"""The under-replication tree as Apache's auditor and replication worker leave it: we read it, and write the same bytes again.
+"""The under-replication tree of Apache's auditor and replication worker: we read it, and write the same bytes.
 
-``python -m tests.interop.capture_repair`` makes ``captured/repair-*.json`` anew.
+``python -m tests.interop.capture_repair`` rewrites ``captured/repair-*.json``.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def test_apaches_tree_is_understood(captured: Captured) -> None:
 
 
 def test_our_tree_is_apaches(captured: Captured) -> None:
-    """The same steps by us leave the same nodes, but for the times and for the name of the machine."""
+    """The same steps in our code leave the same nodes, except for times and the machine's name."""
 
     async def body() -> None:
         async with member(MemoryStore(real_host("golden").clock)) as ours:

@@ -1,4 +1,4 @@
-"""Offsets in Spark's checkpoints, as each version wrote them: all are read, and the newest is written as it was."""
+"""Offsets in Spark's checkpoints of each version: all are read, and the newest is written to the same bytes."""
 
 from __future__ import annotations
 

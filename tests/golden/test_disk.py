@@ -46,7 +46,7 @@ EXPECTED: dict[int, tuple[tuple[int, ...], bool, int | None]] = {
     LATE: (tuple(range(6)), False, None),
     TAIL: (tuple(range(4)), True, 2),
 }
-"""What the whole folder holds: of each ledger its entries, whether it is fenced, and its explicit last-add-confirmed."""
+"""Contents of the whole folder: each ledger's entries, its fence, and its explicit last-add-confirmed."""
 
 
 async def check(folder: Path) -> None:
@@ -82,7 +82,7 @@ def test_the_folder_of_format_1_opens_with_everything_in_it(tmp_path: Path, with
         for name in ("index.db", "index.db-commits"):
             (folder / "ledgers" / "current" / name).unlink()
     asyncio.run(check(folder))
-    # Once more, now as this release has left it.
+    # Again, now on the folder as this release has left it.
     asyncio.run(check(folder))
 
 
@@ -120,8 +120,8 @@ def test_the_whole_folder_holds_what_it_is_meant_to_hold(tmp_path: Path) -> None
 
 
 async def check_whole(storage: Storage, *, rebuilt: bool) -> dict[int, list[bytes | None]]:
-    """Compare everything with `EXPECTED`; returns the entries as they are stored."""
-    # Only the index knows that a ledger was deleted which nobody had fenced: one made anew has its name until the next collection.
+    """Compare the contents with `EXPECTED`; return the stored entries."""
+    # Only the index records the deletion of an unfenced ledger: a rebuilt index lists the ledger until the next collection.
     assert await storage.ledger_ids() == sorted([*EXPECTED, *([DELETED] if rebuilt else [])])
     found: dict[int, list[bytes | None]] = {}
     for ledger_id, (entry_ids, fenced, explicit_lac) in EXPECTED.items():
@@ -129,7 +129,7 @@ async def check_whole(storage: Storage, *, rebuilt: bool) -> dict[int, list[byte
         assert handle.master_key == codec.master_key
         assert handle.last_entry_id == entry_ids[-1]
         assert handle.fenced is fenced, ledger_id
-        # What may be undeleted is not known to be younger than the lost disks.
+        # A ledger in the trash may be older than the lost disks.
         assert handle.limbo is (ledger_id in (LOST, TRASHED)), ledger_id
         assert (None if handle.explicit_lac is None else codec.decode_lac(handle.explicit_lac)) == explicit_lac
         bodies = found[ledger_id] = [storage.read(ledger_id, entry_id) for entry_id in range(handle.last_entry_id + 2)]
@@ -165,7 +165,7 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("index", ["as it is", "lost", "made anew"])
+@pytest.mark.parametrize("index", ["as it is", "lost", "rebuilt"])
 def test_the_whole_folder_opens_with_everything_in_it(whole: Path, index: str) -> None:
     async def body() -> None:
         cluster = await whole_cluster(whole)
@@ -174,12 +174,12 @@ def test_the_whole_folder_opens_with_everything_in_it(whole: Path, index: str) -
             if index == "lost":
                 for path in whole.glob("ledgers-1/current/index.db*"):
                     path.unlink()
-            elif index == "made anew":
+            elif index == "rebuilt":
                 report = await rebuild_index(real_host("golden"), whole_settings(), cluster)
                 assert (report.logs, report.ledgers, report.replayed_groups) == (5, len(EXPECTED) + 1, 3)
             rebuilt = index != "as it is"
             first = await start_and_check(cluster, rebuilt=rebuilt)
-            # Once more, now as this release has left it.
+            # Again, now on the folder as this release has left it.
             assert await start_and_check(cluster, rebuilt=rebuilt) == first
         finally:
             await cluster.aclose()
@@ -191,7 +191,7 @@ def test_the_rebuilt_index_of_the_whole_folder_equals_the_one_that_was_written(w
     async def body() -> None:
         cluster = await whole_cluster(whole)
         try:
-            # Both have the journal's tail in them then, in a log of this release.
+            # Both then contain the journal's tail, in a log of this release.
             await start_and_check(cluster)
             before = rows_of(whole)
             await rebuild_index(real_host("golden"), whole_settings(), cluster)
@@ -203,7 +203,7 @@ def test_the_rebuilt_index_of_the_whole_folder_equals_the_one_that_was_written(w
 
 
 def rows_of(folder: Path) -> dict[str, list[tuple[object, ...]]]:
-    """Every row of the index of what logs and journals tell."""
+    """Every row of the index that derives from logs and journals."""
     index = index_of(folder)
     try:
         tables = {table: sorted(index._rows(f"SELECT * FROM {table}")) for table in ("ledgers", "runs", "deleted")}
@@ -226,7 +226,7 @@ def test_the_metadata_of_the_whole_folder_serves_clients(whole: Path) -> None:
                     reader = await client.open(ledger_id, password=b"golden")
                     entries = await reader.read(0, entry_ids[-1])
                     assert [int(re.sub(rb"\D", b"", entry.payload)) for entry in entries] == list(entry_ids)
-                # Of a ledger from before the disks were lost nobody may say that it ends here; the others are recovered.
+                # A ledger older than the lost disks must not be closed here; the others are recovered.
                 for ledger_id in (LATE, FENCED):
                     reader = await client.recover(ledger_id, password=b"golden")
                     assert reader.last_add_confirmed == EXPECTED[ledger_id][0][-1]

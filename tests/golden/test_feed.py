@@ -1,4 +1,4 @@
-"""Logs of databases as releases wrote them, read as change feeds for ever: each row with the schema of its time."""
+"""Logs of databases of earlier releases, read as change feeds: each row with the schema of its time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHANGE = [("_change_type", pa.string()), ("_commit_version", pa.int64()), ("_seq
 
 
 def entries_of(name: str) -> list[EntryRange]:
-    """The batches of a sample, as entries of a log that begins with them."""
+    """The batches of a sample as the first entries of a log."""
     sample = json.loads((FOLDER / name).read_text())
     found: list[EntryRange] = []
     first = 0

@@ -1,4 +1,4 @@
-"""The bytes of protocol version 3, fixed: what Apache BookKeeper's client and bookies send."""
+"""Fixed bytes of protocol version 3, as Apache BookKeeper's client and bookies send them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocol's bytes, fixed: what Apache BookKeeper's client and bookies send and store."""
+"""Fixed bytes of the protocol, as Apache BookKeeper's client and bookies send and store them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A journal file that is used again, as the first release that did so wrote it: every later one reads it."""
+"""A reused journal file of the first release that reuses them: every later release reads it."""
 
 from __future__ import annotations
 

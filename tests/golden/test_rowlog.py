@@ -1,4 +1,4 @@
-"""Batches of the row log as releases write them, opened for ever: with a header of version 1, and of version 2 with the log's time."""
+"""Batches of the row log of each release: with a header of version 1, and of version 2 with the log's time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PAIRS = TableShape("pairs", ("k", "v"), ("TEXT", ""), (0,), -1, without_rowid=Tr
 
 
 def batch() -> tuple[BatchHeader, list[Transaction]]:
-    """What the sample holds."""
+    """Contents of the sample."""
     transactions = [
         Transaction(
             1,

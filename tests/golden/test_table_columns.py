@@ -1,4 +1,4 @@
-"""What the columns of a table in Spark's catalogue carry, as each version wrote it: all are read, and the newest is written as it was."""
+"""Options in the columns of a table in Spark's catalogue, of each version: all are read, and the newest is written to the same bytes."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 
-from tests.house.allowed import LONG_FILES, LONG_FUNCTIONS, OUTSIDE_PORTS, SWALLOWED
+from tests.house.allowed import LONG_FILES, LONG_FUNCTIONS, OUTSIDE_PORTS, RESOLVES_FUTURES, SWALLOWED
 from tests.house.source import OPEN_ROOMS, PACKAGE, PURE_ROOMS, ROOMS, Source, may_import
 
 Rule = Callable[[Source], Iterator[str]]
@@ -26,7 +26,7 @@ def pure_rooms_touch_nothing_outside(source: Source) -> Iterator[str]:
     """Pure rooms and `core/` folders import neither time nor chance nor input and output."""
     if not source.is_pure:
         return
-    for found in source.imports():
+    for found in source.imports:
         top = found.module.split(".")[0]
         if top in IMPURE and not found.for_types_only:
             yield f"line {found.line}: pure code imports {top}; take the time, bytes or random stream as an argument"
@@ -81,7 +81,7 @@ def tasks_are_made_in_runtime(source: Source) -> Iterator[str]:
     """Only `runtime` makes tasks: a task nobody holds dies unseen, and asyncio's groups cancel in set order."""
     if source.room in (None, "runtime"):
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         name = _called(node)
         if name in ("create_task", "ensure_future", "TaskGroup"):
             yield f"line {node.lineno}: calls {name}; use `TaskScope.spawn` of {PACKAGE}.runtime"  # type: ignore[attr-defined]
@@ -91,11 +91,11 @@ def the_outside_is_behind_ports(source: Source) -> Iterator[str]:
     """Rooms that the simulator runs reach clock, network, chance and threads only through `Host`."""
     if source.room not in PORT_ROOMS or source.path in OUTSIDE_PORTS:
         return
-    for found in source.imports():
+    for found in source.imports:
         top = found.module.split(".")[0]
         if top in OUTSIDE and not found.for_types_only and not _is_harmless(source, found.module):
             yield f"line {found.line}: imports {top}; use the port of `Host` in {PACKAGE}.runtime"
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         name = _called(node)
         if name in ("to_thread", "run_in_executor", "open_connection", "start_server", "create_connection", "create_server"):
             yield f"line {node.lineno}: calls {name}; use the Worker or Network port of `Host`"  # type: ignore[attr-defined]
@@ -105,18 +105,27 @@ def queues_have_a_limit(source: Source) -> Iterator[str]:
     """Every queue of ours is bounded; `runtime` has the one place where that is done."""
     if source.room in (None, "runtime"):
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Call) and _called(node) in ("Queue", "LifoQueue", "PriorityQueue", "SimpleQueue"):
             sizes = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "maxsize")]
             if not sizes or (isinstance(sizes[0], ast.Constant) and not sizes[0].value):
                 yield f"line {node.lineno}: a queue without a limit; give maxsize, or admit by an `AdmissionWindow`"
 
 
+def futures_are_resolved_in_one_way(source: Source) -> Iterator[str]:
+    """A future may be done already: cancelled, or resolved by another event. `runtime.oneshot` has the one place that looks first."""
+    if source.room is None or source.path == "src/triplicate/runtime/oneshot.py" or source.path in RESOLVES_FUTURES:
+        return
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Attribute) and node.attr in ("set_result", "set_exception"):
+            yield f"line {node.lineno}: {node.attr} raises if the future is done; use `resolve` or `fail` of {PACKAGE}.runtime"
+
+
 def errors_are_not_swallowed(source: Source) -> Iterator[str]:
     """A broad handler raises again or uses what it caught; a cancellation is always raised again."""
     if source.room is None or source.path in SWALLOWED:
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ExceptHandler):
             caught = _caught_names(node)
             raises = any(isinstance(child, ast.Raise) for child in ast.walk(node))
@@ -162,6 +171,7 @@ RULES: dict[str, Rule] = {
         tasks_are_made_in_runtime,
         the_outside_is_behind_ports,
         queues_have_a_limit,
+        futures_are_resolved_in_one_way,
         errors_are_not_swallowed,
         files_stay_readable,
         functions_stay_readable,
@@ -210,7 +220,7 @@ def function_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 def _ours(source: Source) -> Iterator[tuple[int, str, tuple[str, ...]]]:
     """Imports of our own modules, absolute. ``from triplicate import client`` counts as importing the module."""
-    for found in source.imports():
+    for found in source.imports:
         if found.module == PACKAGE and found.names:
             for name in found.names:
                 module = f"{PACKAGE}.{name}" if name in ROOMS else PACKAGE
@@ -248,6 +258,6 @@ def _is_harmless(source: Source, module: str) -> bool:
     """Whether ``random`` only names the type of a stream, ``uuid`` only writes a number, ``threading`` only guards what a Worker shares."""
     if module not in _HARMLESS_CALLS:
         return False
-    calls = (node.func for node in ast.walk(source.tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
+    calls = (node.func for node in source.nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
     used = {call.attr for call in calls if isinstance(call.value, ast.Name) and call.value.id == module}
     return used <= _HARMLESS_CALLS[module]

@@ -1,4 +1,4 @@
-"""What the rules look at: one source file, its tree, and the table of rooms."""
+"""The inputs of the rules: source files, each read and parsed once, documents, and the table of rooms."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
+
+from scripts.floor_plan import Plan, read_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "triplicate"
@@ -34,7 +36,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "__main__": ("cli",),
     "": ("blocking",),
 }
-"""Each room and those directly beneath it; what these may import is allowed as well. The empty name is ``triplicate/__init__.py``."""
+"""Each room and the rooms directly beneath it, whose own imports it may use as well. The empty name is ``triplicate/__init__.py``."""
 
 WINGS: dict[str, tuple[str, ...]] = {
     "wire": ("v3",),
@@ -73,6 +75,23 @@ def may_import(room: str) -> frozenset[str]:
     return frozenset(beneath)
 
 
+@cache
+def tree_of(text: str) -> ast.Module:
+    """The syntax tree of a text, parsed once however many checks use it."""
+    return ast.parse(text)
+
+
+@cache
+def nodes_of(text: str) -> tuple[ast.AST, ...]:
+    """All nodes of the text's tree, in the order of `ast.walk`."""
+    return tuple(ast.walk(tree_of(text)))
+
+
+@cache
+def plan_of(folder: Path) -> Plan:
+    return read_plan(folder, tree_of)
+
+
 @dataclass(frozen=True)
 class Import:
     """One import of a module of ours or of others.
@@ -95,8 +114,13 @@ class Source:
     exports: dict[str, frozenset[str]] | None = field(default=None, repr=False)
     """Names in each room's `__all__`; read from the repository when None."""
 
-    def __post_init__(self) -> None:
-        self.tree = ast.parse(self.text, filename=self.path)
+    @property
+    def tree(self) -> ast.Module:
+        return tree_of(self.text)
+
+    @property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        return nodes_of(self.text)
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -115,16 +139,20 @@ class Source:
     def is_pure(self) -> bool:
         return bool(self.parts) and (self.parts[0] in PURE_ROOMS or "core" in self.parts[1:])
 
-    def imports(self) -> Iterator[Import]:
-        """Every import, wherever it stands in the file."""
+    @cached_property
+    def imports(self) -> tuple[Import, ...]:
+        """Every import, also inside functions."""
+        return tuple(self._imports())
+
+    def _imports(self) -> Iterator[Import]:
         for_types = {
             id(child)
-            for node in ast.walk(self.tree)
+            for node in self.nodes
             if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
             for statement in node.body
             for child in ast.walk(statement)
         }
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     yield Import(node.lineno, alias.name, (), id(node) in for_types)
@@ -149,7 +177,7 @@ def exported_names(room: str) -> frozenset[str]:
     file = folder if folder.exists() else ROOT / "src" / PACKAGE / f"{room}.py"
     if not file.exists():
         return frozenset()
-    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+    for node in read(file.relative_to(ROOT).as_posix()).tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
         if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets) and node.value is not None:  # type: ignore[attr-defined]
             return frozenset(ast.literal_eval(node.value))  # type: ignore[attr-defined]
@@ -158,7 +186,7 @@ def exported_names(room: str) -> frozenset[str]:
 
 @cache
 def python_files() -> tuple[str, ...]:
-    """Every Python file of ours, relative and sorted; generated ones left out."""
+    """Every Python file of ours except generated ones, relative and sorted."""
     folders = ("src", "simulator", "demo", "tests", "scripts", "benchmarks")
     files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
     relative = (path.relative_to(ROOT).as_posix() for path in files)
@@ -172,10 +200,16 @@ def read(path: str) -> Source:
 
 @cache
 def committed_files() -> tuple[str, ...]:
-    """What git knows, or in a copy without git every file outside build folders."""
+    """Files tracked by git, or in a copy without git every file outside build folders."""
     answer = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if answer.returncode == 0:
         return tuple(sorted(name for name in answer.stdout.split("\0") if name and (ROOT / name).is_file()))
     hidden = re.compile(r"(^|/)(\.[a-z_]+|build|dist|__pycache__|[^/]*\.egg-info)(/|$)")
     relative = (path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if path.is_file())
     return tuple(sorted(path for path in relative if not hidden.search(path)))
+
+
+DOCUMENTS = tuple(path for path in committed_files() if path.endswith(".md"))
+RECORDS = ("CHANGELOG.md", "docs/decisions/", "docs/measured-runs.md")
+"""Pages that are not rewritten: their names are those of their time."""
+LIVING_DOCUMENTS = tuple(path for path in DOCUMENTS if not path.startswith(RECORDS))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scripts.floor_plan import MANY_ATTRIBUTES, PACKAGE, Plan, circles, crowded, read_plan
-from tests.house.source import WINGS
+from tests.house.source import WINGS, plan_of
 from tests.house.wings import upward
 
 NAMES_ALLOWED: frozenset[str] = frozenset()
@@ -19,7 +19,7 @@ CROWDED_ALLOWED = frozenset({"bookie.storage.storage.Storage"})
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    return read_plan(PACKAGE)
+    return plan_of(PACKAGE)
 
 
 def repeats(plan: Plan) -> set[str]:

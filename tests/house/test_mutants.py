@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from scripts.compatibility import exists
+from tests.house.source import tree_of
 from tests.mutants.run import HERE, OURS, read_mutant
 
 MUTANTS = sorted(path for path in HERE.glob("*.py") if path.stem not in OURS)
@@ -38,7 +39,7 @@ def misfit(path: Path) -> str:
 
 
 def gone(path: Path) -> list[str]:
-    return [test for test in read_mutant(path).tests if not exists(test)]
+    return [test for test in read_mutant(path).tests if not exists(test, parse=tree_of)]
 
 
 def test_every_mutant_names_tests_that_exist() -> None:

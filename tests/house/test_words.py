@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 
 from tests.house.allowed import UNPLAIN_WORDS
-from tests.house.source import ROOT, committed_files
+from tests.house.source import committed_files, read
 
 UNPLAIN = re.compile(
     r"\b(?:told|tells?|telling|whoever|whatever|so many|anew|comes? to nothing)\b|(?:^|(?<=[.!?] ))(?:Who|What|So many)\b", re.MULTILINE
@@ -42,7 +42,7 @@ def counts() -> Counter[str]:
     found: Counter[str] = Counter()
     for path in committed_files():
         if path.endswith((".py", ".md")) and not path.endswith("_pb2.py") and not path.startswith(OUTSIDE):
-            found[folder_of(path)] += len(UNPLAIN.findall(prose_of(path, (ROOT / path).read_text(encoding="utf-8"))))
+            found[folder_of(path)] += len(UNPLAIN.findall(prose_of(path, read(path).text)))
     return found
 
 

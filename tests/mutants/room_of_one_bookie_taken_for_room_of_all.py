@@ -11,7 +11,7 @@ TESTS = [
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     def broken(self: AddPipeline) -> None:
-        self._streams.full = False
-        self._appender.admit()
+        self.window.is_paused = False
+        self.window.admit_waiters()
 
     patch(AddPipeline, "resume_adds", broken)

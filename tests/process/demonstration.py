@@ -1,4 +1,4 @@
-"""A running demonstration as a test sees it: how far it is, and every process that it has brought into being."""
+"""A running demonstration as a test observes it: its progress, and every process that it has started."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Demonstration:
         self.seen: dict[int, psutil.Process] = {}
 
     def note(self) -> dict[int, psutil.Process]:
-        """Look for descendants and for whoever names the folder; returns all that were ever seen."""
+        """Record descendants and processes that name the folder; return all that were ever seen."""
         found = [*psutil.Process(self.process.pid).children(recursive=True), *processes_of(self.folder)]
         for one in found:
             self.seen.setdefault(one.pid, one)
         return self.seen
 
     def commands(self) -> list[str]:
-        """The command lines of what runs below it now."""
+        """The command lines of its present descendants."""
         lines = []
         for one in psutil.Process(self.process.pid).children(recursive=True):
             try:
@@ -57,7 +57,7 @@ class Demonstration:
         self.process.wait()
 
     def left(self) -> list[str]:
-        """What of it still runs."""
+        """Its processes that still run."""
         alive = {one.pid: one for one in [*self.seen.values(), *processes_of(self.folder)] if one.is_running()}
         lines = []
         for pid, one in alive.items():
@@ -92,7 +92,7 @@ def demonstration(folder: Path) -> Iterator[Demonstration]:
 
 
 def kill_and_wait(running: Demonstration) -> None:
-    """SIGKILL the demonstration alone; everything else must notice by itself."""
+    """SIGKILL the demonstration alone; its other processes must notice and end by themselves."""
     running.note()
     running.kill()
     try:

@@ -1,4 +1,4 @@
-"""A cluster that outgrew its file: made by `triplicate up`, moved to ZooKeeper, its bookies started again there."""
+"""A cluster that moves from a file to ZooKeeper: made by `triplicate up`, copied, and its bookies restarted there."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PASSWORD = b"moved"
 
 @dataclass(frozen=True)
 class MovedCluster:
-    """What the cluster held before it moved."""
+    """Contents of the cluster before the move."""
 
     folder: Path
     uri: str
-    """Its address before."""
+    """Its metadata address before the move."""
     instance_id: str
     closed: dict[int, list[bytes]]
     """Payloads by ledger; every ledger's password is `PASSWORD`."""
@@ -32,7 +32,7 @@ class MovedCluster:
 
     @contextlib.contextmanager
     def bookies_on(self, uri: str) -> Iterator[None]:
-        """Put another address into the bookies' files, as their owner would, and run them."""
+        """Write another metadata address into the bookies' configuration, as an operator would, and run them."""
         with contextlib.ExitStack() as stack:
             for number in range(1, BOOKIES + 1):
                 configuration = self.folder / f"bookie-{number}" / "bookie.toml"
@@ -56,7 +56,7 @@ def make_cluster(folder: Path) -> MovedCluster:
                 closed[writer.ledger_id] = payloads
             left = client.create(password=PASSWORD)
             left.append_many([b"left", b"open"])
-            # A deleted ledger's id is not used again either, so the move must look beyond the ledgers that are there.
+            # A deleted ledger's id is not used again either, so existing ledgers alone do not show the next id.
             with client.create(password=PASSWORD) as gone:
                 gone.append(b"gone")
             client.delete(gone.ledger_id)

@@ -1,4 +1,4 @@
-"""Real processes for tests: `triplicate up` in a folder, commands against it, and what of it still runs."""
+"""Real processes for tests: `triplicate up` in a folder, commands against it, and its remaining processes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 
 TIMEOUT_S = 60.0
+POLL_S = 0.02
 
 
 def command(*arguments: str) -> list[str]:
@@ -23,7 +24,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Ours without settings that a developer's shell may hold."""
+    """This process's environment without settings of a developer's shell."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TRIPLICATE_")}
     return {**kept, **more}
 
@@ -50,7 +51,7 @@ def run_json(*arguments: str, uri: str) -> Any:
 
 @contextlib.contextmanager
 def started(*arguments: str, uri: str | None = None) -> Iterator[subprocess.Popen[str]]:
-    """A command with pipes to and from it; killed at the end if it still runs."""
+    """A running command with pipes; killed at the end of the block if it still runs."""
     more = {"TRIPLICATE_METADATA": uri} if uri else {}
     pipe = subprocess.PIPE
     with subprocess.Popen(command(*arguments), env=environment(**more), text=True, stdin=pipe, stdout=pipe, stderr=pipe) as process:
@@ -65,7 +66,7 @@ class Up:
     """A running `triplicate up`. Use it as a context manager; it is killed at the end if it still runs.
 
     Args:
-        restart: whether it starts processes again that end; most tests start them by themselves.
+        restart: whether it restarts processes that end; most tests restart them themselves.
     """
 
     def __init__(self, folder: Path, *arguments: str, restart: bool = False) -> None:
@@ -106,7 +107,7 @@ class Up:
         return self.process.returncode
 
     def kill_member(self, name: str) -> None:
-        """SIGKILL one of its processes and wait until it is gone."""
+        """SIGKILL one of its processes and wait for its end."""
         pid = self.members[name]["pid"]
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not is_running(pid), 5.0, f"{name} is gone")
@@ -121,19 +122,19 @@ class Up:
     def read_errors_until(self, text: str) -> str:
         """Read standard error until a line contains the text; returns all that was read. Only before `end`."""
         assert self.process.stderr is not None
-        told = ""
-        while text not in told:
+        output = ""
+        while text not in output:
             line = self.process.stderr.readline()
-            assert line, told
-            told += line
-        return told
+            assert line, output
+            output += line
+        return output
 
     def alive(self) -> list[int]:
         return [child.pid for child in self.children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
 
 
 class Member:
-    """One process of a cluster's folder started by hand, as `up` tells after one has died."""
+    """One process of a cluster's folder started by hand, with the command that `up` prints after its end."""
 
     def __init__(self, folder: Path, name: str) -> None:
         kind = name.partition("-")[0]
@@ -169,6 +170,10 @@ def is_running(pid: int) -> bool:
 
 def wait_until(condition: Callable[[], bool], timeout_s: float, what: str) -> None:
     deadline = time.monotonic() + timeout_s
+    looked_at = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, f"within {timeout_s} s: {what}"
-        time.sleep(0.02)
+        now = time.monotonic()
+        assert now < deadline, f"within {timeout_s} s: {what}"
+        # A condition that runs a command needs a processor, which the processes that it waits for need too.
+        time.sleep(max(POLL_S, now - looked_at))
+        looked_at = time.monotonic()

@@ -1,4 +1,4 @@
-"""Bad input at a running bookie: answered or closed as Apache's does, while a good client goes on and memory stays bounded."""
+"""Bad input at a running bookie: it answers or closes as Apache's does, serves a good client meanwhile, and bounds its memory."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from triplicate.wire import (
 
 MIB = 1024 * 1024
 MORE_BYTES = 160 * MIB
-"""What the bookie may grow by. Its caches, which fill with the good client's entries, are 64 MiB of it at their defaults."""
+"""Maximum growth of the bookie's memory. Its caches fill with the good client's entries: 64 MiB at their defaults."""
 FLOOD_S = 240.0
-"""A million requests on a busy machine; on a quiet one of two cores it takes some 15 s."""
+"""Limit for a million requests on a busy machine, in seconds; an idle one with two cores needs some 15 s."""
 BURST = 2000
 KEY = EntryCodec(1, DigestType.CRC32C, b"").master_key
 UNKNOWN_LEDGER = 2**40
 
 
 class Good:
-    """A client that appends to a ledger and reads back, on the bookie that is being troubled."""
+    """A client that appends and reads on the bookie under attack."""
 
     def __init__(self, uri: str) -> None:
         self.appended = 0
@@ -59,7 +59,7 @@ class Good:
         self._thread.join(TIMEOUT_S)
 
     def check(self) -> None:
-        """It has gone on: some entries more than before, and no error."""
+        """Assert that it has appended further entries without an error."""
         before = self.appended
         deadline = time.monotonic() + TIMEOUT_S
         while self.appended < before + 20 and self.failure is None and time.monotonic() < deadline:
@@ -96,7 +96,7 @@ class Bookie:
             yield connection
 
     def said(self, *frames: bytes) -> list[bytes]:
-        """The bodies that the bookie answers until it closes the connection, or until it has answered a last good read."""
+        """Bodies of the bookie's answers until it closes the connection or answers a final good read."""
         last = encode_request(_last_read()) if frames[-1][4:5] != b"\x0a" else v3.encode_request(_last_read(), 7777)
         with self.connection() as connection:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
@@ -153,7 +153,7 @@ def bookie(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bookie]:
 
 @pytest.fixture(scope="module")
 def steady(bookie: Bookie) -> Iterator[Good]:
-    """Appends during all tests, and at the end reads what it appended."""
+    """A client that appends during all tests, and reads its entries at the end."""
     with Good(bookie.uri) as client:
         yield client
     assert client.failure is None, repr(client.failure)
@@ -161,7 +161,7 @@ def steady(bookie: Bookie) -> Iterator[Good]:
 
 @pytest.fixture
 def good(bookie: Bookie, steady: Good) -> Iterator[Good]:
-    """Appends before the test and must still do so afterwards; the bookie must be the same process and not have grown much."""
+    """A client that must append before and after the test; the bookie must be the same process with bounded memory."""
     steady.check()
     yield steady
     steady.check()
@@ -210,7 +210,7 @@ CLOSING: dict[str, bytes] = {
     "version 3 without a transaction": _v3(b"\x0a\x04\x08\x03\x10\x01", b"\xa2\x06\x04\x08\x01\x10\x01"),
     "version 3 with a read that lacks its entry": _v3(_header(), b"\xa2\x06\x02\x08\x01"),
     "version 3 with a read whose length is negative": _v3(_header(), b"\xa2\x06\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x08\x01"),
-    # Apache's bookie cannot read these, though they are messages.
+    # Apache's bookie cannot parse these, although they are valid messages.
     "version 3 with an operation that does not exist": _v3(_header(operation=99)),
     "version 3 with a version that does not exist": _v3(_header(version=9), b"\xa2\x06\x04\x08\x09\x10\x04"),
     "version 3 with a read without its part": _v3(_header()),
@@ -303,7 +303,7 @@ def test_half_frames_left_hanging_on_many_connections_take_little_memory(bookie:
             connection.sendall(half[: 1 + index * 61 % len(half)])
         good.check()
         for connection in connections[::2]:
-            # A few bytes more now and then, as a peer does that only wants to be remembered.
+            # A few more bytes now and then, as from a peer that only keeps its connection alive.
             connection.sendall(b"\x00\x00")
         good.check()
 
@@ -327,7 +327,7 @@ def test_a_million_tiny_frames_are_served_in_bounded_time_and_memory(bookie: Boo
 
 
 def _burst(version: int) -> bytes:
-    """`BURST` reads of a thousand ledgers that are not there."""
+    """`BURST` reads of a thousand missing ledgers."""
     reads = [ReadRequest(UNKNOWN_LEDGER + number % 1000, number) for number in range(BURST)]
     if version == 2:
         return b"".join(map(encode_request, reads))
@@ -335,7 +335,7 @@ def _burst(version: int) -> bytes:
 
 
 def _drain(connection: socket.socket, frames: int) -> None:
-    """Take so many answers from a connection."""
+    """Read `frames` answers from a connection."""
     held = b""
     with contextlib.suppress(OSError):
         while frames:
@@ -369,7 +369,7 @@ def test_a_peer_that_never_reads_its_answers_is_not_read_any_more(bookie: Bookie
 
 
 def test_answers_to_frames_after_garbage_on_other_connections_are_right(bookie: Bookie, good: Good) -> None:
-    """Bad and good connections in turn: the good ones' answers are theirs."""
+    """Bad and good connections alternate: the good ones get their own answers."""
     with bookie.connection() as connection:
         for entry_id in range(50):
             bookie.said(CLOSING["an unknown operation"])

@@ -35,7 +35,7 @@ def led(uri: str, name: str) -> bool:
 
 
 def prompt(uri: str, *arguments: str) -> list[str]:
-    """What the small prompt prints, word by word; nothing where it fails."""
+    """Words that the small prompt prints; empty if it fails."""
     return run("sql", "--small", *arguments, uri=uri, check=False).stdout.split()
 
 
@@ -130,7 +130,7 @@ def test_every_copy_is_shown_with_its_role_and_lag(uri: str, shop: str) -> None:
 
 
 def node_refused(uri: str, folder: Path, **options: str) -> str:
-    """What a node says that is refused, in one line."""
+    """The one-line error of a node that is refused."""
     flags = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
     answer = run("node", "--directory", str(folder), *flags, uri=uri, check=False)
     assert answer.returncode == 1

@@ -1,4 +1,4 @@
-"""A demonstration that is killed leaves nothing running. `make demo-kill-test` kills it later, and starts it again."""
+"""A killed demonstration leaves no process behind. `make demo-kill-test` kills it later, and starts it again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients of real processes beside a killed and a stopped leader: what they saw is right, and the one that hung was replaced."""
+"""Clients of real processes while a leader is killed and another stopped: their history is correct, and the hung one is replaced."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.histories.nemesis import KILL, Fault
 from benchmarks.histories.run import play
 
 STOPPED_S = 8.0
-"""Less than a session with the metadata lasts: only its silence tells that the leader hangs."""
+"""Shorter than a metadata session: only its silence shows that the leader hangs."""
 
 
 def test_what_clients_saw_beside_a_killed_and_a_stopped_leader_is_right(tmp_path: Path) -> None:

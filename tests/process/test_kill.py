@@ -1,4 +1,4 @@
-"""SIGKILL to bookies while entries are on their way: nothing acknowledged is lost."""
+"""SIGKILL to bookies while entries are in flight: no acknowledged entry is lost."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_tail_follows_until_the_ledger_is_closed(uri: str) -> None:
             append.stdin.flush()
             assert append.stdout.readline() == f"{number}\n"
             if number:
-                # An entry is seen with the one after it, which carries the confirmation.
+                # A reader sees an entry after the next one, which carries the confirmation.
                 assert tail.stdout.readline() == f"{number - 1}\tentry {number - 1}\n"
         append.communicate(timeout=TIMEOUT_S)
         assert append.returncode == 0
@@ -119,7 +119,7 @@ def test_a_deleted_ledger_is_brought_back(uri: str) -> None:
 
 
 def assert_names(answer: subprocess.CompletedProcess[str], *names: str) -> None:
-    """Exit code 1 and one line that names these."""
+    """Assert exit code 1 and one line that names these."""
     assert answer.returncode == 1, answer.stderr
     assert answer.stderr.count("\n") == 1, answer.stderr
     for name in names:

@@ -183,11 +183,11 @@ def test_a_killed_writer_and_a_killed_bookie_cost_no_acknowledged_record(tmp_pat
             up.kill_member("bookie-2")
             acknowledged += [int(append.stdout.readline()) for _ in range(20_000)]
             os.kill(append.pid, signal.SIGKILL)
-            # A line may have been cut by the kill.
+            # The kill may have cut a line.
             acknowledged += [int(line) for line in append.stdout if line.endswith("\n")]
             feeder.join()
         assert acknowledged == list(range(len(acknowledged)))
-        # The dead writer is alive to nobody, so nothing has to be forced.
+        # The dead writer has no session, so no `--force` is needed.
         after = json.loads(run("log", "append", "l", "after", "--json", uri=up.uri).stdout)
         assert after["epoch"] == 2
         assert after["first_offset"] >= len(acknowledged)

@@ -1,4 +1,4 @@
-"""Leaving the embedded default: a cluster with data moves from its file to ZooKeeper, and its bookies go on there."""
+"""A cluster with data moves from its embedded metadata file to ZooKeeper, and its bookies continue there."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def test_a_cluster_moves_from_its_file_to_zookeeper(tmp_path: Path, server: ZooK
         with client.create(password=PASSWORD) as writer:
             writer.append(b"new")
             assert writer.ledger_id > report["next_ledger_id"]
-        # Garbage collection and recovery work on what is in ZooKeeper now, so the old file must not come to life beside it.
+        # Garbage collection and recovery use ZooKeeper now, so no process may use the old file beside it.
         assert run_json("ledger", "list", uri=target) != run_json("ledger", "list", uri=cluster.uri)
-    # Nor by a habit of the hand.
+    # Nor may the command `up` start on the old file.
     refused = run("up", "--dir", str(cluster.folder), check=False)
     assert refused.returncode == 1
     assert f"names the metadata {target}, and this folder's is {cluster.uri}" in " ".join(refused.stderr.split())

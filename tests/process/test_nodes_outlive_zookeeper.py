@@ -1,4 +1,4 @@
-"""The metadata store is held still for longer than every session lasts: database nodes serve on, and all is well afterwards by itself."""
+"""The metadata store stands still for longer than any session: database nodes keep serving, and recover without help afterwards."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ OUTAGE_S = float(os.environ.get("OUTAGE_S", "20"))
 
 SESSION_S = 10.0
 LONG_SESSION_S = 40.0
-"""The longest that ZooKeeper's default grants."""
+"""The longest session that ZooKeeper grants by default."""
 AFTERWARDS_S = 30.0
-"""Everybody opens a session again within this time, on a busy machine too."""
+"""Limit for every process to open a new session, also on a busy machine."""
 
 
 @contextmanager
 def zookeeper_held(up: Up) -> Iterator[None]:
-    """Nothing of ZooKeeper runs, and its connections stay."""
+    """ZooKeeper's process is stopped (SIGSTOP), and its connections stay open."""
     (java,) = psutil.Process(up.members["zookeeper"]["pid"]).children()
     java.send_signal(signal.SIGSTOP)
     try:
@@ -41,7 +41,7 @@ def zookeeper_held(up: Up) -> Iterator[None]:
 
 @contextmanager
 def file_locked(up: Up) -> Iterator[None]:
-    """Somebody else has the embedded store's file and lets nobody write."""
+    """Another process locks the embedded store's file against writes."""
     connection = apsw.Connection(up.uri.removeprefix("sqlite://"))
     connection.set_busy_timeout(10_000)
     connection.execute("begin exclusive")
@@ -64,7 +64,7 @@ def copies(up: Up) -> list[tuple[str, int]]:
 
 
 def made(up: Up) -> str:
-    """A database with a table, its three copies there; returns where to connect."""
+    """Make a database with a table and three copies; return its connection string."""
     run("database", "create", "shop", uri=up.uri)
     wait_until(lambda: len(copies(up)) == 3 and "leader" in dict(copies(up)), AFTERWARDS_S, "three nodes hold the database")
     with psycopg.connect(dsn(up), autocommit=True) as connection:
@@ -91,7 +91,7 @@ def outlive(up: Up, held: Callable[[Up], AbstractContextManager[None]]) -> None:
                 assert up.alive() == before
                 time.sleep(0.5)
             ended_s = time.monotonic()
-        # Every session is over by then, and every operation on the metadata has failed at least once.
+        # Every session has expired by then, and every operation on the metadata has failed at least once.
         late_s = began_s + SESSION_S + 5
         assert traffic.written_between(late_s, ended_s) > 0, traffic.errors[-3:]
         assert traffic.read_between(late_s, ended_s) > 0, traffic.errors[-3:]

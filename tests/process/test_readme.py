@@ -1,4 +1,4 @@
-"""The example on the README's first screen runs as it is printed, and prints what it should."""
+"""The example on the README's first screen runs as printed, with the printed output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Broken set-ups met by the commands: one line that the page for operators has, and nothing changed on disk or in the metadata."""
+"""Commands on broken set-ups: they print one line that docs/operations.md explains, and change neither disk nor metadata."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ def shortened_log(setup: SetUp) -> str:
     index = Index(RealDisk(), str(setup.ledgers / "current" / "index.db"), 1 << 20)
     known = index.log_sizes()[1]
     index.close()
-    # What may stand behind that is a footer, which is made again where it is missing.
+    # Only a footer may follow, and a missing footer is rebuilt.
     os.truncate(path, known - 1)
     return f"{path}: it has {known - 1} bytes, and the index knows that {known} were written: {GIVEN_UP}"
 
 
 def all_in_the_journal(setup: SetUp) -> Path:
-    """Without the mark everything is replayed that the journal still holds."""
+    """Without the mark the whole journal is replayed."""
     (setup.journal / "current" / "mark").unlink()
     return min((setup.journal / "current").glob("*.journal"))
 
@@ -137,11 +137,11 @@ from triplicate.cli.main import main
 os.seteuid({NOBODY})
 main(sys.argv[1:])
 """
-"""What needs no permission of a superuser is imported before they are given up, since nobody may look into a superuser's home."""
+"""Modules imported before root's permissions are dropped, since other users cannot read root's home."""
 
 
 def start(setup: SetUp, *, as_nobody: bool) -> subprocess.CompletedProcess[str]:
-    """Run a bookie on the set-up's configuration, if wanted as a user to whom permissions mean something."""
+    """Run a bookie on the set-up's configuration, optionally as an unprivileged user, whom file permissions restrict."""
     arguments = ["bookie", "--config", str(setup.config)]
     return subprocess.run(
         [sys.executable, "-c", AS_NOBODY, *arguments] if as_nobody and os.geteuid() == 0 else command(*arguments),
@@ -176,12 +176,12 @@ def metadata(uri: str) -> dict[str, bytes]:
 
 
 def check(setup: SetUp, expected: str, uri: str, *, as_nobody: bool = False) -> None:
-    """Both commands say this line, which the page has, and neither changes anything."""
+    """Both commands print this line, which docs/operations.md explains, and neither changes anything."""
     before, nodes, names = setup.picture(), metadata(uri), sorted(path.name for path in setup.folder.iterdir())
     with unprivileged(setup) if as_nobody else contextlib.nullcontext():
-        told = CliRunner().invoke(cli, ["doctor", "--config", str(setup.config)])
-    wrong = [line for line in told.output.splitlines() if not line.startswith("remark: ")]
-    assert (told.exit_code, wrong[0]) == (1, f"wrong: {expected}")
+        doctor = CliRunner().invoke(cli, ["doctor", "--config", str(setup.config)])
+    wrong = [line for line in doctor.output.splitlines() if not line.startswith("remark: ")]
+    assert (doctor.exit_code, wrong[0]) == (1, f"wrong: {expected}")
     assert wrong[-1].startswith(f"{len(wrong) - 1} wrong, ")
     refused = start(setup, as_nobody=as_nobody)
     assert (refused.returncode, refused.stdout, refused.stderr) == (1, "", f"triplicate: {expected}\n")

@@ -20,7 +20,7 @@ from tests.process.running import TIMEOUT_S, Member, Up, is_running, run, starte
 
 
 def refused(folder: Path) -> str:
-    """What `up` says when it cannot start."""
+    """The error output of an `up` that cannot start."""
     answer = run("up", "--dir", str(folder), check=False)
     assert answer.returncode == 1, answer.stderr
     lines = answer.stderr.strip().splitlines()
@@ -29,7 +29,7 @@ def refused(folder: Path) -> str:
 
 
 def probe(member: dict[str, Any], name: str) -> Any:
-    """What a process answers to a probe, well or not."""
+    """A process's answer to a probe: status and body."""
     url = member["metrics"].removesuffix("/metrics") + f"/{name}"
     try:
         with urllib.request.urlopen(url, timeout=10) as answer:
@@ -74,7 +74,7 @@ def test_every_process_answers_probes_beside_its_metrics(tmp_path: Path) -> None
             "writable": True,
             "registered": True,
         }
-        # One bookie is too few for the database's log: the node tries to lead it, again and again, and is never ready for long.
+        # One bookie is too few for the database's log: the node retries to lead it, and is never ready for long.
         wait_until(lambda: probe(up.members["node-1"], "ready").get("databases") != {}, TIMEOUT_S, "the node hosts the database")
         facts = probe(up.members["node-1"], "ready")
         assert list(facts["databases"]) == ["shop"]
@@ -85,7 +85,7 @@ def test_a_killed_up_leaves_nothing_running_and_the_folder_starts_again(tmp_path
     with Up(tmp_path / "c", "--bookies", "2", "--nodes", "1") as up:
         assert len(up.alive()) == 3
         up.end(signal.SIGKILL)
-        # At once: it waits for the orphans, which still hold their directories, and then starts.
+        # Started at once, it waits for the orphans, which still lock their directories, and then starts.
         with Up(tmp_path / "c") as again:
             assert up.alive() == []
             assert again.members["bookie-1"]["address"] == up.members["bookie-1"]["address"]
@@ -149,9 +149,9 @@ def test_lost_metadata_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None:
 def test_a_dead_bookie_is_reported_with_the_command_that_starts_it(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--bookies", "1", "--nodes", "0") as up:
         up.kill_member("bookie-1")
-        told = up.read_errors_until("--config")
-        assert "bookie-1 was killed by signal 9" in told
-        assert "triplicate bookie --config" in told
+        output = up.read_errors_until("--config")
+        assert "bookie-1 was killed by signal 9" in output
+        assert "triplicate bookie --config" in output
         wait_until(lambda: up.now_running() == {}, TIMEOUT_S, "the end is noted")
 
 
@@ -160,8 +160,8 @@ def test_killed_processes_are_started_again_and_end_with_up(tmp_path: Path) -> N
         run("database", "create", "shop", uri=up.uri)
         for name in ("bookie-2", "node-1"):
             up.kill_member(name)
-            told = up.read_errors_until(f"{name} serves again")
-            assert re.search(rf"^\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\dZ {name} was killed by signal 9;", told, re.MULTILINE), told
+            output = up.read_errors_until(f"{name} serves again")
+            assert re.search(rf"^\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\dZ {name} was killed by signal 9;", output, re.MULTILINE), output
             assert is_running(up.now_running()[name])
             assert up.now_running()[name] != up.members[name]["pid"]
             assert probe(up.members[name], "health")["healthy"] is True, "at its old port"
@@ -205,13 +205,13 @@ def test_a_process_that_cannot_start_again_is_reported_and_tried_at_growing_inte
         up.kill_member("bookie-1")
         delays = []
         for _ in range(3):
-            told = up.read_errors_until("next try in")
-            assert "bookie-1 did not start: unknown setting bookie.prot" in told
-            delays.append(float(told.rpartition("next try in ")[2].split()[0]))
+            output = up.read_errors_until("next try in")
+            assert "bookie-1 did not start: unknown setting bookie.prot" in output
+            delays.append(float(output.rpartition("next try in ")[2].split()[0]))
         # Each is drawn from the upper half of a step twice as long as the one before.
         assert delays[0] <= delays[1] <= delays[2]
         assert delays[0] < delays[2]
-        assert probe(up.members["node-1"], "health")["healthy"] is True, "the others go on"
+        assert probe(up.members["node-1"], "health")["healthy"] is True, "the others continue"
         config.write_text(good)
         up.read_errors_until("bookie-1 serves again")
 
@@ -235,12 +235,12 @@ def test_a_read_only_bookie_is_told_when_the_cluster_is_ready(tmp_path: Path) ->
     config.write_text(config.read_text().replace("[bookie]", "[bookie]\ndisk_usage_threshold = 0.01\ndisk_usage_low_water = 0.01"))
     with started("up", "--dir", str(tmp_path / "c")) as up_again:
         assert up_again.stderr is not None
-        told = ""
-        while "ready;" not in told:
+        output = ""
+        while "ready;" not in output:
             line = up_again.stderr.readline()
-            assert line, told
-            told += line
-        assert "ready; 1 of 2 bookies are read-only (bookie-2): they take no new entries until there is space on their disks" in told
+            assert line, output
+            output += line
+        assert "ready; 1 of 2 bookies are read-only (bookie-2): they take no new entries until there is space on their disks" in output
         up_again.send_signal(signal.SIGINT)
         up_again.communicate(timeout=TIMEOUT_S)
 
@@ -248,14 +248,14 @@ def test_a_read_only_bookie_is_told_when_the_cluster_is_ready(tmp_path: Path) ->
 def test_the_table_shows_what_runs_where(tmp_path: Path) -> None:
     with started("up", "--dir", str(tmp_path / "c"), "--bookies", "1", "--nodes", "0") as up:
         assert up.stderr is not None
-        told = ""
-        while "ready; Ctrl-C" not in told:
+        output = ""
+        while "ready; Ctrl-C" not in output:
             line = up.stderr.readline()
-            assert line, told
-            told += line
+            assert line, output
+            output += line
         up.send_signal(signal.SIGINT)
         out, _ = up.communicate(timeout=TIMEOUT_S)
         assert up.returncode == 0
     assert "bookie-1" in out
     assert "127.0.0.1:" in out
-    assert f"TRIPLICATE_METADATA=sqlite://{tmp_path}/c/metadata.db" in " ".join(told.split())
+    assert f"TRIPLICATE_METADATA=sqlite://{tmp_path}/c/metadata.db" in " ".join(output.split())

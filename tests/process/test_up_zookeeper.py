@@ -65,7 +65,7 @@ def test_the_readmes_example_runs_and_a_restart_keeps_everything(tmp_path: Path)
         assert up.end(signal.SIGINT) == 0, up.errors
         assert up.alive() == []
         assert is_gone(java)
-    # The second start need not be told, and commands find the cluster in the folder by themselves.
+    # The second start needs no option, and commands find the cluster in the folder.
     with Up(folder) as again:
         assert again.uri == up.uri
         assert run_json("ledger", "list", uri=again.uri) == ledgers
@@ -93,10 +93,10 @@ def test_no_java_outlives_a_killed_up_or_its_own_process(tmp_path: Path) -> None
             os.kill(again.members["zookeeper"]["pid"], signal.SIGKILL)
             wait_until(lambda: is_gone(second), 5.0, "Java is gone")
             assert again.process.stderr is not None
-            told = again.process.stderr.readline()
-            while "--config" not in told:
-                told += again.process.stderr.readline()
-            assert "zookeeper was killed by signal 9" in " ".join(told.split())
+            output = again.process.stderr.readline()
+            while "--config" not in output:
+                output += again.process.stderr.readline()
+            assert "zookeeper was killed by signal 9" in " ".join(output.split())
 
 
 def test_what_zookeeper_needs_is_named_in_one_line(tmp_path: Path) -> None:

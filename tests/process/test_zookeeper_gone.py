@@ -65,8 +65,8 @@ def test_appends_go_on_while_zookeeper_is_gone_and_the_rest_waits_for_it(up: Up)
         assert slowest_s < 2.0
         assert made == []
         if OUTAGE_S > SESSION_S:
-            _, told = refused.communicate(timeout=TIMEOUT_S)
-            assert "does not answer within 10 s: check that it runs and that the address is right" in told
+            _, errors = refused.communicate(timeout=TIMEOUT_S)
+            assert "does not answer within 10 s: check that it runs and that the address is right" in errors
         with Member(up.folder, "zookeeper"):
             thread.join(timeout=TIMEOUT_S)
             assert made == [writer.ledger_id + 1]

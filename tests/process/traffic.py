@@ -1,4 +1,4 @@
-"""Clients of a database that write and read all the time, in threads, and remember what they were told."""
+"""Clients of a database that write and read continuously, in threads, and record the answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Traffic:
         self.acknowledged: dict[int, float] = {}
         """Ids that were acknowledged, and when (`time.monotonic`)."""
         self.unknown: set[int] = set()
-        """Ids whose fate nobody told."""
+        """Ids of inserts with an unknown outcome."""
         self.reads: list[float] = []
         """When reads were answered."""
         self.errors: list[str] = []

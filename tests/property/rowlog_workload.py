@@ -64,7 +64,7 @@ class Pair:
         self.follower.close(True)
 
     def send(self, pending: PendingBatch) -> None:
-        """What the log would carry from the one to the other."""
+        """Batches that the log would carry from leader to follower."""
         start = self.writer.position
         self.writer.commit(pending, start + len(pending.records))
         if pending.records:
@@ -80,7 +80,7 @@ class Pair:
 
 
 def contents(path: str) -> dict[str, object]:
-    """Rows with their rowids of every table, counters, schema text and the answers of the full-text index."""
+    """Every table's rows and rowids, counters, schema text and the answers of the full-text index."""
     connection = apsw.Connection(path)
     found: dict[str, object] = {}
     tables = connection.execute(
@@ -88,7 +88,7 @@ def contents(path: str) -> dict[str, object]:
         " and name not in ('sqlite_schema', 'sqlite_sequence', 'triplicate_state') order by name"
     ).fetchall()
     for name, without_rowid in tables:
-        # ANALYZE visits tables in the order of a hash table in memory, so its rows are the same but not their rowids.
+        # ANALYZE visits tables in the order of a hash table in memory, so its rows agree but their rowids differ.
         bare = bool(without_rowid) or str(name).startswith("sqlite_stat")
         rows = connection.execute(f'select {"" if bare else "rowid, "} * from "{name}"').fetchall()
         found[str(name)] = sorted(([(type(value).__name__, value) for value in row] for row in rows), key=repr)
@@ -257,7 +257,7 @@ _STATEMENTS = {"a": _a, "b": _b, "c": _c, "d": _d, "e": _e, "g": _g, "h": _h, "p
 
 
 def schema_change(chance: random.Random, connection: apsw.Connection) -> str:
-    """A random schema change on the tables there are."""
+    """A random schema change of the existing tables."""
     number = chance.randrange(1000)
     tables = [
         str(name)
@@ -298,7 +298,7 @@ def schema_change(chance: random.Random, connection: apsw.Connection) -> str:
 
 
 def generic_change(chance: random.Random, connection: apsw.Connection) -> str | None:
-    """A random change to any table there is."""
+    """A random change of any existing table."""
     tables = [
         str(name)
         for (name,) in connection.execute(
@@ -320,7 +320,7 @@ def generic_change(chance: random.Random, connection: apsw.Connection) -> str | 
 
 
 def examined(pair: Pair, sql: str, *, on_writer: bool) -> Prepared | None:
-    """A statement through the gate, or None where it refuses it."""
+    """A statement through the gate, or None if the gate refuses it."""
     gate = pair.writer.authorizer if on_writer else pair.gate
     try:
         prepared = gate.examine(sql)
@@ -330,7 +330,7 @@ def examined(pair: Pair, sql: str, *, on_writer: bool) -> Prepared | None:
 
 
 def transaction(pair: Pair, chance: random.Random, *, schema_changes: bool) -> int:
-    """One interactive transaction with savepoints and failures; the number of statements tried."""
+    """Run one interactive transaction with savepoints and failures; return the number of statements tried."""
     writer = pair.writer
     writer.begin()
     names: list[str] = []
@@ -373,7 +373,7 @@ def transaction(pair: Pair, chance: random.Random, *, schema_changes: bool) -> i
 
 
 def group(pair: Pair, chance: random.Random) -> int:
-    """One group commit of statements that are transactions of their own."""
+    """One group commit of statements, each its own transaction."""
     requests = []
     for _ in range(chance.randrange(1, 6)):
         prepared = examined(pair, statement(chance), on_writer=False)

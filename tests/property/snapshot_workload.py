@@ -1,4 +1,4 @@
-"""A leader, a follower, and copies that are restored from snapshots at random points and follow from there."""
+"""A leader, a follower, and copies restored from snapshots at random points, which then follow the log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IDENTITY = b"d" * 16
 
 
 class Owner:
-    """A local copy that nobody has open."""
+    """A closed local copy."""
 
     def __init__(self, path: Path) -> None:
         self.path = str(path)
@@ -37,7 +37,7 @@ class Owner:
 
 
 class RecordedPair(Pair):
-    """Keeps every batch, as the log would."""
+    """Stores every batch, as the log would."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -50,7 +50,7 @@ class RecordedPair(Pair):
             self.batches.append(LogBatch(start, pending.records, pending.preamble, 1))
 
     def replay(self, path: str) -> None:
-        """Apply what is recorded beyond a copy's position."""
+        """Apply the recorded batches beyond a copy's position."""
         connection = open_follower(path)
         try:
             applier = Applier(connection)
@@ -60,7 +60,7 @@ class RecordedPair(Pair):
 
 
 def snapshot_and_restore(source: str, target: Path, meanwhile: Callable[[], object]) -> int:
-    """Copy a file while something goes on, and restore the copy elsewhere; the position it stands at."""
+    """Copy a file during other work, and restore the copy elsewhere; return its position."""
 
     async def body() -> int:
         host = real_host("snapshot", seed=1)

@@ -1,5 +1,7 @@
-"""The tracker of chosen ids against a model that counts naively, on random schedules with gaps, and bookies that fail, are
-replaced or come back."""
+"""The tracker of chosen ids against a model that counts naively, on random schedules with gaps.
+
+Bookies fail, are replaced or come back.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ class Model:
         self.ensemble = ensemble
 
     def take(self, position: int) -> list[int]:
-        """A bookie takes the position, for the first time or again: what it must be sent, in order."""
+        """A bookie fills the position, for the first time or again: the entries to send to it, in order."""
         self.absent.discard(position)
         self.stored[position] = set()
         pending = [e for e in self.order if e > self.confirmed and position in self.positions(e)]
@@ -61,7 +63,7 @@ class Model:
         return self.confirmed
 
     def reach(self, bookie_id: str) -> int:
-        """How many of the pushed entries, from the first on, the bookie owes nothing of, less one."""
+        """Index of the last pushed entry up to which the bookie has acknowledged every entry sent to it; -1 for none."""
         if bookie_id in self.ensemble:
             position = self.ensemble.index(bookie_id)
             for mark, entry_id in enumerate(self.order):

@@ -19,19 +19,19 @@ CODECS = {ledger_id: EntryCodec(ledger_id, DigestType.CRC32C, b"") for ledger_id
 
 @dataclass
 class Model:
-    """What the bookie owes: each acknowledged entry with any of the payloads that may be its newest, and every fence."""
+    """The bookie's obligations: each acknowledged entry with any payload that may be its newest, and every fence."""
 
     known: set[int] = field(default_factory=set)
-    """Ledgers that must be there."""
+    """Ledgers that must exist."""
     possible: set[int] = field(default_factory=set)
-    """Ledgers that may be there."""
+    """Ledgers that may exist."""
     fenced: set[int] = field(default_factory=set)
     acknowledged: dict[tuple[int, int], bytes] = field(default_factory=dict)
-    """The payload acknowledged last."""
+    """The last acknowledged payload."""
     sent: dict[tuple[int, int], list[bytes]] = field(default_factory=dict)
     """Every payload ever sent, in order."""
     deferred: dict[tuple[int, int], bytes] = field(default_factory=dict)
-    """The payload acknowledged last before its sync; a force makes it owed, a crash forgets it."""
+    """The last payload acknowledged before its sync; a force makes it an obligation, a crash drops it."""
     explicit: dict[int, bytes] = field(default_factory=dict)
     """Explicit last-add-confirmed records acknowledged last."""
 
@@ -56,7 +56,7 @@ def payload_of(number: int, size: int) -> bytes:
 async def add(
     client: RawClient, model: Model, ledger_id: int, entry_ids: list[int], recovery: bool, size: int, number: int, *, deferred: bool = False
 ) -> None:
-    """Send adds together; note what was acknowledged."""
+    """Send adds together; record the acknowledged ones."""
     payload = payload_of(number, size)
     codec = CODECS[ledger_id]
     requests = [
@@ -87,7 +87,7 @@ async def add(
 
 
 async def force(client: V3Client, model: Model) -> None:
-    """Every ledger lives in the same journal, so a force of one covers all."""
+    """All ledgers share one journal, so a force of one covers all."""
     assert await client.force(1) is Status.OK
     for (ledger_id, entry_id), payload in model.deferred.items():
         model.known.add(ledger_id)
@@ -96,7 +96,7 @@ async def force(client: V3Client, model: Model) -> None:
 
 
 async def check_lists(client: V3Client, model: Model) -> None:
-    """What only version 3 tells agrees with what is read one by one."""
+    """Answers that only version 3 has agree with single reads."""
     for ledger_id in LEDGERS:
         answers = [await client.read(ledger_id, entry_id) for entry_id in range(42)]
         if ledger_id not in model.known | model.fenced:
@@ -122,7 +122,7 @@ async def check(client: RawClient, model: Model) -> None:
                 assert answer.body is not None
                 payload = CODECS[ledger_id].decode(answer.body, entry_id).payload
                 sent = model.sent[ledger_id, entry_id]
-                # Nothing older than what was acknowledged last.
+                # No payload older than the last acknowledged one.
                 assert payload in sent[sent.index(owed) if owed is not None else 0 :]
                 greatest = entry_id
             else:
@@ -154,7 +154,7 @@ async def play(rig: Rig, steps: list[tuple[tuple[Any, ...], bool]]) -> None:
         elif kind == "explicit":
             assert await clients[1].write_lac(CODECS[ledger_id], entry_id) is Status.OK
             model.known.add(ledger_id)
-            # A record that says less than the one before it changes nothing.
+            # A record with a smaller value than the one before it has no effect.
             codec = CODECS[ledger_id]
             before = codec.decode_lac(model.explicit[ledger_id]) if ledger_id in model.explicit else -1
             model.explicit[ledger_id] = codec.encode_lac(max(before, entry_id))

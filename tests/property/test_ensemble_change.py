@@ -1,4 +1,4 @@
-"""The machine of the ensemble change, driven through odd orders of events: failures, probes, listings, lost answers and conflicts."""
+"""The machine of the ensemble change under unusual orders of events: failures, probes, listings, lost answers and conflicts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ METADATA_TIMEOUT_S = 20.0
 
 
 class Doubling:
-    """A backoff without chance."""
+    """A backoff without randomness."""
 
     def __init__(self, first_s: float, maximum_s: float) -> None:
         self.first_s = self.step_s = first_s
@@ -43,7 +43,7 @@ class Doubling:
 
 
 class World:
-    """A writer's tracker, the bookies and the metadata around one machine; it checks each command that the machine gives."""
+    """A writer's tracker, the bookies and the metadata around one machine; it checks each command of the machine."""
 
     def __init__(self, quorums: tuple[int, int, int], *, delayed: bool, adv: bool, seed: int) -> None:
         size, self.write_quorum, self.ack_quorum = quorums
@@ -60,16 +60,16 @@ class World:
         self.stored: dict[str, set[int]] = {bookie_id: set() for bookie_id in self.everybody}
         """Acknowledged entries that the writer may count."""
         self.answered: set[str] = set()
-        """Bookies that answered a probe after they failed last."""
+        """Bookies that answered a probe after their last failure."""
         self.probes: list[str] = []
         self.is_listing = False
         self.proposed: EnsembleSegment | None = None
-        """The segment that is being written."""
+        """The segment being written."""
         self.lost_since: float | None = None
         self.is_foreign = False
         """Whether another client took the ledger over."""
 
-    # What the world does.
+    # Events of the world.
 
     def push(self) -> None:
         if isinstance(self.tracker, WriteTracker):
@@ -175,10 +175,10 @@ class World:
         elif self.lost_since is None:
             self.lost_since = self.now
 
-    # What the machine wants.
+    # Commands of the machine.
 
     def decide(self) -> int:
-        """Execute what is due; returns how many commands that were."""
+        """Execute the pending commands; return their number."""
         count = 0
         had_failed = self.machine.failure is not None
         while commands := self.machine.decide(self.now):
@@ -221,7 +221,7 @@ class World:
                 self.advance()
 
     def begin_again(self, position: int) -> None:
-        """What the bookie acknowledged beyond the last-add-confirmed counts no more."""
+        """Drop the bookie's acknowledgements beyond the last-add-confirmed."""
         tracker = self.tracker
         stored = self.stored[tracker.ensemble[position]]
         stored -= {e for e in stored if e > tracker.last_add_confirmed}

@@ -1,4 +1,4 @@
-"""A table rebuilt from its change feed equals the table, whatever happens to its rows, its columns and its name."""
+"""A table rebuilt from its change feed equals the table, after any changes of its rows, columns and name."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ ADDED = (
 
 
 def quoted(name: str) -> str:
-    """A table's or column's name in SQL, with quotes where it needs them and the other letters' case now and then."""
+    """A table's or column's name in SQL, quoted where needed, sometimes with another case of letters."""
     return name.upper() if name in ("t", "u", "a", "b") and len(name) == 1 else quote(name)
 
 
@@ -73,7 +73,7 @@ def value(chance: random.Random, declared: str) -> str:
 
 
 def schema_change(chance: random.Random, db: Shop) -> list[str]:
-    """Mostly to a table and columns that there are."""
+    """Mostly on an existing table and columns."""
     tables = db.tables()
     name, other = chance.choice(NAMES), chance.choice(tables or list(NAMES))
     if not tables or chance.random() < 0.3:
@@ -143,7 +143,7 @@ def row_change(chance: random.Random, db: Shop) -> list[str]:
 
 
 class Consumer:
-    """A stream in a mirror of its table: it goes on, is started again, or begins again with a new checkpoint where it must."""
+    """A stream that mirrors its table: it continues, restarts, or begins again with a new checkpoint where required."""
 
     def __init__(self, db: Shop, table: str) -> None:
         self.db = db
@@ -153,7 +153,7 @@ class Consumer:
         self.begin(table)
 
     def begin(self, table: str, *, copy: bool = False) -> None:
-        """With a new checkpoint at the table's creation, or with a copy of the table."""
+        """Begin with a new checkpoint at the table's creation, or with a copy of the table."""
         self.beginnings += 1
         self.mirror = Mirror()
         given = {}
@@ -164,7 +164,7 @@ class Consumer:
         self.stream = Stream(self.db, table, None, schemaevents="deliver", **given)
 
     def batch(self, most: int | None) -> None:
-        """One micro-batch, by a query that is started first where none runs."""
+        """One micro-batch; starts a query first if none runs."""
         if self.stream.reader is None:
             self.restarts += 1
             self.stream.start()
@@ -182,11 +182,11 @@ class Consumer:
         return int(self.stream.checkpoint["logs"]["shop-log"]) if self.stream.checkpoint else 0
 
     def read_on(self, chance: random.Random) -> None:
-        """A batch or two, now and then by a query that was started again; it may end at a change of the table."""
+        """One or two batches, sometimes after a restart of the query; it may end at a change of the table."""
         if chance.random() < 0.4:
             self.stream.reader = None
         if chance.random() < 0.2:
-            # The driver dies after it has written where the batch ends.
+            # The driver dies after it has written the batch's end.
             with suppress(SchemaChanged, ConfigError, OffsetTruncated):
                 self.stream.plan(chance.choice((None, 1, 3)))
             self.stream.reader = None
@@ -194,13 +194,13 @@ class Consumer:
             self.batch(chance.choice((None, 1, 3)))
 
     def catch_up(self, table: str) -> None:
-        """Read all there is of a table: with the checkpoint there is where it is of this table, otherwise with a new one."""
+        """Read a table to its end: with the present checkpoint if it belongs to this table, otherwise with a new one."""
         if self.stream.table != table:
             self.stream.table, self.stream.reader = table, None
         for attempt in range(4):
             try:
                 self.batch(None)
-                while self.position < self.db.end:  # What was planned before ends before what happened since.
+                while self.position < self.db.end:  # A batch planned earlier ends before later changes.
                     self.batch(None)
                 return
             except SchemaChanged as error:
@@ -212,7 +212,7 @@ class Consumer:
 
 
 def table_rows(db: Shop, table: str) -> list[Row]:
-    """What a table holds, as Spark has it: a column without a type of its own is text there."""
+    """Contents of a table as Spark sees them: a column without a declared type is text there."""
     schema = struct_of(db.source(table).schema())
     columns = own_columns(schema)
     text = [name for name in columns if schema[name].dataType.simpleString() == "string"]
@@ -246,7 +246,7 @@ def play(chance: random.Random, db: Shop) -> Consumer:
         if chance.random() < 0.6:
             consumer.read_on(chance)
         if chance.random() < 0.05:
-            # A log that begins within or right behind the last batch does not tell as which table that batch was read: see decision 42.
+            # A log that begins within or right behind the last batch does not identify that batch's table: see decision 42.
             first = chance.randrange(db.first, db.end + 1)
             db.first = first if not consumer.stream.last_start < first <= consumer.position else db.first
         tables = db.tables()
@@ -257,7 +257,7 @@ def play(chance: random.Random, db: Shop) -> Consumer:
     for table in db.tables():
         mirror = Mirror()
         columns = own_columns(struct_of(db.source(table).schema()))
-        # Where the log was truncated behind the table's creation there may be no feed, rather than one that misleads.
+        # If the log was truncated behind the table's creation, a feed may be refused rather than mislead.
         with suppress(OffsetTruncated, *((SchemaChanged,) if db.first else ())):
             mirror.apply(db.batch(table), columns, db.key(table))
             equal(db, mirror, table)

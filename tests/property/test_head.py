@@ -1,8 +1,9 @@
-"""Heads and pages against a plain list: whatever changes are made, no offset is lost or doubled and no node passes its limit."""
+"""Heads and pages against a plain list: after any changes, no offset is lost or duplicated, and no node exceeds its limit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -30,14 +31,14 @@ from triplicate.log.core.head import (
     encode_head,
     encode_page,
 )
-from triplicate.log.core.head_changes import Change, all_segments, check_continuous, numbered, numbered_head
+from triplicate.log.core.head_changes import Change, all_segments, numbered, numbered_head
 from triplicate.log.core.locate import EntrySearch, plan_ranges, reference_at, segment_at
 from triplicate.log.core.retention import retention_offset
 
 
 @dataclass
 class Nodes:
-    """The metadata store, as far as a log needs one."""
+    """The part of a metadata store that a log uses."""
 
     head: Head
     pages: dict[int, Page] = field(default_factory=dict)
@@ -61,7 +62,7 @@ class Nodes:
 
 
 class Model(RuleBasedStateMachine):
-    """The list of segments as a list of (ledger, first offset, records), beside the head and its pages."""
+    """The segments as a list of (ledger, first offset, records), beside the head and its pages."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -146,7 +147,7 @@ class Model(RuleBasedStateMachine):
     @precondition(lambda self: any(item[2] for item in self.model))
     @rule(data=st.data())
     def replace_run(self, data: st.DataObject) -> None:
-        """Neighbouring closed segments become one, wherever they are listed; the change is refused for anything else."""
+        """Neighbouring closed segments become one, in head or pages; any other change is refused."""
         closed = [item for item in self.nodes.segments() if item.state is SegmentState.CLOSED]
         if not closed:
             return
@@ -165,7 +166,7 @@ class Model(RuleBasedStateMachine):
         between = [item for item in self.nodes.segments() if first <= item.first_offset and item.end_offset <= end]
         held = [place for place, item in enumerate(between) if item.records]
         if between[held[0] : held[-1] + 1] != run:
-            # An archived one, or one marked for deletion, which may be empty, lies between.
+            # A segment in between is archived or marked for deletion, and may be empty.
             with pytest.raises(ArgumentError, match="does not list"):
                 head_changes.replace_run(self.nodes.head, beneath, run, new, "t")
             return
@@ -190,7 +191,7 @@ class Model(RuleBasedStateMachine):
         assert [
             (item.ledger_id, item.first_offset, item.records) for item in segments if item.records or item.state is SegmentState.OPEN
         ] == [item for item in self.model if item[2] or (self.nodes.head.open and item[0] == self.nodes.head.open.ledger_id)]
-        check_continuous(self.nodes.head, segments, "l")
+        assert all(left.end_offset == right.first_offset for left, right in pairwise(segments)), "segments continue one another without gap"
         assert self.nodes.head.closed_end == self.end
         assert self.nodes.head.first_offset == self.first
         assert self.nodes.head.epoch == self.epoch
@@ -285,7 +286,7 @@ def test_plans_cover_the_records_once_and_do_not_change_when_segments_close(
         assert 0 < planned.records <= max_records
         position = planned.end_offset
     assert position == end
-    # As it was while a later segment was still open.
+    # The state while a later segment was still open.
     opened = [place for place, segment in enumerate(segments) if segment.end_offset >= end]
     if opened:
         before = [*segments[: opened[0]], replace(segments[opened[0]], records=0, state=SegmentState.OPEN)]

@@ -1,4 +1,4 @@
-"""A journal file that is used again, over any content: only groups of its present life are found, and its end is known for what it is."""
+"""A reused journal file, over any content: only groups of its present life are found, and its end is classified correctly."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def group_bytes(number: int, sequence: int, body: bytes) -> bytes:
 
 
 def old_content(parts: list[tuple[str, int, int, bytes]]) -> bytearray:
-    """What the file held before, from its first block to its last."""
+    """Earlier contents of the file, from its first block to its last."""
     data = bytearray(HEADER_BYTES)
     for kind, number, sequence, body in parts:
         data += group_bytes(number, sequence, body) if kind == "group" else body
@@ -64,7 +64,7 @@ def test_only_groups_of_this_life_are_found_in_a_file_used_again(
     groups, scanner = scan(bytes(data), first)
     assert [group.body for group in groups] == fitted
     assert {group.file_number for group in groups} <= {NUMBER}
-    assert scanner.torn is None, "what the file held before is not told as torn"
+    assert scanner.torn is None, "earlier contents of the file are not reported as torn"
 
 
 @settings(deadline=None, max_examples=150)

@@ -1,8 +1,8 @@
 """The journal's machines over a model of a disk, in random orders of events: nothing synced is lost, and no start finds a gap.
 
-Groups are formed, refused for want of space, torn and synced; processes are killed, power is cut, marks move and files are retired.
-After each life `JournalReplay` reads what the model holds. Checked: every item that was answered after its sync is found, in order and
-once; groups are numbered without a gap; nothing acknowledged before its sync is refused; no group crosses the end of a file but its first.
+Groups are formed, refused for lack of space, torn and synced; processes are killed, power is cut, marks move and files are retired.
+After each life `JournalReplay` reads the model's disk. Checked: every item answered after its sync is found, in order and once; groups are
+numbered without a gap; no item acknowledged before its sync is refused; only a file's first group may cross the file's end.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ class ModelFile:
 
 
 class NoSpace(Exception):
-    """The model's disk is full."""
+    """Raised if the model's disk is full."""
 
 
 class Life:
-    """One process: both machines of the journal, and what waits."""
+    """One process: both machines of the journal, and the waiting items."""
 
     def __init__(self, former: GroupFormer, commit: GroupCommit) -> None:
         self.former = former
@@ -89,10 +89,10 @@ class World:
         self.next_item = 0
         self.mark: JournalMark | None = None
         self.answered: dict[int, int] = {}
-        """Sequence by item, of items whose group was synced or replayed."""
+        """Item → sequence, for items whose group was synced or replayed."""
         self.life = self.start()
 
-    # A life's beginning and end.
+    # Beginning and end of a life.
 
     def start(self) -> Life:
         replay = JournalReplay("/journal", self.mark, self.files)
@@ -228,7 +228,7 @@ class World:
         written = Written(command.offset, command.end, size, [item.number for item in items], durable=False)
         if self.rng.random() < 0.15:
             if self.rng.random() < 0.5:
-                # All of it reached the disk, although the write failed.
+                # The whole group reached the disk, although the write failed.
                 self.files[command.end.file_number].groups.append(written)
             raise NoSpace
         self.files[command.end.file_number].groups.append(written)

@@ -1,4 +1,4 @@
-"""Entry payloads: what is encoded is decoded, in every combination of columns and codecs, and damage is never taken for data."""
+"""Entry payloads: they round-trip in every combination of columns and codecs, and damage is never returned as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orders of reads, appends and their acknowledgements: which reads a leader answers, and when."""
+"""Orders of reads, appends and acknowledgements: which reads a leader answers, and when."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_lease_is_renewed_after_a_third_of_it() -> None:
     assert reads.is_confirmed(103.0)
     assert reads.wants_append
     reads.send(103.5)
-    assert reads.wants_append  # A batch does not answer the request: its sending is noted when the next read looks.
+    assert reads.wants_append  # A batch does not answer the request; the next read notices that it was sent.
     reads.send_noop(104.0)
     assert not reads.wants_append
 

@@ -1,4 +1,4 @@
-"""The row log's bytes: whatever SQLite can hold comes back the same, and damage is refused or harmless."""
+"""The row log's bytes: every value of SQLite round-trips, and damage is refused or harmless."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COLUMNS = st.one_of(
 
 
 def exactly(values: Sequence[Value]) -> list[tuple[str, object]]:
-    """Values told apart by type and by bits: -0.0 is not 0.0, and 1 is not 1.0."""
+    """Values distinguished by type and bits: -0.0 is not 0.0, and 1 is not 1.0."""
     return [(type(value).__name__, struct.pack(">d", value) if isinstance(value, float) else value) for value in values]
 
 
@@ -115,7 +115,7 @@ def transactions(draw: st.DrawFn) -> Transaction:
 
 
 def facts(transaction: Transaction) -> list[object]:
-    """Everything of a transaction in a form that can be compared."""
+    """A transaction in a comparable form."""
     found: list[object] = [transaction.number, transaction.request_id]
     found += [(result.rows_affected, [exactly(row) for row in result.rows], result.rows_dropped) for result in transaction.results]
     for operation in transaction.operations:

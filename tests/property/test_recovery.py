@@ -1,9 +1,8 @@
-"""Writer and recoverers over a model of bookies, every message delivered in random order: nothing acknowledged is lost.
+"""Writer and recoverers over a model of bookies, with messages in random order: no acknowledged entry is lost.
 
-One writer has entries on their way while up to two recoverers work; bookies fail for good, fewer than an ack quorum of them, or are
-only thought to; requests of recoverers get lost. The first recoverer that closes wins. Checked: the end is not before anything the
-writer was told is confirmed; all recoverers see the same end; every entry up to it is on an ack quorum of its ensemble; the length
-is right.
+One writer has entries in flight while up to two recoverers work. Fewer bookies than an ack quorum fail for good, others only seem to fail,
+and requests of recoverers get lost. The first recoverer that closes wins. Checked: the end is not before any entry confirmed to the
+writer; all recoverers see the same end; every entry up to it is on an ack quorum of its ensemble; the length is right.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class World:
     def __init__(self, rng: random.Random, quorums: tuple[int, int, int]) -> None:
         self.rng = rng
         self.size, self.write_quorum, self.ack_quorum = quorums
-        # As many to spare as it takes for every write set to find its ack quorum when all the failures strike one.
+        # Enough spare bookies for every write set to reach its ack quorum if all failures hit one write set.
         needed = max(1, 2 * self.ack_quorum - 1 - self.write_quorum)
         self.names = [f"b{i}" for i in range(self.size + rng.randint(needed, self.ack_quorum))]
         self.bookies = {name: ModelBookie() for name in self.names}
@@ -52,7 +51,7 @@ class World:
         self.restarts: list[None] = []
 
     def run(self) -> None:
-        """Deliver messages in random order until there are none."""
+        """Deliver messages in random order until none is left."""
         while self.mail:
             self.mail.pop(self.rng.randrange(len(self.mail)))()
 
@@ -74,11 +73,11 @@ class World:
                 self.send(self.tracker.ensemble[position], entry_id, stored)
 
     def do_without(self, name: str) -> None:
-        """The writer takes the bookie for dead, and goes on without it."""
+        """The writer considers the bookie failed, and continues without it."""
         self.tracker.suspend(name)
 
     def take_in_again(self) -> None:
-        """An absent bookie seems to be back: it is sent what is not confirmed, though what it was sent before may still be on its way."""
+        """An absent bookie seems to be back: it is sent the unconfirmed entries, while earlier requests may still be in flight."""
         if self.tracker.suspended and not self.fenced_writer:
             position = self.rng.choice(self.tracker.suspended)
             self.send_pending(position, self.tracker.resume(position))
@@ -106,7 +105,7 @@ class World:
         self.mail.append(arrive)
 
     def change_ensemble(self, name: str) -> None:
-        """The writer replaces a bookie that is dead, or that it takes for dead, if the metadata still lets it."""
+        """The writer replaces a bookie that failed or seems to have failed, if the metadata still allow it."""
         if name not in self.tracker.ensemble or self.metadata.state != LedgerState.OPEN or self.fenced_writer:
             return
         position = self.tracker.ensemble.index(name)
@@ -148,7 +147,7 @@ class Recoverer:
             self.world.mail.append(self.grow_impatient)
 
     def grow_impatient(self) -> None:
-        """The replicas that were asked are slow: their answers come later, or never."""
+        """The requested replicas are slow: their answers come later, or never."""
         if self.machine.hedge_at < float("inf"):
             self.now = max(self.now, self.machine.hedge_at)
             self.machine.step(machine.TimePassed(), self.now)
@@ -162,7 +161,7 @@ class Recoverer:
         self.world.mail.append(arrive)
 
     def is_lost(self) -> bool:
-        """Whether a request never arrives: its bookie lives, and knows nothing of it."""
+        """Whether a request is lost on its way to a living bookie."""
         lost = self.losses > 0 and self.world.rng.random() < 0.3
         self.losses -= lost
         return lost
@@ -211,8 +210,8 @@ class Recoverer:
 
 @settings(max_examples=600, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(QUORUMS), st.integers(0, 12), st.integers(1, 2), st.booleans())
-@example(99179, (3, 2, 2), 5, 2, False)  # Both copies of the last entry stay silent when recovery asks for the ledger's length.
-@example(1641332465, (5, 3, 3), 2, 1, False)  # Catches a bookie that is back and counts for what it missed; one example in some 180 does.
+@example(99179, (3, 2, 2), 5, 2, False)  # Both copies of the last entry do not answer when recovery reads the ledger's length.
+@example(1641332465, (5, 3, 3), 2, 1, False)  # Finds a returned bookie that counts for entries it missed; about one example in 180 does.
 @example(3704595943, (2, 2, 1), 5, 1, False)  # The same where one copy confirms.
 def test_recovery_keeps_everything_that_was_acknowledged(
     seed: int, quorums: tuple[int, int, int], entries: int, recoverers: int, hedges: bool
@@ -244,7 +243,7 @@ def test_recovery_keeps_everything_that_was_acknowledged(
     last = closed.last_entry_id
     assert last >= world.tracker.last_add_confirmed, "an acknowledged entry was cut off"
     if losses == 0:
-        # Where answers are lost, no copy of the last entry may be in reach when its length is wanted; the length is a courtesy then.
+        # If answers are lost, the last entry may be unreachable when its length is read; the length may be missing then.
         assert closed.length == (world.length(last) if last >= 0 else 0)
     for entry_id in range(last + 1):
         ensemble = closed.ensemble_of(entry_id)

@@ -1,4 +1,4 @@
-"""Which segments are merged: against what must be true of any choice."""
+"""The choice of segments to merge, against the conditions that hold for any choice."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_runs_are_neighbours_of_one_epoch_within_the_limits(
 
 @given(SEGMENTS)
 def test_what_is_merged_already_is_left_alone(rows: list[tuple[int, int, SegmentState, int, bool]]) -> None:
-    """Merging what can be merged, again and again, ends."""
+    """Repeated merging ends."""
     segments, epochs = made(rows)
     limits = MergeLimits(30, 60, 2**62, 2**62, 2, False)
     for _ in range(len(segments) + 1):

@@ -1,4 +1,4 @@
-"""The plan of a writer's rolls against any course of sizes, times and failures."""
+"""The plan of a writer's rolls under any sequence of sizes, times and failures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPARE_S = 20.0
 
 
 class Plan(RuleBasedStateMachine):
-    """A writer that does what the plan says, beside what it would have to know by itself."""
+    """A writer that follows the plan, with a model of its state."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Plan(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.0, 0.01, 0.3, 1.5, 6.0, 30.0, 120.0]))
     def wait(self, seconds: float) -> None:
-        # A timer at each moment that the plan names: nothing that is due is overlooked.
+        # A timer at each moment of the plan: no due action is missed.
         end = self.now + seconds
         while (moment := self.plan.check_at(self.now)) <= end:
             assert moment > self.now

@@ -1,4 +1,4 @@
-"""Schema versions and savepoints, driven through orders of changes and rollbacks and compared with a plain model."""
+"""Schema versions and savepoints under orders of changes and rollbacks, against a plain model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Saved:
 
 
 class Histories(RuleBasedStateMachine):
-    """The model keeps the list of all schemas of the transaction and copies it at each savepoint."""
+    """The model: the list of all schemas of the transaction, copied at each savepoint."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A session's transaction block, driven through orders of statements, failures and savepoints."""
+"""A session's transaction block under orders of statements, failures and savepoints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IDLE, ACTIVE, FAILED = TransactionStatus.IDLE, TransactionStatus.ACTIVE, Transac
 
 
 class Blocks(RuleBasedStateMachine):
-    """`schema` stands for the schema that the next statement meets: each has a number that no other has."""
+    """`schema` is the unique number of the schema in which the next statement runs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class Blocks(RuleBasedStateMachine):
         self.last_schema = 0
         self.schema = self.committed_schema = 0
         self.seen: dict[int, set[int]] = {}
-        """Schemas that a client may have met under each count of alterations, while none was committed."""
+        """Count of alterations → schemas that a client may have seen while none was committed."""
 
     @precondition(lambda self: self.block.status is IDLE)
     @rule(request_id=st.sampled_from(["", "one"]))

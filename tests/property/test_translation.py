@@ -1,7 +1,7 @@
-"""The same statement through every way that a client has, and written out by hand for SQLite: the answers and the tables are equal.
+"""The same statement in every way of a client, and written by hand for SQLite: the answers and the tables are equal.
 
-Statements are drawn at random with casts, and with parameters that are repeated, out of order and nested. By hand each parameter is its
-value and each cast SQLite's, so nothing of the translation is used to say what is right.
+Statements are drawn at random with casts, and with repeated, reordered and nested parameters. In the text by hand each parameter is its
+value and each cast SQLite's, so the expected result does not depend on the translation.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Drawn:
 
 
 class Drawer:
-    """Draws expressions, each as a pair: what the client writes and what SQLite gets by hand."""
+    """Draws expressions, each as a pair: the client's text and the text by hand for SQLite."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -42,7 +42,7 @@ class Drawer:
         self._kinds: list[str] = []
 
     def finished(self, text: str, by_hand: str) -> Drawn:
-        """Numbers drawn by hand are mixed, so that the first to appear is seldom the first."""
+        """Parameter numbers are shuffled, so the first one in the text is seldom number 1."""
         used = [index for index in range(len(self.values)) if f"<{index}>" in text]
         self._chance.shuffle(used)
         for number, index in enumerate(used, start=1):
@@ -149,7 +149,7 @@ def quoted(text: str) -> str:
 
 
 def literal(value: Value) -> str:
-    """As a client writes a value without a type."""
+    """A value without a type, as a client writes it."""
     return "NULL" if value is None else quoted(str(value))
 
 
@@ -174,7 +174,7 @@ async def extended(connection: psycopg.AsyncConnection[Any], drawn: Drawn, *, bi
 
 
 def by_hand(drawn: Drawn) -> tuple[list[Any], list[Any]]:
-    """Rows and the table afterwards, as SQLite has them."""
+    """The rows and the resulting table in SQLite."""
     connection = apsw.Connection(":memory:")
     connection.execute(TABLE)
     connection.executemany("insert into t values (?, ?, ?)", ROWS)

@@ -1,4 +1,4 @@
-"""Our own drivers of the metadata tree give the same answers to any sequence of operations, to the letter. The memory driver defines them.
+"""Our drivers of the metadata tree give identical answers to any sequence of operations. The memory driver defines them.
 
 ZooKeeper is held to the contract suite instead: its errors name other paths (the node asked for, not the parent that is missing).
 """
@@ -60,7 +60,7 @@ def calls() -> st.SearchStrategy[Call]:
 
 
 def plain(value: object, owners: dict[int, str]) -> object:
-    """An answer without what legitimately differs between drivers: times and session ids."""
+    """An answer without the parts that may differ between drivers: times and session ids."""
     if isinstance(value, Stat):
         return value.version, value.cversion, owners.get(value.ephemeral_owner, "unknown")
     if isinstance(value, tuple):
@@ -76,7 +76,7 @@ async def snapshot(tree: Tree, path: str, owners: dict[int, str]) -> dict[str, o
 
 
 async def answers(driver: str, sequence: list[Call]) -> list[object]:
-    """What every call returned or raised, and the whole tree at the end."""
+    """The result or error of every call, and the whole tree at the end."""
     with tempfile.TemporaryDirectory() as folder:
         async with sessions(driver, Path(folder)) as open_session:
             trees = [await open_session(), await open_session()]

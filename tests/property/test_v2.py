@@ -32,7 +32,7 @@ INT64 = st.integers(-(2**63), 2**63 - 1)
 INT32 = st.integers(-(2**31), 2**31 - 1)
 KEY = st.binary(min_size=20, max_size=20)
 PLUGIN = st.text(st.characters(codec="utf-8"), max_size=8)
-# What version 2 has a code of its own for.
+# Statuses with a code of their own in version 2.
 STATUS = st.sampled_from([status for status in Status if status is not Status.UNKNOWN_LEDGER_STATE])
 # How packets of some kinds and versions begin.
 STARTS = st.sampled_from([b"", b"\x02\x01", b"\x02\x02", b"\x02\x03", b"\x02\x07", b"\x00\x00\x00\x01", b"\x01\x02\x00\x01"])
@@ -88,7 +88,7 @@ def test_responses_round_trip_in_every_version(response: Response, version: int)
 
 
 def in_place(body: bytes) -> Response | str:
-    """What `decode_answer` makes of a body between other bytes; the error's words where it is none."""
+    """The result of `decode_answer` for a body between other bytes, or the error's text."""
     try:
         found = decode_answer(b"before" + body + b"behind it", 6, 6 + len(body))
     except ProtocolError as error:

@@ -1,4 +1,4 @@
-"""Whatever a connection delivers, in whatever pieces: the bulk form reads the same as a plain loop over frames and messages."""
+"""For any bytes of a connection, in any chunks, the bulk form reads the same as a plain loop over frames and messages."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def pieces(stream: bytes, cuts: list[int]) -> Iterator[bytes]:
 
 
 def plain_loop(stream: bytes, decode: Callable[[bytes], object]) -> list[object]:
-    """Every message before the first thing wrong, then "refused" where there is one."""
+    """Every message before the first error, then "refused" if there is one."""
     found: list[object] = []
     position = 0
     while position + 4 <= len(stream):
@@ -97,7 +97,7 @@ def requests_in_bulk(buffer: bytes, position: int, found: list[object]) -> int:
     for entry_id, start, stop in zip(run.entry_ids, run.offsets, run.offsets[1:], strict=False):
         body = buffer[start + ADD_HEAD_BYTES : stop]
         flags = (FLAG_RECOVERY_ADD if run.recovery else 0) | (FLAG_HIGH_PRIORITY if run.high_priority else 0)
-        has_no_flags = buffer[start + 6 : start + 8] == b"\0\0"  # also none that this release does not know
+        has_no_flags = buffer[start + 6 : start + 8] == b"\0\0"  # also no unknown flag
         assert not (flags and has_no_flags)
         if has_no_flags:
             assert buffer[start:stop] == add_prefix(len(body), 0, run.master_key) + body

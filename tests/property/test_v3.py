@@ -171,7 +171,7 @@ def test_runs_of_adds_are_the_message_forms(
     while taken < len(frames):
         run = scan_v3_adds(buffer, position, len(buffer))
         if run is None:
-            # Only a transaction beyond 63 bits is left to the message form.
+            # Only a transaction id beyond 63 bits needs the message form.
             assert adds[taken][1] >= 2**63
             position += len(frames[taken])
             taken += 1
@@ -283,7 +283,7 @@ def test_every_truncation_gives_a_message_or_a_protocol_error(request: Request, 
         body = body_of(frame)
         for size in range(len(body)):
             decode_both(body[:size])
-            # What is cut short within a buffer that goes on must not be read beyond its end either.
+            # A truncated message inside a longer buffer must not be read beyond its end either.
             scan_v3_adds(frame, 0, size)
             scan_v3_add_responses(frame, 0, size)
 

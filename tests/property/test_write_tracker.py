@@ -19,7 +19,7 @@ class Model:
         self.ack_quorum = ack_quorum
         self.stored: list[set[int]] = [set() for _ in ensemble]
         self.since: list[int] = [0 for _ in ensemble]
-        """The first entry that the bookie at each position was sent, when it took the position."""
+        """The first entry sent to the bookie at each position when it joined."""
         self.absent: set[int] = set()
         self.pushed = -1
         self.confirmed = -1
@@ -40,7 +40,7 @@ class Model:
         self.ensemble = ensemble
 
     def take(self, position: int) -> list[int]:
-        """A bookie takes the position, for the first time or again: what it must be sent."""
+        """A bookie fills the position, for the first time or again: the entries to send to it."""
         self.absent.discard(position)
         self.stored[position] = set()
         self.since[position] = self.confirmed + 1
@@ -58,7 +58,7 @@ class Model:
         return any(sum(p not in self.absent for p in self.positions(e)) < self.ack_quorum for e in range(len(self.ensemble)))
 
     def owes_nothing_up_to(self, position: int, entry_id: int) -> bool:
-        """Whether the bookie acknowledged all that it was sent up to an entry."""
+        """Whether the bookie acknowledged every entry sent to it, up to an entry."""
         return all(e in self.stored[position] for e in range(self.since[position], entry_id + 1) if position in self.positions(e))
 
 

@@ -1,4 +1,4 @@
-"""The decisions of a log's writer against any order of answers, failures, rolls, repairs and ends."""
+"""The decisions of a log's writer under any order of answers, failures, rolls, repairs and ends."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Writing(RuleBasedStateMachine):
         self.switch_step = "close"
         self.held = self.deferred = self.refuses = False
         self.holding = False
-        """A question about a roll is open: entries wait for its answer."""
+        """Whether a roll is undecided, so that entries wait."""
         self.idle = self.abandoned = 0
         self.next_waiter = 0
         self.published = 0
@@ -148,7 +148,7 @@ class Writing(RuleBasedStateMachine):
     def works(self) -> bool:
         return self.machine.phase is not Phase.ENDED
 
-    # What happens.
+    # Events.
 
     @precondition(lambda self: self.machine.can_accept)
     @rule(count=st.integers(0, 3), has_readers=st.booleans())
@@ -181,7 +181,7 @@ class Writing(RuleBasedStateMachine):
     @rule(held=st.booleans(), deferred=st.booleans())
     def change_mood(self, held: bool, deferred: bool) -> None:
         self.held = held
-        # The ledger's window is full only while something is in flight.
+        # The ledger's window is full only while entries are in flight.
         self.deferred = deferred and self.ledgers[-1].acknowledged < len(self.ledgers[-1].entries) - 1
         self.machine.roll_check_bytes = 300 if held else 500
 
@@ -211,7 +211,7 @@ class Writing(RuleBasedStateMachine):
             closed = self.machine.closed_segment(len(ledger.entries) - 1)
             assert closed.size_bytes == HEADER_BYTES + ENTRY_BYTES * (len(ledger.entries) - 1)
         else:
-            # Recovery keeps what was acknowledged, and any beginning of the rest.
+            # Recovery keeps the acknowledged entries, and any prefix of the rest.
             del ledger.entries[data.draw(st.integers(ledger.acknowledged + 1, len(ledger.entries))) :]
             records = ledger.end_offset - ledger.listed.first_offset
             closed = replace(ledger.listed, records=records, last_entry=len(ledger.entries) - 1, state=SegmentState.CLOSED)
@@ -237,7 +237,7 @@ class Writing(RuleBasedStateMachine):
     @rule(way=st.sampled_from(["fenced", "deleted", "lost", "failed", "abandoned"]), chance=st.integers(0, 9))
     def end(self, way: str, chance: int) -> None:
         if chance:
-            return  # Most courses go on.
+            return  # Most runs continue.
         ledger_id, phase = self.ledgers[-1].listed.ledger_id, self.machine.phase
         had = dict(self.waiting)
         error = {"fenced": LedgerFenced("fenced"), "deleted": NoSuchLedger("deleted")}.get(way)
@@ -266,7 +266,7 @@ class Writing(RuleBasedStateMachine):
                 self.step(LeaveBegun())
                 self.machine.closed_segment(len(self.ledgers[-1].entries) - 1)
 
-    # What holds after each step.
+    # Invariants after each step.
 
     @invariant()
     def acknowledged_offsets_have_one_order(self) -> None:

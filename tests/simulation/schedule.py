@@ -41,7 +41,7 @@ class Hand:
         return self.writer.metadata.last_segment.ensemble
 
     def send(self, count: int = 1) -> None:
-        """Append so many entries, each by itself; what becomes of them enters the history."""
+        """Append `count` entries separately; the history records each outcome."""
         for _ in range(count):
             assert self.appender.send(self.writer, 1)
 

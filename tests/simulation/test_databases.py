@@ -93,7 +93,7 @@ async def read(session: ClientSession) -> None:
 
 
 async def seen(of: SqlWorkload, server: DatabaseServer) -> int:
-    """What a node says that the register holds."""
+    """The register's value as read from a node."""
     values: list[int] = []
 
     async def look(session: ClientSession) -> None:

@@ -1,4 +1,4 @@
-"""What seeds have found, each forced again: a line says what was wrong."""
+"""Faults found by seeds, each reproduced by a forced schedule; the docstring names the fault."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def test_a_bookie_may_die_in_the_midst_of_its_start() -> None:
         second = Fault("crash_at", 1.101, "bookie-1", lasts_s=0.1, options={"operation": "any", "after": after})
         result = run_seed(after, Plan("ledgers", LedgerLoad(entries=20, ledgers=2), (first, second), 2.0))
         assert result.ok, str(result)
-        told = [fact.kind for fact in result.facts if fact.node == "bookie-1"]
-        kinds = [kind for kind in told if kind in ("host.start", "host.crash", "bookie.replayed")]
+        trace = [fact.kind for fact in result.facts if fact.node == "bookie-1"]
+        kinds = [kind for kind in trace if kind in ("host.start", "host.crash", "bookie.replayed")]
         lives = " ".join(kinds).split("host.start")
         struck_while_starting += any("host.crash" in life and "bookie.replayed" not in life for life in lives)
     assert struck_while_starting > 0
@@ -156,8 +156,8 @@ def test_a_writer_that_was_cut_off_does_not_close_a_ledger_that_came_back() -> N
 
 
 def test_a_replaced_bookie_that_starts_while_a_ledger_is_in_the_trash_knows_that_it_was_made_since() -> None:
-    """Whatever was in the trash counted as older than the replacement, and what a bookie has heard once stays: when the ledger was there
-    again, its bookie said for good that it may have lost what it had never lost (seed 20021)."""
+    """Every ledger in the trash counted as older than the replacement, and the bookie keeps that answer. After the undeletion the bookie
+    reported for good that it may have lost a ledger which it never lost (seed 20021)."""
     schedule = Schedule(storage=TRASH)
 
     async def script() -> None:
@@ -180,8 +180,8 @@ def test_a_replaced_bookie_that_starts_while_a_ledger_is_in_the_trash_knows_that
 
 
 def test_a_replaced_bookie_does_not_take_an_old_ledger_that_came_back_for_a_new_one() -> None:
-    """Its node was made anew, after the replacement, and where its id was chosen nothing else told its age: the bookie denied what it had
-    lost (found by reading, on the way from seed 20021)."""
+    """The undeleted ledger's node was created after the replacement, and a chosen id shows no age. The bookie therefore denied entries that
+    it had lost (found by reading, after seed 20021)."""
     schedule = Schedule(storage=TRASH)
 
     async def script() -> None:
@@ -201,8 +201,8 @@ def test_a_replaced_bookie_does_not_take_an_old_ledger_that_came_back_for_a_new_
 def test_a_bookie_may_hold_what_is_deleted_as_long_as_its_questions_to_slow_metadata_take(
     monkeypatch: pytest.MonkeyPatch, collects: bool
 ) -> None:
-    """The simulator: what it allowed was made of the rounds' pauses only, and where the metadata took its time for each of many ledgers
-    the rounds took longer (seed 20255 of its day). One that never collects is reported all the same."""
+    """A fault of the simulator: its limit added up the rounds' pauses only, but slow metadata lengthened the rounds of many ledgers
+    (seed 20255 of its day). A bookie that never collects is still reported."""
     if not collects:
 
         async def collect_nothing(self: GarbageCollector) -> int:
@@ -220,8 +220,8 @@ def test_a_bookie_may_hold_what_is_deleted_as_long_as_its_questions_to_slow_meta
 
 
 def test_a_bookie_may_hold_what_is_deleted_until_work_is_done_that_its_disk_slowed_down() -> None:
-    """The simulator: what a worker begins while its disk is slow takes as long as is reckoned then, though the disk is quick again; a flush
-    of 41 s kept garbage collection waiting until after the time allowed (seed 23118 of its day)."""
+    """A fault of the simulator: work begun on a slow disk keeps its duration after the disk is quick again. A flush of 41 s delayed
+    garbage collection beyond the limit (seed 23118 of its day)."""
     slow = Fault("disk_slow", 1.0, "bookie-1", lasts_s=2.0, options={"factor": 5000.0})
     load = LedgerLoad(
         writers=("plain",) * 4, entries=20, pause_mean_s=0.05, close_share=1.0, zombie_share=0.0, probe_pause_s=5.0, clears=True
@@ -232,12 +232,12 @@ def test_a_bookie_may_hold_what_is_deleted_until_work_is_done_that_its_disk_slow
 
 
 def test_a_tail_that_is_cut_off_from_the_metadata_rests_between_its_attempts() -> None:
-    """The watch found no session to move to and returned, the tail called it again at once, and virtual time never went on."""
+    """The watch found no session to move to and returned, the tail called it again at once, and virtual time stood still."""
     schedule = Schedule()
 
     async def script() -> None:
         hand = await schedule.writing()
-        for _ in range(3):  # One after the other: each tells how far those before it are confirmed.
+        for _ in range(3):  # Each one confirms those before it.
             await schedule.on("writer", hand.send)
             await hand.settled()
         read = 0
@@ -268,12 +268,12 @@ def test_a_tail_that_is_cut_off_from_the_metadata_rests_between_its_attempts() -
 
 
 def test_a_tail_that_was_given_up_while_it_asked_for_the_metadata_hears_of_the_end() -> None:
-    """It had taken what it knew for fresh before the answer came, so that nobody asked again after a time-out, and waited for ever."""
+    """The tail marked its knowledge as fresh before the answer came. After a time-out it did not ask again, and waited for ever."""
     schedule = Schedule()
 
     async def script() -> None:
         hand = await schedule.writing()
-        for _ in range(3):  # One after the other: each tells how far those before it are confirmed.
+        for _ in range(3):  # Each one confirms those before it.
             await schedule.on("writer", hand.send)
             await hand.settled()
         read: list[int] = []
@@ -320,8 +320,8 @@ def test_a_tail_that_was_given_up_while_it_asked_for_the_metadata_hears_of_the_e
 
 
 def test_a_second_danger_waits_as_long_for_a_bookie_as_the_first() -> None:
-    """Two dangers of an ack quorum within two add time-outs counted as one that had never been over, also where entries had been confirmed
-    between them: the second ended the writer at once. Bookies restarted one after the other were enough."""
+    """Two losses of the ack quorum within two add time-outs counted as one uninterrupted loss, although entries were confirmed between
+    them, and the second ended the writer at once. Bookies restarted one after another were enough."""
     schedule = Schedule(add_timeout_s=3.0, reconnect_maximum_s=0.1)
 
     async def script() -> None:
@@ -347,8 +347,8 @@ def test_a_second_danger_waits_as_long_for_a_bookie_as_the_first() -> None:
 
 
 def test_a_page_is_not_swept_that_a_change_has_referred_to_since_the_sweeper_looked() -> None:
-    """A sweeper whose clock was ahead took a page for old that a change had just written and referred to; without it nobody could read
-    the log's list (seed 2073 of its day)."""
+    """A sweeper whose clock was ahead deleted a page as old that a change had just written and referred to. Without it the log's list was
+    unreadable (seed 2073 of its day)."""
 
     async def scene(desk: Desk) -> None:
         # Few segments in the head, and no sweep of the writer's own.
@@ -365,7 +365,7 @@ def test_a_page_is_not_swept_that_a_change_has_referred_to_since_the_sweeper_loo
                 paged.set()
 
         async def sweep(client: Client) -> dict[str, int]:
-            # Of no age at all: stands for a sweeper that is held still until the page is old.
+            # A minimum age of zero stands for a sweeper that is paused until the page is old.
             return await Logs(client, replace(desk.settings, page_sweep_age_s=0.0), limits).sweep(LOG)
 
         usual = desk.cluster.store.fault
@@ -373,7 +373,7 @@ def test_a_page_is_not_swept_that_a_change_has_referred_to_since_the_sweeper_loo
 
         def fault(session: int, operation: str, path: str) -> InjectedFault | None:
             made = usual(session, operation, path)
-            # It has read the head, and is about to see which pages there are.
+            # The sweeper has read the head, and is about to list the pages.
             if made is not None and session == sweeper.session_id and operation == "children" and path.endswith(f"/logs/{LOG}/pages"):
                 if not looked.is_set():
                     made.delay_before_s += 5.0
@@ -397,7 +397,7 @@ def test_a_page_is_not_swept_that_a_change_has_referred_to_since_the_sweeper_loo
 
 
 def test_wall_times_do_not_go_back_when_truncation_has_let_go_of_every_segment() -> None:
-    """The next writer knew no time to go on from, and its clock was behind: a search by time went astray."""
+    """The next writer had no last wall time, and its clock was behind: a search by time gave wrong results."""
 
     async def scene(desk: Desk) -> None:
         times: list[int] = []
@@ -426,7 +426,7 @@ def test_wall_times_do_not_go_back_when_truncation_has_let_go_of_every_segment()
 
 
 def test_an_append_does_not_slip_before_one_that_was_let_into_the_window_first() -> None:
-    """One that waited got its room in one turn of the loop and was numbered in the next; another, made in between, was numbered first."""
+    """A waiting append got its room in one turn of the loop and its number in the next; a newer append in between was numbered first."""
 
     async def scene(desk: Desk) -> None:
         desk.settings = replace(desk.settings, window_entries=2)
@@ -440,7 +440,7 @@ def test_an_append_does_not_slip_before_one_that_was_let_into_the_window_first()
                         await behind
                     return await writer.append_entry([value])
 
-                # The second is made as soon as there is room, in the turn in which the first has been let in.
+                # The second is made as soon as there is room, in the turn that admits the first.
                 second = scope.spawn(append(b"second", behind=full[0]), name="second")
                 first = scope.spawn(append(b"first"), name="first")
                 assert (await first).start < (await second).start
@@ -452,7 +452,7 @@ def test_an_append_does_not_slip_before_one_that_was_let_into_the_window_first()
 
 
 def test_a_staging_ledger_whose_seal_fails_is_deleted_and_its_writer_given_up() -> None:
-    """Leaving its block sealed the ledger, and where that failed nobody deleted it, and its writer stayed with the client for ever."""
+    """Leaving its block sealed the ledger. If that failed, the ledger was not deleted, and its writer stayed registered with the client."""
 
     async def scene(desk: Desk) -> None:
         staged = asyncio.get_running_loop().create_future()

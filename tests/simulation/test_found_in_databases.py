@@ -1,4 +1,4 @@
-"""What seeds of databases, and reviews, have found, each forced again: a line says what was wrong."""
+"""Faults of databases found by seeds and reviews, each reproduced by a forced schedule; the docstring names the fault."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def reached(behind: DatabaseServer, ahead: DatabaseServer) -> None:
 
 
 def test_a_session_with_a_snapshot_is_closed_after_its_node_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its close raised, as the thread of its connection had ended; or it opened the connection again, and nobody closed that."""
+    """Its close raised because its connection's thread had ended; or it reopened the connection, which was never closed."""
 
     async def scene(of: SqlWorkload) -> None:
         server = await leader(of)
@@ -56,8 +56,8 @@ def test_a_session_with_a_snapshot_is_closed_after_its_node_has_stopped(monkeypa
 
 
 def test_a_lost_connection_ends_no_database_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node that lost its connection in the moment in which it asked who leads ended for good. Where the store paused, all nodes did at
-    once (seed 710027 of its day, in which the simulator hid 26 such ends)."""
+    """A node that lost its connection while it read which node leads ended for good. A pause of the store ended all nodes at once
+    (seed 710027 of its day, in which the simulator hid 26 such ends)."""
 
     async def scene(of: SqlWorkload) -> None:
         first = await leader(of)
@@ -87,14 +87,14 @@ def test_a_lost_connection_ends_no_database_node(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_copy_is_not_condemned_by_a_head_that_is_older_than_the_copy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A renewed session came to a server which had not seen the last take-over: the head that it showed was that of a log which its leader
-    had closed, and which ended before the copy's position. The copy was taken for diverged, for good."""
+    """A renewed session reached a server without the last take-over. Its stale head showed a log that its leader had closed, and that
+    ended before the copy's position. The copy was condemned as diverged."""
 
     async def scene(of: SqlWorkload) -> None:
         store, points = of.context.cluster.store, of.context.world.points
         first = await leader(of)
         assert await at(of, first, writing(1)) == ""
-        # The server knows the next leader and its ledger, and not that the log has it.
+        # The server knows the next leader and its ledger, but not the take-over.
         points.trap("log.head_change", lambda _: store.hold(2), node=next(name for name in of.servers if name != first.name))
         points.trap("log.head_change", lambda _: store.hold(2), node=next(name for name in reversed(of.servers) if name != first.name))
         first.allowed.clear()
@@ -121,7 +121,7 @@ def test_a_copy_is_not_condemned_by_a_head_that_is_older_than_the_copy(monkeypat
         store.fault = fault
         for _ in range(10):
             await asyncio.sleep(0.1)
-            # There is none as long as it waits for its server before it goes on, which is right as well.
+            # There is none while the node waits for its server, which is correct too.
             if third.session_id is not None:
                 store.wake_session(third.session_id)
         store.release(2)
@@ -135,7 +135,7 @@ def test_a_copy_is_not_condemned_by_a_head_that_is_older_than_the_copy(monkeypat
 
 
 async def write_until(of: SqlWorkload, kind: str, times: int) -> None:
-    """Write at the leader until so many more facts of a kind are told."""
+    """Write at the leader until `times` more trace events of a kind have occurred."""
     counts = of.context.world.recorder.counts
     until, value = counts.get(kind, 0) + times, 1
     async with asyncio.timeout(60.0):
@@ -145,8 +145,8 @@ async def write_until(of: SqlWorkload, kind: str, times: int) -> None:
 
 
 def test_a_copy_is_not_condemned_because_its_snapshots_were_replaced_while_it_loaded_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both listed snapshots of a slow load were replaced by newer ones, and their ledgers deleted. The load said that there was nothing to
-    load, and the copy, before which the log had been truncated, was taken for diverged; the second time for good."""
+    """During a slow load both listed snapshots were replaced by newer ones, and their ledgers deleted. The load reported no snapshot, and
+    the copy, whose position lay in the truncated part of the log, was condemned as diverged."""
 
     async def scene(of: SqlWorkload) -> None:
         points = of.context.world.points

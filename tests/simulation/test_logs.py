@@ -1,4 +1,4 @@
-"""Logs under schedules that are forced at named moments, each a way in which a log could lose records, double them or stop."""
+"""Forced schedules at named moments, each a way in which a log could lose records, duplicate them or stop."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Desk:
         self.settings = LogClientSettings(entry_target_bytes=1024, owner_grace_s=1.0, orphan_grace_s=0.0, staging_grace_s=0.0)
 
     def at(self, name: str, program: Callable[[Logs], Awaitable[Result]]) -> asyncio.Task[Result]:
-        """Run a program on a node of its own; a node that dies ends it with NodeDied."""
+        """Run a program on a new node; NodeDied ends it if the node dies."""
 
         async def with_logs(client: Client) -> Result:
             return await program(Logs(client, self.settings))
@@ -40,7 +40,7 @@ class Desk:
         return self.world.loop.start_task(self.cluster.client(name).run(with_logs), name=name)
 
     async def read_all(self) -> list[bytes]:
-        """Every record of the log, as a reader of its own finds them."""
+        """Every record of the log, read by a new reader."""
         found: list[bytes] = []
 
         async def program(logs: Logs) -> None:
@@ -56,7 +56,7 @@ class Desk:
 
 
 def play(scene: Callable[[Desk], Awaitable[None]], seed: int, settings: LogSettings | None = None) -> None:
-    """Run a scene in a world of its own; nothing may be left over, and no callback may have failed."""
+    """Run a scenario in a new world; no task may be left over, and no callback may have failed."""
     world = World(seed, time_max_s=500.0)
     cluster = SimulatedCluster(world, ClusterOptions())
     desk = Desk(world, cluster)
@@ -77,30 +77,30 @@ def play(scene: Callable[[Desk], Awaitable[None]], seed: int, settings: LogSetti
         world.close()
 
 
-async def append_until_told(writer: LogWriter, name: str, acknowledged: list[bytes], error: list[TriplicateError]) -> None:
-    """Append one record after the other until that fails."""
+async def append_until_failure(writer: LogWriter, name: str, acknowledged: list[bytes], error: list[TriplicateError]) -> None:
+    """Append one record after another until an append fails."""
     number = 0
     while True:
         value = f"{name} {number}".encode()
         try:
             assert await writer.append(value) == writer.start_offset + number
-        except TriplicateError as told:
-            error.append(told)
+        except TriplicateError as failure:
+            error.append(failure)
             return
         acknowledged.append(value)
         number += 1
 
 
 def test_a_take_over_that_read_the_list_before_the_owner_rolled_starts_over() -> None:
-    """The list changes between its reading and the fencing: what the owner wrote into its new segment meanwhile must not fall out."""
+    """The list changes between its reading and the fencing: the take-over must keep the records of the owner's new segment."""
 
     async def scene(desk: Desk) -> None:
         acknowledged: list[bytes] = []
-        told: list[TriplicateError] = []
+        errors: list[TriplicateError] = []
 
         async def owner(logs: Logs) -> None:
             writer = await logs.writer(LOG, owner="owner")
-            await append_until_told(writer, "owner", acknowledged, told)
+            await append_until_failure(writer, "owner", acknowledged, errors)
             await writer.abandon()
 
         async def usurper(logs: Logs) -> int:
@@ -119,7 +119,7 @@ def test_a_take_over_that_read_the_list_before_the_owner_rolled_starts_over() ->
         start = await second
         await first
         assert len(acknowledged) > before, "the owner went on while the other waited"
-        assert isinstance(told[0], LogFenced)
+        assert isinstance(errors[0], LogFenced)
         found = await desk.read_all()
         assert found[: len(acknowledged)] == acknowledged
         assert start == len(found)
@@ -129,7 +129,7 @@ def test_a_take_over_that_read_the_list_before_the_owner_rolled_starts_over() ->
 
 
 def test_of_two_take_overs_on_the_same_list_one_starts_over() -> None:
-    """Both have fenced the same segment and made a ledger; the list takes one of them, and the other fences that one in turn."""
+    """Both have fenced the same segment and made a ledger. The list accepts one of them; the other take-over fences that one in turn."""
 
     async def scene(desk: Desk) -> None:
         async def founder(logs: Logs) -> None:
@@ -167,14 +167,14 @@ def test_of_two_take_overs_on_the_same_list_one_starts_over() -> None:
 
 @pytest.mark.parametrize("moment", ["log.roll", "log.head_change", "log.segment_header"])
 def test_a_writer_that_dies_between_two_segments_leaves_a_log_that_goes_on(moment: str) -> None:
-    """Its new ledger exists, but no list has it (or has it, and nothing is in it): nothing acknowledged may hang on that."""
+    """Its new ledger exists, but is unlisted, or listed and empty: no acknowledged record may depend on it."""
 
     async def scene(desk: Desk) -> None:
         acknowledged: list[bytes] = []
 
         async def owner(logs: Logs) -> None:
             writer = await logs.writer(LOG, owner="owner")
-            await append_until_told(writer, "owner", acknowledged, [])
+            await append_until_failure(writer, "owner", acknowledged, [])
 
         async def heir(logs: Logs) -> None:
             async with await logs.writer(LOG, owner="heir") as writer:
@@ -199,15 +199,15 @@ def test_a_writer_that_dies_between_two_segments_leaves_a_log_that_goes_on(momen
 
 @pytest.mark.parametrize("moment", ["log.roll", "log.segment_header"])
 def test_a_writer_that_stands_still_between_two_segments_does_not_take_the_log_back(moment: str) -> None:
-    """It goes on when the log has another owner: neither its roll nor the header of its new segment may succeed."""
+    """It resumes when the log has another owner: neither its roll nor the header of its new segment may succeed."""
 
     async def scene(desk: Desk) -> None:
         acknowledged: list[bytes] = []
-        told: list[TriplicateError] = []
+        errors: list[TriplicateError] = []
 
         async def owner(logs: Logs) -> None:
             writer = await logs.writer(LOG, owner="owner")
-            await append_until_told(writer, "owner", acknowledged, told)
+            await append_until_failure(writer, "owner", acknowledged, errors)
             await writer.abandon()
 
         async def heir(logs: Logs) -> None:
@@ -233,7 +233,7 @@ def test_a_writer_that_stands_still_between_two_segments_does_not_take_the_log_b
         await paused.wait()
         await desk.at("heir", heir)
         await first
-        assert isinstance(told[0], LogFenced)
+        assert isinstance(errors[0], LogFenced)
         found = await desk.read_all()
         assert found[: len(acknowledged)] == acknowledged
         assert found[-6:] == [b"heir %d" % number for number in range(6)]
@@ -243,7 +243,7 @@ def test_a_writer_that_stands_still_between_two_segments_does_not_take_the_log_b
 
 
 def test_a_writer_is_not_handed_out_after_it_was_deposed() -> None:
-    """A take-over that won the list, but whose header comes after somebody else's fence, is no take-over: the header is waited for."""
+    """A take-over that won the list fails if another writer's fence precedes its header: it waits for the header."""
 
     async def scene(desk: Desk) -> None:
         async def slow(logs: Logs) -> None:
@@ -268,7 +268,7 @@ def test_a_writer_is_not_handed_out_after_it_was_deposed() -> None:
 
 
 def test_a_take_over_that_is_given_up_while_it_writes_its_header_leaves_no_writer_behind() -> None:
-    """Its bookies fall silent and somebody loses patience; the ledger stays listed, and the next take-over closes it."""
+    """Its bookies stop answering and its caller cancels it. The ledger stays listed, and the next take-over closes it."""
 
     async def scene(desk: Desk) -> None:
         bookies = list(desk.cluster.bookies)
@@ -326,7 +326,7 @@ def lose_answer_of_head(desk: Desk, *, times: int) -> list[str]:
 
 
 def test_a_publish_whose_answer_is_lost_is_there_once_whoever_repeats_it() -> None:
-    """The publisher repeats it within the call, a rival publishes the same batch from ledgers of its own at the same moment."""
+    """The publisher repeats the publish within the call, while a rival publishes the same batch from other ledgers."""
 
     async def scene(desk: Desk) -> None:
         async def publisher(name: str, logs: Logs) -> bool:
@@ -355,7 +355,7 @@ def test_a_publish_whose_answer_is_lost_is_there_once_whoever_repeats_it() -> No
 
 
 def test_an_abort_after_a_commit_that_was_applied_deletes_nothing_of_it() -> None:
-    """The driver dies before it hears that its batch is in the log; whoever cleans up after it must look."""
+    """The driver dies before it learns that its batch is in the log; the clean-up must check the list."""
 
     async def scene(desk: Desk) -> None:
         staged: list[int] = []
@@ -377,7 +377,7 @@ def test_an_abort_after_a_commit_that_was_applied_deletes_nothing_of_it() -> Non
         def fault(session: int, operation: str, path: str) -> InjectedFault | None:
             made = before(session, operation, path) if before is not None else None
             if operation == "multi" and path.endswith(f"/logs/{LOG}") and staged:
-                # Applied; the answer is a day away, and the driver does not live to see it.
+                # The change is applied; its answer comes a day later, after the driver's end.
                 made = made or InjectedFault()
                 made.delay_after_s = 60.0
                 desk.world.loop.call_later(1.0, desk.cluster.client("driver").crash)
@@ -395,7 +395,7 @@ def test_an_abort_after_a_commit_that_was_applied_deletes_nothing_of_it() -> Non
 
 
 def test_a_publisher_that_dies_before_the_head_is_changed_has_published_nothing() -> None:
-    """Its ledgers (and pages) lie about and are swept; the batch is published again from new ones."""
+    """Its ledgers and pages remain and are swept; the batch is published again from new ones."""
 
     async def scene(desk: Desk) -> None:
         async def driver(logs: Logs) -> None:
@@ -419,7 +419,7 @@ def test_a_publisher_that_dies_before_the_head_is_changed_has_published_nothing(
 
 
 def test_seeds_of_the_play_of_logs_hold() -> None:
-    """A few of the play's own seeds; `triplicate sim run` plays many."""
+    """A few seeds of the workload; `triplicate sim run` runs many."""
     for seed in (3, 13):
         result = run_seed(seed)
         assert result.workload == "logs"
@@ -430,8 +430,8 @@ def test_seeds_of_the_play_of_logs_hold() -> None:
 @pytest.mark.parametrize("moment", ["log.roll", "log.head_change", "log.segment_header"])
 @pytest.mark.parametrize("dies", [True, False])
 def test_a_batch_is_there_once_when_the_writer_that_lists_it_dies_or_stands_still(moment: str, dies: bool) -> None:
-    """The publisher waits for the writer, and takes the log when that one's session is over; neither lists what the other has listed.
-    Where the session stays it is refused in time, and the writer, back again, lists the batch when it is asked the next time."""
+    """The publisher waits for the writer, and takes the log over when the writer's session has expired. The batch is listed only once.
+    While the session lives, the publish times out, and the writer lists the batch at the next request."""
 
     async def scene(desk: Desk) -> None:
         acknowledged: list[bytes] = []

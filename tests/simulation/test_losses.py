@@ -1,7 +1,7 @@
 """Circumstances in which a replicated log is known to lose entries, each forced for a handful of seeds.
 
-Most of them are in BookKeeper's history; the mutants of `tests/mutants` that put the loss back in turn these tests red. Schedules that
-must be forced step by step are in `test_schedules`.
+Most of them occurred in BookKeeper. Mutants of `tests/mutants` that bring the loss back make these tests fail. Schedules that must be
+forced step by step are in `test_schedules`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CALM = LedgerLoad(
     recovery_delay_s=0.1,
     probe_pause_s=0.05,
 )
-"""One writer that writes one ledger until it is struck."""
+"""One writer that writes one ledger until its fault."""
 
 
 def crash(node: str, at_s: float, lasts_s: float = 1.0) -> Fault:
@@ -41,7 +41,7 @@ def play(seed: int, load: LedgerLoad, *faults: Fault, duration_s: float = 2.0) -
 
 
 def test_what_was_acknowledged_survives_a_power_loss_of_all_bookies() -> None:
-    """An acknowledgement means a synced journal: SIGKILL alone would not show the difference, the kernel keeps what was written."""
+    """An acknowledgement means a synced journal. SIGKILL alone would not show the difference, since the kernel keeps unsynced writes."""
     lost = 0
     for seed in SEEDS:
         cut = Fault("power_loss", 0.3, BOOKIES[seed % 5], lasts_s=0.5, options={"clients": True, "after": seed % 4})
@@ -52,7 +52,7 @@ def test_what_was_acknowledged_survives_a_power_loss_of_all_bookies() -> None:
 
 
 def test_a_writer_that_lives_on_gets_no_acknowledgement_behind_the_end() -> None:
-    """BookKeeper's fencing: the recovery closes the ledger while its writer is in full swing."""
+    """BookKeeper's fencing: the recovery closes the ledger while its writer appends at full speed."""
     for seed in SEEDS:
         result = play(seed, replace(CALM, zombie_share=1.0, zombie_delay_s=0.2, recoverers=2))
         assert result.counts["fenced"] > 0, "the writer was fenced in the midst of its work"
@@ -60,7 +60,7 @@ def test_a_writer_that_lives_on_gets_no_acknowledgement_behind_the_end() -> None
 
 
 def test_a_tail_that_few_bookies_have_is_whole_after_recovery() -> None:
-    """The writer reaches one bookie faster than the others, then dies; readers may have seen its tail only if it stays."""
+    """The writer reaches one bookie faster than the others, then dies. Readers may have seen its tail only if recovery keeps it."""
     for seed in SEEDS:
         fast = BOOKIES[seed % 5]
         slow = [Fault("link_slow", 0.0, "writer-1", name, 5.0, {"factor": 20.0}) for name in BOOKIES if name != fast]
@@ -68,7 +68,7 @@ def test_a_tail_that_few_bookies_have_is_whole_after_recovery() -> None:
 
 
 def test_a_tail_whose_only_bookie_is_gone_was_never_shown_to_a_reader() -> None:
-    """The only bookie with the unacknowledged tail is cut off from the recoverer: what it alone has may end, unless somebody read it."""
+    """The only bookie with the unacknowledged tail is cut off from the recoverer: the tail may be lost unless a reader saw it."""
     for seed in SEEDS:
         only = BOOKIES[seed % 5]
         faults = [Fault("link_block", 0.10, "writer-1", name, 5.0) for name in BOOKIES if name != only]
@@ -77,7 +77,7 @@ def test_a_tail_whose_only_bookie_is_gone_was_never_shown_to_a_reader() -> None:
 
 
 def test_what_was_flushed_survives_crashes_in_the_midst_of_a_flush() -> None:
-    """Every bookie crashes at a drawn point of its flush: no order of writes to logs, index and mark may leave an entry nowhere."""
+    """Every bookie crashes at a random point of its flush: no order of writes to logs, index and mark may lose an entry."""
     for seed in SEEDS:
         faults = [
             Fault("crash_at", 0.3, name, lasts_s=0.5, options={"operation": "flush", "after": 4 + (seed + 2 * number) % 8, "silent": True})
@@ -88,7 +88,7 @@ def test_what_was_flushed_survives_crashes_in_the_midst_of_a_flush() -> None:
 
 
 def test_a_fence_survives_the_restart_of_its_bookie() -> None:
-    """An idle writer is fenced, all bookies restart, then it goes on: it must be refused, although nobody but the disks remembers.
+    """An idle writer is fenced, all bookies restart, then it continues: it must be refused, although only the disks record the fence.
 
     Source: BookKeeper's `LedgerDescriptorImpl.fenceAndLogInLedger`.
     """
@@ -101,7 +101,7 @@ def test_a_fence_survives_the_restart_of_its_bookie() -> None:
 
 
 def test_an_idle_writer_stays_fenced_when_its_ledger_is_deleted_and_forgotten() -> None:
-    """BookKeeper issue 4462: fenced, deleted, collected, and then its writer got an acknowledgement of bookies that knew nothing of it."""
+    """BookKeeper issue 4462: after fence, deletion and collection, bookies without memory of the ledger acknowledged its old writer."""
     idle = replace(CALM, ledgers=4, entries=3, dormant_share=1.0, delete_share=1.0)
     deletions = 0
     for seed in SEEDS:

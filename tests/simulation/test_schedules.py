@@ -1,4 +1,4 @@
-"""Losses that take a certain order of events, which is forced here step by step: by slow and broken links, and at fault points."""
+"""Losses that need a certain order of events, forced here step by step: by slow and broken links, and at fault points."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_recovery_whose_first_fence_was_lost_fences_with_every_read() -> None:
         schedule.network.block("writer", unfenced)
         await schedule.on("writer", hand.send)
         await asyncio.sleep(0.2)
-        # What the recovery says first to the second bookie is lost; the answers of the first come late, so it is back by then.
+        # The recovery's first requests to the second bookie are lost. The first bookie's answers come late, after the link is restored.
         schedule.network.reset_at_next_write("recoverer", unfenced)
         schedule.network.slow(silent, "recoverer", 200.0)
         schedule.network.slow(holder, "recoverer", 20.0)
@@ -44,14 +44,14 @@ def test_a_recovery_whose_first_fence_was_lost_fences_with_every_read() -> None:
         await asyncio.sleep(1.0)
         schedule.network.unblock("writer", silent)
         await asyncio.sleep(1.0)
-        assert hand.writer.failure is not None, "the writer was not told that it is fenced"
+        assert hand.writer.failure is not None, "the writer did not learn that it is fenced"
 
     schedule.play(script)
 
 
 @pytest.mark.parametrize("point", ["client.ensemble_change.chosen", "client.ensemble_change.written"])
 def test_a_writer_that_dies_in_a_change_of_its_ensemble_leaves_what_it_acknowledged(point: str) -> None:
-    """BookKeeper issue 1591: while the metadata stalled, the writer went on with an ensemble that only it knew."""
+    """BookKeeper issue 1591: while the metadata stalled, the writer continued with an ensemble that was not in the metadata."""
     schedule = Schedule(bookies=5, add_timeout_s=0.5)
 
     async def script() -> None:
@@ -78,7 +78,7 @@ def test_a_writer_that_dies_in_a_change_of_its_ensemble_leaves_what_it_acknowled
 
 
 def test_an_ensemble_that_the_metadata_do_not_name_yet_confirms_nothing() -> None:
-    """BookKeeper issue 1591, the other half: the change takes its time, and the new bookies would answer long before."""
+    """BookKeeper issue 1591, second part: the change of the metadata is slow, and the new bookies could answer long before it."""
     schedule = Schedule(bookies=5, add_timeout_s=0.5)
 
     async def script() -> None:
@@ -105,7 +105,7 @@ def test_an_ensemble_that_the_metadata_do_not_name_yet_confirms_nothing() -> Non
 
 @pytest.mark.parametrize("point", RECOVERY_POINTS)
 def test_a_recovery_is_taken_up_by_another_wherever_the_first_was_struck_down(point: str) -> None:
-    """Each recovery begins anew from what bookies and metadata say; what the first copied, and where, must not mislead the second."""
+    """Each recovery starts from bookies and metadata alone; copies of the first must not mislead the second."""
     for skip in (0, 1):
         schedule = Schedule(bookies=5)
 
@@ -130,14 +130,14 @@ def test_a_recovery_is_taken_up_by_another_wherever_the_first_was_struck_down(po
 
 @pytest.mark.parametrize("point", RECOVERY_POINTS)
 def test_recoveries_at_the_same_time_close_at_the_same_end(point: str) -> None:
-    """One stands still at some moment while another goes through and closes; then it goes on with what it believed before."""
+    """One pauses while another completes and closes; then it resumes with its old state."""
     schedule = Schedule(bookies=5)
 
     async def script() -> None:
         hand = await schedule.writing()
         await schedule.on("writer", lambda: hand.send(3))
         await hand.settled()
-        # The tail is on one bookie, which the second recoverer hears late.
+        # The tail is on one bookie, whose answers reach the second recoverer late.
         for name in hand.ensemble[1:]:
             schedule.network.block("writer", name)
         await schedule.on("writer", lambda: hand.send(10))
@@ -155,8 +155,8 @@ def test_recoveries_at_the_same_time_close_at_the_same_end(point: str) -> None:
 
 
 def test_a_recovery_proposes_no_segment_before_the_last() -> None:
-    """The defect of the published specification of 4.13: all bookies of the last segment are empty and say -1; the recovery then read from
-    the first entry on, and where a bookie failed while it copied those, it proposed a segment in the midst of an older one."""
+    """A defect of the published specification of 4.13: all bookies of the last segment are empty and answer -1. The recovery then read
+    from the first entry on. If a bookie failed while it copied those, it proposed a segment inside an older one."""
     schedule = Schedule(bookies=8, add_timeout_s=0.5)
 
     async def script() -> None:
@@ -173,7 +173,7 @@ def test_a_recovery_proposes_no_segment_before_the_last() -> None:
         barrier.release()
         for name in before:
             await schedule.cluster.bookies[name].restart()
-        # Should anything be copied, a bookie of the last segment fails, and is replaced.
+        # If anything is copied, a bookie of the last segment fails, and is replaced.
         newest = list(schedule.context.history.of(MetadataWritten))[-1].segments[-1][1]
         schedule.points.trap("client.recovery.copying", lambda _: schedule.cluster.bookies[newest[0]].crash())
         assert await schedule.recovering(hand.ledger_id) == 9
@@ -184,9 +184,8 @@ def test_a_recovery_proposes_no_segment_before_the_last() -> None:
 
 
 def test_fence_and_adds_that_arrive_together_leave_no_acknowledgement_unseen() -> None:
-    """BookKeeper issue 4701: a bookie checked for the fence, was fenced and read, and then stored the add and acknowledged it. Here the
-    adds leave a little later in each round than the recovery goes on, whose fence takes as long to leave as the last rounds wait; and the
-    writer says nothing more until all is over."""
+    """BookKeeper issue 4701: a bookie checked an add against the fence, was fenced and read, and then stored and acknowledged the add.
+    In each round the adds leave a little later, up to the delay of the fence. The writer sends nothing more until the recovery ends."""
     acknowledged = 0
     for step in range(24):
         schedule = Schedule(seed=step)

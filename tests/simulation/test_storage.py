@@ -1,4 +1,4 @@
-"""The storage in whole clusters: disks that are lost and replaced, indexes made anew, directories that are full, deletion and return."""
+"""The storage in whole clusters: lost and replaced disks, rebuilt indexes, full directories, deletion and undeletion."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def play(
     return result
 
 
-def told(result: Result, node: str) -> list[str]:
+def kinds_of(result: Result, node: str) -> list[str]:
     return [fact.kind for fact in result.facts if fact.node == node]
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_bookie_that_lost_its_disks_refuses_empty_ones_and_is_replaced(seed: int) -> None:
     result = play(Fault("wipe", 3.0, "bookie-1", lasts_s=0.2, options={"unformatted": True}), seed=seed)
-    kinds = told(result, "bookie-1")
+    kinds = kinds_of(result, "bookie-1")
     assert kinds.index("bookie.start_refused") < kinds.index("bookie.replaced") < kinds.index("bookie.entries_may_be_missing")
     assert result.struck["wipe"] == result.counts["refused_starts"] == 1
     assert result.counts["doubtful_copies"] > 0, "it was asked about what it had held, and said that it cannot know"
@@ -40,7 +40,7 @@ def test_a_replacement_that_a_crash_interrupts_is_made_again() -> None:
     wipe = Fault("wipe", 3.0, "bookie-1", lasts_s=0.1)
     crashes = [Fault("crash_at", at_s, "bookie-1", lasts_s=0.1, options={"operation": "any", "after": 2}) for at_s in (3.2, 4.2, 5.2, 6.2)]
     result = play(wipe, *crashes, seed=3)
-    assert told(result, "bookie-1").count("bookie.replaced") == 1
+    assert kinds_of(result, "bookie-1").count("bookie.replaced") == 1
 
 
 @pytest.mark.parametrize("tool", [True, False])
@@ -49,7 +49,7 @@ def test_an_index_that_is_lost_is_made_anew_from_several_directories(tool: bool)
     result = play(*(Fault("index_lost", 3.0 + at, f"bookie-{at + 1}", lasts_s=0.1, options=options) for at in range(3)), storage=SMALL)
     assert result.struck["index_lost"] == 3
     assert result.counts["rebuilds"] >= 3
-    assert sum(told(result, f"bookie-{number}").count("bookie.index_made") for number in (1, 2, 3)) == (3 if tool else 0)
+    assert sum(kinds_of(result, f"bookie-{number}").count("bookie.index_made") for number in (1, 2, 3)) == (3 if tool else 0)
 
 
 def test_while_one_directory_is_full_the_others_are_written_to() -> None:
@@ -60,7 +60,9 @@ def test_while_one_directory_is_full_the_others_are_written_to() -> None:
     )
     assert result.struck["directory_full"] == 5
     assert result.counts["directories_passed_over"] > 0
-    assert not any(kind in ("bookie.disks_full", "bookie.failed") for number in range(1, 6) for kind in told(result, f"bookie-{number}"))
+    assert not any(
+        kind in ("bookie.disks_full", "bookie.failed") for number in range(1, 6) for kind in kinds_of(result, f"bookie-{number}")
+    )
 
 
 def test_deleted_ledgers_come_back_whole_and_the_others_leave_no_entry_log() -> None:

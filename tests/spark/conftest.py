@@ -47,14 +47,14 @@ LITTER = ("spark-", "blockmgr-", "artifacts-", "liblz4", "metastore_db", "derby.
 
 
 def litter() -> set[Path]:
-    """What Spark is known to leave in the temporary and the working directory."""
+    """Name patterns of files that Spark leaves in the temporary and the working directory."""
     folders = (Path(tempfile.gettempdir()), Path.cwd())
     return {path for folder in folders for path in folder.iterdir() if path.name.startswith(LITTER)}
 
 
 @pytest.fixture(scope="session")
 def litter_before() -> set[Path]:
-    """What was there before the session."""
+    """Files that existed before the session."""
     return litter()
 
 
@@ -66,7 +66,7 @@ def spark(place: Path, litter_before: set[Path]) -> Iterator[SparkSession]:
 
 
 class Bench:
-    """What the tests do with the cluster and with Spark; each test has logs of its own."""
+    """Helpers of the tests for the cluster and Spark; each test has separate logs."""
 
     def __init__(self, cluster: LocalCluster, spark: SparkSession, folder: Path, place: Path) -> None:
         self.cluster = cluster
@@ -78,7 +78,7 @@ class Bench:
         self.node_port = node.port
 
     def run(self, body: Callable[[Client], Coroutine[Any, Any, Result]]) -> Result:
-        """Do something with a client of its own."""
+        """Run a function with a new client."""
 
         async def main() -> Result:
             async with asyncio.timeout(60), connect(self.uri) as client:
@@ -104,7 +104,7 @@ class Bench:
         )
 
     def spark_log(self) -> str:
-        """What the session has said so far."""
+        """Output of the session so far."""
         return (self.place / "spark" / "spark.log").read_text(encoding="utf-8", errors="replace")
 
     def named(self, log: str) -> dict[str, str]:
@@ -114,7 +114,7 @@ class Bench:
         return self.spark.read.format("triplicate").options(**self.named(log), **options)
 
     def values(self, log: str) -> list[int]:
-        """What a log holds, in the order of offsets, which must have no gaps."""
+        """Records of a log in the order of offsets, which must have no gaps."""
         rows = self.reader(log).load().select("offset", "value").toArrow().sort_by("offset")
         assert rows["offset"].to_pylist() == list(range(rows.num_rows))
         return [int(value) for value in rows["value"].to_pylist()]

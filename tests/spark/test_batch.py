@@ -56,7 +56,7 @@ def test_a_start_after_the_end_is_refused(bench: Bench) -> None:
 
 
 def test_a_write_that_cannot_succeed_is_refused_before_its_tasks_run(bench: Bench) -> None:
-    """Whatever the tasks would do first, they do not: the input fails."""
+    """The input fails before the tasks do anything."""
     from pyspark.sql.functions import lit, raise_error
 
     frame = bench.spark.range(3).select(raise_error(lit("a task has run")).cast("string").alias("value"))
@@ -153,7 +153,7 @@ MISTAKES: list[tuple[Callable[[Bench, str], object], str]] = [
     (lambda bench, log: bench.reader("nowhere").load().count(), "nowhere"),
     (lambda bench, log: bench.spark.read.format("triplicate").option("log", log).load(), "'metadataServiceUri' is missing"),
     (lambda bench, log: bench.reader(log).schema("payload binary").load().count(), "there is no column 'payload'"),
-    (lambda bench, log: bench.reader(log).load("flights"), "no paths here"),
+    (lambda bench, log: bench.reader(log).load("flights"), "this source has no paths"),
     (
         lambda bench, log: bench.spark.range(3).write.format("triplicate").mode("append").options(**bench.named(log)).save(),
         "a column 'value'",
@@ -192,7 +192,7 @@ def test_a_task_that_fails_once_is_tried_again_and_its_records_are_there_once(be
 
 
 def test_a_column_that_may_be_null_is_refused_as_not_null(bench: Bench) -> None:
-    """Spark would find no row where the key is null."""
+    """Spark would not return rows with a NULL key."""
     log = bench.new_log()
     bench.write(log, range(10))
     frame = bench.reader(log).schema("offset LONG NOT NULL, key BINARY").load()

@@ -60,7 +60,7 @@ def shop(bench: Bench, names: list[str]) -> Iterator[Shop]:
 
 
 def connected(bench: Bench, name: str) -> psycopg.Connection[Any]:
-    """A connection to the leader, once there is one."""
+    """A connection to the leader; waits for one."""
     deadline = time.monotonic() + START_S
     place = f"host=127.0.0.1 port={bench.node_port} dbname={name} user=test target_session_attrs=read-write connect_timeout=3"
     while True:
@@ -120,7 +120,7 @@ def test_a_stream_of_changes_goes_on_where_it_ended(shop: Shop) -> None:
 
 
 def test_changes_have_moments_where_a_session_takes_timestamps_without_zone(shop: Shop) -> None:
-    """The feed could not be read there: its column was asked for as one without a time zone."""
+    """The feed was unreadable there: its column was requested as a timestamp without time zone."""
     kind = shop.bench.spark.conf.get("spark.sql.timestampType")
     shop.bench.spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
     try:
@@ -141,7 +141,7 @@ def test_an_unknown_table_or_database_is_named(shop: Shop) -> None:
 
 
 def rebuilt(shop: Shop, table: str, *columns: str) -> list[tuple[Any, ...]]:
-    """The table's rows as its feed has them in the end, by the rule of `docs/spark.md`."""
+    """The table's final rows, rebuilt from its feed by the rule of `docs/spark.md`."""
     frame = shop.bench.spark.read.format("triplicate-changes").options(**shop.options(table)).load()
     rows: dict[int, tuple[Any, ...]] = {}
     for row in frame.orderBy("_commit_version", "_seq").collect():

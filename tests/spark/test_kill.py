@@ -21,7 +21,7 @@ WAIT_S = 90.0
 
 def start(bench: Bench, source: str, target: str, folder: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, str(Path(__file__).with_name("copy_job.py")), bench.uri, source, target, str(folder)]
-    # A group of its own, so that the signal reaches the JVM as well.
+    # A separate process group, so that the signal reaches the JVM as well.
     return subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL)
 
 
@@ -42,6 +42,6 @@ def test_a_job_that_is_killed_while_it_publishes_goes_on_exactly_once(bench: Ben
         os.killpg(job.pid, signal.SIGKILL)
         job.wait()
     assert end < RECORDS, "the job was killed in mid-stream"
-    # This session stands for the restarted job: what counts is its checkpoint.
+    # This session stands for the restarted job; only the checkpoint matters.
     copy(bench.spark, bench.uri, source, target, folder)
     assert bench.values(target) == list(range(RECORDS))

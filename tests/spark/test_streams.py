@@ -40,7 +40,7 @@ def test_a_stream_copies_exactly_once_across_restarts(bench: Bench) -> None:
     bench.write(source, range(50))
     bench.copy(source, target, "checkpoint", maxOffsetsPerTrigger="20").awaitTermination()
     assert bench.values(target) == list(range(50))
-    # As if the process had ended after the last batch was published and before Spark wrote that down.
+    # As if the process had ended after the last batch was published and before Spark recorded it.
     commits = sorted((bench.folder / "checkpoint" / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
     _forget(commits[-1])
     bench.write(source, range(50, 60))
@@ -74,7 +74,7 @@ def test_a_commit_that_raised_after_publishing_loses_and_doubles_nothing(bench: 
 
 
 def _failing_source(marker: str) -> type:
-    """The source itself, with a writer whose first commit fails after it has published. Made here so that it travels by value."""
+    """The source with a writer whose first commit fails after publishing. Defined locally so that it is pickled by value."""
     import os
 
     from triplicate.spark import TriplicateDataSource
@@ -126,7 +126,7 @@ def test_a_stream_whose_log_was_made_again_fails_unless_loss_is_allowed(bench: B
 
     bench.run(make_again)
     bench.write(source, range(10, 25))
-    with pytest.raises(StreamingQueryException, match="was deleted and made again"):
+    with pytest.raises(StreamingQueryException, match="was deleted and created again"):
         bench.copy(source, target, "checkpoint").awaitTermination()
     bench.copy(source, target, "checkpoint", failOnDataLoss="false").awaitTermination()
     bench.copy(source, target, "checkpoint").awaitTermination()
@@ -148,7 +148,7 @@ def test_a_checkpoint_without_ids_is_read(bench: Bench) -> None:
 
 
 def test_a_stream_from_the_latest_offset_begins_with_an_empty_batch(bench: Bench) -> None:
-    """So that the checkpoint knows the beginning before any record is delivered."""
+    """The empty batch records the beginning in the checkpoint before any record is delivered."""
     source, target = bench.new_log(), bench.new_log()
     bench.write(source, range(10))
     bench.copy(source, target, "checkpoint", startingOffsets="latest").awaitTermination()
@@ -161,7 +161,7 @@ def test_a_stream_from_the_latest_offset_begins_with_an_empty_batch(bench: Bench
 
 @pytest.mark.parametrize("pause", ["0 seconds", "200 milliseconds"])
 def test_a_running_stream_follows_its_log(bench: Bench, pause: str) -> None:
-    """The batch that makes `processAllAvailable` return must have looked after the call: with no pause, it looks again at once."""
+    """The batch that ends `processAllAvailable` must read the log's end after the call: without a pause it reads again at once."""
     source, target = bench.new_log(), bench.new_log()
     frame = bench.stream(source).select("value")
     writer = frame.writeStream.format("triplicate").options(**bench.named(target)).trigger(processingTime=pause)

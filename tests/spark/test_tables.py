@@ -76,7 +76,7 @@ def test_rows_go_from_table_to_table_and_never_back(shop: Shop) -> None:
 def test_a_table_with_a_list_of_columns_says_what_to_write_instead(shop: Shop) -> None:
     log = shop.create("pairs", columns="(key BINARY, value VARCHAR(10))")
     for statement in ("SELECT * FROM pairs", "INSERT INTO pairs VALUES (X'61', '1')"):
-        with pytest.raises(PySparkException, match=r"no options came.*INSERT INTO t \(key, value\).*WITH \(metadataServiceUri"):
+        with pytest.raises(PySparkException, match=r"there are no options.*INSERT INTO t \(key, value\).*WITH \(metadataServiceUri"):
             shop.sql(statement)
     named = f"WITH (metadataServiceUri '{shop.bench.uri}', log '{log}')"
     shop.sql(f"INSERT INTO pairs {named} VALUES (X'61', '1')")

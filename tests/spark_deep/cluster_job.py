@@ -17,7 +17,7 @@ class Job:
     """A stream from one log into another until the source's present end, on the cluster at `master`.
 
     Args:
-        batch_records: how many records a batch has; small, so that there is time to kill something.
+        batch_records: records per batch; few, so that there is time to kill a process.
     """
 
     master: str
@@ -33,7 +33,7 @@ class Job:
 
 
 def settings(job: Job) -> dict[str, str]:
-    """On top of those of a local session."""
+    """Settings beside those of a local session."""
     found = {
         "spark.master": job.master,
         "spark.executor.memory": "512m",

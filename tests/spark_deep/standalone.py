@@ -63,7 +63,7 @@ class Standalone:
                 children = psutil.Process(process.pid).children(recursive=True)
                 found += [child for child in children if any(of in word for word in child.cmdline())]
             except psutil.Error:
-                continue  # It has ended meanwhile.
+                continue  # The process has ended meanwhile.
         return found
 
     def _launch(self, name: str, main_class: str, *arguments: str) -> None:
@@ -76,10 +76,10 @@ class Standalone:
             **os.environ,
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_HOME": str(home),
-            # Workers look for it when they put an executor's command together.
+            # Workers read it when they build an executor's command.
             "SPARK_SCALA_VERSION": core.name.split("_")[1].split("-")[0],
             "PYSPARK_PYTHON": sys.executable,
-            # Executors import the sources from where this process has them.
+            # Executors import the sources from this process's path.
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         }
         with (self._folder / f"{name}.log").open("wb") as log:
@@ -110,7 +110,7 @@ class Standalone:
 
 @contextmanager
 def standalone(folder: Path, workers: int) -> Iterator[Standalone]:
-    """Master and workers for the time of a block."""
+    """Run master and workers during a block."""
     made = Standalone(folder)
     try:
         made.start(workers)

@@ -1,4 +1,4 @@
-"""What users put between two logs: windows with a watermark, and functions of their own for each batch."""
+"""Queries between two logs: windows with a watermark, and `foreachBatch`."""
 
 from __future__ import annotations
 

@@ -29,12 +29,12 @@ def workers(place: Path) -> Iterator[Standalone]:
 
 
 def start(job: Job) -> subprocess.Popen[bytes]:
-    # A group of its own, so that a signal reaches the JVM as well.
+    # A separate process group, so that a signal reaches the JVM as well.
     return subprocess.Popen(job.command(), start_new_session=True, stdin=subprocess.DEVNULL)
 
 
 def run_to_the_end(job: Job, victims: Iterator[list[psutil.Process]]) -> tuple[int, int]:
-    """Run the job until it ends without an error, and kill one process of each list as it comes. Returns runs and kills."""
+    """Run the job until it ends without an error, and kill one process of each list when it appears. Returns runs and kills."""
     kills = 0
     for runs in range(1, RUNS_LIMIT + 1):
         process = start(job)
@@ -70,7 +70,7 @@ def test_a_stream_on_two_workers_is_exact_whichever_processes_die(
         while turn < 40:
             found = workers.victims(EXECUTOR if turn % 12 == 11 else PYTHON_WORKER)
             yield [chances.choice(found)] if found and turn % 3 == 2 else []
-            # The time in which the job starts, and there is nobody yet, does not count.
+            # The start of the job, without such a process, does not count.
             turn += bool(found)
 
     runs, kills = run_to_the_end(job, victims())
@@ -90,7 +90,7 @@ def test_a_stopped_driver_that_wakes_beside_its_successor_doubles_nothing(bench:
             assert first.poll() is None, "the job ended before it had published anything"
             assert time.monotonic() < deadline, "nothing was published in time"
         os.killpg(first.pid, signal.SIGSTOP)
-        # The executors of the stopped driver hold both cores; the cluster would not give the second driver any.
+        # The executors of the stopped driver occupy both cores, so the cluster could not start the second driver's.
         local = Job("local[2,3]", bench.uri, source, target, job.folder, 20, False)
         second = start(local)
         try:

@@ -1,4 +1,4 @@
-"""A real ZooKeeper for tests: the starter of `triplicate up --metadata zk`, made quick and forgetful about power cuts."""
+"""A real ZooKeeper for tests: the starter of `triplicate up --metadata zk`, made faster without its syncs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TICK_MS = 500
 
 SESSION_LONGEST_MS = 60_000
 
-# What these tests prove does not hang on the disk's sync, and they share it with others.
+# These tests do not depend on syncs to the shared disk.
 OPTIONS = ("-Dzookeeper.forceSync=no", "-Xmx64m")
 
 
@@ -59,7 +59,7 @@ class ZooKeeperServer:
         self._server = server
 
     def kill(self) -> None:
-        """As a crash would: nothing is said to anybody."""
+        """SIGKILL the server, as in a crash."""
         if self._server is not None:
             self._server.kill()
 
@@ -76,7 +76,7 @@ class ZooKeeperServer:
 
 @cache
 def shared_server() -> ZooKeeperServer:
-    """The server of this test run, started when it is first asked for. Nobody may stop or pause it."""
+    """The server of this test run, started at its first use. No test may stop or pause it."""
     folder = Path(tempfile.mkdtemp(prefix="zookeeper-"))
     server = ZooKeeperServer(folder)
 

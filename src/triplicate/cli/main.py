@@ -89,7 +89,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="triplicate", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Triplicate: a replicated commit log that speaks Apache BookKeeper's protocol, and what is built on it."""
+    """Triplicate: a replicated commit log with Apache BookKeeper's protocol, and the databases and pipelines built on it."""
 
 
 def one_line(error: BaseException) -> str:

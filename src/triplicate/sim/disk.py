@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 from zlib import crc32
 
-from triplicate.runtime import Buffer, Disk, File, Group, LogDevice
+from triplicate.runtime import Buffer, Disk, File, Group, LogDevice, resolve_all
 from triplicate.sim.disk_image import DIRECTORY, Directory, DirectoryEntry, Inode, Namespace, Resize, Write, parent_of
 from triplicate.sim.recorder import Recorder
 from triplicate.sim.virtual_loop import Life, VirtualLoop, context_of
@@ -556,10 +556,7 @@ class SimulatedLogDevice(Generic[Item]):
 
     def _become_idle(self) -> None:
         self._busy = False
-        for idle in self._idle:
-            if not idle.done():
-                idle.set_result(None)
-        self._idle.clear()
+        resolve_all(self._idle)
 
 
 def _normal(path: str) -> str:

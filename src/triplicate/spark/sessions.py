@@ -60,8 +60,8 @@ def session(
 
     Args:
         application: name of the application.
-        run_folder: where Spark keeps its files and its log (``spark.log``); where none is given, a temporary folder that goes with
-            the process.
+        run_folder: folder of Spark's files and its log (``spark.log``); None for a temporary folder, which is removed at the end of the
+            process.
         cores: number of concurrent tasks; None for the machine's cores.
         extra: further settings of Spark, which override the others.
 
@@ -92,7 +92,7 @@ def session(
         with _environment({"SPARK_LOCAL_IP": "127.0.0.1", "TZ": "UTC"}), _quiet(log):
             spark = builder.getOrCreate()
     except Exception as error:
-        raise EnvironmentFault(f"Spark did not start: {error}; is Java 17 or later installed? What it said is in {log}") from error
+        raise EnvironmentFault(f"Spark did not start: {error}; is Java 17 or later installed? Its output is in {log}") from error
     # A failed query raises an exception. This logger would print the same with the JVM's stack on the terminal.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     register(spark)

@@ -28,8 +28,8 @@ from triplicate.wire import add_prefix
 
 IDENTITY = FileIdentity("bookie-1", "3f2c6f0e-7d5b-4d0a-9a41-6a1a0f3f9e55", 0)
 LOST, CLOSED, FENCED, BURIED, DELETED, COPIED, TRASHED, LATE, TAIL = 0, 2, 3, 4, 5, 6, 7, 8, 9
-"""Ledgers of the whole folder: LOST is of the time before the disks were replaced, BURIED was fenced and then deleted, COPIED was moved by
-compaction, LATE is in the log that the kill left open, TAIL in the journal alone. The number 1 went to the replacement."""
+"""Ledgers of the whole folder: LOST is older than the replaced disks, BURIED was fenced and then deleted, COPIED was moved by compaction,
+LATE is in the log that the kill left open, TAIL in the journal alone. The replacement uses number 1."""
 KEY_OF = {ledger_id: EntryCodec(ledger_id, DigestType.CRC32C, b"golden") for ledger_id in range(10)}
 TRASH_PERIOD_S = 200 * 365 * 86_400.0
 
@@ -91,7 +91,7 @@ async def write(folder: Path) -> None:
     third = await storage.load(3)
     third.master_key, third.fenced = KEY_OF[3].master_key, True
     await change_state(storage, third)
-    # What a kill would leave behind: the newest entries only in the journal, the newest entry log without a footer.
+    # The state after a kill: the newest entries only in the journal, the newest entry log without a footer.
     with tempfile.TemporaryDirectory() as held:
         shutil.copytree(folder, Path(held) / "copy")
         await storage.close(flush=False)
@@ -100,7 +100,7 @@ async def write(folder: Path) -> None:
 
 
 def whole_settings() -> BookieSettings:
-    """With relative directories, since the cookies name them: whoever uses these settings does it within the folder."""
+    """Settings with relative directories, since the cookies name them; a caller changes into the folder first."""
     return BookieSettings(
         bookie_id="bookie-1",
         journal_directories=("journal-1", "journal-2"),
@@ -163,7 +163,7 @@ async def fill(cluster: ClusterMetadata) -> None:
     await add(storage, CLOSED, range(6))
     await add(storage, FENCED, range(5))
     await fence(storage, FENCED, 3)
-    # A recovery found an entry of before, and writes it again.
+    # A recovery writes an earlier entry again.
     await add(storage, LOST, range(2, 3))
     await fence(storage, LOST)
     await storage.flush()
@@ -178,7 +178,7 @@ async def fill(cluster: ClusterMetadata) -> None:
 
 
 async def leave_much_open(cluster: ClusterMetadata, folder: Path, killed: Path) -> None:
-    """The third life, as a kill finds it: a ledger in the trash, a log without footer, and what only the journal has."""
+    """The third life, ended by a kill: a ledger in the trash, a log without footer, and entries only in the journal."""
     bookie = await Bookie.start(real_host("golden"), dataclasses.replace(whole_settings(), trash_period_s=86_400.0), cluster)
     storage = bookie.storage
     await create_ledger(cluster, LATE)

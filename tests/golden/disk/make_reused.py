@@ -1,4 +1,4 @@
-"""Writes the sample journal that `tests/golden/test_reused_journal.py` reads: a file that is used again. Run it only for a new format.
+"""Writes the sample of a reused journal file that `tests/golden/test_reused_journal.py` reads. Run it only for a new format.
 
 Usage: make_reused.py FILE
 """
@@ -19,7 +19,7 @@ FILE_BYTES = 8 * ALIGNMENT
 
 
 def lay(data: bytearray, number: int, sequences: range) -> int:
-    """Write one group after another over a file; returns where the last one ends."""
+    """Write groups one after another over a file; return the end of the last one."""
     offset = ALIGNMENT
     for sequence in sequences:
         body, count = encode_states(STATES[: sequence % 3])

@@ -1,6 +1,6 @@
-"""Samples of every format of `docs/formats/log.md`, written by the first release that had it. They must open for ever.
+"""Samples of every format of `docs/formats/log.md`, written by the first release that had it. Every later release must read them.
 
-To make the samples of a new format version: ``python -m tests.golden.log.test_samples``. Never make one again that exists.
+To make the samples of a new format version: ``python -m tests.golden.log.test_samples``. Never overwrite an existing sample.
 """
 
 from __future__ import annotations

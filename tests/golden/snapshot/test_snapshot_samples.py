@@ -1,6 +1,6 @@
-"""Samples of the formats of `docs/formats/snapshot.md`, written by the first release that had them. They must open for ever.
+"""Samples of the formats of `docs/formats/snapshot.md`, written by the first release that had them. Every later release must read them.
 
-To make the samples of a new format version: ``python -m tests.golden.snapshot.test_snapshot_samples``. Never make one again that exists.
+To make the samples of a new format version: ``python -m tests.golden.snapshot.test_snapshot_samples``. Never overwrite an existing sample.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,5 +61,30 @@ def test_a_part_that_runs_into_its_limit_names_the_test_that_was_running() -> No
 
 
 def test_parts_keep_compiled_modules_where_the_environment_forbids_it() -> None:
-    found = environment({"PYTHONDONTWRITEBYTECODE": "1", "HOME": "/home"}, Path("current"))
+    found = environment({"PYTHONDONTWRITEBYTECODE": "1", "HOME": "/home"}, Path("current"), None)
     assert found == {"HOME": "/home", "TRIPLICATE_CURRENT_TEST": "current"}
+
+
+def test_temporary_files_of_a_part_are_in_memory_where_it_has_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    program = (
+        "import os, sys, tempfile\nfound = tempfile.gettempdir()\n"
+        "sys.exit(not found.startswith(sys.argv[1]) or os.stat(found).st_mode & 0o7777 != 0o1777)"
+    )
+    part = Part("tried", command=(sys.executable, "-c", program, str(memory)), in_memory=True)
+    monkeypatch.setattr(run_tests, "MEMORY", memory)
+    monkeypatch.setattr(run_tests, "MEMORY_NEEDED_BYTES", 1)
+    assert run_part(part).passed == 1
+    assert list(memory.iterdir()) == []
+    assert run_part(replace(part, in_memory=False)).failed == 1
+    monkeypatch.setattr(run_tests, "MEMORY_NEEDED_BYTES", 1 << 60)
+    assert run_part(part).failed == 1
+    monkeypatch.setattr(run_tests, "MEMORY", tmp_path / "none")
+    assert run_part(part).failed == 1
+
+
+def test_processor_time_counts_what_a_part_leaves_running() -> None:
+    program = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ntime.sleep(600)"
+    left = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {program!r}], stdout=-1).stdout.read(1)"
+    assert 0.3 <= run_part(of_python(left)).processor_s < 60

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import count, groupby
 from operator import itemgetter
 
-from triplicate.bookie.core.entry_log_format import BlockInfo, BlockType
+from triplicate.bookie.core.entry_log_format import TRAILER, TRAILER_MAGIC, BlockInfo, BlockType
 from triplicate.bookie.core.file_header import HEADER_BYTES, FileIdentity
 from triplicate.bookie.core.ledger_data import LedgerData
 from triplicate.bookie.core.ledger_table import LedgerHandle, lac_of_entry
@@ -300,7 +300,7 @@ class LedgerStorage:
         file = self._disk.open(path, readonly=True)
         try:
             size = file.size()
-            return size >= 20 and file.pread(4, size - 20) == b"TPET"
+            return size >= TRAILER.size and file.pread(len(TRAILER_MAGIC), size - TRAILER.size) == TRAILER_MAGIC
         finally:
             file.close()
 

@@ -64,8 +64,8 @@ def database() -> None:
     default=LEASE_S,
     show_default=True,
     metavar="SECONDS",
-    help="How long the leader answers reads on its own after an append; a new leader waits so long. 0: each read waits for the log, "
-    "for those who do not trust the rates of their machines' clocks. It cannot be changed later.",
+    help="Time after an append in which the leader answers reads on its own. A new leader waits for its end. 0: each read waits for the "
+    "log; use it if the rates of the machines' clocks are not reliable. It cannot be changed later.",
 )
 @_json
 def create(metadata: str | None, name: str, lease_s: float, as_json: bool) -> None:
@@ -88,14 +88,14 @@ def create(metadata: str | None, name: str, lease_s: float, as_json: bool) -> No
 def drop(metadata: str | None, name: str, yes: bool) -> None:
     """Drop a database: its name is free at once, and its nodes end its sessions and delete their copies.
 
-    Its log is kept for a while (node.dropped_keep_s), so that `triplicate database undelete` can bring the database back.
+    Its log is kept for a while (node.dropped_keep_s), so that `triplicate database undelete` can restore the database.
     """
     if not yes:
         click.confirm(f"drop database {name}?", abort=True, err=True)
 
     async def work(client: Client) -> None:
         await drop_database(client, name)
-        remarks.print(f"database {name} dropped; while its log is kept this brings it back: triplicate database undelete {name}")
+        remarks.print(f"database {name} dropped; while its log is kept, this restores it: triplicate database undelete {name}")
 
     run_with_client(metadata, work)
 
@@ -164,9 +164,8 @@ def list_databases(metadata: str | None, dropped: bool, as_json: bool) -> None:
 def show(metadata: str | None, name: str, as_json: bool) -> None:
     """Show a database: its leader, and the copy of each node.
 
-    The role of a copy is leader, follower, candidate (elected, and taking the log over), diverged (not what the log says, and not served:
-    the reason is shown) or failed (it is opened again in a moment). The lag is counted in records of the log, behind the copy that is
-    furthest.
+    The role of a copy is leader, follower, candidate (elected, and taking the log over), diverged (different from the log and not served;
+    the reason is shown) or failed (it will be opened again soon). The lag is the number of log records behind the most advanced copy.
     """
 
     async def work(client: Client) -> None:
@@ -192,7 +191,7 @@ def show(metadata: str | None, name: str, as_json: bool) -> None:
 def snapshot(metadata: str | None, name: str, timeout_s: float, as_json: bool) -> None:
     """Request a snapshot with everything acknowledged so far, and wait until it is listed.
 
-    A node that follows makes it, the leader where it is alone. The request stays in the metadata until it is fulfilled.
+    A follower makes it, or the leader if there is no follower. The request stays in the metadata until it is fulfilled.
     """
 
     async def work(client: Client) -> None:
@@ -203,13 +202,13 @@ def snapshot(metadata: str | None, name: str, timeout_s: float, as_json: bool) -
             remarks.print(f"a snapshot of database {name} is requested")
         elif made is None:
             raise ReplicaError(
-                f"no snapshot of database {name} was listed within {timeout_s:g} s; the request stays: see that a node runs "
-                "(`triplicate database show`), and its trace for replica.snapshot_failed"
+                f"no snapshot of database {name} was listed within {timeout_s:g} s; the request stays: check that a node runs "
+                "(`triplicate database show`), and search its log for replica.snapshot_failed"
             )
         elif as_json:
             print_json(snapshot_facts(made))
         else:
-            remarks.print(f"snapshot {made.snapshot_id} of database {name} stands at position {made.position}")
+            remarks.print(f"snapshot {made.snapshot_id} of database {name} is at position {made.position}")
 
     run_with_client(metadata, work)
 

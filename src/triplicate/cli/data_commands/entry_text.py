@@ -18,7 +18,7 @@ LINE_BYTES_MAX = 64 << 20
 
 
 class LineSource:
-    """Lines of a file or pipe, read by a worker thread. A batch has the available lines, so a slow pipe is passed on line by line.
+    """Lines of a file or pipe, read by a worker thread. A batch has the available lines, so lines of a slow pipe are passed on one by one.
 
     Lines come without their line feed; a last line without one counts.
     """

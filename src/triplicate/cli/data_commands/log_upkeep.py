@@ -17,7 +17,6 @@ from triplicate.config import ClientSettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ArgumentError, NoSuchLog
 from triplicate.log import Examination, Logs, LostLedger, PurposeKind
-from triplicate.sql import database_info, database_names
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -75,15 +74,17 @@ async def _sweep_all(logs: Logs, dry_run: bool) -> dict[str, int]:
 @metadata_option
 @click.option("--apply", is_flag=True, help="Give up the ledgers that cannot be restored, so that the log continues.")
 @click.option(
-    "--end", type=click.IntRange(min=0), help="Where the log goes on after a lost open segment; by default beyond all it can hold."
+    "--end",
+    type=click.IntRange(min=0),
+    help="Offset at which the log continues after a lost open segment. Default: beyond all its possible offsets.",
 )
 @_json
 def repair(name: str, metadata: str | None, apply: bool, end: int | None, as_json: bool) -> None:
     """Show the missing ledgers of LOG, the lost offsets, and how to restore them.
 
-    Changes nothing without --apply. A ledger that is still in the trash is brought back by `triplicate ledger undelete`, and --apply
+    Changes nothing without --apply. A ledger that is still in the trash is restored by `triplicate ledger undelete`, and --apply
     refuses to give it up. A closed segment whose ledger is gone for good stays in the list as lost: reading its offsets is an error, and
-    those behind it stay what they are. A lost open segment is closed in a new epoch, and the log goes on at --end; the offsets from its
+    later offsets do not change. A lost open segment is closed in a new epoch, and the log continues at --end; the offsets from its
     beginning up to there are lost, and never given again. For the log of a database, stop its nodes first, and give the position of the
     copy that has applied most.
 
@@ -108,11 +109,14 @@ def repair(name: str, metadata: str | None, apply: bool, end: int | None, as_jso
 
 
 async def explain_end(client: Client, log: str, found: Examination) -> str:
-    """Explain why --end is needed, with the positions that nodes report.
+    """The error for a missing --end, with the positions that nodes report.
 
-    Copies that have applied lost records go on only where the log does, and only the operator can say where that is.
+    Copies that have applied lost records continue only where the log does, and only the operator knows their positions.
     """
     assert found.head.open is not None, "the open segment is lost"
+    # The database layer is half of the imports of `triplicate log`, and only this message needs it.
+    from triplicate.sql import database_info, database_names
+
     positions: list[str] = []
     for name in await database_names(client):
         info = await database_info(client, name)
@@ -120,7 +124,7 @@ async def explain_end(client: Client, log: str, found: Examination) -> str:
             positions += [f"{node.node_id} {node.position}" for node in info.nodes]
     reported = f"positions last reported: {', '.join(positions)}" if positions else "no node reports a position"
     return (
-        f"log {log!r} belongs to {found.head.purpose}; a copy goes on only if the log does so at its position. Stop the nodes, find the "
+        f"log {log!r} belongs to {found.head.purpose}; a copy continues only if the log does so at its position. Stop the nodes, find the "
         f"copy that has applied most, and give its position as --end, at least {found.head.open.first_offset} ({reported})"
     )
 
@@ -140,18 +144,18 @@ def _print(name: str, found: Examination, as_json: bool, head_end: int | None = 
     for first, last in found.holes:
         click.echo(f"offsets {first} to {last - 1} were given up before")
     if not found.lost:
-        click.echo(f"log {name}: every ledger is there")
+        click.echo(f"log {name}: every ledger exists")
         return
     rows = [(item["ledger_id"], item["first_offset"], item["end_offset"] or "?", item["state"], item["remedy"]) for item in facts["lost"]]
     print_table(("ledger", "first", "end", "segment", "remedy"), rows, right=("ledger", "first", "end"))
     if head_end is not None:
-        click.echo(f"log {name} is repaired and goes on at offset {head_end}")
+        click.echo(f"log {name} is repaired and continues at offset {head_end}")
     elif not found.recoverable:
-        click.echo(f"`triplicate log repair {name} --apply` gives up what is lost" + (_goes_on(found) if found.open_is_lost else ""))
+        click.echo(f"`triplicate log repair {name} --apply` gives up the lost ledgers" + (_goes_on(found) if found.open_is_lost else ""))
 
 
 def _goes_on(found: Examination) -> str:
-    return f"; the log goes on at offset {found.next_offset}, or at --end"
+    return f"; the log continues at offset {found.next_offset}, or at --end"
 
 
 def _facts(item: LostLedger) -> dict[str, Any]:

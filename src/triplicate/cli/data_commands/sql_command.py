@@ -36,7 +36,7 @@ def sql(metadata: str | None, name: str, commands: tuple[str, ...], any_node: bo
     start, and --dsn prints it alone.
     """
     if print_dsn and commands:
-        raise click.UsageError("--dsn prints the connection string and leaves; it runs no --command")
+        raise click.UsageError("--dsn prints the connection string and exits; it runs no --command")
     uri = cluster_uri(metadata)
 
     async def fetch_info() -> DatabaseInfo:
@@ -69,7 +69,7 @@ def run_small_prompt(target: str, commands: tuple[str, ...]) -> None:
     try:
         connection = psycopg.connect(target, autocommit=True, connect_timeout=5)
     except psycopg.OperationalError as error:
-        raise EnvironmentFault(f"no node answers as asked: {error}") from None
+        raise EnvironmentFault(f"no node accepts the connection: {error}") from None
     with connection:
         succeeded = [run_statement(connection, command) for command in commands]
         if not commands:

@@ -1,1 +1,1 @@
-"""What every server process of the command line does."""
+"""The common part of all server processes of the command line."""

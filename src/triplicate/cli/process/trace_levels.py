@@ -1,7 +1,7 @@
 """The log level of each trace, so that `process.log_level` and alerts depend on its meaning.
 
 error: something is lost, damaged or out of service until an operator acts.
-warning: something failed and is tried again, or goes on with less than it should have.
+warning: something failed and is tried again, or continues with fewer resources than it should have.
 info: everything else, also every name that is not in these tables.
 """
 
@@ -135,7 +135,7 @@ INFOS = frozenset(
         "bookie.fenced",  # A recovery or a take-over did its work.
         "bookie.ledgers_not_in_trash",  # Another client deleted them, for good.
         "bookie.ledgers_missing",  # Garbage collection found ledgers that were deleted.
-        "bookie.torn_tail",  # What a killed bookie had not acknowledged.
+        "bookie.torn_tail",  # Only entries that a killed bookie had not acknowledged.
         "client.batch_read_refused",  # A bookie of another release; entries are read one at a time.
     ]
 )

@@ -1,1 +1,1 @@
-"""Commands that run servers, or look at them."""
+"""Commands that run servers, or show their state."""

@@ -124,7 +124,7 @@ def format_bookie(
     The directories must be empty and the bookie must be stopped. Until its ledgers are visited, it answers "unknown" for lost entries.
     """
     if replace == visited:
-        raise click.UsageError("give --replace, for disks that were lost, or --visited, once the lost copies were made good")
+        raise click.UsageError("give --replace after disks were lost, or --visited once the lost copies were restored")
     configuration = configuration_of(context, config, flags)
     facts = _replace(configuration, yes) if replace else _visited(configuration, yes)
     if as_json:
@@ -162,8 +162,8 @@ def _visited(configuration: Configuration, yes: bool) -> dict[str, object]:
     bookie_id = bookie_id_of(configuration.get(BookieSettings))
     if not yes:
         click.confirm(
-            f"From now on bookie {bookie_id} denies entries that it does not hold. If copies that it lost were not made good, acknowledged "
-            "entries may be lost. Go on?",
+            f"From now on bookie {bookie_id} denies entries that it does not hold. If copies that it lost were not restored, acknowledged "
+            "entries may be lost. Continue?",
             abort=True,
             err=True,
         )

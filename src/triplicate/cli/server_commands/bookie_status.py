@@ -83,7 +83,7 @@ def gather(configuration: Configuration, *, offline: bool) -> dict[str, Any]:
     found = _directories(settings, bookie_id)
     if any(directory.there for directory in found.directories):
         facts.update({key: value for key, value in dataclasses.asdict(found).items() if value})
-        # Of a bookie elsewhere the settings are not known.
+        # The settings of a bookie on another machine are not known.
         facts["memory_bound_bytes"] = sum(bound.bytes for bound in memory_limits(settings))
     elif "cluster" not in facts:
         raise ConfigError(
@@ -107,7 +107,7 @@ def _directories(settings: BookieSettings, bookie_id: str) -> InspectionReport:
 
 
 async def query_cluster(host: Host, cluster: ClusterMetadata, bookie_id: str) -> dict[str, Any]:
-    """What metadata and the bookie itself say."""
+    """The facts about the bookie from metadata and from the bookie itself."""
     incarnation = await cluster.incarnations.get(bookie_id)
     cookie = await cluster.cookies.get(bookie_id)
     facts: dict[str, Any] = {
@@ -137,12 +137,12 @@ async def query_cluster(host: Host, cluster: ClusterMetadata, bookie_id: str) ->
 
 
 def read_metrics(url: str) -> dict[str, float] | str:
-    """The figures of `METRICS`, or why there are none."""
+    """The values of `METRICS`, or the reason why there are none."""
     try:
         with urllib.request.urlopen(url, timeout=METRICS_TIMEOUT_S) as answer:
             text = answer.read().decode()
     except (urllib.error.URLError, OSError) as error:
-        return f"not to be had from {url}: {error}"
+        return f"not available from {url}: {error}"
     found: dict[str, float] = {}
     for line in text.splitlines():
         name, _, value = line.rpartition(" ")
@@ -161,7 +161,7 @@ def size_text(size: float) -> str:
 
 
 def rows_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The screen."""
+    """The rows of the table."""
     cluster = facts.get("cluster")
     if cluster is not None:
         stranger = "" if cluster["known"] else "; the cluster has no cookie of it"
@@ -169,7 +169,7 @@ def rows_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if "answers" in cluster:
             free = f", {size_text(cluster['free_bytes'])} of {size_text(cluster['total_bytes'])} free" if "free_bytes" in cluster else ""
             yield "answers", cluster["answers"] + free
-        visited = "" if cluster["visited"] else ", not visited: what is missing is unknown"
+        visited = "" if cluster["visited"] else ", not visited: missing entries are unknown, not absent"
         yield "incarnation", f"{cluster['incarnation']}{visited}"
         yield "cluster", cluster["instance_id"]
     for directory in facts.get("directories", ()):

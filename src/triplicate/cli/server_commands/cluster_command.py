@@ -31,7 +31,7 @@ def cluster() -> None:
 
 def _shared(uri: str) -> str:
     if uri == "memory:":
-        raise ConfigError("memory: ends with this command; name a store that others can open")
+        raise ConfigError("a memory: store ends with this command; name a store that other processes can open")
     return uri
 
 

@@ -123,7 +123,7 @@ async def _inspect(host: Host, settings: BookieSettings, bookie_id: str, cluster
         if one_line(each) not in seen:
             findings.append(DoctorFinding("machine", REMARK if isinstance(each, MachineWarning) else WRONG, one_line(each)))
     if running:
-        findings.append(DoctorFinding("directories", REMARK, f"{running}: a bookie runs on it, so its data and port were left alone"))
+        findings.append(DoctorFinding("directories", REMARK, f"{running}: a bookie runs on it, so its data and port were not checked"))
         return findings
     port = await port_problem(host, settings)
     if port is not None:
@@ -146,7 +146,7 @@ def _trash(inspection: Inspection) -> Iterator[str]:
         return
     if index is not None and index.trash_ledgers:
         yield (
-            f"{index.path}: {index.trash_ledgers} deleted ledgers of {index.trash_bytes} bytes are in the trash: their space comes back "
+            f"{index.path}: {index.trash_ledgers} deleted ledgers of {index.trash_bytes} bytes are in the trash: their space is freed "
             "when bookie.trash_period_s is over"
         )
 

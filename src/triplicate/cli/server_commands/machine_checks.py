@@ -69,7 +69,7 @@ def _clock(directories: list[str]) -> Iterator[EnvironmentFault]:
     now = time.time()
     if now < CLOCK_BEGAN:
         day = time.strftime("%Y-%m-%d", time.gmtime(now))
-        yield EnvironmentFault(f"the clock says {day}, which is past: set it, and keep it set")
+        yield EnvironmentFault(f"the clock says {day}, which is in the past: set it, and keep it synchronized")
     for directory in directories:
         current = Path(directory) / "current"
         newest = max([entry.stat().st_mtime for entry in current.iterdir()], default=0.0) if current.is_dir() else 0.0
@@ -94,7 +94,7 @@ def _writing(directory: str, place: str, *, starts: bool) -> Iterator[Environmen
         descriptor = os.open(place, os.O_TMPFILE | os.O_RDWR, 0o600)
     except OSError as error:
         if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
-            yield MachineWarning(f"{directory}: whether syncs work was not tried, since this file system has no files without a name")
+            yield MachineWarning(f"{directory}: syncs were not tested, since this file system has no files without a name")
         else:
             yield EnvironmentFault(f"{directory}: cannot be used ({error.strerror}): mount it, or make it writable for this user")
         return

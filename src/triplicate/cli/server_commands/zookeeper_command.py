@@ -37,6 +37,6 @@ def zookeeper(config: str, parent_pipe: int | None, ready_pipe: int | None) -> N
         report_ready(ready_pipe, {"address": server.address})
         while not stop.wait(POLL_S):
             if server.process is None or server.process.poll() is not None:
-                raise EnvironmentFault(f"ZooKeeper on {server.address} ended by itself; what it printed says why")
+                raise EnvironmentFault(f"ZooKeeper on {server.address} ended by itself; its output above has the reason")
     finally:
         server.stop()

@@ -21,7 +21,7 @@ END_LIMIT_S = 5.0
 
 
 class Serves(Enum):
-    """Whether and how a process serves."""
+    """The state of a process, as far as the probes know it."""
 
     NOT = "not"
     WITHOUT_PROBES = "without probes"
@@ -54,7 +54,7 @@ class ClusterState:
 
     def health(self) -> ProbeAnswer:
         silent_s = self._now() - self._updated_at
-        reasons = [f"`up` has not looked at its processes for {silent_s:.0f} s"] if silent_s > SILENCE_MAX_S else []
+        reasons = [f"`up` has not checked its processes for {silent_s:.0f} s"] if silent_s > SILENCE_MAX_S else []
         return ProbeAnswer(not reasons, {"healthy": not reasons, "process": "up", "reasons": reasons})
 
     def ready(self) -> ProbeAnswer:

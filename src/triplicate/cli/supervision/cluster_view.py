@@ -46,7 +46,7 @@ class ClusterView:
                     yield f"{name} answers again"
             elif now - self._silent_since.setdefault(name, now) >= SILENT_S and name not in self._silent_reported:
                 self._silent_reported.add(name)
-                yield f"{name} runs and has not answered for {SILENT_S:.0f} s: it is stopped or overloaded, and is left alone"
+                yield f"{name} runs and has not answered for {SILENT_S:.0f} s: it is stopped or overloaded, and is not restarted"
         self._silent_reported &= set(answers)
 
     def _bookies(self, answers: Answers) -> Iterator[str]:
@@ -55,14 +55,14 @@ class ClusterView:
                 continue
             before, self._writable[name] = self._writable.get(name, True), bool(answer["writable"])
             if before and not self._writable[name]:
-                yield f"{name} is read-only: it takes no new entries until there is space on its disks"
+                yield f"{name} is read-only: it accepts no new entries until there is space on its disks"
             elif not before and self._writable[name]:
                 yield f"{name} is writable again"
 
     def _copies(self, answers: Answers) -> Iterator[str]:
         diverged = {(name, database) for name, database, role in _roles(answers) if role == "diverged"}
         for name, database in sorted(diverged - self._diverged):
-            yield f"the copy of database {database} on {name} has diverged and serves nobody; the log of {name} says why"
+            yield f"the copy of database {database} on {name} has diverged and is not served; the log of {name} has the reason"
         self._diverged = diverged
 
     def _leadership(self, now: float, answers: Answers) -> Iterator[str]:

@@ -95,12 +95,12 @@ class Supervisor:
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
         if not self._restart:
             command = f"triplicate {member.kind} --config {self._processes.folder.config_of(member)}"
-            self._report(f"{member.name} {how}; the others go on. Its log: {log}. Start it again: {command}")
+            self._report(f"{member.name} {how}; the others continue. Its log: {log}. Start it again: {command}")
             return
         if now - since >= STEADY_S and member.name in self._backoffs:
             self._backoffs[member.name].reset()
         self._report(
-            f"{member.name} {how}; the others go on, and it is started again in {self._schedule(member.name, now):.1f} s. Its log: {log}"
+            f"{member.name} {how}; the others continue, and it is started again in {self._schedule(member.name, now):.1f} s. Its log: {log}"
         )
 
     def _schedule(self, name: str, now: float) -> float:

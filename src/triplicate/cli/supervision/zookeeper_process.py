@@ -48,7 +48,7 @@ def find_jars(names: Sequence[str] = JARS + LOG_JARS) -> list[Path]:
     folder = Path(found.origin).parent / "jars"
     jars = [jar for name in names for jar in sorted(folder.glob(f"{name}*.jar"))[:1]]
     if len(jars) < len(names):
-        raise ConfigError(f"{folder} lacks jars of ZooKeeper; install PySpark anew: {_SPARK_CURE}")
+        raise ConfigError(f"{folder} lacks jars of ZooKeeper; install PySpark again: {_SPARK_CURE}")
     return jars
 
 

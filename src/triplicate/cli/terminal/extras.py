@@ -52,7 +52,7 @@ def cure_of(error: ModuleNotFoundError) -> str | None:
     if package in INSTALL_OF:
         return f"this command needs the package {package}, which is not installed: pip install '{INSTALL_OF[package]}'"
     if package in REQUIRED:
-        return f"the package {package} is missing, without which nothing runs: pip install --force-reinstall triplicate"
+        return f"the package {package} is missing, which every command needs: pip install --force-reinstall triplicate"
     return None
 
 

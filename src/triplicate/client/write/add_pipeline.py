@@ -8,7 +8,7 @@ handled once per chunk of answers and ledger. docs/append-path.md draws the whol
 from __future__ import annotations
 
 from collections.abc import Sequence, Sized
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from triplicate.client.connection.bookie_channel import AddStream
 from triplicate.client.connection.response_errors import SIZE_REFUSALS, error_for_status, too_large
@@ -16,11 +16,10 @@ from triplicate.client.context import ClientContext
 from triplicate.client.write.add_latency import AddLatency
 from triplicate.client.write.add_sender import AddSender
 from triplicate.client.write.add_streams import EnsembleStreams, Tracker
-from triplicate.client.write.add_window import AddWindow
 from triplicate.client.write.ensemble_changer import EnsembleChanger
 from triplicate.client.write.explicit_lac import ExplicitLacUpdater
 from triplicate.client.write.force import Force, LedgerForces
-from triplicate.client.write.ledger_close import LedgerClose, fail_future
+from triplicate.client.write.ledger_close import LedgerClose
 from triplicate.errors import (
     ArgumentError,
     BookieError,
@@ -32,15 +31,18 @@ from triplicate.errors import (
     RecordTooLarge,
     TriplicateError,
     Unauthorized,
+    WindowFull,
 )
 from triplicate.ledger import EntryCodec, LedgerMetadata
 from triplicate.metadata import Versioned
+from triplicate.runtime import AdmissionWindow, fail, resolve
 from triplicate.wire import ADD_HEAD_BYTES, Status
 
 ENVELOPE_BYTES = 256
 """Room left in a frame for the version-3 envelope of an entry, so that every client can read what this one wrote."""
 
 Payload = bytes | bytearray | memoryview
+Error = TypeVar("Error", bound=BaseException)
 
 
 class Appender(Protocol):
@@ -53,8 +55,8 @@ class Appender(Protocol):
     def left_out(self) -> str:
         """Why unconfirmed entries are not part of the closed ledger, to follow "was closed by its writer"; usually empty."""
 
-    def admit(self) -> None:
-        """Admit queued appends as far as there is room."""
+    def admit_awaited(self) -> None:
+        """Entries were confirmed: send the queued entry that all unconfirmed ones wait for, if there is one."""
 
     def frames_of(self, entry_ids: Sequence[int]) -> list[bytes]:
         """The frames of unconfirmed entries."""
@@ -62,8 +64,8 @@ class Appender(Protocol):
     def release(self, before: int, confirmed: int) -> int:
         """Entries `before` + 1 to `confirmed` are confirmed: drop their frames and resolve their futures. Returns the frames' bytes."""
 
-    def fail_pending(self, cause: TriplicateError, unknown: str) -> None:
-        """Fail every pending append; `unknown` is the text for those of which some entry may have been sent."""
+    def fail_pending(self, cause: TriplicateError) -> None:
+        """Fail every pending append."""
 
 
 class AddPipeline:
@@ -74,6 +76,8 @@ class AddPipeline:
         length: payload bytes of the entries up to the last-add-confirmed.
         failure: what ended the writer.
         is_closing: whether the writer was closed or abandoned.
+        overhead_bytes: bytes of an entry's frame beside its payload, without the version-3 envelope.
+        window: admits entries by the bytes of their frames, without the version-3 envelope.
 
     Args:
         created: the ledger's metadata as it was created or taken up.
@@ -91,7 +95,6 @@ class AddPipeline:
         "_forces",
         "_frames",
         "_latency",
-        "_overhead_bytes",
         "_streams",
         "_tracker",
         "failure",
@@ -100,6 +103,7 @@ class AddPipeline:
         "last_add_confirmed",
         "ledger_id",
         "length",
+        "overhead_bytes",
         "sender",
         "window",
     )
@@ -127,10 +131,11 @@ class AddPipeline:
         self._appender = appender
         self._frames = frames
         self._tracker = tracker
-        self._overhead_bytes = ADD_HEAD_BYTES + codec.overhead
-        self.largest_payload_bytes = settings.frame_limit_bytes - ENVELOPE_BYTES - self._overhead_bytes
+        self.overhead_bytes = ADD_HEAD_BYTES + codec.overhead
+        self.largest_payload_bytes = settings.frame_limit_bytes - ENVELOPE_BYTES - self.overhead_bytes
         self._acknowledged_bytes = 0
         """Payload bytes of the entries that the tracker confirmed."""
+        self.window = AdmissionWindow(settings.window_entries, settings.window_bytes)
         channel_to = pool.v3_channel if deferred_sync else pool.channel
         self._streams = EnsembleStreams(
             tracker,
@@ -138,11 +143,11 @@ class AddPipeline:
             lambda bookie_id: channel_to(bookie_id).open_stream(ledger_id, self),
             appender.frames_of,
             pool.scheduler,
+            self.window,
         )
         self._forces = LedgerForces(context, ledger_id, self._streams, deferred_sync=deferred_sync)
         self._latency = AddLatency(context.metrics, pool.scheduler, context.host.clock)
-        self.window = AddWindow(settings, ledger_id, frames, self._streams, self._overhead_bytes, self.largest_payload_bytes)
-        self.sender = AddSender(context, codec, tracker, self._streams, self.window, self._latency, self._forces)
+        self.sender = AddSender(context, codec, tracker, self._streams, self._latency, self._forces)
         self._changer = EnsembleChanger(context, self, tracker, self._streams, created)
         self._explicit_lac = ExplicitLacUpdater(context, codec, metadata, tracker) if settings.explicit_lac_interval_s else None
 
@@ -202,7 +207,7 @@ class AddPipeline:
         if self.is_closing:
             raise HandleClosed(f"the writer of ledger {self.ledger_id} was closed")
         if self.failure is not None:
-            raise self.copy_error(self.failure, f"{self.failure}; nothing of this append was sent")
+            raise self.unsent(self.failure)
 
     def flush(self) -> None:
         """Send what was enqueued without waiting for the end of this tick of the loop."""
@@ -250,12 +255,12 @@ class AddPipeline:
         else:
             self._changer.bookie_failed(bookie_id, error)
         if self.failure is None:
-            self._appender.admit()  # The bookie may have been the one that owed too many answers.
+            self.window.admit_waiters()  # The bookie may have been the one that owed too many answers.
 
     def resume_adds(self) -> None:
         """A channel has room again; another one may still be full."""
         self._streams.check_room()
-        self._appender.admit()
+        self.window.admit_waiters()
 
     def confirm(self) -> None:
         """Confirm the entries that have their ack quorum, then admit the next appends."""
@@ -264,13 +269,14 @@ class AddPipeline:
         confirmed = tracker.advance()
         if confirmed != before:
             size = self._appender.release(before, confirmed)
-            self.window.pending_bytes -= size
-            self._acknowledged_bytes += self.sender.payload_bytes(before, confirmed, size, self._overhead_bytes)
+            count = confirmed - before
+            payload_bytes = self.sender.payload_bytes(before, confirmed, size, self.overhead_bytes)
+            self._acknowledged_bytes += payload_bytes
             if not self._forces.deferred_sync:
                 self._move_last_confirmed(confirmed, self._acknowledged_bytes)
-            self._latency.confirm(confirmed, confirmed - before, size)
-        if self.failure is None:
-            self._appender.admit()
+            self._latency.confirm(confirmed, count, size)
+            self._appender.admit_awaited()
+            self.window.release(count, payload_bytes + count * self.overhead_bytes)
         if self._close is not None:
             self._close.wake()
 
@@ -294,19 +300,18 @@ class AddPipeline:
         self._forces.end(force)
         if force.error is not None:
             text = f"the force of ledger {self.ledger_id} failed, and entries behind {self.last_add_confirmed} may be unforced"
-            fail_future(force.future, self.copy_error(force.error, f"{text}: {force.error}; force again"))
+            fail(force.future, self.copy_error(force.error, f"{text}: {force.error}; force again"))
         elif self._forces.may_have_lost_entries:
             # A bookie that answered the force may have restarted before, and may have lost what it had acknowledged.
             cause = self._unforced_error(BookieError("the connection to a bookie broke after entries were acknowledged there"))
             self.fail(cause)
-            fail_future(force.future, self.copy_error(cause, str(cause)))
+            fail(force.future, self.copy_error(cause, str(cause)))
         else:
             if last > self.last_add_confirmed:
                 self._move_last_confirmed(last, length)
             if not self._frames and self.last_add_confirmed == self._tracker.last_add_confirmed:
                 self._forces.note_all_forced()
-            if not force.future.done():
-                force.future.set_result(self.last_add_confirmed)
+            resolve(force.future, self.last_add_confirmed)
         if self._close is not None:
             self._close.wake()
 
@@ -331,15 +336,30 @@ class AddPipeline:
         self._changer.end()
         if self._explicit_lac is not None:
             self._explicit_lac.stop()
-        first, last = self._tracker.last_add_confirmed + 1, self._tracker.last_add_pushed
-        self._appender.fail_pending(cause, f"{cause}; entries {first} to {last} of ledger {self.ledger_id} have an unknown outcome")
+        self._appender.fail_pending(cause)
         for future in self._forces.cancel_all():
-            fail_future(future, self.copy_error(cause, f"{cause}; whether the bookies synced is unknown"))
+            fail(future, self.copy_error(cause, f"{cause}; whether the bookies synced is unknown"))
         self.sender.clear()
         if self._close is not None:
             self._close.wake()
 
-    def copy_error(self, cause: TriplicateError, text: str) -> TriplicateError:
+    def unknown_outcome(self, cause: Error) -> Error:
+        """The error of an append of which an entry was sent and not confirmed."""
+        first, last = self._tracker.last_add_confirmed + 1, self._tracker.last_add_pushed
+        return self.copy_error(cause, f"{cause}; entries {first} to {last} of ledger {self.ledger_id} have an unknown outcome")
+
+    def unsent(self, cause: Error) -> Error:
+        """The error of an append of which nothing was sent."""
+        return self.copy_error(cause, f"{cause}; nothing of this append was sent")
+
+    def window_full(self) -> WindowFull:
+        """The error of an append that found no room and does not wait for it."""
+        return WindowFull(
+            f"{self.window.entries} entries of {self.window.size_bytes} bytes of ledger {self.ledger_id} are unacknowledged; "
+            "await append instead, or slow down"
+        )
+
+    def copy_error(self, cause: Error, text: str) -> Error:
         """A separate exception for each future or call, since each raise extends the traceback."""
         error = type(cause)(text)
         if isinstance(error, LedgerError):

@@ -11,7 +11,6 @@ from triplicate.client.connection.bookie_channel import InFlight
 from triplicate.client.context import ClientContext
 from triplicate.client.write.add_latency import AddLatency
 from triplicate.client.write.add_streams import EnsembleStreams, Tracker
-from triplicate.client.write.add_window import AddWindow
 from triplicate.client.write.force import LedgerForces
 from triplicate.ledger import EntryCodec
 
@@ -41,7 +40,6 @@ class AddSender:
         "_streams",
         "_tracker",
         "_unsent",
-        "_window",
         "piggybacked_lac",
     )
 
@@ -51,14 +49,12 @@ class AddSender:
         codec: EntryCodec,
         tracker: Tracker,
         streams: EnsembleStreams,
-        window: AddWindow,
         latency: AddLatency,
         forces: LedgerForces,
     ) -> None:
         self.piggybacked_lac = -1
         self._tracker = tracker
         self._streams = streams
-        self._window = window
         self._latency = latency
         self._forces = forces
         self._scheduler = context.pool.scheduler
@@ -91,7 +87,6 @@ class AddSender:
             self._make_prefix(entry_id, size)
         self._pushed_bytes += size
         frame = self._encode(entry_id, self.piggybacked_lac, self._pushed_bytes, payload, self._prefix)
-        self._window.pending_bytes += len(frame)
         self._out.append(frame)
         self._last_entry_id = entry_id
         if self._unsent is not None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from triplicate.client.connection.bookie_channel import AddStream, InFlight
 from triplicate.client.connection.flush_scheduler import AddChannel, FlushScheduler, Multicast
 from triplicate.ledger import AdvWriteTracker, WriteTracker, write_sets
+from triplicate.runtime import AdmissionWindow
 
 Tracker = WriteTracker | AdvWriteTracker
 
@@ -18,7 +19,6 @@ class EnsembleStreams:
     """Belongs to one writer.
 
     Attributes:
-        full: whether a bookie owes as many answers as it may, so that nothing more is admitted for now.
         striped: whether entries go to different bookies, and not all to all.
 
     Args:
@@ -26,6 +26,7 @@ class EnsembleStreams:
         open_stream: opens the stream to a bookie.
         frames_of: the frames of unconfirmed entries.
         scheduler: of the pool that the streams' channels belong to.
+        window: the writer's, paused while a bookie owes as many answers as it may.
     """
 
     __slots__ = (
@@ -36,8 +37,8 @@ class EnsembleStreams:
         "_scheduler",
         "_streams",
         "_tracker",
+        "_window",
         "_write_quorum",
-        "full",
         "striped",
     )
 
@@ -48,14 +49,15 @@ class EnsembleStreams:
         open_stream: Callable[[str], AddStream],
         frames_of: Callable[[Sequence[int]], list[bytes]],
         scheduler: FlushScheduler,
+        window: AdmissionWindow,
     ) -> None:
-        self.full = False
         self.striped = write_quorum < len(tracker.ensemble)
         self._tracker = tracker
         self._write_quorum = write_quorum
         self._open_stream = open_stream
         self._frames_of = frames_of
         self._scheduler = scheduler
+        self._window = window
         self._streams: list[AddStream | None] = [open_stream(bookie_id) for bookie_id in tracker.ensemble]
         self._open: tuple[AddStream, ...] = ()
         self._multicast: Multicast | None = None
@@ -119,11 +121,11 @@ class EnsembleStreams:
             self._close(position)
 
     def check_room(self) -> None:
-        """Find out whether any channel is full, and have each full one report when it has room again."""
-        self.full = False
+        """Find out whether any channel is full, and have each full one report when it has room again. Waiters are not admitted yet."""
+        self._window.is_paused = False
         for stream in self._streams:
             if stream is not None and not stream.has_room:
-                self.full = True
+                self._window.is_paused = True
                 stream.wait_for_room()
 
     def _open_at(self, position: int) -> None:
@@ -149,5 +151,5 @@ class EnsembleStreams:
         """A channel accepted adds, and is full (FullChannelListener)."""
         for stream in self._open:
             if stream.channel is channel:
-                self.full = True
+                self._window.is_paused = True
                 stream.wait_for_room()

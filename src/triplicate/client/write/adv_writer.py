@@ -6,24 +6,35 @@ Source: BookKeeper `LedgerHandleAdv`.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from triplicate.client.context import ClientContext
 from triplicate.client.write.add_pipeline import AddPipeline, Payload
-from triplicate.client.write.ledger_close import fail_future
 from triplicate.client.write.write_handle import WriteHandle
 from triplicate.errors import ArgumentError, DuplicateEntry, TriplicateError
 from triplicate.ledger import LAST_ENTRY_ID, AdvWriteTracker
 from triplicate.metadata import Versioned
+from triplicate.runtime import fail, resolve
 
 
-class _QueuedEntry(NamedTuple):
-    """An entry that waits for room in the window."""
+class _QueuedEntry:
+    """An entry that waits for room in the window (RoomWaiter)."""
 
-    payload: bytes
-    future: asyncio.Future[int]
+    __slots__ = ("_writer", "entry_id", "future", "payload")
+
+    def __init__(self, writer: AdvLedgerWriter, entry_id: int, payload: bytes, future: asyncio.Future[int]) -> None:
+        self.entry_id = entry_id
+        self.payload = payload
+        self.future = future
+        self._writer = writer
+
+    def proceed(self) -> bool:
+        """Send the entry if there is room."""
+        return self._writer._send_queued(self)
+
+    def fail(self, error: BaseException) -> None:
+        """Fail the append with its own copy of the error that ended the writer."""
+        fail(self.future, self._writer._pipeline.unsent(error))
 
 
 class AdvLedgerWriter(WriteHandle):
@@ -42,11 +53,13 @@ class AdvLedgerWriter(WriteHandle):
         self._frames: dict[int, bytes] = {}
         """Frames of the entries that are pushed and not confirmed, by id."""
         self._waiting: dict[int, asyncio.Future[int]] = {}
-        self._queue: OrderedDict[int, _QueuedEntry] = OrderedDict()
+        self._queue: dict[int, _QueuedEntry] = {}
+        """The waiters in the window, by entry id."""
         pipeline = AddPipeline(context, ledger_id, created, self, self._tracker, self._frames, deferred_sync=deferred_sync)
         super().__init__(pipeline)
         self._window = pipeline.window
         self._sender = pipeline.sender
+        self._overhead_bytes = pipeline.overhead_bytes
 
     async def append(self, entry_id: int, payload: Payload) -> int:
         """Append an entry under this id and return the id once it and every entry before it are durable on an ack quorum.
@@ -59,11 +72,17 @@ class AdvLedgerWriter(WriteHandle):
             Others as for `LedgerWriter.append`.
         """
         payload = self._validate(entry_id, payload)
-        if self._fits(entry_id, payload):
+        if self._try_admit(entry_id, payload):
             return await self._push(entry_id, payload)
-        future: asyncio.Future[int] = self._loop.create_future()
-        self._queue[entry_id] = _QueuedEntry(payload, future)
-        return await future
+        queued = self._queue[entry_id] = _QueuedEntry(self, entry_id, payload, self._loop.create_future())
+        self._window.enqueue(queued)
+        try:
+            return await queued.future
+        except asyncio.CancelledError:
+            if self._queue.get(entry_id) is queued:
+                del self._queue[entry_id]
+            self._window.withdraw(queued)
+            raise
 
     def append_nowait(self, entry_id: int, payload: Payload) -> asyncio.Future[int]:
         """Append without waiting for room; the future resolves to the id once it and every entry before it are durable.
@@ -73,8 +92,8 @@ class AdvLedgerWriter(WriteHandle):
             Others as for `append`.
         """
         payload = self._validate(entry_id, payload)
-        if not self._fits(entry_id, payload):
-            raise self._window.full_error()
+        if not self._try_admit(entry_id, payload):
+            raise self._pipeline.window_full()
         return self._push(entry_id, payload)
 
     def _validate(self, entry_id: int, payload: Payload) -> bytes:
@@ -88,8 +107,22 @@ class AdvLedgerWriter(WriteHandle):
             raise duplicate
         return payload
 
-    def _fits(self, entry_id: int, payload: bytes) -> bool:
-        return self._is_awaited(entry_id) or (not self._queue and self._window.has_room(len(payload)))
+    def _try_admit(self, entry_id: int, payload: bytes) -> bool:
+        size_bytes = len(payload) + self._overhead_bytes
+        if self._is_awaited(entry_id):
+            self._window.occupy(1, size_bytes)
+            return True
+        return self._window.try_admit(1, size_bytes)
+
+    def _send_queued(self, queued: _QueuedEntry) -> bool:
+        """Send a queued entry if there is room. Returns whether it waits no longer."""
+        if queued.future.done():
+            return True
+        if not self._window.try_occupy(1, len(queued.payload) + self._overhead_bytes):
+            return False
+        del self._queue[queued.entry_id]
+        self._push(queued.entry_id, queued.payload, queued.future)
+        return True
 
     def _is_awaited(self, entry_id: int) -> bool:
         """Whether this is the entry that holds back all others. A full window admits it, since otherwise nothing would ever leave it."""
@@ -115,19 +148,13 @@ class AdvLedgerWriter(WriteHandle):
         gap = self._tracker.last_add_confirmed + 1
         return f"; entry {gap} was not appended or not waited for, and what follows it is not part of the ledger"
 
-    def admit(self) -> None:
-        """Admit queued entries: first the one that all others wait for, then the others in their order as far as there is room."""
-        queue = self._queue
-        while queue:
-            entry_id = self._tracker.last_add_confirmed + 1
-            if entry_id not in queue:
-                entry_id = next(iter(queue))
-            payload, future = queue[entry_id]
-            if not future.done():
-                if not self._is_awaited(entry_id) and not self._window.has_room(len(payload)):
-                    return
-                self._push(entry_id, payload, future)
-            del queue[entry_id]
+    def admit_awaited(self) -> None:
+        """Send the queued entry that all unconfirmed ones wait for, whether or not there is room."""
+        queued = self._queue.pop(self._tracker.last_add_confirmed + 1, None)
+        if queued is not None and not queued.future.done():
+            self._window.occupy(1, len(queued.payload) + self._overhead_bytes)
+            self._push(queued.entry_id, queued.payload, queued.future)
+            self._window.withdraw(queued)
 
     def frames_of(self, entry_ids: Sequence[int]) -> list[bytes]:
         """The frames of unconfirmed entries."""
@@ -138,18 +165,14 @@ class AdvLedgerWriter(WriteHandle):
         size = 0
         for entry_id in range(before + 1, confirmed + 1):
             size += len(self._frames.pop(entry_id))
-            future = self._waiting.pop(entry_id)
-            if not future.done():
-                future.set_result(entry_id)
+            resolve(self._waiting.pop(entry_id), entry_id)
         return size
 
-    def fail_pending(self, cause: TriplicateError, unknown: str) -> None:
+    def fail_pending(self, cause: TriplicateError) -> None:
         """Fail every pending append."""
-        copy = self._pipeline.copy_error
-        waiting, queue = list(self._waiting.values()), list(self._queue.values())
+        waiting = list(self._waiting.values())
         self._waiting.clear()
         self._queue.clear()
         for future in waiting:
-            fail_future(future, copy(cause, unknown))
-        for queued in queue:
-            fail_future(queued.future, copy(cause, f"{cause}; nothing of this append was sent"))
+            fail(future, self._pipeline.unknown_outcome(cause))
+        self._window.fail(cause)

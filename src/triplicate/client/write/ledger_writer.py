@@ -11,25 +11,34 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from triplicate.client.context import ClientContext
-from triplicate.client.write.add_pipeline import AddPipeline, Payload
-from triplicate.client.write.ledger_close import fail_future
+from triplicate.client.write.add_pipeline import AddPipeline, Error, Payload
 from triplicate.client.write.write_handle import WriteHandle
-from triplicate.errors import TriplicateError
+from triplicate.errors import ArgumentError, TriplicateError
 from triplicate.ledger import WriteTracker
 from triplicate.metadata import Versioned
+from triplicate.runtime import fail, resolve
 
 
 class _QueuedAppend:
-    """An append that waits for room in the window."""
+    """An append that waits for room in the window (RoomWaiter)."""
 
-    __slots__ = ("first_entry_id", "future", "next", "payloads", "single")
+    __slots__ = ("_writer", "first_entry_id", "future", "next", "payloads", "single")
 
-    def __init__(self, payloads: Sequence[bytes], future: asyncio.Future[Any], single: bool) -> None:
+    def __init__(self, writer: LedgerWriter, payloads: Sequence[bytes], future: asyncio.Future[Any], *, single: bool) -> None:
         self.payloads = payloads
         self.future = future
         self.single = single
         self.next = 0
         self.first_entry_id = -1
+        self._writer = writer
+
+    def proceed(self) -> bool:
+        """Number the payloads for which there is room."""
+        return self._writer._number(self)
+
+    def fail(self, error: BaseException) -> None:
+        """Fail the append with its own copy of the error that ended the writer."""
+        fail(self.future, self._writer._error_of(self, error))
 
 
 class LedgerWriter(WriteHandle):
@@ -46,11 +55,11 @@ class LedgerWriter(WriteHandle):
 
         Plain tuples: one is made per append.
         """
-        self._queue: deque[_QueuedAppend] = deque()
         pipeline = AddPipeline(context, ledger_id, created, self, self._tracker, self._frames, deferred_sync=deferred_sync)
         super().__init__(pipeline)
         self._window = pipeline.window
         self._sender = pipeline.sender
+        self._overhead_bytes = pipeline.overhead_bytes
 
     @property
     def has_all_copies(self) -> bool:
@@ -67,7 +76,7 @@ class LedgerWriter(WriteHandle):
             Unauthorized, OutcomeUnknown: the writer ended; where the message says so, the entry may or may not survive.
         """
         payload = self._pipeline.validate(payload)
-        if self._queue or not self._window.has_room(len(payload)):
+        if not self._window.try_admit(1, len(payload) + self._overhead_bytes):
             queued: int = await self._submit((payload,), single=True)
             return queued
         future: asyncio.Future[int] = self._loop.create_future()
@@ -83,8 +92,8 @@ class LedgerWriter(WriteHandle):
             WindowFull: there is no room, or earlier appends wait for it. RecordTooLarge, HandleClosed and a writer's end: as for `append`.
         """
         payload = self._pipeline.validate(payload)
-        if self._queue or not self._window.has_room(len(payload)):
-            raise self._window.full_error()
+        if not self._window.try_admit(1, len(payload) + self._overhead_bytes):
+            raise self._pipeline.window_full()
         future: asyncio.Future[int] = self._loop.create_future()
         entry_id = self._tracker.push()
         self._frames.append(self._sender.enqueue(entry_id, payload))
@@ -107,9 +116,10 @@ class LedgerWriter(WriteHandle):
             WindowFull: no room for all of them. ArgumentError: more than the window ever holds. Others as for `append`.
         """
         batch = [self._pipeline.validate(payload) for payload in payloads]
-        has_room = self._window.has_room_for(list(map(len, batch)))
-        if batch and (self._queue or not has_room):
-            raise self._window.full_error()
+        size_bytes = sum(map(len, batch)) + len(batch) * self._overhead_bytes
+        self._check_window_holds(len(batch), size_bytes)
+        if batch and not self._window.try_admit(len(batch), size_bytes):
+            raise self._pipeline.window_full()
         future: asyncio.Future[range] = self._loop.create_future()
         first = self._tracker.last_add_pushed + 1
         for payload in batch:
@@ -117,53 +127,67 @@ class LedgerWriter(WriteHandle):
         self._await_confirmation(future, range(first, first + len(batch)))
         return future
 
+    def _check_window_holds(self, count: int, size_bytes: int) -> None:
+        window = self._window
+        if count > window.limit_entries or size_bytes > max(window.limit_bytes, self.largest_payload_bytes):
+            raise ArgumentError(
+                f"{count} payloads of {size_bytes} bytes exceed the window of {window.limit_entries} entries and "
+                f"{window.limit_bytes} bytes; await append_many instead, or send fewer at a time"
+            )
+
     async def _submit(self, payloads: Sequence[bytes], *, single: bool) -> Any:
         self._pipeline.check_usable()
-        queued = _QueuedAppend(payloads, self._loop.create_future(), single)
-        self._queue.append(queued)
-        if self._queue[0] is queued:
-            self.admit()
-        return await queued.future
+        queued = _QueuedAppend(self, payloads, self._loop.create_future(), single=single)
+        self._window.enqueue(queued)
+        try:
+            return await queued.future
+        except asyncio.CancelledError:
+            self._window.withdraw(queued)
+            raise
 
     def _await_confirmation(self, future: asyncio.Future[range], entry_ids: range) -> None:
         if entry_ids:
             self._waiting.append((entry_ids[-1], future, entry_ids))
         else:
-            future.set_result(entry_ids)
+            resolve(future, entry_ids)
+
+    def _number(self, queued: _QueuedAppend) -> bool:
+        """Number the payloads of a queued append for which there is room. Returns whether it is done."""
+        if queued.future.done():
+            return True
+        payloads = queued.payloads
+        while queued.next < len(payloads):
+            payload = payloads[queued.next]
+            if not self._window.try_occupy(1, len(payload) + self._overhead_bytes):
+                return False
+            entry_id = self._tracker.push()
+            self._frames.append(self._sender.enqueue(entry_id, payload))
+            if queued.next == 0:
+                queued.first_entry_id = entry_id
+            queued.next += 1
+        if queued.single:
+            self._waiting.append((queued.first_entry_id, queued.future, queued.first_entry_id))
+        else:
+            first = queued.first_entry_id if payloads else self._tracker.last_add_pushed + 1
+            self._await_confirmation(queued.future, range(first, first + len(payloads)))
+        return True
+
+    def _error_of(self, queued: _QueuedAppend, cause: Error) -> Error:
+        return self._pipeline.unknown_outcome(cause) if queued.next else self._pipeline.unsent(cause)
 
     # For AddPipeline (Appender).
 
     @property
     def has_pending(self) -> bool:
         """Whether an append is queued or unconfirmed."""
-        return bool(self._frames or self._queue)
+        return bool(self._frames) or self._window.has_waiters
 
     def left_out(self) -> str:
         """Nothing to add: unconfirmed entries are left out only if the caller did not wait for them."""
         return ""
 
-    def admit(self) -> None:
-        """Number queued appends, in their order, as far as there is room."""
-        queue, window = self._queue, self._window
-        while queue:
-            queued = queue[0]
-            if not queued.future.done():
-                payloads = queued.payloads
-                while queued.next < len(payloads):
-                    payload = payloads[queued.next]
-                    if not window.has_room(len(payload)):
-                        return
-                    entry_id = self._tracker.push()
-                    self._frames.append(self._sender.enqueue(entry_id, payload))
-                    if queued.next == 0:
-                        queued.first_entry_id = entry_id
-                    queued.next += 1
-                if queued.single:
-                    self._waiting.append((queued.first_entry_id, queued.future, queued.first_entry_id))
-                else:
-                    first = queued.first_entry_id if payloads else self._tracker.last_add_pushed + 1
-                    self._await_confirmation(queued.future, range(first, first + len(payloads)))
-            queue.popleft()
+    def admit_awaited(self) -> None:
+        """Nothing to do: ids are given in the order of admission, so that no queued entry precedes an unconfirmed one."""
 
     def frames_of(self, entry_ids: Sequence[int]) -> list[bytes]:
         """The frames of unconfirmed entries."""
@@ -183,12 +207,9 @@ class LedgerWriter(WriteHandle):
                 future.set_result(result)
         return size
 
-    def fail_pending(self, cause: TriplicateError, unknown: str) -> None:
+    def fail_pending(self, cause: TriplicateError) -> None:
         """Fail every pending append."""
-        copy = self._pipeline.copy_error
         while self._waiting:
             _, future, _ = self._waiting.popleft()
-            fail_future(future, copy(cause, unknown))
-        while self._queue:
-            queued = self._queue.popleft()
-            fail_future(queued.future, copy(cause, unknown if queued.next else f"{cause}; nothing of this append was sent"))
+            fail(future, self._pipeline.unknown_outcome(cause))
+        self._window.fail(cause)

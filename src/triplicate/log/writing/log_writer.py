@@ -345,7 +345,7 @@ class LogWriter:
         if builder is None:
             return
         encoded = builder.encode(self._compressor, self._clock.wall_us())
-        self._window.add_entry()
+        self._window.occupy(1, 0)
         self._machine.enqueue(PendingEntry(encoded, builder.future, builder.size_bytes))
         self._perform()
 
@@ -425,7 +425,7 @@ class LogWriter:
         """Append a no-op once: an entry behind the last record makes that record readable."""
         self._noop_timer = None
         if self._machine.has_unreadable and self._builder is None:
-            self._window.add_entry()
+            self._window.occupy(1, 0)
             self._machine.enqueue(PendingEntry(NOOP, None, 0, has_readers=False))
             self._perform()
 

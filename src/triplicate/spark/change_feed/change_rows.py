@@ -50,7 +50,7 @@ class ChangeBatches:
 
         Raises:
             ConfigError: no database wrote it, a value does not fit its column's type, or there is no such column.
-            SchemaChanged: the table was changed so that this query cannot go on. FormatError: of a format not known here.
+            SchemaChanged: the table was changed so that this query cannot continue. FormatError: the entry's format is unknown here.
         """
         header = batch_header(part)
         self._plans.clear()
@@ -89,7 +89,7 @@ class ChangeBatches:
         """Add a row for each column change that a consumer with older columns must apply before the batch at `version`.
 
         Args:
-            schema_versions: that of the older columns, and that of the columns which they lead to.
+            schema_versions: the version of the older columns, and the version of the newer ones.
         """
         for place, one in enumerate(carried, start=-len(carried)):
             new_name = {} if one.new_name is None else {"new_name": one.new_name}
@@ -163,7 +163,7 @@ class ChangeBatches:
             elif of_change in own:
                 columns[name].extend(own[of_change])
             else:
-                # In an image of only the key, a column that is not logged is null, whatever its default.
+                # In an image of only the key, a column that is not logged is null, even if it has a default.
                 columns[name].extend((default if whole else None,) * count)
         self._rows += count
 

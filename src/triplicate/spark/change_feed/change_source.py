@@ -5,7 +5,7 @@ update_postimage, delete), `_commit_version` (the offset of the transaction's re
 table), `_commit_timestamp` and `_seq` (order within the transaction). A delete has the row's key, and the whole row if the table's
 `change_images` is full. One record is one transaction, so a batch never splits a transaction.
 
-The table is the one that has the name when the query begins, whatever its earlier names and columns (`lineage`).
+The table is the one that has the name when the query begins. It may have had other names and columns before (`lineage`).
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ class _Feed:
             end = logs.synced_state(self.log, version).end
         if end < version:
             raise LogReplaced(
-                f"the log of database {self.options.database!r} ends at version {end}, and the checkpoint stands at {version}: the "
+                f"the log of database {self.options.database!r} ends at version {end}, and the checkpoint is at {version}: the "
                 "metadata was restored from an older copy, so transactions that were read are not in the database any more. Begin with "
                 "a new checkpoint"
             )
@@ -248,7 +248,7 @@ class _Feed:
             followed = follow(parts.entries, wanted, first, first, end)
         if followed is None:
             raise SchemaChanged(
-                f"triplicate-changes: the stream has read rows of table {start.table!r}, and is asked for those of {self.options.table!r}: "
+                f"triplicate-changes: the stream has read rows of table {start.table!r}, and the query requests {self.options.table!r}: "
                 "use a new checkpoint"
             )
         check_name(followed, start)
@@ -374,7 +374,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def latestOffset(self, start: Mapping[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
-        if start is None:  # PySpark 4.1 does not say where the stream stands.
+        if start is None:  # PySpark 4.1 does not pass the position of the stream.
             return self._offset(self._latest())
         stored, end = self._decoded(start), self._latest()
         begin = stored.version
@@ -407,7 +407,7 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     feed.check_name(logs, begin)
                 if begin.version > stop.version:
                     raise LogReplaced(
-                        f"the feed of database {feed.options.database!r} stands at version {begin.version}, and its log was seen to end at "
+                        f"the feed of database {feed.options.database!r} is at version {begin.version}, and its log was seen to end at "
                         f"{stop.version}: a server that is behind, or another log. Remove the newest file in the checkpoint's folder "
                         "`offsets`, and start the query again"
                     )

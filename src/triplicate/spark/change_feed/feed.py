@@ -104,7 +104,7 @@ def _check_behind(lineage: Lineage, history: SchemaHistory | None) -> None:
     """
     if history is None or history.version_before > lineage.anchor:
         raise EnvironmentFault(
-            f"triplicate-changes: the node that was asked for the columns of table {lineage.table!r} knows schema version "
+            f"triplicate-changes: the node that returned the columns of table {lineage.table!r} has schema version "
             f"{lineage.anchor}, and the log does not hold all schema changes since: the node lags; start the query again"
         )
     for located in history.backward():
@@ -121,7 +121,7 @@ def truncated(database: str, table: str, first: int) -> OffsetTruncated:
     return OffsetTruncated(
         f"the log of database {database!r} begins at version {first}, and table {table!r} is older: rows that have not changed since are "
         "not in its feed. Begin with a copy of the table (in one transaction: SELECT position FROM triplicate_state, and the rows) and "
-        "that position as startingVersion; startingVersion=earliest reads what the log still has"
+        "that position as startingVersion; startingVersion=earliest reads the changes that the log still has"
     )
 
 
@@ -141,13 +141,13 @@ def check_consumer(followed: FollowedTable, start: ChangesOffset) -> CarriedDiff
         SchemaChanged: its rows belong to another table, or it has newer columns than this query.
     """
     lineage = followed.lineage
-    # The reader of a batch had the columns after every schema change of its table in the batch, whatever the offset says. A batch that a
+    # The reader of a batch had the columns after every schema change of its table in the batch, even if the offset is older. A batch that a
     # query has planned but not read is read by the next query, which may have more columns. Other schema changes do not concern the table.
     held = followed.schema if start.schema is None else max(followed.schema, start.schema)
     if start.schema is not None and start.schema > lineage.anchor:
         raise SchemaChanged(
             f"triplicate-changes: the stream has read table {lineage.table!r} with the columns of schema version {start.schema}, and the "
-            f"node that was asked for its columns knows version {lineage.anchor}: it lags; start the query again"
+            f"node that returned its columns has version {lineage.anchor}: it lags; start the query again"
         )
     check_name(followed, start)
     return CarriedDifferences(tuple(lineage.carried(held)), held, lineage.anchor)
@@ -172,7 +172,7 @@ def _origin(name: str | None) -> str:
 def refuse_carried(carried: Sequence[ColumnDifference], table: str, version: int) -> SchemaChanged:
     """The error for column changes that ordinary rows of the feed cannot express."""
     return SchemaChanged(
-        f"triplicate-changes: after version {version} table {table!r} was changed as no row of its feed says: "
+        f"triplicate-changes: after version {version} table {table!r} had changes that ordinary rows of its feed cannot express: "
         f"{'; '.join(map(_words, carried))}. Set option schemaEvents=deliver, and the feed begins with a row for each of them, or read it "
         "from the table's creation on (a stream: with a new checkpoint)"
     )

@@ -123,8 +123,8 @@ class Lineage:
             what = self._newer_column(change, era)
         if what is not None:
             raise SchemaChanged(
-                f"triplicate-changes: table {self.table!r}: {what} at version {offset}. This query has the columns of before; start it "
-                "again, and it goes on with the new ones (a table of Spark's that stores them: create it again)"
+                f"triplicate-changes: table {self.table!r}: {what} at version {offset}. This query has the former columns; start it "
+                "again, and it continues with the new ones (a table of Spark's that stores them: create it again)"
             )
 
     def _newer_column(self, change: TableChange, era: ColumnEra) -> str | None:
@@ -171,7 +171,7 @@ class Ancestry:
         """Step back over a change of a version up to the anchor.
 
         Raises:
-            SchemaChanged: the name or a column asked for is not that of a table or column any more, or of a virtual table.
+            SchemaChanged: the requested name or column belongs to no table or column any more, or to a virtual table.
             FormatError: the changes contradict each other.
         """
         change, name = located.change, fold(located.change.table)
@@ -253,7 +253,7 @@ class Ancestry:
     def _refuse(self, column: str, what: str) -> None:
         if _has(self._sources, column):
             raise SchemaChanged(
-                f"triplicate-changes: table {self._asked!r} has no column {column!r} any more: it {what}. Ask for the columns it has now, "
+                f"triplicate-changes: table {self._asked!r} has no column {column!r} any more: it {what}. Request its present columns, "
                 "or start the query again where it was started at that moment"
             )
 
@@ -262,7 +262,7 @@ def renamed(change: TableRenamed, offset: int) -> SchemaChanged:
     """The error for a table that continues under another name."""
     return SchemaChanged(
         f"triplicate-changes: table {change.table!r} was renamed to {change.new_name!r} at version {offset}: "
-        f"start the query again with option table={change.new_name}, and it goes on with the same rows"
+        f"start the query again with option table={change.new_name}, and it continues with the same rows"
     )
 
 

@@ -74,7 +74,7 @@ class SchemaHistory:
         """The changes that create, drop or rename a table or a column, newest first.
 
         Raises:
-            FormatError: what the batches say of the schema's version contradicts itself.
+            FormatError: the schema versions in the batches contradict each other.
         """
         for offset, version, sql in self._texts():
             change = table_change(sql) if self._low <= offset < self._high else None

@@ -109,7 +109,7 @@ class LogAccess:
             # The id must not change between the reads: the end belongs to this log.
             if again.log_id == head.log_id:
                 return LogState(again.log_id, again.first_offset, max(again.first_offset, end))
-        raise NoSuchLog(f"log {log!r} is deleted and made again all the time; try again later")
+        raise NoSuchLog(f"log {log!r} is deleted and created again repeatedly; try again later")
 
     def synced_state(self, log: str, reached: int) -> LogState:
         """The state of a log that includes every change of the metadata made before this call. For an open segment, an end below `reached`

@@ -91,7 +91,7 @@ def _as(column: pa.Array, field: pa.Field) -> pa.Array:
     try:
         return column.cast(field.type)
     except pa.ArrowInvalid as error:
-        raise ConfigError(f"triplicate: column {field.name!r} holds what is no {field.type}: {error}; read it as binary") from error
+        raise ConfigError(f"triplicate: column {field.name!r} holds a value that is no {field.type}: {error}; read it as binary") from error
 
 
 def _binary(offsets: Any, data: Any, validity: Any, low: int, high: int, count: int) -> pa.Array:
@@ -191,7 +191,7 @@ def _encoded_headers(column: pa.Array) -> _BinaryColumn | None:
     """The headers of each record in the entry's encoding, computed for all records at once; None if no record has headers."""
     if column.null_count == len(column):
         return None
-    from pyarrow import compute as pc  # Takes longer to load than all of Arrow else, and few jobs write headers.
+    from pyarrow import compute as pc  # It takes longer to load than the rest of Arrow, and few jobs write headers.
 
     flat = column.flatten()
     keys, values = (part.cast(pa.binary()) for part in flat.flatten())

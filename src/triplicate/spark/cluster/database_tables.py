@@ -54,12 +54,12 @@ def check_kept(metadata_uri: str, database: str, log: str) -> None:
     if any(dropped.info.log == log for dropped in connections.client(metadata_uri).databases().dropped()):
         raise NoSuchLog(
             f"triplicate-changes: database {database!r} was dropped, and its tables with it: there are no more changes. Until its log is "
-            "deleted it can be brought back with triplicate database undelete; a new database of this name needs a new checkpoint"
+            "deleted, it can be restored with triplicate database undelete; a new database of this name needs a new checkpoint"
         )
 
 
 def table_columns(metadata_uri: str, database: str, table: str) -> TableColumns:
-    """The columns of a table, asked of any node of the database over the PostgreSQL protocol: a copy that lags says of which version it is.
+    """The columns of a table, read from any node of the database over the PostgreSQL protocol. A copy that lags returns its version.
 
     Raises:
         ConfigError: no such table, or it has no feed. EnvironmentFault: no node answers.
@@ -86,12 +86,10 @@ def table_columns(metadata_uri: str, database: str, table: str) -> TableColumns:
             return read_columns(table, rows)
         missing = True
     if missing:
-        raise ConfigError(
-            f"triplicate-changes: database {database!r} has no table {table!r}; where it was renamed, ask for the name that it has now"
-        )
+        raise ConfigError(f"triplicate-changes: database {database!r} has no table {table!r}; if it was renamed, use its present name")
     reasons = "; ".join(failures) or "none runs"
     raise EnvironmentFault(
-        f"triplicate-changes: no node of database {database!r} tells the columns of table {table!r} ({reasons}). "
+        f"triplicate-changes: no node of database {database!r} returned the columns of table {table!r} ({reasons}). "
         "Start one, or give a schema of your own with .schema(…)"
     )
 

@@ -1,4 +1,4 @@
-"""Where reading begins, and which records are lost: the positions of a checkpoint or option compared with the logs' state. Pure.
+"""The positions at which reading begins, and the lost records: a checkpoint or option is compared with the logs' state. Pure.
 
 A log is identified by its id, not by its name. A log that is deleted and created again under the same name begins at offset 0, and old
 offsets are meaningless in it. Losses are returned; the option `failOnDataLoss` decides whether they are errors.
@@ -229,35 +229,35 @@ def gaps(log: str, planned: Sequence[tuple[int, int]], start: int, end: int) -> 
 
 def _replaced(log: str, known: LogPosition, state: LogState | None) -> TriplicateError:
     now = "and there is none of this name now" if state is None else f"and begins at offset {state.first}, with id {state.log_id}"
-    further = "go on without it" if state is None else "read the new log from its beginning"
+    further = "continue without it" if state is None else "read the new log from its beginning"
     return LogReplaced(
-        f"log {log!r} was deleted and made again: the checkpoint stands at offset {known.offset} of the log with id {known.log_id}, "
-        f"{now}. What was not read of the old log is lost. Begin with a new checkpoint, or read on: {ALLOW} to {further}"
+        f"log {log!r} was deleted and created again: the checkpoint is at offset {known.offset} of the log with id {known.log_id}, "
+        f"{now}. The records of the old log that were not read are lost. Begin with a new checkpoint, or read on: {ALLOW} to {further}"
     )
 
 
 def _shorter(log: str, offset: int, state: LogState, begin: int) -> TriplicateError:
     return LogReplaced(
-        f"log {log!r} ends at offset {state.end}, the stream stands at {offset}: the log was deleted and made again, or its metadata was "
-        f"restored from a copy. Begin with a new checkpoint, or read on: {ALLOW} to go on at {begin}"
+        f"log {log!r} ends at offset {state.end}, the stream is at {offset}: the log was deleted and created again, or its metadata was "
+        f"restored from a copy. Begin with a new checkpoint, or read on: {ALLOW} to continue at {begin}"
     )
 
 
 def _truncated(log: str, offset: int, state: LogState) -> TriplicateError:
     return OffsetTruncated(
-        f"log {log!r} begins at offset {state.first}, the stream stands at {offset}: records were truncated before they were "
-        f"read. {ALLOW} to go on without them"
+        f"log {log!r} begins at offset {state.first}, the stream is at {offset}: records were truncated before they were "
+        f"read. {ALLOW} to continue without them"
     )
 
 
 def _not_read(log: str, position: LogPosition, *, kept: bool = True) -> DataLoss:
-    again = "goes on there" if kept else "is read from its first record, since this PySpark does not let it be kept"
+    again = "continues there" if kept else "is read from its first record, since this PySpark does not let it be kept"
     return DataLoss(
         log,
         ConfigError(
             f"triplicate: the checkpoint holds log {log!r} at offset {position.offset}, and the options do not name it: its further "
             "records would not be read. Name it, use a new checkpoint, or set failOnDataLoss=false for one run: the position is "
-            f"{'kept' if kept else 'let go'}, and a log that is named again {again}"
+            f"{'kept' if kept else 'dropped'}, and a log that is named again {again}"
         ),
         certain=True,
     )

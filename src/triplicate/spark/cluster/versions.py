@@ -1,7 +1,7 @@
 """Differences between the supported releases of PySpark, 4.1 and later.
 
-Limits on a micro-batch came with 4.2. With 4.1 streams work without: Spark asks for the latest offset and says neither where the
-stream stands nor how much it wants, and runs one batch for a ``Trigger.AvailableNow``. An option that sets a limit is refused.
+Limits on a micro-batch came with 4.2. With 4.1 streams have no limits: Spark requests the latest offset without the stream's position or
+a limit, and runs one batch for a ``Trigger.AvailableNow``. An option that sets a limit is refused.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def _known_as(kind: str) -> str:
 
 
 def check_nullable(schema: StructType) -> None:
-    """Refuse a schema that says of a column that it is never null, and records may have none. Spark leaves tests for null out of a query on
+    """Refuse a schema in which a column of records that may be null is NOT NULL. Spark leaves tests for null out of a query on
     such a column.
 
     Raises:
@@ -66,11 +66,11 @@ def check_nullable(schema: StructType) -> None:
 
 
 def check_readable(columns: Sequence[tuple[str, str]], known: Mapping[str, tuple[str, ...]]) -> None:
-    """Args: columns: (name, Spark's simple type) that a reader shall deliver; names count without case. known: `READABLE` or
+    """Args: columns: (name, Spark's simple type) that a reader must deliver; names are compared without case. known: `READABLE` or
     `READABLE_OF_LEDGERS`.
 
     Raises:
-        ConfigError: a column is unknown, there twice, or of another type.
+        ConfigError: a column is unknown, named twice, or of another type.
     """
     _check_unique([name for name, _ in columns])
     for name, kind in columns:
@@ -85,15 +85,15 @@ def _check_unique(names: Sequence[str]) -> None:
     lower = [name.lower() for name in names]
     for name in names:
         if lower.count(name.lower()) > 1:
-            raise ConfigError(f"triplicate: there are several columns {name!r}; names of columns count without case")
+            raise ConfigError(f"triplicate: there are several columns {name!r}; column names are compared without case")
 
 
 def check_writable(columns: Sequence[tuple[str, str]], *, into_table: bool = False) -> None:
-    """Args: columns: (name, Spark's simple type) of what is to be written; names count without case. into_table: what is to be written has
-    all columns of a table, also those that the log fills.
+    """Args: columns: (name, Spark's simple type) of the rows to be written; names are compared without case. into_table: the rows have all
+    columns of a table, also those that the log fills.
 
     Raises:
-        ConfigError: a column is missing, unknown, there twice, or of a type that cannot be stored.
+        ConfigError: a column is missing, unknown, named twice, or of a type that cannot be stored.
     """
     names = [name for name, _ in columns]
     known = {**_WRITABLE, **PLACES} if into_table else _WRITABLE
@@ -102,7 +102,7 @@ def check_writable(columns: Sequence[tuple[str, str]], *, into_table: bool = Fal
     for name, kind in columns:
         kinds = known.get(name.lower())
         if kinds is None:
-            hint = "; the option 'log' says which log it is, one for all records" if name.lower() in ("log", "topic") else ""
+            hint = "; the option 'log' names the log, one for all records" if name.lower() in ("log", "topic") else ""
             raise ConfigError(f"triplicate: column {name!r} cannot be written; columns of a record are {', '.join(_WRITABLE)}{hint}")
         if _known_as(kind) not in kinds:
             # A timestamp without time zone is a moment only in the session's zone, which is not known here.

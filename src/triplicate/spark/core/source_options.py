@@ -1,6 +1,6 @@
 """Options of the data sources: parsed once, checked, and named in every error. Pure.
 
-Spark hands options over as text with keys in lower case; the names here are written as users write them.
+Spark passes options as text with keys in lower case; the names here are in the users' spelling.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class LedgerReadOptions:
 class WriteOptions:
     """Options of a write to a log.
 
-    `application` and `version` name a batch job's write, so that running it again adds nothing; a streaming write takes the
-    query's id and the batch number where they are not given.
+    `application` and `version` name a batch job's write, so that running it again adds nothing; a streaming write uses the
+    query's id and the batch number if they are not given.
     """
 
     metadata_uri: str
@@ -113,7 +113,7 @@ class Options:
             raise ConfigError(f"{source}: {(NO_OPTIONS if has_tables else NO_TABLES).format(source=source)}")
         for key in self._given:
             if key == "path":
-                raise ConfigError(f"{source}: there are no paths here; say what is meant by options: {', '.join(known)}")
+                raise ConfigError(f"{source}: this source has no paths; use the options {', '.join(known)}")
             if key not in names and key not in _SPARKS_OWN:
                 near = difflib.get_close_matches(key, names, 1)
                 hint = f"did you mean {names[near[0]]!r}?" if near else f"known are {', '.join(known)}"
@@ -211,7 +211,7 @@ def reads_ledgers(given: Mapping[str, str]) -> bool:
 
 
 def log_read_options(given: Mapping[str, str], *, streaming: bool | None = False) -> LogReadOptions:
-    """Raises ConfigError. `streaming` is None while Spark has not told whether the read is a stream."""
+    """Raises ConfigError. `streaming` is None while it is unknown whether the read is a stream."""
     options = Options(LOGS, given, LOG_OPTIONS)
     if options.text("log") is not None and options.text("subscribe") is not None:
         raise ConfigError("triplicate: option 'log' names one log, 'subscribe' several, comma-separated; give one of the two")

@@ -1,9 +1,10 @@
 """Tables of Spark SQL: recovers the options of a table, which Spark stores but does not pass to the source. Pure.
 
-Spark hands the options of ``CREATE TABLE … USING … OPTIONS (…)`` to a source in Python once, when it asks for the table's columns. When the
-table is read or written, only what stands behind ``WITH`` comes, and the columns. So the columns carry the options, in their metadata.
-Columns keep their metadata on the way through a query too, also into another table. Therefore they count only where all columns of a
-table are there, as they were made: a projection, or what is written into a table with a list of columns, never has them.
+Spark passes the options of ``CREATE TABLE … USING … OPTIONS (…)`` to a source in Python once, when it requests the table's columns. When
+the table is read or written, Spark passes only the options after ``WITH``, and the columns. So the columns carry the options in their
+metadata.
+Columns keep their metadata in a query too, even when it writes into another table. So the options are used only if all columns of a table
+are present and unchanged: a projection, or a write into a table with a list of columns, never has them.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ _PROVIDER = "provider"
 _QUERYS_OWN = ("txnappid", "txnversion", "ledgerpassword")
 
 NO_TABLES = (
-    "there are no tables of a change feed, since Spark hands their options over only when they are created. Write CREATE TEMPORARY VIEW t "
+    "there are no tables of a change feed, since Spark passes their options only when they are created. Write CREATE TEMPORARY VIEW t "
     "USING {source} OPTIONS (…), or name the options in .option(…) of a DataFrame's reader"
 )
 NO_OPTIONS = (
-    "no options came. Spark hands the options of a table to a source in Python only if the table was created without a list of columns, "
-    "and never to CREATE TABLE … AS SELECT. Write CREATE TABLE t USING {source} OPTIONS (…) and then INSERT INTO t (key, value) SELECT …; "
+    "there are no options. Spark passes the options of a table to a source in Python only if the table was created without a list of "
+    "columns, and never to CREATE TABLE … AS SELECT. Write CREATE TABLE t USING {source} OPTIONS (…) and then INSERT INTO t (key, value) "
+    "SELECT …; "
     "or name the options in the query: … t WITH (metadataServiceUri '…', log '…'); or in .option(…) of a DataFrame's reader or writer; or "
     "use CREATE TEMPORARY VIEW t USING {source} OPTIONS (…)"
 )
@@ -54,7 +56,7 @@ def options_of_created(source: str, given: Mapping[str, str]) -> dict[str, str]:
             reason = "would be kept in the catalogue" if key == "ledgerpassword" else "is for one INSERT"
             raise ConfigError(f"{source}: option {key!r} {reason}: give it in the query, as in INSERT INTO t WITH ({key} '…') …")
     if "path" in lower:
-        raise ConfigError(f"{source}: a table has no LOCATION here; its OPTIONS say where its records are")
+        raise ConfigError(f"{source}: a table has no LOCATION here; its OPTIONS name the log of its records")
     return own
 
 

@@ -22,7 +22,7 @@ def admit(write: WriteOptions) -> PublisherState | None:
     """Check with the cluster whether a write can succeed.
 
     Returns:
-        what the application published last, if the batch of this write is there already.
+        the application's last publish, if the log has the batch of this write already.
 
     Raises:
         NoSuchLog, LogReserved, LogOwned, PublisherForgotten, NotEnoughBookies; EnvironmentFault: the cluster does not answer.
@@ -37,8 +37,8 @@ def warn_of_discarded(
     """Warn that a batch adds nothing. Whether its records equal those in the log is unknown.
 
     Args:
-        last: what the application published last.
-        records: of the batch that is discarded; None where they were not looked at.
+        last: the application's last publish.
+        records: number of records of the discarded batch; None if they were not counted.
     """
     _logger.warning(
         "triplicate: batch %s of application %r adds nothing to log %r: its batch %s, which ends at offset %s, is there. %s. "
@@ -48,7 +48,7 @@ def warn_of_discarded(
         log,
         last.batch,
         last.end_offset,
-        "Its records were not looked at" if records is None else f"{records} records were discarded",
+        "Its records were not compared" if records is None else f"{records} records were discarded",
     )
 
 

@@ -1,8 +1,8 @@
 """The data source ``triplicate``: logs and ledgers, read in parallel from the bookies and written exactly once.
 
-Executors talk to bookies and metadata directly. Reader and writer objects travel between processes, so they hold plain values only and
-open their clients where they work. Spark starts a process for each question that it asks (which sources are there, which columns has this
-one, how is it read), so what only one of them needs is loaded there.
+Executors connect to bookies and metadata directly. Reader and writer objects are pickled between processes, so they have only plain values
+and open their clients where they are used. Spark starts a process for each request (the list of sources, the columns of a source, the plan
+of a read), so modules that only one of them needs are imported there.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class TriplicateDataSource(DataSource):
         """The options of a query, merged with those of its table.
 
         Args:
-            wanted: the columns that Spark asks for, or writes.
+            wanted: the columns that Spark requests, or writes.
         """
         table = table_options.options_in([(field.name, field.metadata) for field in wanted.fields])
         if table is not None and [field.name for field in wanted.fields] != [name for name, _, _ in _table_columns(table)]:

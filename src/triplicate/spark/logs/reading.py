@@ -50,7 +50,7 @@ def plan_log_parts(
 ) -> list[InputPartition]:
     """Partitions between two positions. The records depend only on the positions; the partitions depend on the present segments.
 
-    Where a start lies after its end there is nothing to read: Spark may ask so after a restart that began at `latest`.
+    A start after its end means that there is nothing to read: Spark may request this after a restart that began at `latest`.
 
     Raises:
         OffsetGap: records are lost with their ledger, and that is an error.
@@ -106,4 +106,4 @@ def _ledger_batch(entries: list[Entry], schema: pa.Schema) -> pa.RecordBatch:
     try:
         return pa.RecordBatch.from_arrays([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
     except pa.ArrowInvalid as error:
-        raise ConfigError(f"triplicate: an entry is not what the schema asks for: {error}; read it as binary") from error
+        raise ConfigError(f"triplicate: an entry does not fit the schema: {error}; read it as binary") from error

@@ -50,7 +50,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, read: LogReadOptions, schema: StructType) -> None:
         """
         Raises:
-            ConfigError: a limit is asked for, and this PySpark has none.
+            ConfigError: a limit is set, and this PySpark does not support limits.
         """
         check_limits(LOGS, maxOffsetsPerTrigger=read.max_offsets_per_trigger, maxBytesPerTrigger=read.max_bytes_per_trigger)
         self._read = read
@@ -147,7 +147,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # The log's id is the same before and after the plan, so the plan belongs to this log.
             for log in begins:
                 if logs.state(log).log_id != states[log].log_id:
-                    raise LogReplaced(f"log {log!r} was deleted and made again while a batch of it was planned: start the query again")
+                    raise LogReplaced(f"log {log!r} was deleted and created again while a batch of it was planned: start the query again")
         return parts
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -1,8 +1,8 @@
 """Exactly-once writes to a log: each task stages a ledger, and the commit publishes them in one compare-and-set.
 
-Three rules, each with its trap. Spark calls `abort` after a `commit` that raised, with the same messages: so abort asks what is
-published before it deletes anything. A message may be missing although its task had staged: so orphans are left to the sweep. Commit
-and abort of a stream run on another copy of the writer: so everything travels in the messages.
+Three properties of Spark determine the design. Spark calls `abort` after a `commit` that raised, with the same messages, so abort reads
+what is published before it deletes anything. A message may be missing although its task staged a ledger, so such ledgers are left to the
+sweep of orphans. Commit and abort of a stream run on another copy of the writer, so the messages contain everything that they need.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _logger = logging.getLogger(__name__)
 
 @dataclass
 class Staged(WriterCommitMessage):
-    """The result of one task. Nothing of it is in the log yet.
+    """The result of one task. Its records are not in the log yet.
 
     Args:
-        application: who writes, None where nobody asked for exactly once.
+        application: name under which the batch is published exactly once; None if that was not requested.
         partition: the task's place in the job; records are published in its order.
-        ledgers: none where the task had no records.
+        ledgers: empty if the task had no records.
     """
 
     application: str | None
@@ -78,7 +78,7 @@ def stage(write: WriteOptions, application: str | None, query: str, batch: int, 
 def publish(write: WriteOptions, application: str | None, batch: int | None, messages: Sequence[WriterCommitMessage | None]) -> None:
     """The work of a commit: publish all staged ledgers, unless the application's batch is in the log already.
 
-    Many small ledgers are joined into few before, by the driver: a task cannot know what other tasks write.
+    Before that, the driver joins many small ledgers into few. Tasks cannot, since they do not know of each other.
     """
     ledgers = _ledgers(messages)
     if not ledgers and application is None:

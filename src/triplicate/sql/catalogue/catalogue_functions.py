@@ -145,7 +145,7 @@ class _Functions:
             raise SqlError(
                 "0A000",
                 f"current_setting('{text}') is not available inside of a query",
-                hint=f"SHOW {text} tells it, and so does SELECT current_setting('{text}') alone.",
+                hint=f"Use SHOW {text}, or SELECT current_setting('{text}') as a statement of its own.",
             )
         return found
 

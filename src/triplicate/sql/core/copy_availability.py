@@ -73,7 +73,7 @@ class CopyAvailability:
             hint = "Use another node; this one verifies its copy from time to time, and serves it again when the log confirms it."
         else:
             hint = "Use another node; this one sets its copy aside and builds another from the log."
-        message = f"this node's copy of database {self._name!r} is not what the log says and is not served: {reason}"
+        message = f"this node's copy of database {self._name!r} differs from the log and is not served: {reason}"
         self._unusable = SqlError("58000", message, hint=hint)
         return self._unusable
 

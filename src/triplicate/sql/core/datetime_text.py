@@ -46,7 +46,7 @@ def stored_datetime(text: str, kind: Kind) -> str:
     if lowered == "epoch" and kind is not Kind.TIME:
         stripped = "1970-01-01 00:00:00"
     elif lowered in _SPECIAL:
-        raise SqlError("0A000", f"the {kind.value} {text!r} is not supported", hint="CURRENT_TIMESTAMP and CURRENT_DATE tell the present")
+        raise SqlError("0A000", f"the {kind.value} {text!r} is not supported", hint="use CURRENT_TIMESTAMP or CURRENT_DATE")
     elif lowered == "allballs":
         stripped = "00:00:00"
     if re.search(r"\bBC$", stripped, re.IGNORECASE):

@@ -53,7 +53,7 @@ class ReadConfirmation(Generic[Read]):
         self._waiting.append(read)
 
     def send(self, now: float) -> SentAppend[Read]:
-        """An append is about to be handed to the log. It covers all reads that wait now, and none that come later."""
+        """An append is about to be sent to the log. It covers all reads that wait now, and none that come later."""
         self._lease.sending(now)
         reads, self._waiting = tuple(self._waiting), []
         return SentAppend(now, reads)

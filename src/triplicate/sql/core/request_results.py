@@ -23,7 +23,7 @@ def storable_results(results: Sequence[StatementResult], *, with_rows: bool = Tr
 
 
 def repeated_result(stored: Sequence[StatementResult], index: int) -> StatementResult:
-    """What the statement of this index answered when the request ran first; an empty result for a statement beyond the stored ones.
+    """The stored result of the statement at this index; an empty result for a statement beyond the stored ones.
 
     Raises:
         SqlError: 55000, the rows were too many to keep.

@@ -1,4 +1,4 @@
-"""What was learned about statements and tables under one version of the schema. Pure."""
+"""A cache of facts about statements and tables, valid for one version of the schema. Pure."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class SchemaVersion(NamedTuple):
 
 
 class RollbackPoint(NamedTuple):
-    """What a transaction had done up to some moment."""
+    """The state of a transaction at some moment, to which it can be rolled back."""
 
     changes: int
     """Captured changes."""

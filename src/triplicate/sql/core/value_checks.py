@@ -143,7 +143,7 @@ def _refusal(rule: ColumnRule, place: str, value: Value) -> SqlError:
     if value is None:
         return SqlError(
             "23502",
-            f"{place} does not number itself: the table was made before SERIAL was known",
+            f"{place} has no sequence: the table was created by a release without SERIAL",
             hint="Make the table again, copy the rows, drop the old one and rename the new one; or give the value.",
         )
     kind = rule.declared.kind

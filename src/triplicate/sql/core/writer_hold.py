@@ -30,7 +30,7 @@ class EndRequest:
 
     ending: Ending
     results: tuple[StatementResult, ...] = ()
-    """Of a commit: what its statements answered."""
+    """Of a commit: the results of its statements."""
     request_id: str = ""
     """Of a commit: the client's id of the transaction, empty for none."""
 
@@ -58,7 +58,7 @@ class WriterHold:
         return self._expired
 
     def check(self) -> None:
-        """Raises SqlError when it has ended: why a limit ended it, else 25P02."""
+        """Raises SqlError when it has ended: the error of the limit that ended it, else 25P02."""
         if self._end is not None:
             raise self._expired or SqlError("25P02", "the transaction has ended")
 

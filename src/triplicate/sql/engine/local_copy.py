@@ -99,7 +99,7 @@ class LocalCopy:
         with_file_errors(self.path, compare)
 
     def follow(self) -> StoreState:
-        """Open the applier's connection; where the copy stands.
+        """Open the applier's connection; returns the copy's position.
 
         Raises:
             Diverged, EnvironmentFault: as `open`.

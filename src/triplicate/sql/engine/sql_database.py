@@ -76,7 +76,7 @@ class SqlDatabase:
         if metrics is not None:
             self._add_gauges(metrics)
 
-    # What clients see.
+    # For clients.
 
     @property
     def name(self) -> str:

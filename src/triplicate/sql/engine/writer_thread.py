@@ -32,7 +32,7 @@ class WriterThread:
         return self._clock.call_at(self._clock.monotonic() + delay_s, callback)
 
     def start_statement(self, stop: StopFlag, function: Callable[..., Any], *arguments: Any) -> Awaitable[Any]:
-        """Start a function that `stop` interrupts. The result fails with whatever the function raises."""
+        """Start a function that `stop` interrupts. The result fails with any error of the function."""
         return self._worker.run(self._with_stop, stop, function, *arguments, answer=interrupted_by_cancellation(stop))
 
     def _with_stop(self, stop: StopFlag, function: Callable[..., Any], *arguments: Any) -> Any:

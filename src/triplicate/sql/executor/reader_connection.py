@@ -128,7 +128,7 @@ class ReaderConnection:
         self.closed, self.stop.reason = True, closing_error()
 
     def shut(self) -> asyncio.Future[None]:
-        """Close the connection, with whatever is open on it, when what runs on it has ended. The next use opens another."""
+        """Close the connection and its open statements when the running one has ended. The next use opens another."""
         return self.worker.run(self._close)
 
     def _close(self) -> None:

@@ -81,7 +81,7 @@ class SchemaStatements:
             raise broken_by_rows(text) or error from error
         after = table_names(self._connection)
         if words[0] == "ALTER" and len(after) < len(before):
-            # SQLite does not tell the authorizer the new name. `table_names` leaves out internal tables.
+            # SQLite does not pass the new name to the authorizer. `table_names` leaves out internal tables.
             raise SqlError("42501", "names that begin with triplicate_ belong to Triplicate")
         # A follower repeats the effect of a schema change on rows when it applies the text. An exception is DROP TABLE: its effect on the
         # rows of other tables comes from foreign keys, which are off on followers.

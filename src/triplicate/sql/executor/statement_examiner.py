@@ -24,7 +24,7 @@ Columns = list[tuple[str, str]]
 
 
 class StatementExaminer:
-    """What statements do and which columns tables have, remembered while the schema stays. All methods raise SqlError 57P01 once closed."""
+    """Examines statements, and remembers the results while the schema stays. All methods raise SqlError 57P01 once closed."""
 
     def __init__(self, worker: Worker, path: str, setup: ConnectionSetup | None) -> None:
         self._worker = worker

@@ -36,7 +36,7 @@ from triplicate.sql.storage.transaction_history import CommitRecord, RequestLimi
 
 _PROGRESS_STEPS = 5000
 _FAULTS = (apsw.Error, SqlError, UnicodeError, OverflowError, TypeError, ValueError)
-"""What a client's statement fails with."""
+"""The errors of a client's statement."""
 
 
 class LateChanges(Exception):

@@ -151,7 +151,7 @@ async def undelete_database(client: Client, name: str) -> DatabaseInfo:
             raise SqlError(
                 "3D000",
                 f'no database "{name}" was dropped whose log is still there',
-                hint="triplicate database list --dropped shows those that can be brought back.",
+                hint="triplicate database list --dropped shows those that can be restored.",
             )
         await _require_free(tree, path, name)
         one = dropped[0]

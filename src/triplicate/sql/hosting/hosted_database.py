@@ -330,7 +330,7 @@ class _HostedGauges:
         self._diverged = metrics.gauge(
             "triplicate_database_diverged", "1 while this node's copy is wrong, damaged or suspected, and not served.", ("database",)
         ).labels(name)
-        lag = "Log records that the leader has told of and this copy lacks."
+        lag = "Log records that the leader has reported and this copy lacks."
         self.lag = metrics.gauge("triplicate_database_lag", lag, ("database",)).labels(name)
         self._diverged.set(0)
 

@@ -75,7 +75,7 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """The leader's limits on the history. Followers delete what the log says, whatever their own limits are."""
+    """The leader's limits on the history. Followers delete as the log prescribes, independently of their own limits."""
 
     keep_ms: int = 24 * 3600 * 1000
     requests: int = 10_000_000

@@ -1,4 +1,4 @@
-"""`up` starts again what ends, at intervals that grow to a bound, and tells what it does."""
+"""`up` starts again what ends, at intervals that grow to a bound, and reports each restart."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_process_that_ends_is_started_again_at_once() -> None:
     assert play.processes.launched[0] <= FIRST_S + 0.5
     play.processes.serves()
     play.run(1.0)
-    assert "bookie-1 was killed by signal 9; the others go on, and it is started again in 0." in play.told[0]
+    assert "bookie-1 was killed by signal 9; the others continue, and it is started again in 0." in play.told[0]
     assert play.told[1] == "bookie-1 serves again at 127.0.0.1:20000 as process 7"
     assert play.supervisor.restarts == 1
 
@@ -172,5 +172,5 @@ def test_without_restarts_an_end_is_told_with_the_command_that_starts_it() -> No
     play.run(200.0)
     assert play.processes.launched == []
     (line,) = play.told
-    assert line.startswith("bookie-1 was killed by signal 9; the others go on. Its log: /c/bookie-1/log. ")
+    assert line.startswith("bookie-1 was killed by signal 9; the others continue. Its log: /c/bookie-1/log. ")
     assert line.endswith("Start it again: triplicate bookie --config /c/bookie-1/bookie.toml")

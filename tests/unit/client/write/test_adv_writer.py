@@ -141,6 +141,26 @@ def test_an_entry_that_was_cancelled_while_it_waited_may_be_appended_again() -> 
     run(main())
 
 
+def test_an_append_that_is_cancelled_in_the_queue_makes_way_for_the_next() -> None:
+    async def main() -> None:
+        async with (
+            fake_cluster() as cluster,
+            cluster.client(replace(QUICK, window_bytes=4096)) as client,
+            await client.create_adv() as writer,
+        ):
+            held_back = writer.append_nowait(3, bytes(2000))
+            large = asyncio.ensure_future(writer.append(2, bytes(3000)))
+            small = asyncio.ensure_future(writer.append(1, b"small"))
+            assert await is_pending(held_back, large, small)
+            assert not cluster.holders(writer.ledger_id, 1)
+            large.cancel()
+            await eventually(lambda: len(cluster.holders(writer.ledger_id, 1)) == 3)
+            appended = [writer.append_nowait(entry_id, b"x") for entry_id in (0, 2)]
+            assert [await future for future in (*appended, held_back, small)] == [0, 2, 3, 1]
+
+    run(main())
+
+
 def test_a_slow_bookie_bounds_what_is_on_the_way_to_it() -> None:
     async def main() -> None:
         settings = replace(QUICK, channel_window_entries=4, add_timeout_s=10.0)

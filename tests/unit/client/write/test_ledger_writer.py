@@ -112,6 +112,27 @@ def test_the_window_is_bounded_by_bytes_too() -> None:
     run(main())
 
 
+def test_an_append_that_is_cancelled_in_the_queue_makes_way_for_the_next() -> None:
+    async def main() -> None:
+        settings = replace(QUICK, window_bytes=4096, add_timeout_s=10.0)
+        async with fake_cluster() as cluster, cluster.client(settings) as client:
+            writer = await client.create()
+            for name in "abc":
+                cluster[name].when(AddRequest, "hold")
+            first = asyncio.ensure_future(writer.append(bytes(2000)))
+            large = asyncio.ensure_future(writer.append(bytes(3000)))
+            small = asyncio.ensure_future(writer.append(b"small"))
+            await eventually(lambda: len(cluster["a"].held) == 1)
+            assert writer.last_add_pushed == 0
+            large.cancel()
+            await eventually(lambda: len(cluster["a"].held) == 2)
+            for name in "abc":
+                cluster[name].obey()
+            assert (await first, await small) == (0, 1)
+
+    run(main())
+
+
 def test_appends_wait_first_come_first_served() -> None:
     async def main() -> None:
         settings = replace(QUICK, window_entries=2, add_timeout_s=10.0)

@@ -369,7 +369,7 @@ def test_columns_of_a_node_that_lags_are_not_used_for_newer_rows(db: Shop) -> No
     db.must("create table t(id integer primary key, name text)", "insert into t values(1, 'A')")
     db.lagging["t"] = db.columns("t")
     db.must("alter table t rename name to title", "insert into t values(2, 'B')")
-    with pytest.raises(SchemaChanged, match=r"renamed to 'title' at version 2. This query has the columns of before"):
+    with pytest.raises(SchemaChanged, match=r"renamed to 'title' at version 2. This query has the former columns"):
         db.batch("t")
     with pytest.raises(SchemaChanged, match="renamed to 'title' at version 2"):
         db.batch("t", startingversion="3")
@@ -458,12 +458,12 @@ def test_a_checkpoint_beyond_the_end_of_the_log_ends_the_query(db: Shop) -> None
     for version in (3, 99):
         stream = Stream(db, "t")
         stream.checkpoint = {"logs": {"shop-log": version}, "named": 1, "schema": 1, "table": "t", "v": 2}
-        with pytest.raises(LogReplaced, match=f"ends at version 2, and the checkpoint stands at {version}.*new checkpoint"):
+        with pytest.raises(LogReplaced, match=f"ends at version 2, and the checkpoint is at {version}.*new checkpoint"):
             stream.trigger()
     stream = Stream(db, "t")
     stream.checkpoint = {"logs": {"shop-log": 1}, "named": 1, "schema": 1, "table": "t", "v": 2}
     stream.planned = {"logs": {"shop-log": 5}, "named": 1, "schema": 1, "table": "t", "v": 2}
-    with pytest.raises(LogReplaced, match="stands at 5"):
+    with pytest.raises(LogReplaced, match="is at 5"):
         stream.trigger()
 
 
@@ -513,7 +513,7 @@ def test_a_node_that_lags_behind_the_beginning_of_the_log_is_not_believed(db: Sh
         "drop table t", "create table t(id integer primary key, name text)", "insert into t values(2, 'B')", "insert into t values(3, '')"
     )
     db.first = 4
-    with pytest.raises(EnvironmentFault, match="knows schema version 1, and the log does not hold all schema changes since: the node lags"):
+    with pytest.raises(EnvironmentFault, match="has schema version 1, and the log does not hold all schema changes since: the node lags"):
         db.batch("t", startingversion="earliest")
     with pytest.raises(EnvironmentFault, match="the node lags"):
         db.batch("t", startingversion="5")

@@ -106,7 +106,7 @@ def ranges(parts: Any) -> list[tuple[int, int]]:
 
 
 def batch(**given: str) -> list[tuple[int, int]]:
-    """What a batch job plans to read."""
+    """The ranges that a batch job plans to read."""
     return ranges(LogBatchReader(read_options(**given), None).partitions())  # type: ignore[arg-type]
 
 
@@ -234,7 +234,7 @@ def test_a_log_that_is_made_again_ends_the_stream_however_long_it_is(cluster: St
     stands = offset(3, cluster.log_id())
     cluster.make_again()
     cluster.write(*([b"x"] * records))
-    with pytest.raises(LogReplaced, match=r"deleted and made again: the checkpoint stands at offset 3 .*failOnDataLoss=false"):
+    with pytest.raises(LogReplaced, match=r"deleted and created again: the checkpoint is at offset 3 .*failOnDataLoss=false"):
         latest(stream(), stands)
 
 
@@ -249,14 +249,14 @@ def test_a_log_that_is_made_again_is_read_from_its_beginning_where_loss_is_allow
     reader = stream(failondataloss="false")
     end = latest(reader, stands)
     assert end == begun(0, records, cluster.log_id())
-    assert "was deleted and made again" in caplog.text
+    assert "was deleted and created again" in caplog.text
     assert ranges(reader.partitions(stands, end)) == [(0, records)]
     assert ranges(stream().partitions(stands, end)) == [(0, records)], "what was decided is planned again as it was"
 
 
 def test_a_log_that_ends_before_the_offset_of_an_older_release_ends_the_stream(cluster: Stand) -> None:
     cluster.write(b"a", b"b")
-    with pytest.raises(LogReplaced, match="ends at offset 2, the stream stands at 7"):
+    with pytest.raises(LogReplaced, match="ends at offset 2, the stream is at 7"):
         latest(stream(), offset(7))
     reader = stream(failondataloss="false")
     end = latest(reader, offset(7))
@@ -267,7 +267,7 @@ def test_a_log_that_ends_before_the_offset_of_an_older_release_ends_the_stream(c
 def test_a_log_that_has_lost_its_last_records_ends_the_stream(cluster: Stand) -> None:
     cluster.write(b"a", b"b")
     stands = offset(7, cluster.log_id())
-    with pytest.raises(LogReplaced, match="ends at offset 2, the stream stands at 7"):
+    with pytest.raises(LogReplaced, match="ends at offset 2, the stream is at 7"):
         latest(stream(), stands)
     reader = stream(failondataloss="false")
     end = latest(reader, stands)
@@ -280,11 +280,11 @@ def test_a_batch_that_was_planned_on_another_log_is_not_read_from_the_new_one(cl
     start, end = offset(1, cluster.log_id()), offset(3, cluster.log_id())
     cluster.make_again()
     cluster.write(*([b"x"] * 4))
-    with pytest.raises(LogReplaced, match="deleted and made again"):
+    with pytest.raises(LogReplaced, match="deleted and created again"):
         stream().partitions(start, end)
     reader = stream(failondataloss="false")
     assert reader.partitions(start, end) == []
-    assert "deleted and made again" in caplog.text
+    assert "deleted and created again" in caplog.text
     assert ranges(reader.partitions(end, latest(reader, end))) == [(0, 4)]
 
 
@@ -458,7 +458,7 @@ def test_a_first_batch_that_is_planned_again_begins_where_it_began(cluster: Stan
     assert end == begun(0, 3, cluster.log_id())
     truncate(cluster, 2)
     again = stream(startingoffsets="earliest")
-    with pytest.raises(OffsetTruncated, match="begins at offset 2, the stream stands at 0"):
+    with pytest.raises(OffsetTruncated, match="begins at offset 2, the stream is at 0"):
         again.partitions(again.initialOffset(), end)
     again = stream(startingoffsets="earliest", failondataloss="false")
     assert ranges(again.partitions(again.initialOffset(), end)) == [(2, 3)]
@@ -494,7 +494,7 @@ def test_a_batch_with_which_a_log_begins_is_planned_again_as_it_was(cluster: Sta
     assert (end["begun"], end["logs"]) == ({LOG: 0}, {LOG: 3, "other": 0})
     assert ranges(both("true").partitions(stands, end)) == [(0, 3)]
     truncate(cluster, 2)
-    with pytest.raises(OffsetTruncated, match="begins at offset 2, the stream stands at 0"):
+    with pytest.raises(OffsetTruncated, match="begins at offset 2, the stream is at 0"):
         both("true").partitions(stands, end)
     assert ranges(both("false").partitions(stands, end)) == [(2, 3)]
 
@@ -556,7 +556,7 @@ def test_a_limited_stream_does_not_count_what_is_lost(cluster: Stand, limit: str
 def test_a_batch_of_a_log_that_has_lost_its_last_records_holds_those_that_are_there(cluster: Stand) -> None:
     cluster.write(b"a", b"b", b"c")
     start, end = offset(1, cluster.log_id()), offset(7, cluster.log_id())
-    with pytest.raises(LogReplaced, match="ends at offset 3, the stream stands at 7"):
+    with pytest.raises(LogReplaced, match="ends at offset 3, the stream is at 7"):
         stream().partitions(start, end)
     reader = stream(failondataloss="false")
     assert ranges(reader.partitions(start, end)) == [(1, 3)]

@@ -231,7 +231,7 @@ def test_an_empty_batch_makes_no_entry() -> None:
         ([("value", "binary"), ("value", "string")], "several columns"),
         ([("value", "binary"), ("VALUE", "binary")], "several columns 'value'"),
         ([("value", "binary"), ("headers", "map<string,string>")], "must be array<struct<key:string,value:binary>>"),
-        ([("value", "binary"), ("log", "string")], "option 'log' says which log it is"),
+        ([("value", "binary"), ("log", "string")], "option 'log' names the log"),
         ([("value", "binary"), ("offset", "bigint")], "column 'offset' cannot be written"),
         ([("value", "binary"), ("timestamp", "timestamp_ntz")], r"not timestamp_ntz; cast it .*CAST\(timestamp AS TIMESTAMP\)"),
     ],

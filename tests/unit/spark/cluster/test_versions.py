@@ -1,4 +1,4 @@
-"""What PySpark 4.1 lacks: the sources work with what it hands over, and refuse by name what they cannot have."""
+"""The sources work without the parts that PySpark 4.1 lacks, and refuse by name the options that need them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_log_that_is_made_again_is_found_when_the_batch_is_planned(cluster: St
     cluster.make_again()
     cluster.write(*([b"x"] * 5))
     end = stream().latestOffset()
-    with pytest.raises(LogReplaced, match="deleted and made again"):
+    with pytest.raises(LogReplaced, match="deleted and created again"):
         stream().partitions(start, end)
     assert len(stream(failondataloss="false").partitions(start, end)) == 1
 
@@ -61,7 +61,7 @@ def test_an_end_before_the_start_ends_the_query(cluster: Stand) -> None:
     cluster.write(b"a", b"b", b"c")
     end = stream().latestOffset()
     before = {**end, "logs": {LOG: 2}}
-    with pytest.raises(LogReplaced, match="ends at offset 2, the stream stands at 3"):
+    with pytest.raises(LogReplaced, match="ends at offset 2, the stream is at 3"):
         stream().partitions(end, before)
 
 

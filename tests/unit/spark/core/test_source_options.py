@@ -1,4 +1,4 @@
-"""Options: how they are read, and what each mistake is told."""
+"""Options: how they are read, and the error of each mistake."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ MISTAKES: list[tuple[Callable[..., Any], dict[str, str], str]] = [
     (log_read_options, {**URI, "log": "a", "subscribe": "b"}, "one of the two"),
     (log_read_options, {**URI, "log": "a", "startingofsets": "latest"}, "did you mean 'startingOffsets'"),
     (log_read_options, {**URI, "log": "a", "zebra": "1"}, "known are metadataServiceUri, log"),
-    (log_read_options, {**URI, "log": "a", "path": "/x"}, "no paths here"),
+    (log_read_options, {**URI, "log": "a", "path": "/x"}, "this source has no paths"),
     (log_read_options, {**URI, "log": "a", "startingoffsets": "early"}, "earliest, latest or JSON"),
     (log_read_options, {**URI, "log": "a", "startingoffsets": '{"a": -2}'}, "earliest, latest or JSON"),
     (log_read_options, {**URI, "log": "a", "startingoffsets": '{"a": true}'}, "earliest, latest or JSON"),
@@ -95,7 +95,7 @@ MISTAKES: list[tuple[Callable[..., Any], dict[str, str], str]] = [
         "there are no tables of a change feed",
     ),
     (log_read_options, {}, "CREATE TABLE t USING triplicate OPTIONS"),
-    (write_options, {"checkpointlocation": "/c"}, "no options came"),
+    (write_options, {"checkpointlocation": "/c"}, "there are no options"),
     (log_read_options, {**URI, "subscribe": " , "}, "names no log"),
 ]
 

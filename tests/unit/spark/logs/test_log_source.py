@@ -48,7 +48,7 @@ def created(**options: str) -> types.StructType:
     return types.StructType.fromJson(made.jsonValue())
 
 
-# What is refused before a task runs.
+# Refusals before a task runs.
 
 
 def both_writers(data_source: TriplicateDataSource) -> Iterator[Any]:
@@ -130,7 +130,7 @@ def test_a_batch_that_is_there_already_is_neither_read_nor_written(cluster: Stan
 
 
 def test_the_commit_and_the_abort_of_a_stream_are_not_refused(cluster: Stand) -> None:
-    """Spark hands the source over to the process that commits or aborts; what was staged must be reached there whatever has happened."""
+    """Spark hands the source over to the process that commits or aborts; staged ledgers must be reached there in every case."""
     there = pickle.loads(pickle.dumps(source()))
     writer = cluster.loop.call(cluster.logs.writer(LOG, owner="the-app"))
     cluster.bookies.writable = []
@@ -204,16 +204,16 @@ def test_columns_of_a_table_that_come_to_another_do_not_bring_its_options() -> N
     """Spark hands the columns of a query over as they are where they fit those of the table that is written."""
     columns = created()
     part = types.StructType([columns["key"], columns["value"]])
-    with pytest.raises(ConfigError, match=r"no options came.*WITH \(metadataServiceUri"):
+    with pytest.raises(ConfigError, match=r"there are no options.*WITH \(metadataServiceUri"):
         bare().writer(part, False)
     more = types.StructType([*columns.fields, types.StructField("z", types.IntegerType())])
     with pytest.raises(ConfigError, match="there is no column 'z'"):
         bare().reader(more)
-    with pytest.raises(ConfigError, match="no options came"):
+    with pytest.raises(ConfigError, match="there are no options"):
         bare().reader(types.StructType(columns.fields[::-1]))
     other = created(log="other")
     mixed = types.StructType([*columns.fields[:3], *other.fields[3:]])
-    with pytest.raises(ConfigError, match="no options came"):
+    with pytest.raises(ConfigError, match="there are no options"):
         bare().reader(mixed)
 
 
@@ -236,7 +236,7 @@ def test_what_spark_adds_to_a_table_is_let_through_and_a_typo_is_not() -> None:
         source(**{"option.log": "x"}).schema()
     with pytest.raises(ConfigError, match="'log', 'subscribe'"):
         bare(**TABLE, metadataserviceuri="u", **{"option.metadataserviceuri": "u"}).schema()
-    with pytest.raises(ConfigError, match="no options came"):
+    with pytest.raises(ConfigError, match="there are no options"):
         bare(**TABLE).schema()
 
 
