@@ -330,7 +330,7 @@ def savepoint_name(sql: str) -> str:
 
 
 class ChangeImages(NamedTuple):
-    """What the log holds of the changed rows of a table: ``keys`` or ``full``."""
+    """The part of the changed rows of a table that the log holds: ``keys`` or ``full``."""
 
     table: str
     value: str
