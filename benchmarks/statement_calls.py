@@ -161,7 +161,7 @@ async def measure(folder: Path, rows: int, *, detail: bool) -> None:
     cluster = Cluster(folder)
     await cluster.create()
     node = await cluster.start("n1")
-    server = await PostgresServer.open(node._client.host, node, ("127.0.0.1", 0))
+    server = await PostgresServer.open(cluster.stage.host, node.databases, ("127.0.0.1", 0))
     try:
         await cluster.leader()
         host, port = server.address
