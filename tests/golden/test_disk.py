@@ -89,7 +89,7 @@ def index_of(folder: Path) -> Index:
     return Index(RealDisk(), str(folder / "ledgers-1" / "current" / "index.db"), 1 << 20)
 
 
-def test_the_whole_folder_holds_what_it_is_meant_to_hold(tmp_path: Path) -> None:
+def test_the_whole_folder_has_its_intended_contents(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     shutil.copytree(WHOLE, folder)
     logs = {path.stem: path.read_bytes() for path in folder.glob("ledgers-*/current/*.entries")}

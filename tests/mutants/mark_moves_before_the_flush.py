@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-TESTS = ["tests/simulation/test_losses.py::test_what_was_flushed_survives_crashes_in_the_midst_of_a_flush"]
+TESTS = ["tests/simulation/test_losses.py::test_flushed_entries_survive_crashes_during_a_flush"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -29,7 +29,7 @@ from triplicate.bookie.storage.storage import Storage, StorageCallbacks, Storage
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError
 from triplicate.metadata import ClusterMetadata, bookie_service
-from triplicate.runtime import Host, Listener, Metrics, TaskScope
+from triplicate.runtime import Host, Listener, Metrics, TaskScope, resolve
 
 LOOPS = ("reads", "registration", "disk guard", "digests", "garbage collection", "compaction")
 """Tasks that run as long as a bookie serves."""
@@ -49,7 +49,7 @@ class Failure:
             return
         self._host.trace("bookie.failed", error=repr(error))
         reason = error if isinstance(error, OSError | CorruptionError) else OSError(errno.EIO, f"the bookie failed: {error!r}")
-        self.error.set_result(reason if isinstance(reason, OSError) else OSError(errno.EIO, str(reason)))
+        resolve(self.error, reason if isinstance(reason, OSError) else OSError(errno.EIO, str(reason)))
         self._react()
 
     def call(self, react: Callable[[], None]) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from tests.unit.bookie.bookie_rig import NAME, RawClient, Rig, run_rig
+from tests.unit.bookie.crash_rig import JOURNAL, add_all, check_all, codec
 from triplicate.bookie.registration import Registration
 from triplicate.ledger import DigestType, EntryCodec
 from triplicate.metadata import ClusterMetadata, MemoryTree
@@ -73,6 +74,25 @@ def test_a_journal_group_whose_sync_failed_is_written_again_before_the_next() ->
     run_rig(body, flush_interval_s=3600.0)
 
 
+def test_a_journal_that_cannot_sync_acknowledges_nothing_more() -> None:
+    async def body(rig: Rig) -> None:
+        client = await rig.connect()
+        await add_all(client, 5, 0, 2)
+        rig.disk.failing_syncs.append(JOURNAL)
+        client.send(AddRequest(5, 3, codec().master_key, codec().encode(3, 2, 1, b"3")))
+        with pytest.raises(TimeoutError):
+            await client.answer(timeout_s=5)
+        assert client.closed
+        assert "sync failed" in str(await rig.bookie.wait_failed())
+        await asyncio.sleep(3)
+        assert await rig.bookie.parts.metadata.bookies.writable() == {}
+        await rig.node.stop()
+        await rig.restart()
+        await check_all(await rig.connect(), 5, 2)
+
+    run_rig(body)
+
+
 def test_a_bookie_whose_journal_fails_during_its_start_leaves_the_list_of_bookies(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bookie listens before it is registered, so a client's add can be the first to fail."""
     register = Registration.register
@@ -94,9 +114,8 @@ def test_a_bookie_whose_journal_fails_during_its_start_leaves_the_list_of_bookie
                 await asyncio.sleep(0.01)
             rig.disk.failing_syncs.append(JOURNAL_DIRECTORY)
             _, client = await rig.client_host.port.network.connect(RawClient, *listening[0].address)
-            codec = EntryCodec(5, DigestType.CRC32C, b"")
             assert isinstance(client, RawClient)
-            client.send(AddRequest(5, 0, codec.master_key, codec.encode(0, -1, 1, b"x")))
+            client.send(AddRequest(5, 0, codec().master_key, codec().encode(0, -1, 1, b"x")))
             await start
             assert rig.bookie.failed
             metadata = await ClusterMetadata.open(MemoryTree(rig.cluster.store), rig.client_host.port)

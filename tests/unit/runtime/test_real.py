@@ -227,7 +227,7 @@ def test_a_log_device_tells_of_a_write_before_the_sync_where_the_group_asks_for_
         leave, heard = threading.Event(), asyncio.Event()
 
         def form(items: list[bytes]) -> tuple[Group, int]:
-            return Group(recorder.file, 0, items, tell_written=items[0] == b"early"), len(items)
+            return Group(recorder.file, 0, items, report_written=items[0] == b"early"), len(items)
 
         def written(items: list[bytes]) -> None:
             assert recorder.groups == []
@@ -437,7 +437,7 @@ def test_no_thread_of_a_worker_is_left_when_its_close_returns(monkeypatch: pytes
 
     def late(worker: RealWorker, ended: asyncio.Future[None]) -> None:
         serve(worker, ended)
-        time.sleep(0.05)  # What a thread does between its last word and its end, on a machine that is busy.
+        time.sleep(0.05)  # The time between a thread's last result and its end, on a busy machine.
 
     monkeypatch.setattr(RealWorker, "_serve", late)
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from triplicate.bookie.core.entry_log_format import BlockInfo, BlockType
+from triplicate.bookie.core.entry_log_format import TRAILER, TRAILER_MAGIC, BlockInfo, BlockType
 from triplicate.bookie.core.file_header import HEADER_BYTES
 from triplicate.bookie.core.ledger_data import LedgerData
 from triplicate.bookie.directories import REPLACE
@@ -255,7 +255,7 @@ class LogFinisher:
         file = self._disk.open(path, readonly=True)
         try:
             size = file.size()
-            return size >= 20 and file.pread(4, size - 20) == b"TPET"
+            return size >= TRAILER.size and file.pread(len(TRAILER_MAGIC), size - TRAILER.size) == TRAILER_MAGIC
         finally:
             file.close()
 

@@ -26,15 +26,15 @@ class SnapshotState(StrEnum):
     DAMAGED = "damaged"
 
 
-class LogMark(NamedTuple):
-    """How long a log is: its open segment, or the last one, and the length of that segment, bytes."""
+class LogLength(NamedTuple):
+    """How far a log was written at one time: the ledger of the segment written last, and that segment's length in bytes."""
 
     ledger_id: int
     size_bytes: int
 
 
-NO_SEGMENTS = LogMark(-1, 0)
-"""The mark of a log without segments."""
+NO_SEGMENTS = LogLength(-1, 0)
+"""The length of a log without segments."""
 
 
 @dataclass(frozen=True, slots=True)
