@@ -13,7 +13,7 @@ TESTS = ["tests/unit/runtime/test_real.py::test_no_thread_of_a_worker_is_left_wh
 def apply(patch: Callable[[object, str, object], None]) -> None:
     async def close(worker: RealWorker) -> None:
         worker._work.put(None)
-        if worker._ended is not None:
-            await asyncio.shield(worker._ended)
+        if worker._running is not None:
+            await asyncio.shield(worker._running.ended)
 
     patch(RealWorker, "close", close)

@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from triplicate.errors import HandleClosed
 from triplicate.runtime.oneshot import fail, resolve
@@ -140,6 +140,13 @@ class RealListener:
         await asyncio.sleep(0)
 
 
+class _RunningThread(NamedTuple):
+    """A worker's thread, and the future that it resolves as its last act."""
+
+    thread: threading.Thread
+    ended: asyncio.Future[None]
+
+
 class RealWorker:
     """One thread, started with the first function. Callers bound what is queued by waiting for their results."""
 
@@ -147,17 +154,18 @@ class RealWorker:
         self._name = name
         self._loop = loop
         self._work: queue.SimpleQueue[tuple[asyncio.Future[Any], Callable[..., Any], tuple[Any, ...]] | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-        self._ended: asyncio.Future[None] | None = None
+        self._running: _RunningThread | None = None
+        """None before the first function."""
         self._closed = False
 
     def run(self, function: Callable[..., Result], *args: Any, answer: asyncio.Future[Result] | None = None) -> asyncio.Future[Result]:
         if self._closed:
             raise HandleClosed(f"worker {self._name} is closed")
-        if self._thread is None:
-            self._ended = self._loop.create_future()
-            self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
-            self._thread.start()
+        if self._running is None:
+            ended: asyncio.Future[None] = self._loop.create_future()
+            thread = threading.Thread(target=self._serve, args=(ended,), name=self._name, daemon=True)
+            self._running = _RunningThread(thread, ended)
+            thread.start()
         if answer is None:
             answer = self._loop.create_future()
         self._work.put((answer, function, args))
@@ -167,12 +175,12 @@ class RealWorker:
         if not self._closed:
             self._closed = True
             self._work.put(None)
-        if self._ended is not None and self._thread is not None:
-            await asyncio.shield(self._ended)
+        if self._running is not None:
+            await asyncio.shield(self._running.ended)
             # The thread has just reported its end and terminates within microseconds, so none is left when `close` returns.
-            self._thread.join()
+            self._running.thread.join()
 
-    def _serve(self) -> None:
+    def _serve(self, ended: asyncio.Future[None]) -> None:
         while (task := self._work.get()) is not None:
             answer, function, args = task
             result: Any = None
@@ -183,17 +191,13 @@ class RealWorker:
                 error = raised
             self._call_loop(_complete, answer, result, error)
             del task, answer, function, args, result, error
-        self._call_loop(self._end)
+        self._call_loop(resolve, ended, None)
 
     def _call_loop(self, function: Callable[..., None], *args: Any) -> None:
         try:
             self._loop.call_soon_threadsafe(function, *args)
         except RuntimeError:
             return  # The loop is closed, so nothing waits.
-
-    def _end(self) -> None:
-        assert self._ended is not None
-        resolve(self._ended, None)
 
 
 def _complete(answer: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:

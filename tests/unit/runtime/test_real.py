@@ -435,8 +435,8 @@ def test_cancelling_the_wait_does_not_stop_a_workers_function() -> None:
 def test_no_thread_of_a_worker_is_left_when_its_close_returns(monkeypatch: pytest.MonkeyPatch) -> None:
     serve = RealWorker._serve
 
-    def late(worker: RealWorker) -> None:
-        serve(worker)
+    def late(worker: RealWorker, ended: asyncio.Future[None]) -> None:
+        serve(worker, ended)
         time.sleep(0.05)  # The time between a thread's last result and its end, on a busy machine.
 
     monkeypatch.setattr(RealWorker, "_serve", late)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count, groupby
 from operator import itemgetter
+from typing import NamedTuple
 
 from triplicate.bookie.core.entry_log_format import BlockInfo
 from triplicate.bookie.core.file_header import FileIdentity
@@ -47,6 +48,15 @@ class WrittenFlush:
     sizes: dict[int, int]
     """The durable lengths of the logs that have grown."""
     indexed: bool = False
+
+
+class DeadLogs(NamedTuple):
+    """Numbers of entry logs that are no longer needed for entries."""
+
+    dead: list[int]
+    """Nothing lives in them."""
+    with_states: list[int]
+    """They hold no runs, and the newest state record of a ledger."""
 
 
 class LedgerStorage:
@@ -206,8 +216,8 @@ class LedgerStorage:
         self.index.add(flush_number, [(log, state) for state in kept.values()], (), sizes.items())
         return True
 
-    def dead_logs(self, logs: Sequence[int] | None = None) -> tuple[list[int], list[int]]:
-        """(logs in which nothing lives, logs without runs that hold the newest state record of a ledger).
+    def dead_logs(self, logs: Sequence[int] | None = None) -> DeadLogs:
+        """Find the logs that may be deleted, at once or after their state records were carried out of them.
 
         Args:
             logs: those to check; None: all.
@@ -220,7 +230,7 @@ class LedgerStorage:
                 runs, states = self.index.lives_in(log)
                 if not runs:
                     (with_states if states else dead).append(log)
-        return dead, with_states
+        return DeadLogs(dead, with_states)
 
     def _busy(self) -> list[int]:
         """Logs being written, and the log that ends the newest flush: a rebuild without it would take the flush for missing."""

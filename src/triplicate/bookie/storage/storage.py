@@ -428,7 +428,7 @@ class Storage:
             while more:
                 more = await self.on_writer(self.stored.carry_states, log)
         if with_states:
-            dead, _ = await self.on_writer(self.stored.dead_logs, [*dead, *with_states])
+            dead = (await self.on_writer(self.stored.dead_logs, [*dead, *with_states])).dead
         if not dead:
             return 0
         await self.on_writer(self.stored.forget_logs, dead)
