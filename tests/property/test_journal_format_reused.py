@@ -88,7 +88,7 @@ def test_a_torn_write_over_old_bytes_is_the_last_group_or_none(
 
 @settings(deadline=None, max_examples=100)
 @given(OLD, st.lists(BODIES, min_size=1, max_size=6), st.data())
-def test_a_damaged_last_group_over_old_bytes_is_told_with_its_offset(
+def test_a_damaged_last_group_over_old_bytes_is_reported_with_its_offset(
     old: list[tuple[str, int, int, bytes]], bodies: list[bytes], draw: st.DataObject
 ) -> None:
     data = old_content(old)
