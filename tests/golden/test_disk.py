@@ -50,8 +50,7 @@ EXPECTED: dict[int, tuple[tuple[int, ...], bool, int | None]] = {
 
 
 async def check(folder: Path) -> None:
-    storage = storage_in(real_host("golden"), folder)
-    await storage.open()
+    storage = await storage_in(real_host("golden"), folder)
     try:
         for ledger_id, entry_ids in ((1, [*range(10), *range(20, 30)]), (2, list(range(5)))):
             for entry_id in entry_ids:

@@ -18,6 +18,7 @@ from triplicate.errors import (
 )
 from triplicate.log import (
     CHUNK_BYTES,
+    LogMark,
     Logs,
     LogSnapshots,
     SegmentState,
@@ -262,7 +263,7 @@ class SnapshotKeeper:
         if self._metrics is not None:
             self._metrics.made(snapshot, seconds, published=published)
 
-    async def _write(self, copy: StateCopy, mark: tuple[int, int]) -> Snapshot:
+    async def _write(self, copy: StateCopy, mark: LogMark) -> Snapshot:
         """Write a copy to a ledger, which is closed and not listed yet."""
         log_id, compression = await self._log_snapshots.header_fields()
         machine = self._machine

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from triplicate.errors import CorruptionError, FormatError
 from triplicate.log.core.head import TEXT_LIMIT, dump_node, load_node
@@ -24,6 +24,17 @@ KEPT = 2
 class SnapshotState(StrEnum):
     GOOD = "good"
     DAMAGED = "damaged"
+
+
+class LogMark(NamedTuple):
+    """How long a log is: its open segment, or the last one, and the length of that segment, bytes."""
+
+    ledger_id: int
+    size_bytes: int
+
+
+NO_SEGMENTS = LogMark(-1, 0)
+"""The mark of a log without segments."""
 
 
 @dataclass(frozen=True, slots=True)

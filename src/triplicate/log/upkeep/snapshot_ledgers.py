@@ -19,7 +19,7 @@ from triplicate.log.core.snapshot_format import (
     encode_header,
     encode_trailer,
 )
-from triplicate.log.core.snapshot_list import Snapshot
+from triplicate.log.core.snapshot_list import NO_SEGMENTS, LogMark, Snapshot
 from triplicate.log.store.ledger_ports import LedgerAppender, LedgerClient, LedgerView
 from triplicate.log.store.segments import create_ledger, password_of
 from triplicate.runtime import RateLimiter, fault_point
@@ -84,7 +84,7 @@ class SnapshotWriter:
         await self._ledger.append(payload)
         self._stored_bytes += len(payload)
 
-    async def finish(self, mark: tuple[int, int] = (-1, 0)) -> Snapshot:
+    async def finish(self, mark: LogMark = NO_SEGMENTS) -> Snapshot:
         """Write the trailer and close the ledger. Returns the snapshot to be listed.
 
         Args:
@@ -109,7 +109,8 @@ class SnapshotWriter:
             header.content,
             header.identity,
             header.node,
-            *mark,
+            mark.ledger_id,
+            mark.size_bytes,
         )
 
     async def __aenter__(self) -> SnapshotWriter:

@@ -13,7 +13,7 @@ import apsw
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
-from triplicate.runtime import shielded
+from triplicate.runtime import fail, resolve, shielded
 from triplicate.sql.core.interface import Cursor, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
 from triplicate.sql.core.lexer import SqlDialect, first_words, split_statements
 from triplicate.sql.core.records import StatementResult
@@ -219,9 +219,8 @@ class SqlSession:
         self._stop.reason = reason
         if self._held is not None:
             self._held.transaction.interrupt(reason)
-        if self._interrupted is not None and not self._interrupted.done():
-            self._interrupted.set_exception(reason)
-            self._interrupted.exception()
+        if self._interrupted is not None:
+            fail(self._interrupted, reason)
 
     async def close(self) -> None:
         self._end_reason = self._end_reason or SqlError("08003", "the session is closed")
@@ -239,8 +238,8 @@ class SqlSession:
         self._resolve_ended()
 
     def _resolve_ended(self) -> None:
-        if self._end_reason is not None and not self._calls and not self._ended.done():
-            self._ended.set_result(self._end_reason)
+        if self._end_reason is not None and not self._calls:
+            resolve(self._ended, self._end_reason)
 
     # For `_Call`.
 
