@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.simulation.log_rig import LOG, Desk
+from tests.simulation.log_rig import play as play_logs
 from tests.simulation.schedule import Schedule
-from tests.simulation.test_logs import LOG, Desk
-from tests.simulation.test_logs import play as play_logs
 from triplicate.bookie.storage.garbage import GarbageCollector
 from triplicate.client import Client, LedgerReader
 from triplicate.errors import BookieError, LedgerClosed, LedgerFenced

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.simulation.test_databases import QUIET, at, leader, writing
-from tests.simulation.test_databases import play as play_databases
+from tests.simulation.database_rig import QUIET, at, leader, writing
+from tests.simulation.database_rig import play as play_databases
 from triplicate.errors import ConnectionLost, SqlError
 from triplicate.metadata import InjectedFault
 from triplicate.sql import SqlDatabase

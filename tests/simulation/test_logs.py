@@ -3,78 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar
 
 import pytest
 
+from tests.simulation.log_rig import LOG, Desk, play
 from triplicate.client import Client
 from triplicate.errors import ConnectionLost, LogFenced, LogOwned, TriplicateError
-from triplicate.log import LogClientSettings, Logs, LogSettings, LogWriter, StagedLedger, StagingOrigin
+from triplicate.log import Logs, LogSettings, LogWriter, StagedLedger, StagingOrigin
 from triplicate.metadata import InjectedFault
-from triplicate.sim import NodeDied, SimulatedHost, World
-from triplicate_simulator import SimulatedCluster, run_seed
-from triplicate_simulator.cluster.simulated_cluster import ClusterOptions
-
-Result = TypeVar("Result")
+from triplicate.sim import NodeDied, SimulatedHost
+from triplicate_simulator import run_seed
 
 SEEDS = range(1, 4)
-LOG = "l"
-
-
-class Desk:
-    """A cluster with one log, and processes that use it."""
-
-    def __init__(self, world: World, cluster: SimulatedCluster) -> None:
-        self.world = world
-        self.cluster = cluster
-        self.settings = LogClientSettings(entry_target_bytes=1024, owner_grace_s=1.0, orphan_grace_s=0.0, staging_grace_s=0.0)
-
-    def at(self, name: str, program: Callable[[Logs], Awaitable[Result]]) -> asyncio.Task[Result]:
-        """Run a program on a new node; NodeDied ends it if the node dies."""
-
-        async def with_logs(client: Client) -> Result:
-            return await program(Logs(client, self.settings))
-
-        return self.world.loop.start_task(self.cluster.client(name).run(with_logs), name=name)
-
-    async def read_all(self) -> list[bytes]:
-        """Every record of the log, read by a new reader."""
-        found: list[bytes] = []
-
-        async def program(logs: Logs) -> None:
-            head, end = await logs.head(LOG), await logs.end_offset(LOG)
-            async with await logs.reader(LOG, head.first_offset) as reader:
-                while reader.position < end:
-                    entry = await reader.next_entry(20.0)
-                    assert entry is not None, f"nothing comes behind offset {reader.position}, but the log ends at {end}"
-                    found.extend(bytes(value) for value in entry.values if value is not None)
-
-        await self.at("auditor", program)
-        return found
-
-
-def play(scene: Callable[[Desk], Awaitable[None]], seed: int, settings: LogSettings | None = None) -> None:
-    """Run a scenario in a new world; no task may be left over, and no callback may have failed."""
-    world = World(seed, time_max_s=500.0)
-    cluster = SimulatedCluster(world, ClusterOptions())
-    desk = Desk(world, cluster)
-
-    async def main() -> None:
-        await cluster.start()
-        await desk.at("administrator", lambda logs: logs.create(LOG, settings or LogSettings(compression="none")))
-        await scene(desk)
-        await cluster.revive()
-        await cluster.stop()
-        await asyncio.sleep(2.0)
-        assert cluster.find_leaks() == []
-
-    try:
-        world.run(main())
-        assert world.loop.failures == []
-    finally:
-        world.close()
 
 
 async def append_until_failure(writer: LogWriter, name: str, acknowledged: list[bytes], error: list[TriplicateError]) -> None:
