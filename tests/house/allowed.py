@@ -27,15 +27,5 @@ RESOLVES_FUTURES: dict[str, str] = {
 }
 """Path → why this file gives a future its result without `runtime.oneshot`."""
 
-SHARED_TESTS: frozenset[tuple[str, str]] = frozenset(
-    {
-        ("tests/interop/test_auth.py", "tests/interop/test_same_answers.py"),
-        ("tests/interop/test_bad_input.py", "tests/process/test_bad_input.py"),
-        ("tests/interop/test_recovery.py", "tests/interop/test_same_answers.py"),
-        ("tests/process/test_up_zookeeper.py", "tests/process/test_readme.py"),
-    }
-)
-"""Test modules that still import another test module, and that one."""
-
 UNPLAIN_WORDS: dict[str, int] = {}
 """Folder → words of `test_words.py` that are still in it."""

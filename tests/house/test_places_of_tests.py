@@ -9,7 +9,6 @@ import pytest
 
 from scripts.imports import import_graph
 from scripts.tests_of import FOLDERS, PROPERTY, UNIT, is_test, subjects
-from tests.house.allowed import SHARED_TESTS
 from tests.house.source import python_files
 
 
@@ -62,7 +61,7 @@ def test_folders_of_tests_that_are_no_rooms_are_packages() -> None:
 
 
 def test_no_module_imports_a_test_module() -> None:
-    assert shared_tests(import_graph()) == SHARED_TESTS, "move what they share into a rig module beside them"
+    assert shared_tests(import_graph()) == set(), "move what they share into a rig module beside them"
 
 
 def test_an_import_of_a_test_module_is_reported() -> None:

@@ -12,7 +12,7 @@ from tests.interop.bookies import ApacheBookie, Cluster, OurBookie, initialise_w
 from tests.interop.driver import SeenEntry
 from tests.interop.scenes import WIRES, append_all, expected, seen
 from tests.interop.stand import CLUSTERS, Stand, our_settings
-from tests.interop.test_same_answers import Talk
+from tests.interop.talk import Talk
 from triplicate import Client
 from triplicate.errors import NotEnoughBookies, Unauthorized
 from triplicate.metadata import open_cluster

@@ -12,7 +12,7 @@ import pytest
 
 from tests.interop.bookies import BookieProcess, Cluster
 from tests.interop.stand import Stand
-from tests.process.test_bad_input import ANSWERED_V2, ANSWERED_V3, CLOSING
+from tests.process.bad_requests import ANSWERED_V2, ANSWERED_V3, CLOSING
 from triplicate.wire import AddResponse, FrameBuffer, Status, v3
 
 LIMIT_S = 10.0

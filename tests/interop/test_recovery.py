@@ -25,7 +25,7 @@ from tests.interop.scenes import (
     value,
 )
 from tests.interop.stand import CLUSTERS, Stand, java_settings, our_settings
-from tests.interop.test_same_answers import Talk
+from tests.interop.talk import Talk
 from tests.process.running import wait_until
 from triplicate import DigestType, LedgerState
 from triplicate.errors import LedgerClosed, LedgerFenced

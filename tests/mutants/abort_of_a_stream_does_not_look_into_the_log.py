@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from triplicate.log import StagedLedger
 from triplicate.spark.cluster.access import LogAccess
 
-TESTS = ["tests/unit/spark/test_logs_exactly_once.py::test_a_commit_whose_answer_is_lost_is_told_apart_from_one_that_did_not_happen"]
+TESTS = ["tests/unit/spark/test_logs_exactly_once.py::test_a_commit_whose_answer_is_lost_is_distinguished_from_one_that_did_not_happen"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

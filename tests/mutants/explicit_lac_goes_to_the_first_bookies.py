@@ -5,7 +5,7 @@ from collections.abc import Callable
 from triplicate.client.write import explicit_lac
 
 TESTS = [
-    "tests/unit/client/write/test_explicit_lac.py::test_only_the_write_set_of_that_entry_is_told",
+    "tests/unit/client/write/test_explicit_lac.py::test_only_the_write_set_of_that_entry_is_sent_the_record",
 ]
 
 

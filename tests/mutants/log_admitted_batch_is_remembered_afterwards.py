@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/log/publishing/test_publication_interrupted.py::test_a_publish_that_is_struck_at_any_step_is_there_once[killed_after_it-writer]"
+    "tests/unit/log/publishing/test_publication_interrupted.py::test_a_publish_interrupted_at_any_step_is_listed_once[killed_after_it-writer]"
 ]
 
 

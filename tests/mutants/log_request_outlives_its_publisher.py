@@ -7,7 +7,7 @@ from collections.abc import Callable
 TESTS = [
     "tests/unit/log/publishing/test_request_server.py::test_a_writer_that_does_not_answer_is_named_after_the_wait",
     "tests/unit/log/publishing/test_request_server.py::test_an_interrupted_publisher_leaves_no_request",
-    "tests/unit/log/publishing/test_publication_interrupted.py::test_a_publish_that_is_struck_at_any_step_is_there_once[late-writer]",
+    "tests/unit/log/publishing/test_publication_interrupted.py::test_a_publish_interrupted_at_any_step_is_listed_once[late-writer]",
 ]
 
 

@@ -9,7 +9,7 @@ from triplicate.ledger import LedgerMetadata
 from triplicate.metadata import Versioned
 
 TESTS = [
-    "tests/unit/client/test_ledger_recovery_at_once.py::test_whoever_closed_the_ledger_first_is_right_whatever_its_last_entry",
+    "tests/unit/client/test_ledger_recovery_at_once.py::test_the_first_close_of_a_ledger_counts_with_any_last_entry",
 ]
 
 

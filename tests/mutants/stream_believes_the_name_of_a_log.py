@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 TESTS = [
     "tests/unit/spark/cluster/test_access.py::test_a_log_that_is_made_again_ends_the_stream_however_long_it_is[5]",
-    "tests/unit/spark/cluster/test_progress.py::test_without_a_loss_told_every_record_is_delivered_once_and_in_order",
+    "tests/unit/spark/cluster/test_progress.py::test_without_a_reported_loss_every_record_is_delivered_once_and_in_order",
     "tests/unit/spark/cluster/test_access.py::test_a_batch_that_was_planned_on_another_log_is_not_read_from_the_new_one",
 ]
 

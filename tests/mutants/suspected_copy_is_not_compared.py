@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/sql/hosting/test_database_node.py::test_a_copy_whose_last_batch_is_not_the_logs_is_built_anew",
+    "tests/unit/sql/hosting/test_database_node.py::test_a_copy_whose_last_batch_is_not_the_logs_is_rebuilt",
     "tests/unit/replica/test_replica.py::test_a_copy_given_up_for_its_place_is_verified_and_goes_on",
 ]
 

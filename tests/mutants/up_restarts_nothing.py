@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 TESTS = [
     "tests/unit/cli/supervision/test_supervisor.py::test_a_process_that_ends_is_started_again_at_once",
-    "tests/unit/cli/supervision/test_supervisor.py::test_a_start_that_is_refused_is_told_and_tried_again[error0]",
+    "tests/unit/cli/supervision/test_supervisor.py::test_a_start_that_is_refused_is_reported_and_tried_again[error0]",
 ]
 
 

@@ -9,7 +9,7 @@ from triplicate.bookie.limbo import Limbo
 TESTS = [
     "tests/unit/bookie/offline/test_replacement.py::test_a_replaced_bookie_answers_unknown_for_what_it_held_never_a_no",
     "tests/unit/bookie/offline/test_replacement.py::test_a_fence_that_was_lost_lets_no_old_writer_through",
-    "tests/unit/client/test_ledger_recovery_replaced_bookie.py::test_a_recovery_waits_for_who_knows_instead_of_believing_a_replaced_bookie",
+    "tests/unit/client/test_ledger_recovery_replaced_bookie.py::test_a_recovery_waits_for_other_replicas_instead_of_believing_a_replaced_bookie",
 ]
 
 

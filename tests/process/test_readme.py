@@ -7,9 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.process.readme import README
 from tests.process.running import TIMEOUT_S, Up, environment
-
-README = Path(__file__).resolve().parents[2] / "README.md"
 
 
 def test_the_example_runs(tmp_path: Path) -> None:

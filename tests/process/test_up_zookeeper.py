@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psutil
 
+from tests.process.readme import README
 from tests.process.running import TIMEOUT_S, Up, command, environment, run, run_json, wait_until
-from tests.process.test_readme import README
 
 
 def java_of(up: Up) -> psutil.Process:

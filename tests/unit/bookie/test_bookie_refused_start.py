@@ -96,7 +96,7 @@ def test_a_log_that_is_shorter_than_the_index_knows_is_refused() -> None:
     run_rig(body, flush_interval_s=3600.0)
 
 
-def test_an_index_that_a_start_makes_anew_is_not_asked_for_logs() -> None:
+def test_an_index_that_a_start_rebuilds_is_not_asked_for_logs() -> None:
     """An old copy of the index, which names a log that has gone since."""
 
     async def body(rig: Rig) -> None:

@@ -169,7 +169,7 @@ def test_the_reserve_is_given_up_for_a_flush_and_made_again() -> None:
     run_rig(body, reserve_bytes=ROOM, disk_check_interval_s=0.3)
 
 
-def test_a_reserve_of_another_size_is_made_anew() -> None:
+def test_a_reserve_of_another_size_is_replaced() -> None:
     async def body(rig: Rig) -> None:
         file = rig.disk.names.live[RESERVES[0]]
         assert file.live.size == ROOM

@@ -60,7 +60,7 @@ def test_a_directory_outlives_a_loss_of_power_with_those_above_it(path: str) -> 
 
 
 @pytest.mark.parametrize("made", ["/data/a/b", "/data/a/b/current"])
-def test_a_life_that_ended_before_the_sync_is_made_good(made: str) -> None:
+def test_a_directory_whose_maker_died_before_the_sync_is_synced(made: str) -> None:
     machine = Machine()
     machine.disk.mkdir("/data/a")
     machine.disk.sync_directory("/data")

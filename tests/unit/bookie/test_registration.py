@@ -9,7 +9,7 @@ from triplicate.bookie import Bookie
 from triplicate.metadata import ClusterMetadata, MemoryTree
 
 
-def test_a_session_that_is_over_is_opened_again_where_the_bookie_is_told_how() -> None:
+def test_a_session_that_is_over_is_opened_again_where_the_bookie_can_reopen_it() -> None:
     async def body(rig: Rig) -> None:
         await rig.node.stop()
         host = rig.node.host

@@ -89,7 +89,7 @@ def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("ups", "'up'"), ("databse", "'database'"), ("ledgre", "'ledger'")])
-def test_an_unknown_command_is_told_with_the_near_ones(typed: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_command_is_refused_with_the_near_ones(typed: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run([typed], capsys)
     assert code == 2
     assert f"No such command '{typed}'. Did you mean {meant}?" in err
@@ -101,7 +101,7 @@ def test_a_hidden_command_is_not_proposed(capsys: pytest.CaptureFixture[str]) ->
     assert "Did you mean" not in err
 
 
-def test_what_is_no_ledger_id_is_told_with_where_they_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_ledger_id_is_refused_with_the_command_that_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
     for typed in ("abc", "-1x", "1.5"):
         code, _, err = run(["ledger", "show", "--", typed], capsys)
         assert code == 2
@@ -109,7 +109,7 @@ def test_what_is_no_ledger_id_is_told_with_where_they_are_listed(capsys: pytest.
 
 
 @pytest.mark.parametrize("arguments", [["log", "list"], ["bookie"], ["node"]])
-def test_a_relative_path_in_a_store_is_told_with_the_absolute_one(
+def test_a_relative_path_in_a_store_is_reported_with_the_absolute_one(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -162,7 +162,7 @@ def test_all_commands_are_listed_in_a_plain_install() -> None:
 @pytest.mark.parametrize(
     ("package", "cure"), [("kazoo", "triplicate[zookeeper]"), ("psycopg", "triplicate[spark]"), ("rich", "force-reinstall")]
 )
-def test_a_missing_package_is_told_in_one_line_by_every_command(
+def test_a_missing_package_is_reported_in_one_line_by_every_command(
     package: str, cure: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(name: str) -> object:
@@ -254,7 +254,7 @@ def test_a_flag_out_of_bounds_names_key_value_and_bounds(capsys: pytest.CaptureF
         (ConfigError(""), "ConfigError"),
     ],
 )
-def test_an_error_is_told_in_one_line(error: Exception, line: str) -> None:
+def test_an_error_is_printed_in_one_line(error: Exception, line: str) -> None:
     assert command.one_line(error) == line
 
 

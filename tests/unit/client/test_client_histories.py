@@ -71,7 +71,7 @@ def test_what_was_forced_survives_crashes(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_what_was_acknowledged_survives_in_whatever_order_it_was_appended(seed: int) -> None:
+def test_acknowledged_entries_survive_in_any_order_of_appends(seed: int) -> None:
     async def main() -> None:
         rng = random.Random(seed)
         shape = rng.choice([(3, 3, 2), (4, 3, 2), (4, 2, 2)])

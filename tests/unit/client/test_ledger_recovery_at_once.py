@@ -130,7 +130,7 @@ def test_fencing_reads_carry_the_key_and_copies_have_priority(wire: str) -> None
 
 @WIRES
 @pytest.mark.parametrize("closed_at", [-1, 3, 5])
-def test_whoever_closed_the_ledger_first_is_right_whatever_its_last_entry(wire: str, closed_at: int) -> None:
+def test_the_first_close_of_a_ledger_counts_with_any_last_entry(wire: str, closed_at: int) -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client() as client, cluster.client(replace(PATIENT, wire=wire)) as other:
             writer = await half_written(cluster, client, random.Random(1))

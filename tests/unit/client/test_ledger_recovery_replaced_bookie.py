@@ -39,7 +39,7 @@ async def lose_disk_and_replace(cluster: SimulatedCluster, name: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_recovery_waits_for_who_knows_instead_of_believing_a_replaced_bookie(seed: int) -> None:
+def test_a_recovery_waits_for_other_replicas_instead_of_believing_a_replaced_bookie(seed: int) -> None:
     """Three copies were written, two disks of them are away: one was lost and replaced, one is only down. The third bookie was cut off
     while the entries were acknowledged, so that it truly has none of them."""
     world = World(seed)

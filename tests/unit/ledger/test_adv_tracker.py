@@ -73,7 +73,7 @@ def test_marks_say_how_far_a_bookie_answered_in_the_order_of_sending() -> None:
     assert made.acked_through("a") == made.acked_through("gone") == 2
 
 
-def test_a_confirmed_entry_is_still_unacked_by_who_did_not_answer() -> None:
+def test_a_confirmed_entry_is_still_unacked_by_bookies_that_did_not_answer() -> None:
     made = tracker(pushed=(0,))
     made.acknowledge("a", [0])
     made.acknowledge("b", [0])

@@ -17,7 +17,7 @@ def test_an_ensemble_is_distinct_writable_bookies() -> None:
         assert set(ensemble) <= set(NAMES)
 
 
-def test_one_seed_gives_one_choice_in_whatever_order_names_come() -> None:
+def test_one_seed_gives_one_choice_for_any_order_of_names() -> None:
     choices = {choose_ensemble(order, 3, random.Random(7)) for order in (NAMES, NAMES[::-1], set(NAMES), NAMES + NAMES)}
     assert len(choices) == 1
 

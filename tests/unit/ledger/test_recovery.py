@@ -147,7 +147,7 @@ def test_a_failed_bookie_is_replaced_in_memory_only() -> None:
     assert close.metadata.segments == (EnsembleSegment(0, ("a", "b", "d")),)
 
 
-def test_where_no_copy_tells_the_length_the_greatest_reported_one_stands_in() -> None:
+def test_where_no_copy_has_the_length_the_greatest_reported_one_is_used() -> None:
     recovery = started((0, "xyz"), (5, "abc"))
     recovery.step(machine.LacAnswered(0, 6, 3, 77), 0.0)
     recovery.step(machine.LacAbsent(1), 0.0)
@@ -250,7 +250,7 @@ def test_what_is_read_ahead_is_bounded_in_bytes() -> None:
     assert [entry_id for entry_id, _ in reads(lonely)] == [0]
 
 
-def test_copies_of_an_entry_are_told_from_others() -> None:
+def test_copies_of_an_entry_are_distinguished_from_others() -> None:
     add = machine.RecoveryAdd(1, "a", 0, 20, b"one")
     assert add.is_copy_of(machine.RecoveryAdd(1, "b", 0, 20, add.payload))
     for other in (

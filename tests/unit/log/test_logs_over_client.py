@@ -136,7 +136,7 @@ def test_a_segment_is_created_on_two_of_three_bookies_and_left_when_the_third_is
     run(body())
 
 
-def test_copies_that_a_bookie_missed_are_told_and_made_good() -> None:
+def test_copies_that_a_bookie_missed_are_reported_and_made_up_for() -> None:
     async def body() -> None:
         async with fake_cluster("abc") as cluster, cluster.client() as client:
             logs = Logs(client)
@@ -165,7 +165,7 @@ def test_copies_that_a_bookie_missed_are_told_and_made_good() -> None:
     run(body())
 
 
-def test_a_take_over_without_a_bookie_tells_which_segment_lacks_copies() -> None:
+def test_a_take_over_without_a_bookie_lists_the_segments_that_lack_copies() -> None:
     async def body() -> None:
         async with fake_cluster("abc") as cluster, cluster.client() as client, cluster.client() as other:
             logs, others = Logs(client), Logs(other)

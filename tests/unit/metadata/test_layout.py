@@ -387,7 +387,7 @@ def test_bookies_come_and_go_with_their_sessions() -> None:
     run(body())
 
 
-def test_a_bookie_that_registers_anew_with_another_address_is_noticed() -> None:
+def test_a_bookie_that_registers_again_with_another_address_is_noticed() -> None:
     async def body() -> None:
         cluster = Cluster()
         one, reader = await cluster.client("one"), await cluster.client("reader")

@@ -205,7 +205,7 @@ def test_who_lost_its_lock_does_not_delete_the_mark(contract: Contract) -> None:
     contract(body)
 
 
-def test_a_dead_workers_ledger_is_taken_by_who_waits(contract: Contract) -> None:
+def test_a_dead_workers_ledger_goes_to_a_waiting_worker(contract: Contract) -> None:
     async def body(one: Cluster) -> None:
         tree, marks, _ = await one.member()
         _, others, _ = await one.member()

@@ -220,7 +220,7 @@ def test_a_log_device_answers_every_item_in_order_after_its_sync(tmp_path: Path)
         (tmp_path / "log").unlink()
 
 
-def test_a_log_device_tells_of_a_write_before_the_sync_where_the_group_asks_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_device_reports_a_write_before_the_sync_where_the_group_asks_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def body() -> None:
         recorder = Recorder(tmp_path)
         told: list[list[bytes]] = []
@@ -277,7 +277,7 @@ def test_what_gathers_while_a_group_is_written_forms_the_next_group(tmp_path: Pa
 
 
 @pytest.mark.parametrize("where", ["form", "sync", "bug", "empty"])
-def test_a_log_device_that_failed_says_so_to_all_who_wait_and_takes_nothing_more(
+def test_a_log_device_that_failed_fails_its_waiters_and_accepts_nothing_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     async def body() -> None:
@@ -579,7 +579,7 @@ def test_metrics_of_two_nodes_do_not_mix_and_asking_twice_gives_the_same() -> No
         one.gauge("size", "x", ("label",))
 
 
-def test_the_allocator_is_told_or_says_that_it_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_allocator_is_set_or_says_that_it_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[int, int]] = []
 
     class Library:

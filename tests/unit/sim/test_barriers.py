@@ -156,7 +156,7 @@ def test_a_function_that_other_modules_imported_by_name_is_watched_there_too() -
         del sys.modules[borrower.__name__]
 
 
-def test_a_barrier_holds_whoever_comes_before_the_body_runs() -> None:
+def test_a_barrier_holds_callers_before_the_body_runs() -> None:
     world = World(1)
 
     async def main() -> None:
@@ -293,7 +293,7 @@ def test_what_a_trap_starts_outlives_the_node() -> None:
     world.close()
 
 
-def test_a_trap_taken_away_does_not_strike() -> None:
+def test_a_removed_trap_has_no_effect() -> None:
     world = World(1)
     world.points.trap("test_sim.count", lambda node: DONE.append("struck")).cancel()
     Product("a").count()

@@ -260,7 +260,7 @@ def test_a_log_device_groups_what_waits_and_answers_after_the_sync() -> None:
     assert world.loop.failures == []
 
 
-def test_a_log_device_tells_of_a_write_before_the_sync_where_the_group_asks_for_it() -> None:
+def test_a_log_device_reports_a_write_before_the_sync_where_the_group_asks_for_it() -> None:
     world = World(1)
     host = world.start_host("node")
     world.disk("node").make_directory("/data")

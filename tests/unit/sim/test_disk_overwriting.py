@@ -25,7 +25,7 @@ def test_bytes_that_were_written_over_and_not_synced_come_back_or_mix_by_sectors
     assert any(parts[0][0] == ord("a") for parts in sectors), "a later sector may be there without the first"
 
 
-def test_rot_strikes_only_what_is_durable_and_not_about_to_be_overwritten() -> None:
+def test_rot_damages_only_durable_bytes_that_are_not_about_to_be_overwritten() -> None:
     for seed in range(30):
         disk, port, _ = make(seed)
         file = port.open("/data/file", create=True)

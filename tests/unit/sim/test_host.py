@@ -221,7 +221,7 @@ def test_a_paused_node_can_be_killed_and_never_goes_on() -> None:
     world.close()
 
 
-def test_a_worker_of_a_paused_node_finishes_what_it_began_and_tells_later() -> None:
+def test_a_worker_of_a_paused_node_finishes_its_call_and_answers_later() -> None:
     world = World(1)
     host = world.start_host("a")
     world.disk("a").make_directory("/data")
@@ -418,7 +418,7 @@ def test_a_monotonic_clock_runs_at_its_machines_rate_and_timers_and_deadlines_fo
     assert again.monotonic() == crashed, "the clock is the machine's"
 
 
-def test_a_clock_that_was_never_wrong_tells_the_loops_own_time() -> None:
+def test_a_clock_that_was_never_wrong_shows_the_loops_own_time() -> None:
     world = World(1)
     clock = world.start_host("a").port.clock
 

@@ -90,7 +90,7 @@ def play(*strikes: Fault, seed: int = 1) -> Result:
 
 
 @pytest.mark.parametrize("kind", list(FAULT_KINDS))
-def test_the_fault_strikes_and_everybody_goes_on(kind: str) -> None:
+def test_the_fault_is_applied_and_all_processes_go_on(kind: str) -> None:
     result = play(*STRIKES[kind])
     assert result.struck.get(kind, 0) > 0, result.struck
 
@@ -138,7 +138,7 @@ def test_a_bookie_that_fails_after_a_failed_sync_is_started_again() -> None:
     assert "bookie.failed" in kinds
 
 
-def test_a_bookie_that_fails_although_nothing_struck_it_is_a_violation() -> None:
+def test_a_bookie_that_fails_without_a_fault_is_a_violation() -> None:
     scenario = Scenario(1, tiny_plan())
     scenario.world.loop.call_later(2.0, scenario.world.disk("bookie-1").fail_next_sync, "/data")
     result = scenario.run()
@@ -168,7 +168,7 @@ def test_a_bookie_whose_journal_is_rotten_may_stay_down_for_good() -> None:
     assert result.counts["bookies_lost"] == len(rotten) == 1
 
 
-def test_a_bookie_that_does_not_start_although_nothing_struck_it_is_a_violation() -> None:
+def test_a_bookie_that_does_not_start_without_a_fault_is_a_violation() -> None:
     scenario = Scenario(1, tiny_plan(Fault("kill", 2.0, "bookie-1", lasts_s=0.5)))
 
     def wipe() -> None:
@@ -189,7 +189,7 @@ def test_a_full_disk_makes_its_bookie_refuse_and_come_back() -> None:
     assert "bookie.disks_full" in kinds or "bookie.failed" in kinds or "bookie.flush_without_space" in kinds
 
 
-def test_the_page_of_the_simulator_names_every_fault_checker_and_play() -> None:
+def test_the_page_of_the_simulator_names_every_fault_checker_and_workload() -> None:
     text = (Path(__file__).parents[3] / "docs" / "simulation.md").read_text(encoding="utf-8")
     names = [*FAULT_KINDS, *WORKLOADS, *(checker for play in WORKLOADS.values() for checker in play.checkers)]
     assert [name for name in names if name not in ("tiny", "nothing_is_found") and f"`{name}`" not in text] == []
@@ -213,6 +213,6 @@ def test_without_losses_nothing_rots() -> None:
         assert not {"bit_rot", "directory_rot", "wipe"} & {strike.kind for strike in strikes}
 
 
-def test_a_plan_of_no_faults_strikes_nothing() -> None:
+def test_a_plan_of_no_faults_applies_none() -> None:
     plan: Plan = tiny_plan()
     assert run_seed(3, plan).struck == {}

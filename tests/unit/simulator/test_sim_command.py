@@ -139,7 +139,7 @@ def test_without_a_checkout_mutants_say_so_in_one_line(monkeypatch: pytest.Monke
     assert "part of a checkout" in refused("mutants")
 
 
-def test_a_mutant_that_no_longer_fits_is_told_from_a_survivor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mutant_that_no_longer_fits_is_distinguished_from_a_survivor(monkeypatch: pytest.MonkeyPatch) -> None:
     lost, moved = (
         MutantResult(Mutant("lost", "", "x"), False, 9, note="no seed"),
         MutantResult(Mutant("moved", "", "y"), False, note="gone", judged=False),
@@ -170,7 +170,7 @@ def test_a_violation_is_shown_and_ends_with_code_1(monkeypatch: pytest.MonkeyPat
     assert answer.output.splitlines()[-1] == "1 seeds, 1 with violations: 1"
 
 
-def test_a_strike_of_a_plays_own_is_in_the_totals_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fault_of_a_workload_is_in_the_totals_too(capsys: pytest.CaptureFixture[str]) -> None:
     summary = Summary()
     summary.add(Outcome(1, "ledgers", "", 1.0, {"acknowledged": 3}, {"cut_off": 2}, [], []))
     show_totals(summary, 1.0)
@@ -189,7 +189,7 @@ def test_the_totals_say_how_often_a_bounded_search_gave_up_also_when_it_never_di
         assert cells["copies_are_equal"] == ["copies_are_equal", "0"], "it has no search"
 
 
-def test_which_of_several_findings_was_followed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_finding_that_was_followed_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def found(seed: int, plan: Plan, **_: object) -> Shrunk:
         lost, late = ViolationKind("acknowledged_is_readable"), ViolationKind("progress", "no progress")
         return Shrunk(plan, late, (lost, late), Outcome(1, "ledgers", "", 1.0, {}, {}, [], ["no progress: x"]), 3, True)

@@ -83,7 +83,7 @@ def test_a_driver_that_is_killed_before_any_step_loses_and_doubles_nothing() -> 
 
 
 @pytest.mark.parametrize("lost", ["before", "after"])
-def test_a_commit_whose_answer_is_lost_is_told_apart_from_one_that_did_not_happen(lost: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_whose_answer_is_lost_is_distinguished_from_one_that_did_not_happen(lost: str, monkeypatch: pytest.MonkeyPatch) -> None:
     publish = LogAccess.publish
     calls = 0
 

@@ -79,7 +79,7 @@ def test_constraints_have_their_names_and_texts(connection: apsw.Connection) -> 
     ]
 
 
-def test_an_index_tells_its_columns_expressions_and_condition(connection: apsw.Connection) -> None:
+def test_an_index_shows_its_columns_expressions_and_condition(connection: apsw.Connection) -> None:
     found = ask(
         connection,
         "select indkey, indoption, indisunique, indisprimary, indpred, pg_get_indexdef(indexrelid), pg_get_indexdef(indexrelid, 2, 1)"
@@ -240,7 +240,7 @@ def test_a_key_that_numbers_itself_has_the_sequence_that_tools_look_for(connecti
     assert ask(connection, "select table_name from \"information_schema.tables\" where table_name like 'author%'") == [("author",)]
 
 
-def test_a_generated_column_tells_its_expression(connection: apsw.Connection) -> None:
+def test_a_generated_column_shows_its_expression(connection: apsw.Connection) -> None:
     connection.execute("create table g(a int, b int generated always as (a + (1)) stored, c text as (upper('as (x)')) check (c > ''))")
     found = ask(
         connection,
@@ -255,7 +255,7 @@ def test_a_generated_column_tells_its_expression(connection: apsw.Connection) ->
     assert found == [(None, None), (None, "a + (1)"), (None, "upper('as (x)')")]
 
 
-def test_a_key_that_numbers_itself_tells_the_type_it_was_declared_with(connection: apsw.Connection) -> None:
+def test_a_key_that_numbers_itself_shows_its_declared_type(connection: apsw.Connection) -> None:
     connection.execute("create table wide(id INTEGER /* bigint */ PRIMARY KEY AUTOINCREMENT, x INTEGER /* bigint */)")
     connection.execute("create table narrow(id INTEGER /* smallint */ CONSTRAINT k PRIMARY KEY AUTOINCREMENT)")
     connection.execute("alter table wide rename to wider")

@@ -203,7 +203,7 @@ def test_a_case_that_fails_is_noted_with_its_reason_and_the_run_goes_on(
     assert after.figures == {"p99_ms": 1.0}
 
 
-def test_a_failed_case_that_no_target_needs_is_told_and_fails_no_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_case_that_no_target_needs_is_reported_and_fails_no_run(capsys: pytest.CaptureFixture[str]) -> None:
     failed = Run("apache_advised", "ledgers_many", 1, None, "client: an append failed: Not enough bookies")
     others = [done(planned, case) for planned in plan(FULL) for case, _ in planned.cases]
     runs = [failed if (run.side, run.case) == (failed.side, failed.case) else run for run in others]

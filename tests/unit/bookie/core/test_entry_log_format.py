@@ -58,7 +58,7 @@ def test_a_run_holds_its_entries_in_order_as_a_batch_read_answers_them() -> None
     assert v2.split_sized(data[run.body_offset : run.end]) == tuple(entry for _, entry in ENTRIES)
 
 
-def test_scan_and_footer_tell_the_same() -> None:
+def test_scan_and_footer_agree() -> None:
     data, blocks = log_of(footer=True)
     reader = reader_of(data)
     assert reader.footer(HEADER) == blocks

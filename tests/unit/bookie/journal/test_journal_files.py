@@ -217,7 +217,7 @@ def test_no_spares_are_kept_where_none_are_wanted() -> None:
     machine.close()
 
 
-def test_only_so_many_spares_are_kept_and_only_of_the_right_size() -> None:
+def test_a_bounded_number_of_spares_is_kept_and_only_of_the_right_size() -> None:
     machine = new_machine()
     files = files_on(machine.disk)
     for number in range(1, 6):

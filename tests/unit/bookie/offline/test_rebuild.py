@@ -24,7 +24,7 @@ async def check(rig: Rig) -> None:
     assert await client.add(codec(8), 0) is Status.FENCED
 
 
-def test_an_index_is_made_anew_from_logs_and_journals() -> None:
+def test_an_index_is_rebuilt_from_logs_and_journals() -> None:
     async def body(rig: Rig) -> None:
         await filled(rig)
         report = await rebuild(rig)
@@ -80,7 +80,7 @@ def test_the_old_index_comes_back_where_a_log_cannot_be_read() -> None:
     run_rig(body, flush_interval_s=3600.0)
 
 
-def test_an_interrupted_rebuild_is_made_good_by_the_next_start() -> None:
+def test_an_interrupted_rebuild_is_repeated_by_the_next_start() -> None:
     for step in range(0, 30, 3):
 
         async def body(rig: Rig, step: int = step) -> None:

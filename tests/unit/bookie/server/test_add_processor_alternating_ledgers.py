@@ -112,7 +112,7 @@ def test_alternating_adds_are_refused_together_where_the_journal_has_no_space() 
     run_rig(body, reserve_bytes=0)
 
 
-def test_an_add_of_alternating_ledgers_wakes_who_waits_for_its_last_add_confirmed() -> None:
+def test_an_add_of_alternating_ledgers_wakes_long_polls_for_its_last_add_confirmed() -> None:
     async def body(rig: Rig) -> None:
         client = await rig.connect()
         codecs = await ledgers(rig, client)

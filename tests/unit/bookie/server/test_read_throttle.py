@@ -173,7 +173,7 @@ async def adds_of_another(rig: Rig) -> AsyncIterator[list[int]]:
     adding.cancel()
 
 
-def test_a_recovery_and_who_asks_for_the_end_do_not_wait_for_those_who_catch_up() -> None:
+def test_a_recovery_and_reads_of_the_last_entry_do_not_wait_for_catch_up_reads() -> None:
     async def body(rig: Rig) -> None:
         await write_old(rig, OTHER)
         await write_old(rig)

@@ -290,7 +290,7 @@ def test_the_list_of_entries_knows_cache_and_index_gaps_and_overlaps() -> None:
     run_rig(body, flush_interval_s=0.5)
 
 
-def test_information_about_the_bookie_has_both_figures_whatever_was_asked() -> None:
+def test_information_about_the_bookie_always_has_both_figures() -> None:
     async def body(rig: Rig) -> None:
         client = await rig.connect_v3()
         for requested in (1, 2, 3, 0):

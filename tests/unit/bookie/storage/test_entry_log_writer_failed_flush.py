@@ -28,7 +28,7 @@ def entries(first: int, size: int = 600_000) -> dict[int, bytes]:
     return dict.fromkeys(range(first, first + 5), b"x" * size)
 
 
-def test_a_log_that_nobody_was_told_of_goes() -> None:
+def test_a_log_that_the_index_does_not_know_is_deleted() -> None:
     machine, paths = Machine(), dict[int, str]()
     writer = writer_on(machine, paths)
     list(writer.runs(1, 5, entries(0)))
@@ -39,7 +39,7 @@ def test_a_log_that_nobody_was_told_of_goes() -> None:
     assert machine.disk.names("/data") == []
 
 
-def test_a_log_keeps_what_was_told_of_it() -> None:
+def test_a_log_keeps_the_runs_that_the_index_knows() -> None:
     machine, paths = Machine(), dict[int, str]()
     writer = writer_on(machine, paths)
     list(writer.runs(1, 5, entries(0)))

@@ -43,7 +43,7 @@ def test_an_undeleted_ledger_has_its_entries() -> None:
 
 
 @pytest.mark.parametrize("ahead_s", [0.0, 5.0])
-def test_the_time_of_a_ledger_deleted_again_between_two_rounds_begins_anew(ahead_s: float) -> None:
+def test_the_time_of_a_ledger_deleted_again_between_two_rounds_starts_again(ahead_s: float) -> None:
     async def body(rig: Rig) -> None:
         metadata = await open_metadata(rig)
         await filled(rig, metadata)
@@ -155,7 +155,7 @@ def test_entries_go_when_the_period_is_over_and_not_before(in_between: str) -> N
     run_rig(body, trash_period_s=PERIOD_S)
 
 
-def test_a_clock_that_is_put_back_begins_anew() -> None:
+def test_a_clock_that_is_put_back_starts_the_period_again() -> None:
     async def body(rig: Rig) -> None:
         metadata = await open_metadata(rig)
         await filled(rig, metadata)
@@ -222,7 +222,7 @@ def test_a_ledger_comes_back_as_it_was_last_changed() -> None:
     run_rig(body)
 
 
-def test_nobody_who_knew_a_ledger_before_its_deletion_changes_it_after_its_return() -> None:
+def test_a_client_of_a_ledger_before_its_deletion_cannot_change_it_after_its_return() -> None:
     """A writer that was cut off closed the ledger at what it knew, over what a recovery had found (seed 262)."""
 
     async def body(rig: Rig) -> None:

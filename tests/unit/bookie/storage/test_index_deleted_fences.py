@@ -172,7 +172,7 @@ def test_what_a_flush_holds_of_a_deleted_ledger_does_not_come_back() -> None:
     run_rig(body, flush_interval_s=3600.0)
 
 
-def test_only_so_many_deleted_ledgers_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bounded_number_of_deleted_ledgers_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index_module, "TOMBSTONES_MAX", 20)
     monkeypatch.setattr(index_module, "TOMBSTONES_SLACK", 5)
     machine = Machine()

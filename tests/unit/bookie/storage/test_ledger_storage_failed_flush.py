@@ -96,7 +96,7 @@ def test_a_ledger_that_is_deleted_between_two_tries_stays_deleted(prefix: str, f
     run_rig(body, **SETTINGS)
 
 
-def test_a_deletion_that_succeeds_between_two_tries_lets_the_flush_begin_anew() -> None:
+def test_a_deletion_that_succeeds_between_two_tries_restarts_the_flush() -> None:
     async def body(rig: Rig) -> None:
         await fill(rig, (5, 6))
         assert (await (await rig.connect()).fence(codec(6))).status is Status.OK

@@ -40,7 +40,7 @@ class Flushing:
         return asides
 
 
-def test_a_flush_steps_aside_again_and_again_while_it_writes_and_while_it_tells_the_index(tmp_path: Path) -> None:
+def test_a_flush_yields_often_while_it_writes_and_while_it_adds_to_the_index(tmp_path: Path) -> None:
     flushing = Flushing(tmp_path)
     written = flushing.stored.write_logs(1, frozen_of(LEDGERS))
     assert flushing.taken() == LEDGERS // LEDGERS_AT_ONCE
@@ -49,7 +49,7 @@ def test_a_flush_steps_aside_again_and_again_while_it_writes_and_while_it_tells_
     flushing.stored.close(finish=True)
 
 
-def test_whoever_frees_what_was_flushed_of_many_ledgers_steps_aside(tmp_path: Path) -> None:
+def test_freeing_flushed_entries_of_many_ledgers_yields(tmp_path: Path) -> None:
     flushing = Flushing(tmp_path)
     frozen = frozen_of(LEDGERS)
     frozen.drop(flushing._step_aside)
@@ -65,7 +65,7 @@ def test_a_flush_of_few_ledgers_loses_no_time(tmp_path: Path) -> None:
     flushing.stored.close(finish=True)
 
 
-def test_stepping_aside_gives_the_interpreter_to_who_waits_for_it() -> None:
+def test_stepping_aside_gives_the_interpreter_to_a_waiting_thread() -> None:
     async def begin() -> None:
         host, went_on, done = real_host("node"), [0], threading.Event()
 

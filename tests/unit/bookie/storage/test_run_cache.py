@@ -51,7 +51,7 @@ def test_windows_say_what_the_index_says(
         index.close()
 
 
-def test_only_so_many_windows_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bounded_number_of_windows_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_cache, "WINDOWS_MAX", 5)
     machine = Machine()
     index = Index(machine.disk, PATH, CACHE)

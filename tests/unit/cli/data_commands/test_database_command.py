@@ -33,7 +33,7 @@ def test_a_connection_string_names_the_nodes_whose_copies_are_served() -> None:
     assert text.startswith("host=127.0.0.1,127.0.0.1 port=1,2 dbname=shop ")
 
 
-def test_it_is_told_why_no_node_serves() -> None:
+def test_the_reason_why_no_node_serves_is_reported() -> None:
     with pytest.raises(EnvironmentFault, match="no node serves database shop; start one with"):
         connection_string(info(leader=None), any_node=True)
     with pytest.raises(EnvironmentFault, match=r"no node serves database shop: no copy is usable \(c diverged: rows differ\)"):

@@ -136,7 +136,7 @@ def state_of(problems: Sequence[str] = (), reasons: Sequence[str] = ()) -> tuple
     return state, clock
 
 
-def test_a_loop_that_has_ended_is_told_and_makes_the_process_unhealthy() -> None:
+def test_a_loop_that_has_ended_is_reported_and_makes_the_process_unhealthy() -> None:
     state, _ = state_of(problems=["registration has ended"])
     answer = state.health()
     assert not answer.well
@@ -151,7 +151,7 @@ def test_a_heartbeat_that_is_gone_makes_the_process_unhealthy_and_a_late_one_doe
     assert not state.health().well
 
 
-def test_the_heartbeat_tells_how_late_the_loop_runs() -> None:
+def test_the_heartbeat_measures_how_late_the_loop_runs() -> None:
     async def body() -> None:
         state = ProcessState("x", real_host("x").clock)
         task = asyncio.create_task(state.beat())

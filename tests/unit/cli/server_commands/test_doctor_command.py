@@ -169,7 +169,7 @@ def test_an_entry_log_whose_header_alone_is_damaged_is_read(setup: SetUp, index:
 
 
 @pytest.mark.parametrize("index", [True, False])
-def test_an_entry_log_that_nothing_tells_of_is_refused_by_start_and_doctor(setup: SetUp, index: bool) -> None:
+def test_an_entry_log_that_cannot_be_identified_is_refused_by_start_and_doctor(setup: SetUp, index: bool) -> None:
     path = setup.logs()[0]
     damage_header(path)
     damage_footer(path)
@@ -246,7 +246,7 @@ def test_a_running_bookie_is_left_alone(setup: SetUp) -> None:
     assert any("a bookie runs on it, so its data and port were not checked" in finding.text for finding in said)
 
 
-def test_the_exit_code_tells_well_wrong_and_badly_asked(setup: SetUp) -> None:
+def test_the_exit_code_distinguishes_well_wrong_and_a_usage_error(setup: SetUp) -> None:
     runner = CliRunner()
     well = runner.invoke(cli, ["doctor", "--config", str(setup.config), "--json"])
     assert (well.exit_code, '"well": true' in well.output) == (0, True), well.output
@@ -292,7 +292,7 @@ def test_status_asks_a_running_bookie(setup: SetUp) -> None:
     assert '"answers": "yes"' in output
 
 
-def test_format_replaces_only_when_told_so_twice(setup: SetUp) -> None:
+def test_format_replaces_only_empty_directories_and_on_confirmation(setup: SetUp) -> None:
     runner = CliRunner()
     base = ["bookie", "format", "--config", str(setup.config)]
     assert runner.invoke(cli, base).exit_code == 2

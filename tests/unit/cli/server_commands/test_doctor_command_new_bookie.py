@@ -98,7 +98,7 @@ def test_directories_that_cannot_be_made_are_refused_by_both_and_none_is_made(ne
     ]
 
 
-def test_directories_that_a_known_bookie_misses_are_told_once(new: NewBookie) -> None:
+def test_directories_that_a_known_bookie_misses_are_reported_once(new: NewBookie) -> None:
     async def know(host: Host, cluster: ClusterMetadata) -> None:
         settings = new.settings
         await cluster.cookies.put(

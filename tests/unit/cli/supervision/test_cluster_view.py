@@ -16,7 +16,7 @@ def nodes(**roles: str) -> dict[str, Any]:
     return {name: {"databases": {"shop": {"role": role}}} for name, role in roles.items()}
 
 
-def test_a_bookie_that_turns_read_only_and_writable_again_is_told_once_each() -> None:
+def test_a_bookie_that_turns_read_only_and_writable_again_is_reported_once_each() -> None:
     view = ClusterView()
     assert view.observe(0, bookies(a=True, b=True)) == []
     assert view.observe(1, bookies(a=True, b=False)) == ["b is read-only: it accepts no new entries until there is space on its disks"]
@@ -26,7 +26,7 @@ def test_a_bookie_that_turns_read_only_and_writable_again_is_told_once_each() ->
     assert view.read_only == []
 
 
-def test_a_bookie_that_is_read_only_from_the_beginning_is_told() -> None:
+def test_a_bookie_that_is_read_only_from_the_beginning_is_reported() -> None:
     view = ClusterView()
     assert len(view.observe(0, bookies(a=False))) == 1
     assert view.read_only == ["a"]
@@ -40,21 +40,21 @@ def test_a_bookie_that_ended_counts_for_nothing() -> None:
     assert len(view.observe(2, bookies(a=False))) == 1
 
 
-def test_a_new_leader_is_told() -> None:
+def test_a_new_leader_is_reported() -> None:
     view = ClusterView()
     assert view.observe(0, nodes(n1="leader", n2="follower")) == ["n1 leads database shop"]
     assert view.observe(1, nodes(n1="leader", n2="follower")) == []
     assert view.observe(2, nodes(n1="follower", n2="leader")) == ["n2 leads database shop"]
 
 
-def test_a_leader_that_does_not_know_of_its_successor_is_not_told_in_turn_with_it() -> None:
+def test_a_leader_that_does_not_know_of_its_successor_is_not_reported_in_turn_with_it() -> None:
     view = ClusterView()
     view.observe(0, nodes(n1="leader", n2="follower"))
     assert view.observe(1, nodes(n1="leader", n2="leader")) == []
     assert view.observe(2, nodes(n1="follower", n2="leader")) == ["n2 leads database shop"]
 
 
-def test_a_database_without_a_leader_is_told_when_it_lasts_and_so_is_its_end() -> None:
+def test_a_database_long_without_a_leader_is_reported_and_so_is_its_next_leader() -> None:
     view = ClusterView()
     view.observe(0, nodes(n1="leader", n2="follower"))
     assert view.observe(1, nodes(n2="candidate")) == []
@@ -65,7 +65,7 @@ def test_a_database_without_a_leader_is_told_when_it_lasts_and_so_is_its_end() -
     assert view.observe(3 + LEADERLESS_S, nodes(n2="follower", n1="leader")) == ["n1 leads database shop"]
 
 
-def test_a_short_take_over_is_not_told_as_a_loss() -> None:
+def test_a_short_take_over_is_not_reported_as_a_loss() -> None:
     view = ClusterView()
     view.observe(0, nodes(n1="leader"))
     assert view.observe(4, nodes(n1="candidate")) == []
@@ -73,14 +73,14 @@ def test_a_short_take_over_is_not_told_as_a_loss() -> None:
     assert view.observe(10, nodes(n1="follower")) == [], "the time without a leader is counted from its own beginning"
 
 
-def test_a_diverged_copy_is_told_once() -> None:
+def test_a_diverged_copy_is_reported_once() -> None:
     view = ClusterView()
     lines = view.observe(0, nodes(n1="leader", n2="diverged"))
     assert lines[0].startswith("the copy of database shop on n2 has diverged")
     assert view.observe(1, nodes(n1="leader", n2="diverged")) == []
 
 
-def test_a_process_that_does_not_answer_is_told_when_it_lasts() -> None:
+def test_a_process_that_does_not_answer_for_long_is_reported() -> None:
     view = ClusterView()
     assert view.observe(0, {"a": None}) == []
     (line,) = view.observe(SILENT_S, {"a": None})
@@ -90,7 +90,7 @@ def test_a_process_that_does_not_answer_is_told_when_it_lasts() -> None:
     assert view.observe(SILENT_S + 3, {"a": None}) == []
 
 
-def test_the_last_line_of_a_start_tells_of_read_only_bookies() -> None:
+def test_the_last_line_of_a_start_names_read_only_bookies() -> None:
     assert ready_line([], 4) == "ready; Ctrl-C ends everything"
     assert ready_line(["bookie-2", "bookie-4"], 4) == (
         "ready; 2 of 4 bookies are read-only (bookie-2, bookie-4): they accept no new entries until there is space on their disks; "

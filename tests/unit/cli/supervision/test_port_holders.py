@@ -34,7 +34,7 @@ def folder_of(tmp_path: Path, text: str) -> ClusterFolder:
     return folder
 
 
-def test_a_port_of_another_program_is_told_with_its_process_and_the_setting(tmp_path: Path) -> None:
+def test_a_port_of_another_program_is_reported_with_its_process_and_the_setting(tmp_path: Path) -> None:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()

@@ -145,7 +145,7 @@ def test_a_process_that_serves_briefly_each_time_is_not_started_ever_faster() ->
     assert launched[-1] - launched[-2] >= LONGEST_S / 2
 
 
-def test_a_process_killed_before_it_served_is_told_so() -> None:
+def test_a_process_killed_before_it_served_is_reported_as_killed() -> None:
     play = Play()
     play.processes.ends(-9)
     play.run_until_launched()
@@ -155,7 +155,7 @@ def test_a_process_killed_before_it_served_is_told_so() -> None:
 
 
 @pytest.mark.parametrize("error", [EnvironmentFault("127.0.0.1:20000 is held by process 9"), OSError(11, "no process can be made")])
-def test_a_start_that_is_refused_is_told_and_tried_again(error: Exception) -> None:
+def test_a_start_that_is_refused_is_reported_and_tried_again(error: Exception) -> None:
     play = Play()
     play.processes.refusal = error
     play.processes.ends(-9)
@@ -166,7 +166,7 @@ def test_a_start_that_is_refused_is_told_and_tried_again(error: Exception) -> No
     play.run_until_launched()
 
 
-def test_without_restarts_an_end_is_told_with_the_command_that_starts_it() -> None:
+def test_without_restarts_an_end_is_reported_with_the_command_that_starts_it() -> None:
     play = Play(restart=False)
     play.processes.ends(-9)
     play.run(200.0)

@@ -268,7 +268,7 @@ def test_a_connection_that_is_gone_before_it_is_used_does_not_block_the_channel(
     run(main())
 
 
-def test_a_closed_pool_answers_whoever_waits() -> None:
+def test_a_closed_pool_fails_its_waiters() -> None:
     async def main() -> None:
         async with fake_cluster("abc") as cluster, pool_of(cluster) as pool:
             ledger_id = await entry_in(cluster)

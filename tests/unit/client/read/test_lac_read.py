@@ -26,7 +26,7 @@ async def tell(cluster: FakeCluster, reader: LedgerReader, names: str, last_add_
 
 
 @pytest.mark.parametrize("settings", WIRES)
-def test_an_explicit_record_tells_more_than_the_entries(settings: ClientSettings) -> None:
+def test_an_explicit_record_confirms_more_than_the_entries(settings: ClientSettings) -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client(settings) as client:
             writer = await client.create()
@@ -186,7 +186,7 @@ def test_a_bookie_lists_what_it_holds(settings: ClientSettings) -> None:
 
 
 @pytest.mark.parametrize("settings", WIRES)
-def test_a_bookie_tells_its_space(settings: ClientSettings) -> None:
+def test_a_bookie_reports_its_space(settings: ClientSettings) -> None:
     async def main() -> None:
         async with fake_cluster("a") as cluster, cluster.client(settings) as client:
             info = await client.bookie_info("a")

@@ -112,7 +112,7 @@ def test_metadata_is_read_again_when_all_replicas_fail() -> None:
     run(main())
 
 
-def test_too_few_answers_do_not_tell_what_is_confirmed() -> None:
+def test_too_few_answers_do_not_prove_a_last_add_confirmed() -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client() as client:
             writer = await client.create()

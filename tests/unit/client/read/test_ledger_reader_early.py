@@ -85,7 +85,7 @@ def test_a_recovery_ends_when_its_client_is_closed_while_it_looks_for_other_book
     run(main())
 
 
-def test_an_unforeseen_failure_to_connect_reaches_those_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unforeseen_failure_to_connect_reaches_the_waiters(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         async with fake_cluster() as cluster:
             raised_at_the_end = False

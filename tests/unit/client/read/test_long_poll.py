@@ -348,7 +348,7 @@ def test_that_nobody_answers_is_not_that_there_is_nothing_new() -> None:
     run(main())
 
 
-def test_what_is_read_tells_of_explicit_records_too() -> None:
+def test_a_read_brings_explicit_records_too() -> None:
     """Over version 3 an entry comes with the last-add-confirmed that the bookie knows."""
 
     async def main() -> None:

@@ -279,7 +279,7 @@ def test_recovery_fences_the_writer_and_ends_the_ledger_at_the_first_gap(wire: s
     run(main())
 
 
-def test_a_writer_without_enough_bookies_fails_everybody_who_waits() -> None:
+def test_a_writer_without_enough_bookies_fails_all_its_waiters() -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client(replace(QUICK, window_entries=2)) as client:
             writer: AdvLedgerWriter = await client.create_adv()

@@ -111,7 +111,7 @@ def test_a_bookie_that_joins_takes_the_place_of_a_missing_one_from_a_later_entry
     run(main())
 
 
-def test_ack_quorums_in_danger_end_the_writer_which_names_who_failed_and_why() -> None:
+def test_ack_quorums_in_danger_end_the_writer_which_names_failed_bookies_and_reasons() -> None:
     async def main() -> None:
         async with fake_cluster("abc") as cluster, cluster.client() as client:
             writer = await client.create()

@@ -124,7 +124,7 @@ def test_answers_in_the_middle_of_a_change_move_nothing_that_the_new_segment_lea
     run(main())
 
 
-def test_the_segments_of_a_burst_of_failures_name_who_has_the_entries() -> None:
+def test_the_segments_of_a_burst_of_failures_name_the_bookies_with_the_entries() -> None:
     async def main() -> None:
         async with fake_cluster("abcdefgh") as cluster, cluster.client() as client:
             writer = await client.create(ensemble_size=4, write_quorum=3, ack_quorum=2)

@@ -22,7 +22,7 @@ def told(cluster: FakeCluster) -> dict[str, list[int]]:
 
 
 @pytest.mark.parametrize("wire", ["v2", "v3"])
-def test_an_idle_writer_tells_its_last_confirmed_entry(wire: str) -> None:
+def test_an_idle_writer_sends_its_last_confirmed_entry(wire: str) -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client(replace(TELLING, wire=wire)) as client, await client.create() as writer:
             for _ in range(5):
@@ -40,7 +40,7 @@ def test_an_idle_writer_tells_its_last_confirmed_entry(wire: str) -> None:
     run(main())
 
 
-def test_only_the_write_set_of_that_entry_is_told() -> None:
+def test_only_the_write_set_of_that_entry_is_sent_the_record() -> None:
     async def main() -> None:
         shape = {"ensemble_size": 5, "write_quorum": 2, "ack_quorum": 2}
         async with fake_cluster("abcde") as cluster, cluster.client(TELLING) as client, await client.create(**shape) as writer:  # type: ignore[arg-type]
@@ -53,7 +53,7 @@ def test_only_the_write_set_of_that_entry_is_told() -> None:
     run(main())
 
 
-def test_nothing_is_told_while_adds_carry_it() -> None:
+def test_nothing_is_sent_while_adds_carry_it() -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client(TELLING) as client, await client.create() as writer:
             slow = 0
@@ -68,7 +68,7 @@ def test_nothing_is_told_while_adds_carry_it() -> None:
     run(main())
 
 
-def test_what_too_few_bookies_took_is_told_again() -> None:
+def test_a_record_that_too_few_bookies_stored_is_sent_again() -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client(TELLING) as client, await client.create() as writer:
             for name in "ab":
@@ -83,7 +83,7 @@ def test_what_too_few_bookies_took_is_told_again() -> None:
     run(main())
 
 
-def test_a_writer_that_is_off_or_ended_tells_nothing() -> None:
+def test_a_writer_that_is_off_or_ended_sends_nothing() -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client() as quiet, cluster.client(TELLING) as client:
             writer = await quiet.create()
@@ -97,7 +97,7 @@ def test_a_writer_that_is_off_or_ended_tells_nothing() -> None:
     run(main())
 
 
-def test_a_forced_entry_of_a_ledger_with_deferred_sync_is_told() -> None:
+def test_a_forced_entry_of_a_ledger_with_deferred_sync_is_sent() -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client(TELLING) as client, await client.create(deferred_sync=True) as writer:
             await writer.append_many([b"x"] * 3)

@@ -129,7 +129,7 @@ def test_a_failed_bookie_ends_a_writer_with_deferred_sync_and_its_ensemble_stays
     run(main())
 
 
-def test_force_does_not_believe_a_bookie_that_was_started_anew() -> None:
+def test_force_does_not_believe_a_bookie_that_was_restarted() -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client() as client:
             writer = await client.create(deferred_sync=True)

@@ -121,11 +121,11 @@ def strike_at_each_step(whose: str, strike: Strike, application: str | None) -> 
 
 @pytest.mark.parametrize("whose", ["publisher", "writer"])
 @pytest.mark.parametrize("strike", [killed, killed_after_it, answer_lost, not_sent, interrupted, late, answered_late])
-def test_a_publish_that_is_struck_at_any_step_is_there_once(whose: str, strike: Strike) -> None:
+def test_a_publish_interrupted_at_any_step_is_listed_once(whose: str, strike: Strike) -> None:
     strike_at_each_step(whose, strike, "app")
 
 
 @pytest.mark.parametrize("whose", ["publisher", "writer"])
 @pytest.mark.parametrize("strike", [killed_after_it, answer_lost, late])
-def test_ledgers_whose_publish_is_struck_at_any_step_are_listed_once(whose: str, strike: Strike) -> None:
+def test_ledgers_whose_publish_is_interrupted_at_any_step_are_listed_once(whose: str, strike: Strike) -> None:
     strike_at_each_step(whose, strike, None)

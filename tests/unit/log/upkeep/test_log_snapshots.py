@@ -329,7 +329,7 @@ def test_changes_of_the_list_use_up_their_attempts() -> None:
     play(scene)
 
 
-def test_the_growth_of_a_log_is_told_by_the_length_of_its_segments() -> None:
+def test_the_growth_of_a_log_is_the_length_of_its_segments() -> None:
     async def scene(stage: Stage) -> None:
         logs = stage.logs()
         await logs.create(NAME, LogSettings(roll_size_bytes=4096, compression="none"))

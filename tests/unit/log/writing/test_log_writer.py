@@ -91,7 +91,7 @@ def test_a_record_over_the_limit_is_refused_without_writing() -> None:
     play(scene)
 
 
-def test_the_largest_record_is_told_and_can_be_written() -> None:
+def test_the_refusal_of_a_large_record_names_the_largest_that_can_be_written() -> None:
     async def scene(stage: Stage) -> None:
         logs = stage.logs()
         await logs.create("l", LogSettings(compression="none"))

@@ -104,7 +104,7 @@ def test_a_session_sees_its_own_changes_and_those_before_them() -> None:
     play(scene)
 
 
-def test_a_refused_change_tells_the_session_what_it_did_not_know() -> None:
+def test_a_refused_change_brings_the_session_up_to_date() -> None:
     async def scene(stage: Stage) -> None:
         await stage.prompt.create("/a", b"0")
         await stage.pass_(LAG_S)

@@ -377,7 +377,9 @@ def test_a_store_that_comes_back_as_another_cluster_is_refused(server: ZooKeeper
     run(body(), limit_s=60)
 
 
-def test_what_does_not_get_through_is_told_with_its_patience(server: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_does_not_get_through_is_reported_with_its_time_limit(
+    server: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def body() -> None:
         cluster = await open_cluster(f"zk://{server.address}/ledgers", real_host(HOST_NAME), create=True)
         server.kill()

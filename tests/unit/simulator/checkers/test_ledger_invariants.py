@@ -238,7 +238,7 @@ DEAD: dict[str, tuple[bool, list[Event], float]] = {
 
 
 @pytest.mark.parametrize("name", DEAD)
-def test_a_dead_writer_is_excused_for_what_it_had_no_time_to_tell(name: str) -> None:
+def test_a_dead_writer_is_excused_for_confirmations_that_it_had_no_time_to_report(name: str) -> None:
     is_good, events, died_s = DEAD[name]
     assert blamed(events, died_s=died_s) == ([] if is_good else ["confirmed_is_acknowledged"])
 

@@ -309,7 +309,7 @@ def test_a_batch_published_by_two() -> None:
     expect(events, "batches_are_there_once", "was published by 2 publishes: one, two", "staged by two. and is not in the log")
 
 
-def test_a_batch_of_which_its_publisher_was_told_that_it_is_not_there() -> None:
+def test_a_batch_that_its_publisher_saw_reported_missing() -> None:
     expect(
         [*GOOD, BatchRefused(3.15, "l", "app", 0, "one")],
         "batches_are_there_once",
@@ -341,7 +341,7 @@ def test_an_epoch_that_begins_before_the_one_before() -> None:
     expect([*GOOD, taken(2.6, "w3", 3, 1)], "epochs_end_what_was_before", "epoch 3 of l begins at 1, epoch 2 before it at 2")
 
 
-def test_a_deposed_writer_that_is_told_of_success() -> None:
+def test_a_deposed_writer_that_sees_success() -> None:
     events = [*GOOD, acknowledged(2.5, "w1", 1, 2, b"y")]
     expect(
         events,

@@ -24,7 +24,7 @@ def test_a_seed_draws_the_same_plan_again() -> None:
         assert plan_of(seed) == plan_of(seed)
 
 
-def test_every_tenth_seed_plays_logs_and_every_tenth_databases() -> None:
+def test_every_tenth_seed_has_logs_and_every_tenth_databases() -> None:
     plays = [workload_of(seed) for seed in range(1, 11)]
     expected = {3: "logs", 7: "databases"}
     assert plays == [expected.get(seed % 10, "ledgers") for seed in range(1, 11)]
@@ -76,7 +76,7 @@ def test_a_plan_with_an_unknown_fault_is_refused_by_its_name() -> None:
         plan_from_json(json.dumps(found))
 
 
-def test_a_strike_reads_as_a_line() -> None:
+def test_an_applied_fault_is_one_line() -> None:
     strike = Fault("link_slow", 1.5, "bookie-1", "writer-1", 2.0, {"factor": 5.0})
     assert str(strike) == "link_slow bookie-1 -> writer-1 at 1.500 s for 2.000 s factor=5.0"
 

@@ -169,7 +169,7 @@ def test_a_rival_changes_a_ledgers_node_before_its_owner_does_and_leaves_others_
     in_cluster(body)
 
 
-def test_a_call_on_a_node_that_dies_tells_of_its_death_whatever_its_code_raises_then() -> None:
+def test_a_call_on_a_node_that_dies_raises_its_death_and_no_later_error() -> None:
     """A bookie whose machine died within its own start-up was taken for one that raises, and the scenario ended."""
 
     async def body(cluster: SimulatedCluster) -> None:

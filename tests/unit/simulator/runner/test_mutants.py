@@ -88,7 +88,7 @@ def test_an_unknown_name_is_refused_with_those_there_are(tmp_path: Path) -> None
         read_mutants(tmp_path, ["two"])
 
 
-def test_only_those_who_are_asked_catch_a_mutant() -> None:
+def test_only_the_named_checkers_catch_a_mutant() -> None:
     def result(*violations: str) -> Result:
         return Result(1, "ledgers", "", 1.0, {}, {}, [], list(violations))
 
@@ -99,7 +99,7 @@ def test_only_those_who_are_asked_catch_a_mutant() -> None:
     assert caught_by(anyone, result("leak: task x", "no progress: y", "unhandled: z")) is None
 
 
-def test_seeds_of_a_play_are_those_that_play_it() -> None:
+def test_seeds_of_a_workload_are_those_that_run_it() -> None:
     assert seeds_of("ledgers", 8)[:3] == [1, 2, 4]
     assert all(seed % 10 == 3 for seed in seeds_of("logs", 100))
 

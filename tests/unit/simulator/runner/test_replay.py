@@ -21,7 +21,7 @@ def fact(kind: str, where: str = "bookie-1", time_s: float = 1.0, /, **facts: ob
     return Fact(time_s, where, kind, tuple(facts.items()))
 
 
-def test_entries_in_a_row_are_told_in_one_line() -> None:
+def test_entries_in_a_row_are_printed_in_one_line() -> None:
     events = [Acknowledged(1.0 + number / 10, "writer", 3, number) for number in range(12, 41)]
     assert lines(*events) == ["gets entries 12–40 of ledger 3 acknowledged (until 5.0000)"]
     assert lines(events[0]) == ["gets entry 12 of ledger 3 acknowledged"]
@@ -47,7 +47,7 @@ def test_a_fault_ends_a_run() -> None:
     ]
 
 
-def test_runs_of_several_writers_are_told_apart() -> None:
+def test_runs_of_several_writers_are_distinguished() -> None:
     events = [
         kind(float(number), writer, 1, number, *rest) for number in range(3) for writer in ("a", "b") for kind, rest in ((Sent, (b"x",)),)
     ]
@@ -61,7 +61,7 @@ def test_a_read_that_finds_nothing_says_so() -> None:
     assert lines(Copy("bookie-1", 1, 7, None)) == ["holds no entry 7 of ledger 1"]
 
 
-def test_known_facts_are_sentences_and_unknown_ones_are_told_plainly() -> None:
+def test_known_facts_are_sentences_and_unknown_ones_are_printed_plainly() -> None:
     known = fact("client.ensemble_changed", ledger=4, first=9, ensemble="a,b,c")
     assert lines(facts=(known,)) == ["continues ledger 4 from entry 9 on a,b,c"]
     assert lines(facts=(fact("something.new", this=1, that="x"),)) == ["something.new: this 1, that x"]
@@ -77,12 +77,12 @@ def test_facts_and_events_are_in_one_order() -> None:
     assert lines(*events, facts=facts) == ["starts (life 1)", "gets entry 0 of ledger 1 acknowledged", "*** fault: kill  node bookie-1"]
 
 
-def test_one_node_can_be_told_alone_with_the_faults() -> None:
+def test_one_node_can_be_printed_alone_with_the_faults() -> None:
     facts = (fact("host.start", life=1), fact("host.start", "writer", life=1), fact("fault.kill", "world", 3.0, node="bookie-1"))
     assert [line.node for line in timeline(facts, [], "writer")] == ["writer", "world"]
 
 
-def test_events_of_other_plays_are_told_by_their_name_and_fields() -> None:
+def test_events_of_other_workloads_are_printed_by_their_name_and_fields() -> None:
     @dataclass(frozen=True)
     class BatchLost:
         time_s: float
@@ -101,7 +101,7 @@ def test_numbers_are_given_as_runs() -> None:
 
 
 @pytest.mark.usefixtures("tiny")
-def test_a_replay_tells_plan_faults_and_violations() -> None:
+def test_a_replay_prints_plan_faults_and_violations() -> None:
     plan = tiny_plan(Fault("kill", 1.0, "bookie-1", lasts_s=0.5), complains=True)
     text = list(describe_run(replay(1, plan), plan))
     joined = "\n".join(text)

@@ -60,7 +60,7 @@ def test_an_assertion_of_an_actor_is_a_violation(monkeypatch: pytest.MonkeyPatch
     assert [reporter_of(violation) for violation in result.violations if "what cannot be" in violation]
 
 
-def test_whatever_comes_out_of_an_actor_is_a_finding_and_ends_no_range(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_error_of_an_actor_is_a_finding_and_ends_no_range(monkeypatch: pytest.MonkeyPatch) -> None:
     async def wrong(self: TinyPlay, client: Client) -> None:
         raise KeyError("a mutant's")
 
@@ -112,7 +112,7 @@ def test_faults_that_overlap_on_one_node_are_borne() -> None:
     assert run_seed(1, tiny_plan(*strikes)).ok
 
 
-def test_a_fault_on_a_node_that_is_not_there_yet_strikes_nothing() -> None:
+def test_a_fault_on_a_node_that_is_not_there_yet_has_no_effect() -> None:
     result = run_seed(1, tiny_plan(Fault("kill", 0.5, "nobody", lasts_s=0.1), Fault("session_expired", 0.5, "nobody")))
     assert result.ok, str(result)
     assert result.struck == {}
@@ -161,7 +161,7 @@ def test_a_bookie_that_is_whole_again_must_start() -> None:
     assert any("bookie-1 does not start" in violation for violation in scenario.run().violations)
 
 
-def test_a_bookie_that_is_struck_down_on_a_full_disk_is_excused_until_it_has_come_back() -> None:
+def test_a_bookie_that_a_full_disk_ended_is_excused_until_it_is_back() -> None:
     scenario = Scenario(1, tiny_plan(entries=110, duration_s=8.0))
     cluster, disk = scenario.cluster, scenario.world.disk("bookie-1")
     bookie, loop = cluster.bookies["bookie-1"], scenario.world.loop

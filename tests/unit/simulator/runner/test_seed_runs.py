@@ -16,7 +16,7 @@ def result(seed: int, play: str = "ledgers", **changes: Any) -> Result:
 
 
 @pytest.mark.usefixtures("tiny")
-def test_seeds_are_reported_in_their_order_whatever_the_number_of_jobs() -> None:
+def test_seeds_are_reported_in_their_order_with_any_number_of_jobs() -> None:
     seen: list[int] = []
     summary = run([4, 2, 5], workload="tiny", report=lambda found: seen.append(found.seed))
     assert seen == [4, 2, 5] == [found.seed for found in summary.results]
@@ -30,7 +30,7 @@ def test_two_processes_give_what_one_gives() -> None:
     assert here == there
 
 
-def test_totals_are_added_up_by_play() -> None:
+def test_totals_are_added_up_by_workload() -> None:
     summary = Summary()
     for seed in (1, 2):
         summary.add(result(seed, counts={"acknowledged": 5, "ensemble_changes": seed}))

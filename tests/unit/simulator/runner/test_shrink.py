@@ -70,7 +70,7 @@ def both(seed: int, plan: Plan) -> Result:
     return Result(seed, plan.workload, "", 1.0, {}, {}, [], violations)
 
 
-def test_each_of_several_findings_is_followed_and_what_is_left_is_told() -> None:
+def test_each_of_several_findings_is_followed_and_the_rest_is_reported() -> None:
     """The first one alone was followed, so a plan in which only the second was left did not count as failing."""
     found = shrink(1, MANY, run_plan=both)
     assert [left.kind for left in found.plan.faults] == ["kill"], "an error of another kind is no finding of the whole plan's"
@@ -91,7 +91,7 @@ def test_each_of_several_findings_is_followed_and_what_is_left_is_told() -> None
         ("bookie: bookie-2 does not start: x", "bookies (bookie-N does not start)"),
     ],
 )
-def test_a_finding_is_known_again_by_who_reports_it_and_what_it_says(violation: str, finding: str) -> None:
+def test_a_finding_is_identified_by_its_checker_and_its_text(violation: str, finding: str) -> None:
     assert str(finding_of(violation)) == finding
 
 

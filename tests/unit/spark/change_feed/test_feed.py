@@ -479,7 +479,7 @@ def test_an_end_that_was_seen_late_is_asked_for_again(db: Shop) -> None:
     assert kinds(stream.trigger(), "id") == [("insert", 2)]
 
 
-def test_a_column_of_a_users_schema_that_was_dropped_and_made_again_is_told(db: Shop) -> None:
+def test_a_column_of_a_users_schema_that_was_dropped_and_made_again_is_reported(db: Shop) -> None:
     db.must("create table t(id integer primary key, name text)", "insert into t values(1, 'old')")
     stream = Stream(db, "t", struct_of(OWN))
     stream.trigger()

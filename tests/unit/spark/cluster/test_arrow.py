@@ -153,11 +153,11 @@ def test_the_limit_of_a_record_is_what_can_be_written() -> None:
     assert len(write(RECORD_LIMIT_BYTES - len(b"key"))) == 1
 
 
-def test_the_documentation_tells_the_limit_of_a_record() -> None:
+def test_the_documentation_has_the_limit_of_a_record() -> None:
     assert f"{RECORD_LIMIT_BYTES:,} bytes" in (Path(__file__).parents[4] / "docs" / "spark.md").read_text(encoding="utf-8")
 
 
-def test_columns_are_written_and_read_whatever_the_case_of_their_names() -> None:
+def test_columns_are_written_and_read_in_any_case_of_their_names() -> None:
     batch = pa.record_batch({"VALUE": pa.array([b"v"], pa.binary()), "Key": pa.array([b"k"], pa.binary())})
     (columns,) = entries_of(batch, NOW_US)
     (read,) = record_batches("events", [range_of(view_of(columns))], pa.schema([("OFFSET", pa.int64()), ("Value", pa.binary())]))

@@ -70,7 +70,7 @@ class Model:
 
 @settings(deadline=None)
 @given(STEPS)
-def test_without_a_loss_told_every_record_is_delivered_once_and_in_order(steps: list[tuple[str, int]]) -> None:
+def test_without_a_reported_loss_every_record_is_delivered_once_and_in_order(steps: list[tuple[str, int]]) -> None:
     model = Model()
     for what, count in [*steps, ("batch", 1), ("batch", 1000)]:
         if what in ("append", "truncate", "make again"):

@@ -95,7 +95,7 @@ def test_statements_are_cut_outside_of_strings_only() -> None:
     assert [[token.start for token in statement.tokens] for statement in statements] == [[0, 7], [0, 7]]
 
 
-def test_pieces_tell_where_their_characters_come_from() -> None:
+def test_pieces_know_the_positions_of_their_characters() -> None:
     pieces = Pieces("select $1::int from t")
     pieces.copy(0, 7)
     pieces.add("CAST(", 7)

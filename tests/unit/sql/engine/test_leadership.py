@@ -101,7 +101,7 @@ def test_a_read_rides_on_a_batch_that_is_sent_after_it(tmp_path: Path) -> None:
     play(tmp_path, scene)
 
 
-def test_a_failed_append_tells_each_client_what_is_known(tmp_path: Path) -> None:
+def test_a_failed_append_gives_each_client_the_known_outcome(tmp_path: Path) -> None:
     async def scene(database: SqlDatabase, log: HeldLog) -> None:
         changing, unchanging, queued, reading, holding = [await database.session() for _ in range(5)]
         log.held = True
@@ -161,7 +161,7 @@ def test_rows_changed_during_the_commit_make_the_copy_diverged(tmp_path: Path, m
     play(tmp_path, scene)
 
 
-def test_who_waits_for_a_writer_that_cannot_write_is_told_when_the_leadership_ends(tmp_path: Path) -> None:
+def test_waiters_for_a_writer_that_cannot_write_fail_when_the_leadership_ends(tmp_path: Path) -> None:
     async def scene(database: SqlDatabase, log: HeldLog) -> None:
         session = await database.session()
         assert database.leadership is not None
@@ -197,7 +197,7 @@ def test_a_snapshot_that_was_not_confirmed_is_read_by_no_later_statement(tmp_pat
     play(tmp_path, scene)
 
 
-def test_what_the_log_has_and_the_copy_could_not_commit_is_not_told_as_aborted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_logged_batch_that_the_copy_could_not_commit_is_not_reported_as_aborted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene(database: SqlDatabase, log: HeldLog) -> None:
         session, leadership = await database.session(), database.leadership
         assert leadership is not None
@@ -239,7 +239,7 @@ def test_a_statement_that_runs_when_the_leadership_is_lost_is_interrupted(tmp_pa
     play(tmp_path, scene)
 
 
-def test_an_old_number_that_comes_to_nothing_late_makes_no_forgotten_one_look_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_number_that_aborts_late_makes_no_forgotten_one_look_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transaction_functions, "_ABORTED_MAX", 2)
     numbers = TransactionIds(1)
     for _ in range(8):

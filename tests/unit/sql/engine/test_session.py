@@ -223,7 +223,7 @@ def test_a_repeated_request_id_returns_the_stored_result(tmp_path: Path) -> None
     play(tmp_path, scene)
 
 
-def test_transaction_ids_tell_what_became_of_a_transaction(tmp_path: Path) -> None:
+def test_transaction_ids_give_the_outcome_of_a_transaction(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         database = await cluster.leader()
         one, other = await database.session(), await database.session()
@@ -471,7 +471,7 @@ def test_columns_are_remembered_until_the_schema_changes(tmp_path: Path) -> None
     play(tmp_path, scene)
 
 
-def test_keys_are_told_on_the_writer_in_a_snapshot_and_outside(tmp_path: Path) -> None:
+def test_keys_are_returned_on_the_writer_in_a_snapshot_and_outside(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         session = await (await cluster.leader()).session()
         await run(session, "create table t(a int, b text, c int, primary key (c, a))")

@@ -67,7 +67,7 @@ def connection() -> Iterator[apsw.Connection]:
         (" ; ", StatementKind.EMPTY, ""),
     ],
 )
-def test_statements_are_told_apart(connection: apsw.Connection, sql: str, kind: StatementKind, tag: str) -> None:
+def test_kinds_of_statements_are_distinguished(connection: apsw.Connection, sql: str, kind: StatementKind, tag: str) -> None:
     prepared = Authorizer(connection).examine(sql)
     assert (prepared.kind, prepared.tag) == (kind, tag)
 

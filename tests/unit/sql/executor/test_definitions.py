@@ -74,7 +74,7 @@ def test_a_column_that_numbers_itself_does_so_and_never_gives_a_number_again(pai
     same(pair)
 
 
-def test_several_tables_are_dropped_at_once_whatever_refers_to_what(pair: Pair) -> None:
+def test_several_tables_are_dropped_at_once_with_any_references_between_them(pair: Pair) -> None:
     send(pair, "create table p(id int primary key)", "create table c(p int references p(id))", "insert into p values(1)")
     send(pair, "insert into c values(1)", "create view v as select * from c", "create view w as select * from v")
     send(pair, "drop view v, w", "drop table if exists p, missing, c")

@@ -39,6 +39,6 @@ def test_addresses_of_ipv6_and_names_with_spaces_are_written_as_libpq_reads_them
     }
 
 
-def test_a_database_without_nodes_is_told_with_the_cure() -> None:
+def test_a_database_without_nodes_is_reported_with_the_cure() -> None:
     with pytest.raises(EnvironmentFault, match="no node serves database shop; start one with"):
         connection_string(EMPTY)

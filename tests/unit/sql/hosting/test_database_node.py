@@ -91,7 +91,7 @@ def test_a_deposed_leader_serves_no_read(tmp_path: Path) -> None:
     play(tmp_path, scene, lease_s=0)
 
 
-def test_an_unknown_outcome_is_told_with_the_id_and_decided_by_recovery(tmp_path: Path) -> None:
+def test_an_unknown_outcome_is_reported_with_the_id_and_decided_by_recovery(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         await fill(cluster, 3)
         database = await cluster.leader()
@@ -269,7 +269,7 @@ def test_a_copy_that_was_given_up_for_its_place_is_verified_at_the_next_start(tm
     play(tmp_path, scene)
 
 
-def test_a_copy_whose_last_batch_is_not_the_logs_is_built_anew(tmp_path: Path) -> None:
+def test_a_copy_whose_last_batch_is_not_the_logs_is_rebuilt(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         await fill(cluster, 5)
         path = cluster.database("n1").path

@@ -139,7 +139,7 @@ def test_one_id_twice_in_a_batch_runs_once(pair: TimedPair) -> None:
     assert pair.count() == [(1,), (1,)]
 
 
-def test_the_view_tells_what_is_kept(pair: TimedPair) -> None:
+def test_the_view_shows_the_horizon_of_requests(pair: TimedPair) -> None:
     horizon = pair.gate.examine("select requests, undated, oldest_kept, refused_through, log_time from triplicate_request_horizon")
     pair.pay(UNDATED)
     pair.now_ms += 1000

@@ -187,7 +187,7 @@ def test_each_of_several_databases_is_judged_by_itself() -> None:
     assert len({tuple(copy.tables["triplicate_state"]) for copy in copies}) > 1, "they are different databases"
 
 
-def test_what_nobody_was_told_is_settled_by_the_copies() -> None:
+def test_an_outcome_that_no_client_saw_is_decided_by_the_copies() -> None:
     world = World(SEED)
     load = draw_load(random.Random(SEED))
     context = RunContext(world, SimulatedCluster(world), Plan("databases", load))

@@ -8,7 +8,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.pg.protocol.settings import SessionSettings, duration_s
 
 
-def test_the_time_zone_is_utc_whatever_a_library_sends_at_the_start() -> None:
+def test_the_time_zone_is_utc_for_any_startup_parameters() -> None:
     settings = SessionSettings("me", {"TimeZone": "Europe/Berlin", "options": "-c timezone=America/Chicago"})
     assert settings.get("timezone", is_leader=True) == "UTC"
     assert settings.reported(is_leader=True)["TimeZone"] == "UTC"

@@ -167,6 +167,6 @@ def test_settings_are_answered_by_the_session() -> None:
     run(body)
 
 
-def test_every_word_that_tells_such_a_query_is_looked_for() -> None:
+def test_every_word_that_marks_such_a_query_is_found() -> None:
     for word in _TRIGGERS:
         assert any(piece in word.lower() for piece in _PIECES), word
