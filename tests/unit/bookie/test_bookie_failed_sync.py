@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
+from tests.unit.bookie.crash_rig import JOURNAL, add_all, check_all, codec
 from triplicate.ledger import DigestType, EntryCodec
 from triplicate.wire import AddRequest, Status
 from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
@@ -68,3 +69,22 @@ def test_a_journal_group_whose_sync_failed_is_written_again_before_the_next() ->
 
     # No flush comes in between, so all of it must come from the journal.
     run_rig(body, flush_interval_s=3600.0)
+
+
+def test_a_journal_that_cannot_sync_acknowledges_nothing_more() -> None:
+    async def body(rig: Rig) -> None:
+        client = await rig.connect()
+        await add_all(client, 5, 0, 2)
+        rig.disk.failing_syncs.append(JOURNAL)
+        client.send(AddRequest(5, 3, codec().master_key, codec().encode(3, 2, 1, b"3")))
+        with pytest.raises(TimeoutError):
+            await client.answer(timeout_s=5)
+        assert client.closed
+        assert "sync failed" in str(await rig.bookie.wait_failed())
+        await asyncio.sleep(3)
+        assert await rig.bookie.parts.metadata.bookies.writable() == {}
+        await rig.node.stop()
+        await rig.restart()
+        await check_all(await rig.connect(), 5, 2)
+
+    run_rig(body)

@@ -436,7 +436,7 @@ def test_no_thread_of_a_worker_is_left_when_its_close_returns(monkeypatch: pytes
 
     def late(worker: RealWorker) -> None:
         serve(worker)
-        time.sleep(0.05)  # What a thread does between its last word and its end, on a machine that is busy.
+        time.sleep(0.05)  # The time between a thread's last result and its end, on a busy machine.
 
     monkeypatch.setattr(RealWorker, "_serve", late)
 

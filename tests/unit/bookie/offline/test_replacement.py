@@ -351,7 +351,7 @@ def test_an_old_ledger_of_a_chosen_id_that_comes_back_does_not_look_new() -> Non
                 await metadata.trash.undelete(chosen)
                 assert (await (await rig.connect_v3()).read(chosen, 0)).status is UNKNOWN
                 await rig.restart()
-            # Its node, made anew, is changed again, as by a recovery.
+            # Its node, created again, is changed again, as by a recovery.
             found = await metadata.ledgers.get(chosen)
             await metadata.ledgers.update(chosen, found.value, found.version)
             assert (await (await rig.connect_v3()).read(chosen, 0)).status is UNKNOWN

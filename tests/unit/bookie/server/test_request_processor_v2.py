@@ -1,4 +1,4 @@
-"""What a bookie answers, over raw v2 packets."""
+"""Answers of a bookie to raw v2 packets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of the index between reads never says anything else than the index, and batches hold what single reads find."""
+"""Runs cached between reads always equal those of the index, and batches hold the entries that single reads find."""
 
 from __future__ import annotations
 
