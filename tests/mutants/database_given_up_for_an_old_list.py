@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.sql.hosting.database_directory import DatabaseInfo
-from triplicate.sql.hosting.database_node import DatabaseNode
+from triplicate.sql.hosting.hosting_loop import DatabaseList, HostingLoop
 
 TESTS = ["tests/unit/sql/hosting/test_dropping.py::test_nothing_is_given_up_for_a_list_of_databases_that_is_old"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    infos = DatabaseNode._infos
+    infos = HostingLoop._infos
 
-    async def unsynced(self: DatabaseNode, *, synced: bool) -> tuple[dict[str, DatabaseInfo | None], bool]:
+    async def unsynced(self: HostingLoop, *, synced: bool) -> DatabaseList:
         return await infos(self, synced=False)
 
-    patch(DatabaseNode, "_infos", unsynced)
+    patch(HostingLoop, "_infos", unsynced)

@@ -299,9 +299,7 @@ def test_plans_cover_the_records_once_and_do_not_change_when_segments_close(
     counts=st.lists(st.tuples(st.integers(0, 20), st.booleans()), min_size=1, max_size=8), max_records=st.integers(1, 30), data=st.data()
 )
 @settings(max_examples=200, deadline=None)
-def test_plans_that_skip_what_is_lost_cover_the_other_records_once(
-    counts: list[tuple[int, bool]], max_records: int, data: st.DataObject
-) -> None:
+def test_plans_that_skip_lost_records_cover_the_others_once(counts: list[tuple[int, bool]], max_records: int, data: st.DataObject) -> None:
     segments: list[LogSegment] = []
     there: list[int] = []
     for place, (count, lost) in enumerate(counts):
@@ -342,7 +340,7 @@ def test_changes_that_do_not_continue_the_list_are_refused() -> None:
     age_s=st.integers(0, 20),
 )
 @settings(max_examples=100, deadline=None)
-def test_retention_keeps_what_its_settings_ask_for(sizes: list[int], limit: int, age_s: int) -> None:
+def test_retention_keeps_the_configured_records(sizes: list[int], limit: int, age_s: int) -> None:
     segments = [
         LogSegment(place, place, 1, size, 0, place * 1_000_000, place * 1_000_000, SegmentState.CLOSED) for place, size in enumerate(sizes)
     ]
@@ -357,7 +355,7 @@ def test_retention_keeps_what_its_settings_ask_for(sizes: list[int], limit: int,
         assert (limit and rest > limit) or (age_s and last.max_time_us < now_us - age_s * 1_000_000)
 
 
-def test_what_is_published_at_a_roll_stands_between_the_two_segments() -> None:
+def test_ledgers_published_at_a_roll_are_between_the_two_segments() -> None:
     head = head_changes.new_head("id", "t", LogSettings(), 0)
     opened = head_changes.take_over(head, None, LogSegment(1, 0), Owner("w", "t")).head
     closed = LogSegment(1, 0, 5, state=SegmentState.CLOSED)

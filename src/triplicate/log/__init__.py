@@ -16,7 +16,7 @@ from triplicate.log.core.payload import (
 )
 from triplicate.log.core.payload_encoder import Columns
 from triplicate.log.core.snapshot_format import CHUNK_BYTES, SnapshotHeader
-from triplicate.log.core.snapshot_list import Snapshot, SnapshotList, SnapshotState, sources, truncation_offset
+from triplicate.log.core.snapshot_list import LogLength, Snapshot, SnapshotList, SnapshotState, sources, truncation_offset
 from triplicate.log.janitor import Chore, Janitor
 from triplicate.log.logs import Logs
 from triplicate.log.publishing.joining import JoinResult
@@ -47,6 +47,7 @@ __all__ = [
     "JoinResult",
     "LogClientSettings",
     "LogEntry",
+    "LogLength",
     "LogReader",
     "LogSegment",
     "LogSettings",

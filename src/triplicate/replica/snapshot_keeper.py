@@ -18,6 +18,7 @@ from triplicate.errors import (
 )
 from triplicate.log import (
     CHUNK_BYTES,
+    LogLength,
     Logs,
     LogSnapshots,
     SegmentState,
@@ -29,6 +30,7 @@ from triplicate.log import (
     truncation_offset,
 )
 from triplicate.replica.core.snapshot_policy import (
+    SegmentAge,
     SnapshotPeer,
     SnapshotSettings,
     SnapshotSituation,
@@ -241,10 +243,10 @@ class SnapshotKeeper:
         started = self._host.clock.monotonic()
         listed = await self._log_snapshots.read(fresh=True)
         self._host.trace("replica.snapshot_begun", log=self._log, reason=reason, position=self._machine.position)
-        mark = await self._log_snapshots.mark()
+        log_length = await self._log_snapshots.length()
         copy = await self._machine.copy(self._settings.rate_bytes_per_s)
         try:
-            snapshot = await self._write(copy, mark)
+            snapshot = await self._write(copy, log_length)
         finally:
             await shielded(copy.discard())
         published = await self._publish(snapshot, listed.newest_id)
@@ -262,7 +264,7 @@ class SnapshotKeeper:
         if self._metrics is not None:
             self._metrics.made(snapshot, seconds, published=published)
 
-    async def _write(self, copy: StateCopy, mark: tuple[int, int]) -> Snapshot:
+    async def _write(self, copy: StateCopy, log_length: LogLength) -> Snapshot:
         """Write a copy to a ledger, which is closed and not listed yet."""
         log_id, compression = await self._log_snapshots.header_fields()
         machine = self._machine
@@ -285,7 +287,7 @@ class SnapshotKeeper:
                 content = await copy.read(offset, CHUNK_BYTES)
                 await writer.append(content)
                 offset += len(content)
-            return await writer.finish(mark)
+            return await writer.finish(log_length)
 
     async def _publish(self, snapshot: Snapshot, after: str | None) -> bool:
         """Read the snapshot back from the bookies, then list it: the log is only truncated behind snapshots that were read once."""
@@ -345,7 +347,7 @@ class SnapshotKeeper:
             return
         if self._settings.keep_log_s > 0:
             times = [
-                (segment.first_offset, None if segment.state is SegmentState.OPEN else segment.max_time_us)
+                SegmentAge(segment.first_offset, None if segment.state is SegmentState.OPEN else segment.max_time_us)
                 for segment in await self._logs.segments(self._log)
             ]
             offset = cut_offset(offset, times, self._settings.keep_log_s, self._host.clock.wall_us())

@@ -523,7 +523,7 @@ class SimulatedLogDevice(Generic[Item]):
         assert count >= 1, "a log device's form covers at least one item"
         assert isinstance(group.file, SimulatedFile)
         taken, self._waiting = self._waiting[:count], self._waiting[count:]
-        if group.tell_written and self._written is not None:
+        if group.report_written and self._written is not None:
             self._loop.call_soon(self._written, taken)
         last = group.file.inode.pending[-1] if group.file.inode.pending else None
         delay_s = self._disk.pop_io_time() + self._disk.sync_time()

@@ -40,6 +40,7 @@ from triplicate.sql.hosting.database_directory import (
 from triplicate.sql.hosting.database_node import DatabaseNode
 from triplicate.sql.hosting.dropping import DroppedDatabase, drop_database, dropped_databases, rename_database, undelete_database
 from triplicate.sql.hosting.hosted_database import HostedDatabase
+from triplicate.sql.hosting.hosted_databases import HostedDatabases
 from triplicate.sql.pg import PostgresServer, ServerLimits
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "DatabaseNode",
     "DroppedDatabase",
     "HostedDatabase",
+    "HostedDatabases",
     "NodeSettings",
     "PostgresServer",
     "RowKind",

@@ -221,9 +221,9 @@ class Rig:
 
     async def flushed(self) -> None:
         """Wait until a flush that began after now has ended."""
-        seen = self.bookie.storage.flushes
+        seen = self.bookie.storage.flusher.flushes
         async with asyncio.timeout(20):
-            while self.bookie.storage.flushes == seen:
+            while self.bookie.storage.flusher.flushes == seen:
                 await asyncio.sleep(0.05)
 
     def files(self, folder: str) -> list[str]:

@@ -294,7 +294,7 @@ def test_fences_of_ever_new_ledgers_have_a_bound_while_no_flush_finds_space() ->
         assert (await client.fence(codec(100))).status is Status.NO_ENTRY
         assert (await client.read(5, 0)).status is Status.OK
         full = False
-        await until(lambda: rig.bookie.storage.flushes > 0)
+        await until(lambda: rig.bookie.storage.flusher.flushes > 0)
         for _ in range(2):
             answers = [(await client.fence(codec(ledger_id))).status for ledger_id in range(100, 300)]
             assert set(answers) == {Status.NO_ENTRY}

@@ -15,7 +15,7 @@ from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SessionExpired, SqlError
 from triplicate.log import Logs
 from triplicate.metadata import InjectedFault, MemoryTree, RenewingTree, Tree
-from triplicate.sql import LEASE_S, DatabaseNode, SqlDatabase, create_database
+from triplicate.sql import LEASE_S, DatabaseNode, HostedDatabases, SqlDatabase, create_database
 from triplicate.sql.core.interface import Row, Value
 from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
@@ -42,6 +42,9 @@ class Cluster:
         self.stage = Stage()
         self.folder = folder
         self.nodes: dict[str, DatabaseNode] = {}
+        self.databases: dict[str, HostedDatabases] = {}
+        """Those of each node, also while it starts."""
+        self.clients: dict[str, Client] = {}
         self.logs: dict[str, Logs] = {}
 
     def client(self, name: str) -> Client:
@@ -68,14 +71,13 @@ class Cluster:
         if tree is not None:
             cast("FakeClient", client).metadata.tree = tree
             self.logs[name] = Logs(self.logs[name].client, self.logs[name].settings)
-        node = DatabaseNode(client.host, client, self.logs[name], settings, client.metrics, setup)
+        databases = self.databases[name] = HostedDatabases()
+        metrics = client.metrics
+        node = await DatabaseNode.start(
+            client.host, client, self.logs[name], settings, databases, (name, 5432), metrics=metrics, setup=setup
+        )
         self.nodes[name] = node
-        try:
-            await node.start((name, 5432))
-        except BaseException:
-            self.nodes.pop(name, None)
-            await node.stop()
-            raise
+        self.clients[name] = client
         return node
 
     def renewing_tree(self) -> RenewingTree:
@@ -89,7 +91,7 @@ class Cluster:
     async def kill(self, name: str) -> None:
         """End a node as a crash does: its session and what that put up stay for a while."""
         node = self.nodes.pop(name)
-        session = node._client.metadata.tree.session_id
+        session = self.clients[name].metadata.tree.session_id
         gone = InjectedFault(raise_before=SessionExpired("the process is dead"))
         self.stage.store.fault = lambda session_id, operation, path: gone if session_id == session else None
         await node.stop()
@@ -103,13 +105,13 @@ class Cluster:
     async def serving(self, node: str, position: int, name: str = "db") -> SqlDatabase:
         """The database on a node once it lets sessions in and stands at least at a position."""
         while True:
-            found = self.nodes[node].get(name)
+            found = self.databases[node].get(name)
             if found is not None and found.unusable is None and found.position >= position:
                 return found
             await asyncio.sleep(0.005)
 
     def database(self, node: str, name: str = "db") -> SqlDatabase:
-        found = self.nodes[node].get(name)
+        found = self.databases[node].get(name)
         assert found is not None
         return found
 
@@ -117,17 +119,17 @@ class Cluster:
         """The database on the node that leads."""
         while True:
             for node in list(self.nodes):
-                found = self.nodes[node].get(name)
+                found = self.databases[node].get(name)
                 if node != besides and found is not None and found.is_leader:
                     return found
             await asyncio.sleep(0.005)
 
     def leader_name(self) -> str:
-        return next(name for name, node in self.nodes.items() if (found := node.get("db")) is not None and found.is_leader)
+        return next(name for name, node in self.nodes.items() if (found := node.databases.get("db")) is not None and found.is_leader)
 
     async def expire(self, node: str) -> None:
         """End a node's metadata session, as if the store had declared it dead; the process lives on."""
-        tree = cast("MemoryTree", self.nodes[node]._client.metadata.tree)
+        tree = cast("MemoryTree", self.clients[node].metadata.tree)
         self.stage.store.expire(tree.session_id)
 
     async def caught_up(self, node: str, position: int, name: str = "db") -> SqlDatabase:

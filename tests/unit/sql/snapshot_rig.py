@@ -109,7 +109,7 @@ def copied_contents(path: Path, folder: Path) -> dict[str, object]:
 
 
 def keeper_of(cluster: Cluster, node: str) -> SnapshotKeeper:
-    keeper = cluster.nodes[node].hosted["db"].replica._snapshots
+    keeper = cluster.nodes[node].databases.hosted["db"].replica._snapshots
     assert keeper is not None
     return keeper
 

@@ -29,7 +29,7 @@ from triplicate.replica import Role
 from triplicate.runtime import Disk, File, Host, first_of, real_host
 from triplicate.sim.host import NodeDied, SimulatedHost
 from triplicate.sim.virtual_loop import Life, context_of
-from triplicate.sql import DatabaseNode, PostgresServer, SqlDatabase
+from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, SqlDatabase
 from triplicate_simulator.cluster.simulated_cluster import SimulatedCluster, SimulatedNode
 
 Result = TypeVar("Result")
@@ -189,7 +189,7 @@ class DatabaseReplica(ABC):
     def database(self) -> SqlDatabase | None:
         """The database on this node, once it is open."""
         server = self.server
-        return None if server.node is None or not server.alive else server.node.get(self.database_name)
+        return None if server.databases is None or not server.alive else server.databases.get(self.database_name)
 
     @property
     def leads(self) -> bool:
@@ -206,8 +206,8 @@ class DatabaseReplica(ABC):
     @property
     def diverged(self) -> str | None:
         """Why the copy is wrong, if the node has found out."""
-        node = self.server.node
-        hosted = node.hosted.get(self.database_name) if node is not None else None
+        databases = self.server.databases
+        hosted = databases.hosted.get(self.database_name) if databases is not None else None
         return hosted.replica.reason if hosted is not None and hosted.role is Role.DIVERGED else None
 
     async def call(self, work: Callable[[SqlDatabase], Awaitable[Result]]) -> Result:
@@ -252,7 +252,9 @@ class DatabaseServer(SimulatedNode, DatabaseReplica):
         super().__init__(cluster, name)
         self.copies = copies
         self.folder = copies.new()
+        self.databases: HostedDatabases | None = None
         self.node: DatabaseNode | None = None
+        """The node once it has started."""
         self.retired = False
         self.starts = 0
         self.reachable = asyncio.Event()
@@ -309,18 +311,24 @@ class DatabaseServer(SimulatedNode, DatabaseReplica):
             async with Client(host.port, metadata, self.cluster.options.client_settings) as client:
                 port = replace(host.port, disk=cast("Disk", CopyDisk(host.port.disk, host.life)), trace=self._trace(host.port))
                 settings = replace(self._settings, node_id=self.name, directory=str(self.folder))
-                node = DatabaseNode(port, client, Logs(client, self._log_settings), settings, setup=connection_setup(host))
-                self.node = node
+                databases = self.databases = HostedDatabases()
                 # Peers check there whether the process answers; statements come through `DatabaseReplica.call`.
-                server = await PostgresServer.open(port, node, (self.name, SQL_PORT))
+                server = await PostgresServer.open(port, databases, (self.name, SQL_PORT))
+                logs, setup = Logs(client, self._log_settings), connection_setup(host)
                 try:
-                    await node.start((self.name, SQL_PORT))
+                    node = await DatabaseNode.start(port, client, logs, settings, databases, (self.name, SQL_PORT), setup=setup)
+                except BaseException:
+                    self.databases = None
+                    await server.stop()
+                    raise
+                self.node = node
+                try:
                     self._serves = True
                     _, failure = await first_of([_wait(stop), node.failed()], name="end of the process")
                     if failure is not None:
                         self._judge_end(failure)
                 finally:
-                    self.node = None
+                    self.databases = self.node = None
                     await server.stop()
                     await node.stop()
         finally:
@@ -356,7 +364,8 @@ class DatabaseServer(SimulatedNode, DatabaseReplica):
         """Kill the process, or cut the power: then the copy is lost."""
         if not self.alive:
             return
-        before, self.folder, self.node = self.folder, self.copies.new(), None
+        before, self.folder = self.folder, self.copies.new()
+        self.databases = self.node = None
         self.reachable = asyncio.Event()
         self.reachable.set()
         super().crash(silent=silent, keep_unsynced=keep_unsynced)

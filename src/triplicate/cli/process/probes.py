@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from triplicate.runtime import Clock, ProbeAnswer, sleep
 
-if TYPE_CHECKING:  # A bookie's process does not pay for what a node needs, nor the other way round.
+if TYPE_CHECKING:  # A bookie's process must not import the modules of a node, nor a node those of a bookie.
     from triplicate.bookie import Bookie
     from triplicate.sql import DatabaseNode
 
@@ -115,7 +115,7 @@ def node_readiness(node: DatabaseNode) -> Readiness:
     """A node is ready if it leads or follows each of its databases."""
     databases: dict[str, object] = {}
     reasons = node_problems(node)
-    for name, hosted in sorted(node.hosted.items()):
+    for name, hosted in sorted(node.databases.hosted.items()):
         role = hosted.role.value
         leader = hosted.leader.node_id if hosted.leader is not None else None
         databases[name] = {"role": role, "position": hosted.database.position, "leader": leader}

@@ -168,7 +168,7 @@ async def until_end(name: str, serving: ServedProcess) -> None:
 
     _, what = await first_of([signalled(), failure()], name=f"{name} serves")
     if isinstance(what, BaseException):
-        raise EnvironmentFault(f"{name} can serve no more and ends: {what}") from what
+        raise EnvironmentFault(f"{name} has failed and ends: {what}") from what
 
 
 def serve_process(name: str, settings: ProcessSettings, start: Serve, *, parent_pipe: int | None, ready_pipe: int | None) -> None:

@@ -87,8 +87,8 @@ def gather(configuration: Configuration, *, offline: bool) -> dict[str, Any]:
         facts["memory_bound_bytes"] = sum(bound.bytes for bound in memory_limits(settings))
     elif "cluster" not in facts:
         raise ConfigError(
-            f"nothing is known of bookie {bookie_id} here: give --metadata URI, or --config with the directories "
-            f"({', '.join(directory.path for directory in found.directories)} are not there)"
+            f"bookie {bookie_id} is not known on this machine: give --metadata URI, or --config with the directories "
+            f"({', '.join(directory.path for directory in found.directories)} do not exist)"
         )
     elif not facts["cluster"]["known"] and facts["cluster"]["registered"] == "no":
         names = ", ".join(facts["cluster"]["known_bookies"]) or "none"

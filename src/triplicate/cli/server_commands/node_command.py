@@ -17,7 +17,7 @@ from triplicate.errors import ConfigError, ConnectionLost, EnvironmentFault
 from triplicate.log import Logs
 from triplicate.metadata import ClusterMetadata, open_cluster
 from triplicate.runtime import Backoff, Host, Metrics, sleep
-from triplicate.sql import DatabaseNode, PostgresServer, ServerLimits
+from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, ServerLimits
 
 WAIT_FIRST_S = 0.5
 WAIT_LONGEST_S = 5.0
@@ -61,8 +61,7 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
             opened.push_async_callback(cluster.aclose)
             client = Client(host, cluster, configuration.get(ClientSettings), metrics)
             opened.push_async_callback(client.aclose)
-            databases = DatabaseNode(host, client, Logs(client, configuration.get(LogClientSettings)), settings, metrics)
-            opened.push_async_callback(databases.stop)
+            databases = HostedDatabases()
             limits = ServerLimits(connections=settings.connections, database_connections=settings.database_connections)
             try:
                 server = await PostgresServer.open(host, databases, (settings.host, settings.port), limits)
@@ -70,10 +69,17 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
                 where = f"{settings.host}:{settings.port}"
                 raise EnvironmentFault(f"{where} cannot be opened ({error.strerror}); choose another node.port") from None
             opened.push_async_callback(server.stop)
-            await databases.start(server.address)
-            stop = opened.pop_all().aclose
+            logs = Logs(client, configuration.get(LogClientSettings))
+            running = await DatabaseNode.start(host, client, logs, settings, databases, server.address, metrics=metrics)
+            kept = opened.pop_all()
+
+        async def stop() -> None:
+            async with kept, AsyncExitStack() as first:
+                first.push_async_callback(running.stop)
+                first.push_async_callback(server.stop)
+
         address = "{}:{}".format(*server.address)
         facts: dict[str, object] = {"node": settings.node_id, "address": address, "positions": databases.positions()}
-        return ServedProcess(facts, stop, databases.failed, lambda: node_problems(databases), lambda: node_readiness(databases))
+        return ServedProcess(facts, stop, running.failed, lambda: node_problems(running), lambda: node_readiness(running))
 
     serve_process(settings.node_id or "node", configuration.get(ProcessSettings), start, parent_pipe=parent_pipe, ready_pipe=ready_pipe)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 Answers = Mapping[str, Mapping[str, Any] | None]
 """The answers to ``/ready`` by process; None for a process that did not answer. Processes that do not run are left out."""
@@ -83,8 +83,14 @@ class ClusterView:
                 yield f"database {database} has had no leader for {LEADERLESS_S:.0f} s: nothing can be written to it"
 
 
-def _roles(answers: Answers) -> Iterator[tuple[str, str, str]]:
-    """(node, database, role) of all copies, by node."""
+class _CopyRole(NamedTuple):
+    node: str
+    database: str
+    role: str
+
+
+def _roles(answers: Answers) -> Iterator[_CopyRole]:
+    """The roles of all copies, by node."""
     for name, answer in sorted(answers.items()):
         for database, facts in sorted((answer or {}).get("databases", {}).items()):
-            yield name, database, str(facts.get("role"))
+            yield _CopyRole(name, database, str(facts.get("role")))

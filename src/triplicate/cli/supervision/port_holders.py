@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from triplicate.cli.process.serving import place_of
 from triplicate.cli.supervision.cluster_folder import HOST, ZOOKEEPER, ClusterFolder, ClusterMember
@@ -41,18 +42,30 @@ class Holder:
         return False
 
 
-Listening = Sequence[tuple[str, int, str]]
-"""(address, port, inode) of listening sockets."""
+class ListeningSocket(NamedTuple):
+    """A row of the system's table of sockets."""
+
+    address: str
+    port: int
+    inode: str
 
 
-def holder_of(address: str, port: int, listening: Listening | None = None) -> Holder | None:
+class ConfiguredPort(NamedTuple):
+    """A port that a process of a local cluster listens on; `key` is its setting."""
+
+    address: str
+    port: int
+    key: str
+
+
+def holder_of(address: str, port: int, listening: Sequence[ListeningSocket] | None = None) -> Holder | None:
     """The process that listens on this port of an address or of all addresses; None if there is none or the system does not report it.
 
     Args:
         listening: the result of `listening_sockets`, to read the system's table once for several ports.
     """
     sockets = listening_sockets() if listening is None else listening
-    inodes = {inode for at, number, inode in sockets if number == port and at in (address, "0.0.0.0", "::")}
+    inodes = {socket.inode for socket in sockets if socket.port == port and socket.address in (address, "0.0.0.0", "::")}
     if not inodes:
         return None
     links = {f"socket:[{inode}]" for inode in inodes}
@@ -62,7 +75,7 @@ def holder_of(address: str, port: int, listening: Listening | None = None) -> Ho
     return Holder(None, (), "")
 
 
-def port_conflict(folder: ClusterFolder, member: ClusterMember, listening: Listening | None = None) -> str | None:
+def port_conflict(folder: ClusterFolder, member: ClusterMember, listening: Sequence[ListeningSocket] | None = None) -> str | None:
     """The reason why a process of a local cluster cannot listen, in one line with the remedy; None if its ports are free."""
     config = folder.config_of(member)
     for address, port, key in _places(folder, member):
@@ -80,24 +93,24 @@ def port_conflict(folder: ClusterFolder, member: ClusterMember, listening: Liste
     return None
 
 
-def _places(folder: ClusterFolder, member: ClusterMember) -> list[tuple[str, int, str]]:
-    """(address, port, setting) for each port in a process's settings file."""
+def _places(folder: ClusterFolder, member: ClusterMember) -> list[ConfiguredPort]:
+    """The ports in a process's settings file."""
     if member.kind == ZOOKEEPER:
-        return [(HOST, member.port, "clientPort")]
+        return [ConfiguredPort(HOST, member.port, "clientPort")]
     tables = tomllib.loads(folder.config_of(member).read_text(encoding="utf-8"))
     own, process = tables.get(member.kind, {}), tables.get("process", {})
     return [
-        (str(own.get("host", HOST)), int(own.get("port", 0)), f"{member.kind}.port"),
-        (str(process.get("metrics_host", HOST)), int(process.get("metrics_port", 0)), "process.metrics_port"),
+        ConfiguredPort(str(own.get("host", HOST)), int(own.get("port", 0)), f"{member.kind}.port"),
+        ConfiguredPort(str(process.get("metrics_host", HOST)), int(process.get("metrics_port", 0)), "process.metrics_port"),
     ]
 
 
-def listening_sockets() -> Listening:
+def listening_sockets() -> list[ListeningSocket]:
     """All listening TCP sockets of this machine."""
     return list(_read_tables())
 
 
-def _read_tables() -> Iterator[tuple[str, int, str]]:
+def _read_tables() -> Iterator[ListeningSocket]:
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:
             lines = Path(table).read_text(encoding="ascii").splitlines()[1:]
@@ -107,7 +120,7 @@ def _read_tables() -> Iterator[tuple[str, int, str]]:
             fields = line.split()
             if fields[3] == LISTENS:
                 address, _, port = fields[1].partition(":")
-                yield _address(address), int(port, 16), fields[9]
+                yield ListeningSocket(_address(address), int(port, 16), fields[9])
 
 
 def _address(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from triplicate.errors import CorruptionError, FormatError
 from triplicate.log.core.head import TEXT_LIMIT, dump_node, load_node
@@ -24,6 +24,17 @@ KEPT = 2
 class SnapshotState(StrEnum):
     GOOD = "good"
     DAMAGED = "damaged"
+
+
+class LogLength(NamedTuple):
+    """How far a log was written at one time: the ledger of the segment written last, and that segment's length in bytes."""
+
+    ledger_id: int
+    size_bytes: int
+
+
+NO_SEGMENTS = LogLength(-1, 0)
+"""The length of a log without segments."""
 
 
 @dataclass(frozen=True, slots=True)

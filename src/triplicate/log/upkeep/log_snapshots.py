@@ -15,7 +15,7 @@ from triplicate.log.core import snapshot_list
 from triplicate.log.core.head import LogSegment, SegmentState
 from triplicate.log.core.payload import decode_header
 from triplicate.log.core.snapshot_format import SnapshotHeader
-from triplicate.log.core.snapshot_list import Snapshot, SnapshotList, decode_snapshots, encode_snapshots
+from triplicate.log.core.snapshot_list import NO_SEGMENTS, LogLength, Snapshot, SnapshotList, decode_snapshots, encode_snapshots
 from triplicate.log.store.head_store import HeadStore
 from triplicate.log.store.ledger_ports import LedgerClient
 from triplicate.log.store.segments import password_of
@@ -280,12 +280,10 @@ class LogSnapshots:
 
     # How long the log is.
 
-    async def mark(self) -> tuple[int, int]:
-        """The ledger id and the length, bytes, of the open segment, or of the last one; (-1, 0) without segments."""
+    async def length(self) -> LogLength:
+        """How far the log is written now."""
         segments = await self._segments()
-        if not segments:
-            return -1, 0
-        return segments[-1].ledger_id, segments[-1].size_bytes
+        return LogLength(segments[-1].ledger_id, segments[-1].size_bytes) if segments else NO_SEGMENTS
 
     async def size_since(self, offset: int) -> int:
         """The approximate size of the log beyond an offset, bytes. Part of a segment is estimated from its records."""

@@ -19,7 +19,7 @@ from triplicate.log.core.snapshot_format import (
     encode_header,
     encode_trailer,
 )
-from triplicate.log.core.snapshot_list import Snapshot
+from triplicate.log.core.snapshot_list import NO_SEGMENTS, LogLength, Snapshot
 from triplicate.log.store.ledger_ports import LedgerAppender, LedgerClient, LedgerView
 from triplicate.log.store.segments import create_ledger, password_of
 from triplicate.runtime import RateLimiter, fault_point
@@ -84,11 +84,11 @@ class SnapshotWriter:
         await self._ledger.append(payload)
         self._stored_bytes += len(payload)
 
-    async def finish(self, mark: tuple[int, int] = (-1, 0)) -> Snapshot:
+    async def finish(self, log_length: LogLength = NO_SEGMENTS) -> Snapshot:
         """Write the trailer and close the ledger. Returns the snapshot to be listed.
 
         Args:
-            mark: the length of the log, as `LogSnapshots.mark` returned it when the copy was made.
+            log_length: as `LogSnapshots.length` returned it when the copy was made.
         """
         digest = digest_text(self._digest)
         await self._append(encode_trailer(Trailer(self._chunks, self._size_bytes, digest, self._header_digest)))
@@ -109,7 +109,8 @@ class SnapshotWriter:
             header.content,
             header.identity,
             header.node,
-            *mark,
+            log_length.ledger_id,
+            log_length.size_bytes,
         )
 
     async def __aenter__(self) -> SnapshotWriter:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 LONGEST_CHECK_S = 30.0
 """The longest interval between two checks whether a snapshot is due."""
@@ -131,14 +132,21 @@ def is_snapshot_faster(position: int, first_offset: int, replay_bytes: int, stor
     return position < first_offset or replay_bytes > max(stored_bytes // 2, SHORT_REPLAY_BYTES)
 
 
-def cut_offset(snapshot_offset: int, segments: Sequence[tuple[int, int | None]], keep_log_s: float, now_us: int) -> int:
+class SegmentAge(NamedTuple):
+    """The first offset of a segment, and the latest wall time in it, in µs since the epoch; None while the segment is written."""
+
+    first_offset: int
+    latest_us: int | None
+
+
+def cut_offset(snapshot_offset: int, segments: Sequence[SegmentAge], keep_log_s: float, now_us: int) -> int:
     """Where the log is truncated: at the snapshot, or before the first segment that holds something younger than it must be.
 
     Args:
-        segments: first offset and latest wall time (µs; None while it is written) of each, oldest first.
+        segments: all of the log, oldest first.
     """
     if keep_log_s <= 0:
         return snapshot_offset
     since_us = now_us - int(keep_log_s * 1e6)
-    young = [first for first, latest_us in segments if latest_us is None or latest_us >= since_us]
-    return min(snapshot_offset, *young[:1]) if young else snapshot_offset
+    young = (segment.first_offset for segment in segments if segment.latest_us is None or segment.latest_us >= since_us)
+    return min(snapshot_offset, next(young, snapshot_offset))

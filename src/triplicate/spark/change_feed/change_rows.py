@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -187,16 +187,26 @@ def _change_values(kind: str, version: int, time_us: int | None, places: Sequenc
     }
 
 
-def _images(run: RowRun, moved: bool) -> list[tuple[str, _Image, Sequence[int] | None, bool]]:
-    """The feed's rows for a run: kind, columns, rowids, and whether all columns are present."""
+class _FeedRows(NamedTuple):
+    """Rows of the feed of one kind."""
+
+    kind: str
+    image: _Image
+    rowids: Sequence[int] | None
+    whole: bool
+    """All columns are present."""
+
+
+def _images(run: RowRun, moved: bool) -> list[_FeedRows]:
+    """The feed's rows for a run."""
     if run.kind is RowKind.INSERT:
-        return [(INSERT, run.new or _NO_ROWS, run.rowids, True)]
+        return [_FeedRows(INSERT, run.new or _NO_ROWS, run.rowids, True)]
     whole = run.old is not None
     if run.kind is RowKind.DELETE or moved:
-        gone = DELETE, _key_image(run) if run.old is None else run.old, run.rowids, whole
-        return [gone, (INSERT, run.new or _NO_ROWS, run.new_rowids or run.rowids, True)] if moved else [gone]
-    after = POSTIMAGE, run.new or _NO_ROWS, run.new_rowids or run.rowids, True
-    return [after] if run.old is None else [(PREIMAGE, run.old, run.rowids, True), after]
+        gone = _FeedRows(DELETE, _key_image(run) if run.old is None else run.old, run.rowids, whole)
+        return [gone, _FeedRows(INSERT, run.new or _NO_ROWS, run.new_rowids or run.rowids, True)] if moved else [gone]
+    after = _FeedRows(POSTIMAGE, run.new or _NO_ROWS, run.new_rowids or run.rowids, True)
+    return [after] if run.old is None else [_FeedRows(PREIMAGE, run.old, run.rowids, True), after]
 
 
 def _moves(run: RowRun) -> list[bool]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from triplicate.errors import ConfigError, FormatError
 from triplicate.spark.change_feed.lineage import LocatedChange
@@ -36,14 +37,22 @@ def transactions(part: EntryRange, header: BatchHeader, low: int, high: int) -> 
         yield slot, len(record), decode_transaction(record, header.tables)
 
 
+class _SchemaText(NamedTuple):
+    """One schema change in the log."""
+
+    offset: int
+    version: int
+    """The schema version after it."""
+    sql: str
+
+
 @dataclass(frozen=True, slots=True)
 class _LogEntryBatch:
     first: int
     end: int
     before: int
     after: int
-    changes: tuple[tuple[int, int, str], ...]
-    """Offset, following schema version and text of each schema change."""
+    changes: tuple[_SchemaText, ...]
 
 
 class SchemaHistory:
@@ -63,12 +72,12 @@ class SchemaHistory:
     @property
     def version_before(self) -> int:
         """The schema's version before the first transaction."""
-        return max((version for offset, version, _ in self._first.changes if offset < self._low), default=self._first.before)
+        return max((change.version for change in self._first.changes if change.offset < self._low), default=self._first.before)
 
     @property
     def version_after(self) -> int:
         """The schema's version after the last transaction."""
-        return max((version for offset, version, _ in self._last.changes if offset < self._high), default=self._last.before)
+        return max((change.version for change in self._last.changes if change.offset < self._high), default=self._last.before)
 
     def backward(self) -> Iterator[LocatedChange]:
         """The changes that create, drop or rename a table or a column, newest first.
@@ -81,13 +90,13 @@ class SchemaHistory:
             if change is not None:
                 yield LocatedChange(offset, version, change)
 
-    def _texts(self) -> Iterator[tuple[int, int, str]]:
+    def _texts(self) -> Iterator[_SchemaText]:
         yield from reversed(self._last.changes)
         if self._first is not self._last:
             yield from self._between(self._first.end, self._first.after, self._last.first, self._last.before)
             yield from reversed(self._first.changes)
 
-    def _between(self, low: int, before: int, high: int, after: int) -> Iterator[tuple[int, int, str]]:
+    def _between(self, low: int, before: int, high: int, after: int) -> Iterator[_SchemaText]:
         if before > after:
             raise FormatError(f"the schema's version falls from {before} to {after} between versions {low} and {high} of the log")
         if before == after:
@@ -113,7 +122,7 @@ def _batch(part: EntryRange) -> _LogEntryBatch:
             for operation in transaction.operations:
                 if isinstance(operation, SchemaChange):
                     version += 1
-                    changes.append((part.first_offset + slot, version, operation.sql))
+                    changes.append(_SchemaText(part.first_offset + slot, version, operation.sql))
     if version != header.schema_version_after:
         raise FormatError(
             f"the batch at version {part.first_offset} holds {len(changes)} schema changes, and says that it leads from schema version "

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import apsw
 
@@ -21,6 +22,13 @@ from triplicate.sql.storage.sqlite_file import ConnectionSetup, StoreState, mark
 from triplicate.sql.storage.sqlite_snapshots import remove_leftovers
 from triplicate.sql.storage.transaction_history import RequestLimits
 from triplicate.sql.storage.wal_checkpointer import WalCheckpointer
+
+
+class AppliedState(NamedTuple):
+    """Where a copy stands after batches were applied."""
+
+    position: int
+    schema_version: int
 
 
 class LocalCopy:
@@ -113,8 +121,8 @@ class LocalCopy:
 
         return with_file_errors(self.path, start)
 
-    def apply(self, batches: Sequence[LogBatch]) -> tuple[int, int]:
-        """Apply batches of the log; position and schema version after them.
+    def apply(self, batches: Sequence[LogBatch]) -> AppliedState:
+        """Apply batches of the log.
 
         Raises:
             Diverged: the copy does not agree with the log. EnvironmentFault: the local disk or file failed.
@@ -126,7 +134,7 @@ class LocalCopy:
             if is_damage(error):
                 raise Diverged(f"the local file {self.path} is damaged: {error}") from error
             raise EnvironmentFault(f"the local copy of database {self._name!r} failed: {error}") from error
-        return self._applier.position, self._applier.schema_version
+        return AppliedState(self._applier.position, self._applier.schema_version)
 
     def lead(
         self, ids: TransactionIds, settings: NodeSettings, monotonic: Callable[[], float], wall_us: Callable[[], int]

@@ -137,17 +137,22 @@ class SqlSession:
 
     @property
     def sees_shared_schema(self) -> bool:
-        return self._checkout is None and self._held is None and self._block.status is not TransactionStatus.FAILED
+        if self._checkout is not None or self._block.status is TransactionStatus.FAILED:
+            return False
+        return self._held is None or not self._held.writer.has_altered_schema
 
     def check_prepared(self, prepared: Prepared) -> None:
         if self._end_reason is not None:
             raise self._end_reason
-        if prepared.kind in (*_CHANGES, StatementKind.BEGIN_IMMEDIATE):
-            try:
+        try:
+            ended = self._ended_by_limit()
+            if ended is not None and prepared.kind not in _WHEN_FAILED:
+                raise ended
+            if prepared.kind in (*_CHANGES, StatementKind.BEGIN_IMMEDIATE):
                 self._require_leader(prepared.tag)
-            except SqlError:
-                self.fail()
-                raise
+        except SqlError:
+            self._block.fail(doomed=self._held is not None and self._held.transaction.over)
+            raise
 
     @property
     def schema_version(self) -> tuple[int, int]:

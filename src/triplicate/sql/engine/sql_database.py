@@ -182,8 +182,8 @@ class SqlDatabase:
 
     @fault_point("sql.apply")
     async def apply(self, entries: Sequence[LogEntry]) -> int:
-        position, schema_version = await self._worker.run(self._copy.apply, [_batch_of(entry) for entry in entries])
-        self._moved(position, schema_version)
+        applied = await self._worker.run(self._copy.apply, [_batch_of(entry) for entry in entries])
+        self._moved(applied.position, applied.schema_version)
         return self.position
 
     async def lead(self, writer: LogWriter) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -329,8 +329,15 @@ def savepoint_name(sql: str) -> str:
     return identifier(sqlite_tokens(sql)[-1])
 
 
-def change_images(sql: str) -> tuple[str, str] | None:
-    """(table, ``keys`` or ``full``) of ``ALTER TABLE name SET (change_images = full)``, else None.
+class ChangeImages(NamedTuple):
+    """What the log holds of the changed rows of a table: ``keys`` or ``full``."""
+
+    table: str
+    value: str
+
+
+def change_images(sql: str) -> ChangeImages | None:
+    """The setting in ``ALTER TABLE name SET (change_images = full)``; None for any other statement.
 
     Raises:
         SqlError: it is such a statement with another parameter or value.
@@ -340,11 +347,11 @@ def change_images(sql: str) -> tuple[str, str] | None:
     if words[:2] != ["ALTER", "TABLE"] or len(found) < 5 or words[3:5] != ["SET", "("]:
         return None
     if len(found) != 9 or words[5] != "CHANGE_IMAGES" or words[6] != "=" or words[8] != ")":
-        raise SqlError("22023", "ALTER TABLE … SET knows one parameter: (change_images = full) or (change_images = keys)")
+        raise SqlError("22023", "ALTER TABLE … SET has one parameter: (change_images = full) or (change_images = keys)")
     value = identifier(found[7]).strip("'")
     if value not in ("keys", "full"):
         raise SqlError("22023", f"change_images is 'keys' or 'full', not {value!r}")
-    return identifier(found[2]), value
+    return ChangeImages(identifier(found[2]), value)
 
 
 def command_tag(words: list[str]) -> str:

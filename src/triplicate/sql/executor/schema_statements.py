@@ -14,7 +14,7 @@ from triplicate.sql.core.interface import StatementKind
 from triplicate.sql.core.lexer import first_words, sqlite_tokens
 from triplicate.sql.core.records import SchemaChange, SettingChange
 from triplicate.sql.core.schema_versions import SchemaVersions
-from triplicate.sql.executor.authorizer import Authorizer, change_images
+from triplicate.sql.executor.authorizer import Authorizer, ChangeImages, change_images
 from triplicate.sql.executor.change_capture import ChangeCapture
 from triplicate.sql.executor.definitions import broken_by_rows, run_definition
 from triplicate.sql.storage.sqlite_file import full_image_tables, set_change_images
@@ -44,7 +44,7 @@ class SchemaStatements:
             SqlError, apsw.Error: it failed; the caller undoes what it did.
         """
         if (images := change_images(sql)) is not None:
-            self._change_images(*images)
+            self._change_images(images)
         elif first_words(sqlite_tokens(sql), 1) == ["PRAGMA"]:
             self._set_pragma(sql)
         else:
@@ -55,11 +55,11 @@ class SchemaStatements:
         self._capture.schema_changed(full_image_tables(self._connection))
         self._capture.prepare()
 
-    def _change_images(self, table: str, value: str) -> None:
-        for found in [name for name in table_names(self._connection) if name.lower() == table.lower()]:
-            self._record_images(found, value)
+    def _change_images(self, images: ChangeImages) -> None:
+        for found in [name for name in table_names(self._connection) if name.lower() == images.table.lower()]:
+            self._record_images(found, images.value)
             return self.reload()
-        raise SqlError("42P01", f"no such table: {table}")
+        raise SqlError("42P01", f"no such table: {images.table}")
 
     def _record_images(self, table: str, value: str) -> None:
         set_change_images(self._connection, table, value)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from triplicate.client import Client
 from triplicate.errors import (
@@ -81,16 +82,22 @@ async def drop_database(client: Client, name: str) -> DatabaseInfo:
 
     async def attempt() -> DatabaseInfo:
         nonlocal meant
-        record, info, version = await _found(tree, path, name)
+        found = await _found(tree, path, name)
+        info = found.info
         meant = meant or info.identity
         if info.identity != meant:
-            raise SqlError("3D000", f'database "{name}" is gone; another one was made under its name meanwhile, and stays')
+            raise SqlError("3D000", f'database "{name}" was dropped meanwhile, and another one of this name was created, which is kept')
         tombstone = own_paths.dropped_database_path(root, info.identity)
         await _ensure(tree, own_paths.dropped_path(root))
         # A tombstone beside a node is left from a drop of which the restore of an older store has undone a part.
         left = [DeleteNode(tombstone)] if await tree.exists(tombstone) is not None else []
         await tree.multi(
-            [*left, CreateNode(tombstone, encode_tombstone(record, DROPPED)), *await _beneath(tree, path), DeleteNode(path, version)]
+            [
+                *left,
+                CreateNode(tombstone, encode_tombstone(found.record, DROPPED)),
+                *await _beneath(tree, path),
+                DeleteNode(path, found.version),
+            ]
         )
         return info
 
@@ -108,10 +115,10 @@ async def rename_database(client: Client, name: str, new_name: str) -> DatabaseI
     tree: Tree = client.metadata.tree
 
     async def attempt() -> DatabaseInfo:
-        _, info, version = await _found(tree, path, name)
-        renamed = replace(info, name=new_name)
+        found = await _found(tree, path, name)
+        renamed = replace(found.info, name=new_name)
         await _require_free(tree, new_path, new_name)
-        await tree.multi([CreateNode(new_path, encode_info(renamed)), *await _beneath(tree, path), DeleteNode(path, version)])
+        await tree.multi([CreateNode(new_path, encode_info(renamed)), *await _beneath(tree, path), DeleteNode(path, found.version)])
         return renamed
 
     return await _repeated(client.host, attempt)
@@ -206,14 +213,22 @@ async def purge_dropped(client: Client, logs: Logs, keep_s: float) -> list[Datab
     return purged
 
 
-async def _found(tree: Tree, path: str, name: str) -> tuple[str, DatabaseInfo, int]:
+class _StoredDatabase(NamedTuple):
+    """The node of a database, as it is stored, and its version."""
+
+    record: str
+    info: DatabaseInfo
+    version: int
+
+
+async def _found(tree: Tree, path: str, name: str) -> _StoredDatabase:
     try:
         data, stat = await tree.get(path)
     except NoNode:
         data = b""
     if not data:
         raise SqlError("3D000", f'database "{name}" does not exist', hint="triplicate database list shows those that do.")
-    return data.decode(), decode_info(data), stat.version
+    return _StoredDatabase(data.decode(), decode_info(data), stat.version)
 
 
 async def _require_free(tree: Tree, path: str, name: str) -> None:

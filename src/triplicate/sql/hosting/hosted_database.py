@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from triplicate.client import Client
 from triplicate.config.node_settings import NodeSettings
@@ -49,6 +49,13 @@ class NodeResources:
     threads: Threads
     gone: Callable[[str], Coroutine[Any, Any, PeerLoss]] | None
     """Returns when the process at an address has ended; None without failure detection."""
+
+
+class StoppedCopy(NamedTuple):
+    """The report of a copy that does not run."""
+
+    role: str
+    reason: str
 
 
 class HostedDatabase:
@@ -207,8 +214,8 @@ class HostedDatabase:
             error = await self._run_replica()
             if clock.monotonic() - began_s > self._parts.settings.restart_longest_s:
                 backoff.reset()
-            role, reason = await self._handle_end(error)
-            await self._report_for(backoff.next_s(), role, reason)
+            report = await self._handle_end(error)
+            await self._report_for(backoff.next_s(), report)
 
     async def _run_replica(self) -> Exception | None:
         """Run the replica until it ends; the error that ended it, None where it has diverged."""
@@ -225,23 +232,23 @@ class HostedDatabase:
                 scope.cancel()
         return None
 
-    async def _handle_end(self, error: Exception | None) -> tuple[str, str]:
-        """Handle the end of a copy; the role and the reason to be reported until it is opened again."""
+    async def _handle_end(self, error: Exception | None) -> StoppedCopy:
+        """Handle the end of a copy; the report until it is opened again."""
         if error is not None:
             self.database.availability.failed(error)
             self._trace("node.copy_failed", error=repr(error))
-            return FAILED, str(error) or repr(error)
+            return StoppedCopy(FAILED, str(error) or repr(error))
         reason, position = self.replica.reason or "", self.replica.position
         if is_position_mismatch(reason):
-            return Role.DIVERGED.value, reason
+            return StoppedCopy(Role.DIVERGED.value, reason)
         if self._diverged_at is not None and position <= self._diverged_at:
             # A copy built from the log alone fails at the same position: the log or this release is at fault. A restart tries again.
             self._trace("node.copy_given_up", position=position, reason=reason)
-            await self._report_for(None, Role.DIVERGED.value, reason)
+            await self._report_for(None, StoppedCopy(Role.DIVERGED.value, reason))
         self._diverged_at = position
         self._rebuilds = True
         await self._set_aside(reason)
-        return Role.DIVERGED.value, reason
+        return StoppedCopy(Role.DIVERGED.value, reason)
 
     async def _set_aside(self, reason: str) -> None:
         worker = self._parts.host.new_worker(f"sql-{self.info.name}-aside")
@@ -255,12 +262,12 @@ class HostedDatabase:
         finally:
             await worker.close()
 
-    async def _report_for(self, seconds: float | None, role: str, reason: str) -> None:
-        """Report role and reason for a time in seconds, or until cancelled with None."""
+    async def _report_for(self, seconds: float | None, report: StoppedCopy) -> None:
+        """Report for a time in seconds, or until cancelled with None."""
         clock = self._parts.host.clock
         try:
             async with TaskScope(f"report of {self.info.name}") as scope:
-                scope.spawn(self._retry_forever("report", lambda: self._report(role, reason)), name="report")
+                scope.spawn(self._retry_forever("report", lambda: self._report(report)), name="report")
                 while seconds is None:
                     await sleep(clock, self._parts.settings.restart_longest_s)
                 await sleep(clock, seconds)
@@ -269,9 +276,9 @@ class HostedDatabase:
             await shielded(self._withdraw())
             raise
 
-    async def _report(self, role: str, reason: str) -> None:
+    async def _report(self, report: StoppedCopy) -> None:
         while True:
-            await self._election.report(self.replica.position, role, reason)
+            await self._election.report(self.replica.position, report.role, report.reason)
             await sleep(self._parts.host.clock, self._parts.settings.report_interval_s)
 
     # A copy that is rebuilt from the log.

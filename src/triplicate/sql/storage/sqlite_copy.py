@@ -1,7 +1,7 @@
 """Copying one SQLite file while it is read and written.
 
-SQLite's backup makes the copy from a connection that holds one read transaction. So all pages and the position are of one moment,
-whatever is committed meanwhile. Pages are copied unchanged and implicit rowids stay; VACUUM INTO would assign new ones. The copy lies
+SQLite's backup makes the copy from a connection that holds one read transaction. So all pages and the position are of one moment, while
+other transactions are committed. Pages are copied unchanged and implicit rowids stay; VACUUM INTO would assign new ones. The copy lies
 beside the database's file.
 """
 

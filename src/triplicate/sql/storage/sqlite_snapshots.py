@@ -179,7 +179,7 @@ class SqlSnapshots:
             raise EnvironmentFault(f"{path} cannot be checked: {error}") from error
         except (apsw.Error, ValueError, CorruptionError) as error:
             if _digest_of_file(self._host, path) != snapshot.digest:
-                raise EnvironmentFault(f"{path} does not hold what was written to it: {error}") from error
+                raise EnvironmentFault(f"the content of {path} differs from what was written to it: {error}") from error
             raise SnapshotDamaged(f"snapshot {snapshot.snapshot_id} holds no sound copy of database {self._name!r}: {error}") from error
         if (state.position, state.epoch, state.diverged) != (snapshot.position, header.epoch, None):
             raise SnapshotDamaged(

@@ -139,7 +139,7 @@ def test_connections_are_walked_once_when_the_bound_is_passed_and_all_are_held_u
 
 async def fill_cache(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> RawClient:
     """Let a flush take so long that the cache is full before it finds no space; return the connection that has brought so much."""
-    writer = rig.bookie.storage._writer
+    writer = rig.bookie.storage.workers.writer
     run = writer.run
 
     async def run_late(function: Callable[..., object], *args: object) -> object:

@@ -167,7 +167,7 @@ def node_of(**roles: Role) -> DatabaseNode:
     """A node that hosts databases in these roles."""
     leader = SimpleNamespace(node_id="node-2")
     hosted = {name: SimpleNamespace(role=role, leader=leader, database=SimpleNamespace(position=7)) for name, role in roles.items()}
-    return cast("DatabaseNode", SimpleNamespace(hosted=hosted, failure=None, node_id="node-1"))
+    return cast("DatabaseNode", SimpleNamespace(databases=SimpleNamespace(hosted=hosted), failure=None, node_id="node-1"))
 
 
 def test_a_node_is_ready_when_each_database_is_led_or_followed() -> None:

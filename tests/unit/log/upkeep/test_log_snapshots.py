@@ -334,7 +334,7 @@ def test_the_growth_of_a_log_is_told_by_the_length_of_its_segments() -> None:
         logs = stage.logs()
         await logs.create(NAME, LogSettings(roll_size_bytes=4096, compression="none"))
         door = logs.snapshots(NAME)
-        assert (await door.size_since(0), await door.mark()) == (0, (-1, 0))
+        assert (await door.size_since(0), await door.length()) == (0, (-1, 0))
         async with await logs.writer(NAME, owner="w") as writer:
 
             def total() -> int:
@@ -349,7 +349,7 @@ def test_the_growth_of_a_log_is_told_by_the_length_of_its_segments() -> None:
             await write(10, 1000)
             assert total() * 0.95 < await door.size_since(0) <= total()
             assert 4000 < await door.size_since(5) < 7000
-            marked, before = await door.mark(), total()
+            marked, before = await door.length(), total()
             snapshot = replace(make_snapshot(10), log_ledger=marked[0], log_bytes=marked[1])
             # Small records after large ones: their number says nothing about the bytes.
             await write(30, 1)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from triplicate.replica.core.snapshot_policy import (
     LONGEST_CHECK_S,
     REQUEST_CHECK_S,
+    SegmentAge,
     SnapshotPeer,
     SnapshotSettings,
     SnapshotSituation,
@@ -93,7 +94,12 @@ def test_nodes_look_often_enough() -> None:
 
 def test_the_log_keeps_what_is_young() -> None:
     hour_us = 3_600_000_000
-    segments = [(0, 10 * hour_us), (100, 20 * hour_us), (200, 30 * hour_us), (300, None)]
+    segments = [
+        SegmentAge(0, 10 * hour_us),
+        SegmentAge(100, 20 * hour_us),
+        SegmentAge(200, 30 * hour_us),
+        SegmentAge(300, None),
+    ]
     assert cut_offset(250, segments, 0.0, 31 * hour_us) == 250
     assert cut_offset(250, segments, 3600.0, 31 * hour_us) == 200
     assert cut_offset(250, segments, 3600.0, 32 * hour_us) == 250

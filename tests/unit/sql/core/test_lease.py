@@ -234,7 +234,7 @@ def test_a_node_whose_log_was_taken_over_answers_nothing_after_its_lease(tmp_pat
         for _ in range(200):
             await run(session, "select count(*) from t")
         assert entries() - before <= (loop.time() - begun) / (0.2 / 3) + 2
-        info = cluster.nodes[first].hosted["db"].info
+        info = cluster.nodes[first].databases.hosted["db"].info
         thief = await cluster.stage.logs().acting_for(log_purpose(info)).writer(info.log, owner="thief")
         await asyncio.sleep(0.3)
         assert await state_of(run(session, "select count(*) from t")) == "57P01"

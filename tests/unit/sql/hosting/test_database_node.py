@@ -13,12 +13,12 @@ import pytest
 from tests.property.rowlog_workload import contents
 from tests.unit.log.fake import FakeClient
 from tests.unit.sql.cluster import SETTINGS, Cluster, affected, fill, play, run, state_of
-from triplicate.errors import ConnectionLost, HandleClosed, SessionExpired, SqlError
+from triplicate.errors import ConnectionLost, SessionExpired, SqlError
 from triplicate.log import LogClientSettings, Logs, Purpose, PurposeKind
 from triplicate.metadata import InjectedFault, own_paths
 from triplicate.replica import Role
 from triplicate.runtime import Metrics
-from triplicate.sql import DatabaseNode, database_info
+from triplicate.sql import DatabaseNode, HostedDatabases, database_info
 
 
 def test_followers_hold_the_same_and_are_read_only(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_follower_takes_over_and_the_deposed_leader_follows(tmp_path: Path) ->
         assert await run(again, "select count(*) from t") == [(5,)]
         await run(again, "insert into t(a) values('kept')")
         await cluster.caught_up(old_name, new.position)
-        assert cluster.nodes[old_name].hosted["db"].role is Role.FOLLOWER
+        assert cluster.nodes[old_name].databases.hosted["db"].role is Role.FOLLOWER
         assert await run(await old.session(), "select a from t where id = 6") == [("kept",)]
 
     play(tmp_path, scene, nodes=2)
@@ -83,7 +83,7 @@ def test_a_deposed_leader_serves_no_read(tmp_path: Path) -> None:
         session = await old.session()
         assert await run(session, "select count(*) from t") == [(3,)]
         # Another process recovers the log; the old leader does not know and has nothing to write.
-        info = cluster.nodes["n1"].hosted["db"].info
+        info = cluster.nodes["n1"].databases.hosted["db"].info
         thief = await cluster.stage.logs().acting_for(Purpose(PurposeKind.DATABASE, info.name)).writer(info.log, owner="thief")
         assert await state_of(run(session, "select count(*) from t")) == "57P01"
         await thief.close()
@@ -96,7 +96,7 @@ def test_an_unknown_outcome_is_told_with_the_id_and_decided_by_recovery(tmp_path
         await fill(cluster, 3)
         database = await cluster.leader()
         session = await database.session()
-        info = cluster.nodes["n1"].hosted["db"].info
+        info = cluster.nodes["n1"].databases.hosted["db"].info
         thief = await cluster.stage.logs().acting_for(Purpose(PurposeKind.DATABASE, info.name)).writer(info.log, owner="thief")
         await thief.close()
         with pytest.raises(SqlError) as lost:
@@ -119,7 +119,7 @@ def test_a_node_starts_again_from_its_local_copy(tmp_path: Path) -> None:
         await cluster.nodes["n1"].stop()
         del cluster.nodes["n1"]
         node = await cluster.start("n1")
-        assert node.hosted["db"].start_position == position
+        assert node.databases.hosted["db"].start_position == position
         database = await cluster.leader()
         session = await database.session()
         assert await run(session, "select count(*) from t") == [(20,)]
@@ -202,7 +202,7 @@ def test_a_copy_is_not_read_before_it_has_caught_up_with_the_one_it_replaces(tmp
 def test_a_log_that_no_copy_can_follow_is_not_replayed_for_ever(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         await fill(cluster, 5)
-        info = cluster.nodes["n1"].hosted["db"].info
+        info = cluster.nodes["n1"].databases.hosted["db"].info
         logs = cluster.stage.logs().acting_for(Purpose(PurposeKind.DATABASE, info.name))
         async with await logs.writer(info.log, owner="somebody") as writer:
             await writer.append_entry([b"garbage"])
@@ -211,19 +211,19 @@ def test_a_log_that_no_copy_can_follow_is_not_replayed_for_ever(tmp_path: Path) 
             await run(await cluster.database("n1").session(), "select 1")
 
         path = tmp_path / "n1" / "databases"
-        while cluster.nodes["n1"].hosted["db"].role is not Role.DIVERGED:
+        while cluster.nodes["n1"].databases.hosted["db"].role is not Role.DIVERGED:
             # The leader learns of the other writer from an append, which a read needs once its lease is over.
             await state_of(read())
             await asyncio.sleep(0.005)
         await asyncio.sleep(1.0)
-        hosted = cluster.nodes["n1"].hosted["db"]
+        hosted = cluster.nodes["n1"].databases.hosted["db"]
         assert hosted.role is Role.DIVERGED
         assert sorted(one.name for one in path.iterdir()) == [".db.aside-1", "db"]
         assert await state_of(cluster.database("n1").session()) == "58000"
         status = await database_info(cluster.client("other"), "db")
         assert [(copy.node_id, copy.role, copy.serves) for copy in status.nodes] == [("n1", "diverged", False)]
         assert "not a database's log" in status.nodes[0].reason
-        client = cast("FakeClient", cluster.nodes["n1"]._client)
+        client = cast("FakeClient", cluster.clients["n1"])
         assert gauge(client.metrics, "triplicate_database_diverged", database="db") == 1
         assert gauge(client.metrics, "triplicate_database_role", database="db", role="diverged") == 1
         assert gauge(client.metrics, "triplicate_database_role", database="db", role="leader") == 0
@@ -243,7 +243,7 @@ def test_the_state_of_a_healthy_copy_is_in_the_metrics(tmp_path: Path) -> None:
         leader = cluster.leader_name()
         (follower,) = [name for name in cluster.nodes if name != leader]
         for name, role in ((leader, "leader"), (follower, "follower")):
-            metrics = cast("FakeClient", cluster.nodes[name]._client).metrics
+            metrics = cast("FakeClient", cluster.clients[name]).metrics
             assert gauge(metrics, "triplicate_database_diverged", database="db") == 0
             assert gauge(metrics, "triplicate_database_role", database="db", role=role) == 1
             assert gauge(metrics, "triplicate_database_lag", database="db") >= 0
@@ -386,7 +386,7 @@ def test_lost_connections_to_the_metadata_end_no_node(tmp_path: Path) -> None:
     play(tmp_path, scene, nodes=3)
 
 
-def test_a_node_starts_while_the_metadata_are_away_and_can_be_stopped(tmp_path: Path) -> None:
+def test_a_node_starts_while_the_metadata_are_away_and_its_start_can_be_cancelled(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         await fill(cluster, 3)
         await cluster.nodes.pop("n1").stop()
@@ -396,16 +396,16 @@ def test_a_node_starts_while_the_metadata_are_away_and_can_be_stopped(tmp_path: 
         starting = loop.create_task(cluster.start("n1"))
         await asyncio.sleep(0.2)
         assert not starting.done()
-        assert cluster.nodes["n1"].starting
-        await asyncio.wait_for(cluster.nodes.pop("n1").stop(), 5)
-        with pytest.raises(HandleClosed):
-            await starting
+        assert cluster.databases["n1"].starting
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(starting, 5)
         starting = loop.create_task(cluster.start("n1"))
         await asyncio.sleep(0.2)
         cluster.stage.store.fault = None
         node = await starting
-        assert not node.starting
-        assert node.hosted["db"].start_position == 4
+        assert not node.databases.starting
+        assert node.databases.hosted["db"].start_position == 4
 
     play(tmp_path, scene)
 
@@ -416,7 +416,7 @@ def test_one_unreadable_database_does_not_hinder_the_others(tmp_path: Path) -> N
         await metadata.tree.create(own_paths.database_path(metadata.own_root, "a"), b'{"v":99}', parents=True)
         await cluster.create("second")
         assert (await cluster.leader("second")).is_leader
-        assert cluster.nodes["n1"].names() == ["db", "second"]
+        assert cluster.nodes["n1"].databases.names() == ["db", "second"]
 
     play(tmp_path, scene)
 
@@ -482,7 +482,7 @@ def test_databases_made_later_are_hosted_too(tmp_path: Path) -> None:
         await run(await database.session(), "create table only_here(a)")
         other = await (await cluster.leader("db")).session()
         assert await state_of(run(other, "select * from only_here")) == "42P01"
-        assert cluster.nodes["n1"].names() == ["db", "second"]
+        assert cluster.nodes["n1"].databases.names() == ["db", "second"]
         assert await state_of(cluster.create("second")) == "42P04"
         assert await state_of(database_info(cluster.client("other"), "third")) == "3D000"
 
@@ -530,8 +530,9 @@ def test_a_node_clears_away_what_logs_leave_behind(tmp_path: Path) -> None:
         facts = {"application": b"triplicate", "component": b"log", "log": b"gone"}
         orphan = await client.create(custom=facts)
         settings = replace(SETTINGS, node_id="n2", directory=str(tmp_path / "n2"))
-        node = cluster.nodes["n2"] = DatabaseNode(client.host, client, cluster.logs["n2"], settings)
-        await node.start(("n2", 5432))
+        databases = cluster.databases["n2"] = HostedDatabases()
+        node = await DatabaseNode.start(client.host, client, cluster.logs["n2"], settings, databases, ("n2", 5432))
+        cluster.nodes["n2"] = node
         while orphan.ledger_id in cluster.stage.bookies.ledgers:
             await asyncio.sleep(0.02)
         assert node.failure is None

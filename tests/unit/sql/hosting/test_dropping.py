@@ -27,7 +27,7 @@ async def filled(cluster: Cluster) -> None:
 
 
 async def gone(cluster: Cluster, name: str = "db") -> None:
-    while any(node.get(name) is not None for node in cluster.nodes.values()):
+    while any(node.databases.get(name) is not None for node in cluster.nodes.values()):
         await asyncio.sleep(0.005)
 
 
@@ -68,7 +68,9 @@ def test_a_dropped_database_comes_back_with_all_that_was_acknowledged(tmp_path: 
         await rename_database(admin, "db", "newer")
         await undelete_database(admin, "db")
         assert await dropped_databases(admin) == []
-        while any(node.hosted.get("db") is None or node.hosted["db"].info != dropped.info for node in cluster.nodes.values()):
+        while any(
+            node.databases.hosted.get("db") is None or node.databases.hosted["db"].info != dropped.info for node in cluster.nodes.values()
+        ):
             await asyncio.sleep(0.005)
         session = await (await cluster.leader()).session()
         assert await run(session, "select count(*) from t") == [(2,)]
@@ -89,7 +91,7 @@ def test_a_renamed_database_keeps_its_content_and_its_copies(tmp_path: Path) -> 
         session = await (await cluster.leader("shop")).session()
         assert await run(session, "select count(*) from t") == [(2,)]
         await run(session, "insert into t values(3)")
-        assert [node.hosted["shop"].start_position > 0 for node in cluster.nodes.values()] == [True, True]
+        assert [node.databases.hosted["shop"].start_position > 0 for node in cluster.nodes.values()] == [True, True]
         assert (await database_info(admin, "shop")).log.startswith("database.db.")
 
     play(tmp_path, scene, nodes=2)

@@ -24,7 +24,7 @@ def test_a_directory_belongs_to_one_process(tmp_path: Path) -> None:
             await cluster.start_with("twin", twin)
         await cluster.nodes.pop("n1").stop()
         node = await cluster.start_with("twin", twin)
-        assert node.names() == ["db"]
+        assert node.databases.names() == ["db"]
 
     play(tmp_path, scene)
 
@@ -69,7 +69,7 @@ def test_a_node_takes_its_name_again_after_its_session_was_lost(tmp_path: Path) 
         await fill(cluster, 1)
         leader = await cluster.leader()
         session = await leader.session()
-        path = own_paths.node_path(node._client.metadata.own_root, "n1")
+        path = own_paths.node_path(cluster.clients["n1"].metadata.own_root, "n1")
         for number in range(3):
             cluster.stage.store.expire(tree.session_id)
             await run(session, "insert into t(a) values($1)", (number,))

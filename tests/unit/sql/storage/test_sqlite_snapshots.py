@@ -59,7 +59,7 @@ def test_a_new_node_loads_a_snapshot_when_the_log_has_been_truncated(tmp_path: P
         await write_rows(leader, 2)
         third = await cluster.start("n3", ON_REQUEST)
         copy = await cluster.caught_up("n3", leader.position)
-        assert third.hosted["db"].role is Role.FOLLOWER
+        assert third.databases.hosted["db"].role is Role.FOLLOWER
         name = cluster.leader_name()
         assert copied_contents(file_of(cluster, "n3"), tmp_path) == copied_contents(file_of(cluster, name), tmp_path)
         other = await copy.session()
@@ -328,7 +328,7 @@ def test_a_copy_is_replaced_beneath_readers_whose_sessions_end(tmp_path: Path) -
         session = await follower.session()
         await run(session, "begin")
         assert await run(session, "select count(*) from t") == [(1,)]
-        cluster.nodes["n2"].hosted["db"].replica._snapshots = None
+        cluster.nodes["n2"].databases.hosted["db"].replica._snapshots = None
         async with (await door_of(cluster)).open(snapshot) as reader:
             assert await follower.snapshots.restore(snapshot, await reader.header(), reader.chunks()) == snapshot.position
         assert await state_of(run(session, "select count(*) from t")) == "57P01"
@@ -398,7 +398,7 @@ def test_a_new_node_reads_a_short_log_rather_than_a_snapshot_and_loads_one_inste
         await make_snapshots(cluster, leader, 1)
         await cluster.start("n2", ON_REQUEST)
         await cluster.caught_up("n2", leader.position)
-        assert cluster.nodes["n2"].hosted["db"].replica.start_position == 0
+        assert cluster.nodes["n2"].databases.hosted["db"].replica.start_position == 0
         session = await leader.session()
         for _ in range(60):
             await run(session, "update t set v = hex(randomblob(30000))")

@@ -148,7 +148,7 @@ class ClientConnections:
     def _negotiate(self, stream: MessageStream, startup: wire.Startup) -> None:
         major, minor = startup.code >> 16, startup.code & 0xFFFF
         if major != wire.PROTOCOL_MAJOR:
-            raise SqlError("0A000", f"protocol {major}.{minor} is not supported; this server speaks 3.0")
+            raise SqlError("0A000", f"protocol {major}.{minor} is not supported; this server supports 3.0")
         options = [name for name in startup.parameters if name.startswith("_pq_.")]
         if minor > 0 or options:
             stream.write(wire.negotiate_protocol_version(options))

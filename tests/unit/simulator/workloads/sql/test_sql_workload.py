@@ -166,7 +166,7 @@ def test_a_node_that_ends_by_itself_is_a_violation_and_one_that_cannot_reach_the
         while first.database is None:
             await asyncio.sleep(0.1)
         assert second.node is not None
-        second.node._failed(RuntimeError("broken on purpose"))
+        second.node._failure.fail(RuntimeError("broken on purpose"))
         await asyncio.sleep(2.0)
         found.append(list(ends))
         assert second.database is not None, "it was started again"

@@ -46,7 +46,7 @@ def test_a_change_fails_in_a_simple_query_as_in_the_extended_protocol(tmp_path: 
         cluster = Cluster(tmp_path)
         await cluster.create()
         node = await cluster.start("n1")
-        server = await PostgresServer.open(node._client.host, node, ("127.0.0.1", 0))
+        server = await PostgresServer.open(cluster.stage.host, node.databases, ("127.0.0.1", 0))
         try:
             await cluster.leader()
             host, port = server.address
