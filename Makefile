@@ -3,6 +3,9 @@
 BIN := .venv/bin
 READY := .venv/.ready
 
+# Some images of containers forbid Python to keep compiled modules. Each process would then compile the sources again, and many are started.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup lock demo test quick demo-kill-test interop interop-full lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-layers bench-machines bench-scale histories spark-versions check-deep times settings clean
 
 help: ## Show this list

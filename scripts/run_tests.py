@@ -186,8 +186,11 @@ def temporary_folder(part: Part) -> Iterator[Path | None]:
     if not part.in_memory or not MEMORY.is_dir() or shutil.disk_usage(MEMORY).free < MEMORY_NEEDED_BYTES:
         yield None
         return
-    with tempfile.TemporaryDirectory(prefix="tt-", dir=MEMORY, ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+    with tempfile.TemporaryDirectory(prefix="tt-", dir=MEMORY, ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        # As the machine's own: some tests go on as another user.
+        folder.chmod(0o1777)
+        yield folder
 
 
 def run_part(part: Part) -> Outcome:

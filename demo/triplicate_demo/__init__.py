@@ -1,1 +1,1 @@
-"""The demonstration: real data through every layer, with servers killed on the way."""
+"""The demonstration: real data passes through every layer while servers are killed."""

@@ -1,4 +1,4 @@
-"""The demonstration's proof: acknowledged data is there once and in order, and all copies agree.
+"""The demonstration's proof: acknowledged data exists once and in order, and all copies agree.
 
 It relies on nothing that it can check itself: it reads each bookie on its own, the log from its first entry, and the database files on the
 disk of each node, and compares them with the producers' notes.

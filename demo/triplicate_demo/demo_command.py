@@ -58,7 +58,7 @@ def run(place: DemoFolder) -> None:
     started = time.monotonic()
     findings = Findings()
     with MemoryWatch() as memory:
-        with findings.stage("unpack the input, ask pandas what to expect") as stage:
+        with findings.stage("unpack the input, compute the expected figures with pandas") as stage:
             dataset = unpack(place.input)
             expected = expected_figures(dataset)
             stage.records, stage.bytes = expected.flights, dataset.flights.stat().st_size

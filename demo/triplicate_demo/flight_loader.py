@@ -1,4 +1,4 @@
-"""Loads batches of flights into the database over the PostgreSQL protocol, exactly once, whatever happens to its servers.
+"""Loads batches of flights into the database over the PostgreSQL protocol, exactly once, also when its servers are killed.
 
 Each batch is one transaction that also stores (application, batch number), so a repeated batch is skipped. If the connection breaks before
 COMMIT is answered, the outcome is unknown: the loader connects to the node that leads now and asks it.

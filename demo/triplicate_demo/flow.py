@@ -136,7 +136,7 @@ class Flow:
             loader.close()
         report = loader.report
         for outcome in report.outcomes:
-            remarks.print(f"  asked after the kill: {outcome}")
+            remarks.print(f"  queried after the kill: {outcome}")
         findings = self._findings
         findings.acknowledged = len(report.acknowledged)
         findings.seconds_without_leader = report.seconds_without_leader

@@ -12,7 +12,7 @@ from triplicate.cli import LocalCluster, remarks
 KILL_BOOKIE_AT = 3
 KILL_LEADER_AT = 6
 RESTART_AT = 9
-"""Numbers of the batches during which it acts."""
+"""Numbers of the batches during which servers are killed or restarted."""
 
 
 class ServerKiller:
@@ -97,5 +97,5 @@ def _resident_bytes() -> int:
         try:
             total += process.memory_info().rss
         except psutil.Error:
-            continue  # It ended between the listing and the question.
+            continue  # It ended after it was listed.
     return total

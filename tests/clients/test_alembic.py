@@ -117,7 +117,7 @@ def test_upgrade_and_downgrade(project: Project) -> None:
     assert project.tables() == ["alembic_version"]
 
 
-def test_autogenerate_finds_what_is_missing_and_nothing_else(project: Project) -> None:
+def test_autogenerate_finds_only_missing_objects(project: Project) -> None:
     command.upgrade(project.config, "head")
     made = command.revision(project.config, "second table", autogenerate=True)
     assert made is not None

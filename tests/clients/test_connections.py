@@ -84,7 +84,7 @@ def test_a_follower_reads_at_its_own_position(shared: Db, table: str) -> None:
     assert shared.info().leader == leader
 
 
-def test_a_session_keeps_what_it_was_told_and_forgets_it_on_reset(shared: Db) -> None:
+def test_a_session_keeps_its_settings_until_reset(shared: Db) -> None:
     with psycopg.connect(shared.dsn() + " application_name=mine options=''", autocommit=True) as connection:
         assert connection.execute("SHOW application_name").fetchone() == ("mine",)
         connection.execute("SET application_name TO 'another'")

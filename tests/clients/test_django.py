@@ -201,7 +201,7 @@ def test_the_contributed_applications_migrate(models: Models, shared: Db) -> Non
         shared.wait_for_value(node, "SELECT count(*) FROM auth_permission", 20)
 
 
-def test_what_django_cannot_do_is_refused_by_its_name(models: Models, books: Any) -> None:
+def test_unsupported_operations_of_django_are_refused_by_name(models: Models, books: Any) -> None:
     from django.db import connection, utils
 
     models.page.objects.create(book=books.get(name="first"), number=1)

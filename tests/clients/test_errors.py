@@ -79,7 +79,7 @@ def test_a_parameter_that_is_not_of_its_type_is_refused(shared: Db, accounts: st
         assert sqlstate_of(lambda: connection.execute("SELECT $1", ())) == "42P02"
 
 
-def test_an_error_points_at_its_place_and_names_what_is_wrong(shared: Db) -> None:
+def test_an_error_has_its_position_and_its_object(shared: Db) -> None:
     with shared.connect() as connection:
         with pytest.raises(psycopg.errors.UndefinedColumn) as found:
             connection.execute("SELECT 'é', absent FROM (SELECT 1 AS one)")
@@ -143,7 +143,7 @@ def _answers(connection: psycopg.Connection[Any]) -> bool:
         return False  # A late cancel request interrupted this statement.
 
 
-def test_asyncpg_cancels_what_its_timeout_gives_up(shared: Db) -> None:
+def test_asyncpg_cancels_a_statement_after_its_timeout(shared: Db) -> None:
     async def body() -> None:
         connection = await shared.asyncpg()
         with pytest.raises(asyncio.TimeoutError):

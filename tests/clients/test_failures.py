@@ -43,7 +43,7 @@ def wait_for_copies(database: Db, query: str, value: object) -> None:
         database.wait_for_value(node, query, value)
 
 
-def test_ids_of_transactions_tell_what_became_of_them(database: Db) -> None:
+def test_transaction_ids_give_the_outcome(database: Db) -> None:
     make_table(database)
     with database.connect() as one, database.connect() as other:
         one.execute("BEGIN")
@@ -65,7 +65,7 @@ def test_ids_of_transactions_tell_what_became_of_them(database: Db) -> None:
         database.wait_for_value(database.followers()[0], f"SELECT pg_xact_status({committed})", "committed")
 
 
-def test_a_repeated_request_returns_what_it_returned_and_changes_nothing(database: Db) -> None:
+def test_a_repeated_request_returns_the_same_result_and_changes_nothing(database: Db) -> None:
     make_table(database)
     insert = "INSERT INTO t (b) VALUES ('once'), ('twice') RETURNING a, b"
     with database.connect() as connection:
@@ -85,7 +85,7 @@ def test_a_repeated_request_returns_what_it_returned_and_changes_nothing(databas
         assert one_value(connection, "SELECT count(*) FROM t") == 4
 
 
-def test_a_leader_killed_in_mid_transaction_leaves_all_or_nothing(stand: Stand, database: Db) -> None:
+def test_a_leader_killed_during_a_transaction_leaves_all_or_nothing(stand: Stand, database: Db) -> None:
     make_table(database)
     connection = database.connect()
     connection.execute("SET triplicate.request_id = 'before'")
@@ -149,7 +149,7 @@ class Writer:
         raise AssertionError(f"{number} was not written in time")
 
 
-def test_a_client_that_asks_after_each_loss_writes_everything_once(stand: Stand, database: Db) -> None:
+def test_a_client_that_reads_the_outcome_after_each_loss_writes_everything_once(stand: Stand, database: Db) -> None:
     make_table(database)
     writer = Writer(database, 60)
     writer.thread.start()
@@ -171,7 +171,7 @@ def test_a_client_that_asks_after_each_loss_writes_everything_once(stand: Stand,
     wait_for_copies(database, "SELECT count(*) FROM t", 60)
 
 
-def test_a_leader_that_was_held_still_answers_nothing_old_and_catches_up(stand: Stand, database: Db) -> None:
+def test_a_paused_leader_answers_no_stale_read_and_catches_up(stand: Stand, database: Db) -> None:
     make_table(database)
     leader = database.leader()
     reading, writing, parsing = (database.connect_to(leader) for _ in range(3))
@@ -197,7 +197,7 @@ def test_a_leader_that_was_held_still_answers_nothing_old_and_catches_up(stand: 
     wait_for_copies(database, "SELECT group_concat(b) FROM t", "after,after")
 
 
-def test_a_leader_that_nobody_asks_notices_that_it_was_replaced(stand: Stand, database: Db) -> None:
+def test_an_idle_leader_notices_that_it_was_replaced(stand: Stand, database: Db) -> None:
     leader = database.leader()
     with stand.stopped(leader):
         database.writable(2 * READY_S).close()

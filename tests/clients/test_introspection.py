@@ -32,7 +32,7 @@ def test_psycopg_finds_a_type_by_its_name(connection: psycopg.Connection[Any], n
 
 
 @pytest.mark.parametrize("kind", [TypeInfo, EnumInfo, RangeInfo])
-def test_psycopg_finds_none_of_the_types_that_are_not_here(connection: psycopg.Connection[Any], kind: type[TypeInfo]) -> None:
+def test_psycopg_does_not_find_unsupported_types(connection: psycopg.Connection[Any], kind: type[TypeInfo]) -> None:
     assert kind.fetch(connection, "hstore") is None
 
 
@@ -71,7 +71,7 @@ def test_settings_are_the_sessions(connection: psycopg.Connection[Any]) -> None:
     assert refused == "0A000", "the engine would not know the session's value"
 
 
-def test_the_catalogue_is_read_only_and_says_what_it_does_not_have(connection: psycopg.Connection[Any]) -> None:
+def test_the_catalogue_is_read_only_and_names_its_missing_parts(connection: psycopg.Connection[Any]) -> None:
     assert sqlstate_of(lambda: connection.execute("SELECT * FROM pg_catalog.pg_proc")) == "42P01"
     assert sqlstate_of(lambda: connection.execute("SELECT relacl FROM pg_class")) == "42703"
     assert sqlstate_of(lambda: connection.execute("DELETE FROM pg_class")) in ("42809", "42501")

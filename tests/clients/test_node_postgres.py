@@ -35,9 +35,9 @@ def seen(shared: Db) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("scene", EXPECTED)
-def test_node_postgres_sees_what_postgresql_would_show_it(seen: dict[str, Any], scene: str) -> None:
+def test_node_postgres_gets_postgresqls_answers(seen: dict[str, Any], scene: str) -> None:
     assert seen[scene] == EXPECTED[scene]
 
 
-def test_every_scene_is_looked_at(seen: dict[str, Any]) -> None:
+def test_every_scene_is_checked(seen: dict[str, Any]) -> None:
     assert set(seen) == set(EXPECTED)

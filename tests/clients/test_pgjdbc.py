@@ -134,7 +134,7 @@ def test_a_transaction_is_undone_and_a_broken_constraint_has_its_sqlstate(connec
     assert ask(connection, f"SELECT id, x FROM {table}", pair) == []
 
 
-def test_what_the_driver_asks_of_a_result_by_itself(connection: Any, table: str) -> None:
+def test_metadata_queries_of_the_driver_for_a_result(connection: Any, table: str) -> None:
     run(connection, f"INSERT INTO {table}(id, x, n) VALUES (1, 10, 2.5)")
     result = connection.createStatement().executeQuery(f"SELECT * FROM {table}")
     shape = result.getMetaData()

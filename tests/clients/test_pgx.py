@@ -43,9 +43,9 @@ def seen(shared: Db) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("scene", EXPECTED)
-def test_pgx_sees_what_postgresql_would_show_it(seen: dict[str, Any], scene: str) -> None:
+def test_pgx_gets_postgresqls_answers(seen: dict[str, Any], scene: str) -> None:
     assert seen[scene] == EXPECTED[scene]
 
 
-def test_every_scene_is_looked_at(seen: dict[str, Any]) -> None:
+def test_every_scene_is_checked(seen: dict[str, Any]) -> None:
     assert set(seen) == set(EXPECTED)

@@ -48,7 +48,7 @@ def test_a_pipeline_of_psycopg_runs_to_its_end(shared: Db, numbers: str) -> None
         assert count(connection, numbers) == 20
 
 
-def test_an_error_in_a_pipeline_skips_to_sync_and_undoes_what_came_before(shared: Db, numbers: str) -> None:
+def test_an_error_in_a_pipeline_skips_to_sync_and_rolls_back(shared: Db, numbers: str) -> None:
     insert = f"INSERT INTO {numbers} VALUES (%s, 'x')".encode()
     with shared.connect() as connection:
         assert sqlstate_of(lambda: in_pipeline(connection, insert, [1, 2, 1, 3])) == "23505"
@@ -60,7 +60,7 @@ def test_an_error_in_a_pipeline_skips_to_sync_and_undoes_what_came_before(shared
         assert count(connection, numbers) == 2
 
 
-def test_a_transaction_inside_a_pipeline_is_whole(shared: Db, numbers: str) -> None:
+def test_a_transaction_inside_a_pipeline_is_atomic(shared: Db, numbers: str) -> None:
     with shared.connect() as connection:
         with connection.pipeline(), connection.transaction():
             for key in range(5):
@@ -136,7 +136,7 @@ def test_psycopg_without_waiting_for_others(shared: Db, numbers: str) -> None:
     run(body())
 
 
-def test_a_cursor_on_the_server_is_refused_with_what_to_do_instead(shared: Db) -> None:
+def test_a_server_side_cursor_is_refused_with_an_alternative(shared: Db) -> None:
     with shared.connect() as connection:
         with pytest.raises(psycopg.errors.FeatureNotSupported) as found:
             connection.execute("DECLARE c CURSOR FOR SELECT 1")
@@ -178,7 +178,7 @@ def test_cursors_of_asyncpg_fetch_in_parts(shared: Db, numbers: str) -> None:
     run(body())
 
 
-def test_a_pool_of_asyncpg_resets_what_a_user_left_behind(shared: Db, numbers: str) -> None:
+def test_a_pool_of_asyncpg_resets_the_session(shared: Db, numbers: str) -> None:
     async def body() -> None:
         async with asyncpg.create_pool(**shared.addresses(), target_session_attrs="read-write", min_size=1, max_size=1) as pool:
             async with pool.acquire() as connection:
@@ -223,7 +223,7 @@ def test_psql_fetches_a_large_result_and_goes_on_after_errors(shared: Db, number
     assert listing.stdout.splitlines() == [str(n) for n in range(1, 5001)]
 
 
-def test_triggers_and_quoted_semicolons_reach_the_database_whole(shared: Db, numbers: str) -> None:
+def test_triggers_and_quoted_semicolons_are_not_split(shared: Db, numbers: str) -> None:
     trigger = (
         f"CREATE TRIGGER {numbers}_twice AFTER INSERT ON {numbers} WHEN new.a < 100 BEGIN\n"
         f"  INSERT INTO {numbers} VALUES (new.a + 100, CASE WHEN new.b = ';' THEN 'semicolon' ELSE 'other' END);\n"

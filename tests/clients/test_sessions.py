@@ -34,7 +34,7 @@ READ_ONLY = ["BEGIN READ ONLY", "START TRANSACTION ISOLATION LEVEL SERIALIZABLE,
 
 
 @pytest.mark.parametrize("begin", READ_ONLY)
-def test_a_transaction_that_promised_to_read_only_is_held_to_it(connection: psycopg.Connection[Any], table: str, begin: str) -> None:
+def test_a_read_only_transaction_refuses_changes(connection: psycopg.Connection[Any], table: str, begin: str) -> None:
     for statement in begin.split("; "):
         connection.execute(statement.encode())
     assert show(connection, "transaction_read_only") == "on"

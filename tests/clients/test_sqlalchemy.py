@@ -102,7 +102,7 @@ def test_the_default_connection_is_made(engine: Engine) -> None:
     assert engine.run(lambda connection: connection.dialect.default_schema_name) == "public"
 
 
-def test_create_all_makes_only_what_is_missing(tables: Engine) -> None:
+def test_create_all_makes_only_missing_tables(tables: Engine) -> None:
     tables.run(add_users)
     tables.run(Base.metadata.create_all)
     assert tables.run(lambda connection: connection.scalar(sa.select(sa.func.count()).select_from(User))) == 5

@@ -45,13 +45,13 @@ def test_rows_are_numbered_from_one_and_the_numbers_are_returned(shared: Db, tab
         "COMMENT ON TABLE {t} IS 'x'",
     ],
 )
-def test_what_is_not_here_is_refused_with_what_to_write_instead(shared: Db, table: str, sql: str) -> None:
+def test_unsupported_statements_are_refused_with_an_alternative(shared: Db, table: str, sql: str) -> None:
     with shared.connect(autocommit=True) as connection, pytest.raises(psycopg.errors.FeatureNotSupported) as caught:
         connection.execute(sql.format(t=table).encode())
     assert caught.value.diag.message_hint
 
 
-def test_alter_table_answers_its_tag_and_names_what_rows_break(shared: Db, table: str) -> None:
+def test_alter_table_returns_its_tag_and_names_violating_rows(shared: Db, table: str) -> None:
     with shared.connect(autocommit=True) as connection:
         connection.execute(f"CREATE TABLE {table} (a INTEGER, d TEXT)".encode())
         connection.execute(f"INSERT INTO {table} VALUES (1, NULL)".encode())

@@ -132,7 +132,7 @@ def test_an_error_fails_the_transaction_and_commit_rolls_it_back(database: Db) -
         assert value(one) == 10
 
 
-def test_savepoints_undo_what_came_after_them(database: Db) -> None:
+def test_savepoints_undo_later_changes(database: Db) -> None:
     with two(database) as (one, other):
         one.execute("BEGIN")
         one.execute("UPDATE t SET b = 20")
@@ -222,7 +222,7 @@ def test_isolation_levels_are_accepted_and_all_are_serializable(database: Db) ->
     run(with_asyncpg())
 
 
-def test_a_client_that_leaves_in_mid_transaction_leaves_nothing(database: Db) -> None:
+def test_a_client_that_leaves_during_a_transaction_changes_nothing(database: Db) -> None:
     with two(database) as (one, other):
         one.execute("BEGIN IMMEDIATE")
         one.execute("UPDATE t SET b = 0")

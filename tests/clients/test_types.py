@@ -32,7 +32,7 @@ WIDTH = len(ROWS[0])
 
 
 @pytest.mark.parametrize("binary", [False, True])
-def test_every_type_comes_back_as_it_went_in_with_psycopg(shared: Db, table: str, binary: bool) -> None:
+def test_every_type_round_trips_with_psycopg(shared: Db, table: str, binary: bool) -> None:
     with shared.connect() as connection:
         connection.execute(f"CREATE TABLE {table} ({COLUMNS})".encode())
         places = ", ".join(["%b" if binary else "%t"] * WIDTH)
@@ -43,7 +43,7 @@ def test_every_type_comes_back_as_it_went_in_with_psycopg(shared: Db, table: str
     assert found == ROWS
 
 
-def test_every_type_comes_back_as_it_went_in_with_asyncpg(shared: Db, table: str) -> None:
+def test_every_type_round_trips_with_asyncpg(shared: Db, table: str) -> None:
     async def body() -> None:
         connection = await shared.asyncpg()
         await connection.execute(f"CREATE TABLE {table} ({COLUMNS})")
@@ -103,7 +103,7 @@ def test_count_is_an_int8_in_every_client(shared: Db, table: str) -> None:
         ("SELECT CAST($1 AS INTEGER)", ["int4"]),
     ],
 )
-def test_open_parameters_are_described_by_the_columns_they_meet(shared: Db, table: str, statement: str, described: list[str]) -> None:
+def test_untyped_parameters_take_the_type_of_their_column(shared: Db, table: str, statement: str, described: list[str]) -> None:
     async def body() -> None:
         connection = await shared.asyncpg()
         await connection.execute(f"CREATE TABLE {table} (a INTEGER, b TEXT, c REAL)")

@@ -12,9 +12,9 @@ from tests.crash.caller import ConnectionClosed
 from tests.crash.counts import Counts
 from tests.crash.lives import Lives, settings_of
 from tests.crash.medium import Medium, NameChange, Operation
-from tests.crash.play import play, small_commits
 from tests.crash.points import machine_of, nodes_at
 from tests.crash.trial import Expected, ask_everything, try_start
+from tests.crash.workload import run_workload, small_commits
 from triplicate.bookie.journal.journal_files import PREPARED_NAME
 from triplicate.errors import TriplicateError
 from triplicate.sim.virtual_loop import SimulationStuck
@@ -26,7 +26,7 @@ TAKES_SPACE = ("create", "write", "allocate")
 
 
 @dataclass(frozen=True, slots=True)
-class Strike:
+class FailedOperation:
     """An operation that was made to fail."""
 
     kind: str
@@ -43,7 +43,7 @@ class NthFails:
     def __init__(self, lives: Lives, kinds: tuple[str, ...], number: int, code: int, *, lasting: bool, path: str = "") -> None:
         self.seen = 0
         self._path = path
-        self.strikes: list[Strike] = []
+        self.failed: list[FailedOperation] = []
         """The operations that failed, the n-th first."""
         self._lives, self._kinds, self._number, self._code = lives, kinds, number, code
         self._until = -1.0
@@ -57,19 +57,19 @@ class NthFails:
             self.seen += 1
         elif now >= self._until:
             return None
-        first = self.seen == self._number and not self.strikes
+        first = self.seen == self._number and not self.failed
         if first:
             self._until = now + FULL_S
         if first or (self._lasting and now < self._until):
             bookie = self._lives.bookie
-            self.strikes.append(Strike(kind, path, len(self._lives.machine.disk.record), bookie is not None and bookie.stopping))
+            self.failed.append(FailedOperation(kind, path, len(self._lives.machine.disk.record), bookie is not None and bookie.stopping))
             return OSError(self._code, os.strerror(self._code), path)
         return None
 
     @property
     def struck(self) -> str:
         """Description of the first failure; empty if there is none."""
-        return f"{self.strikes[0].kind} of {self.strikes[0].path}" if self.strikes else ""
+        return f"{self.failed[0].kind} of {self.failed[0].path}" if self.failed else ""
 
 
 def operations_of(directories: int, seed: int, kinds: tuple[str, ...], path: str = "") -> int:
@@ -78,7 +78,7 @@ def operations_of(directories: int, seed: int, kinds: tuple[str, ...], path: str
     counter = NthFails(lives, kinds, 0, 0, lasting=False, path=path)
     lives.machine.disk.fault = counter
     with small_commits():
-        lives.machine.run(play(lives, seed))
+        lives.machine.run(run_workload(lives, seed))
     lives.kill()
     lives.machine.close()
     return counter.seen
@@ -144,8 +144,8 @@ async def _played(lives: Lives, seed: int, fault: NthFails, problems: list[str],
     """Run until the fault is over. Then check in the same life, in the next, in a third one that wrote more, and after power cuts."""
     ended = await _play_or_fail(lives, seed, problems)
     if sync and not ended:
-        missed = [strike for strike in fault.strikes if not may_go_unheard(strike, lives.machine.disk.record)]
-        problems += [f"a sync failed, of {strike.path}, and the bookie went on" for strike in missed[:1]]
+        missed = [operation for operation in fault.failed if not may_be_ignored(operation, lives.machine.disk.record)]
+        problems += [f"a sync failed, of {operation.path}, and the bookie went on" for operation in missed[:1]]
     lives.machine.disk.fault = None
     if lives.bookie is not None and not ended:
         await _hold(lives, "in the same life", problems)
@@ -172,11 +172,11 @@ async def _played(lives: Lives, seed: int, fault: NthFails, problems: list[str],
 
 async def _play_or_fail(lives: Lives, seed: int, problems: list[str]) -> str:
     """Returns how the workload ended: by the bookie's failure, by a refused start, or "" if it completed."""
-    task = lives.machine.loop.start_task(play(lives, seed))
+    task = lives.machine.loop.start_task(run_workload(lives, seed))
     end_s = lives.machine.loop.time() + PATIENCE_S
     while not task.done() and not _has_failed(lives):
         if lives.machine.loop.time() > end_s:
-            problems.append(f"the play hangs: {lives.machine.loop.describe_waiting()}")
+            problems.append(f"the workload hangs: {lives.machine.loop.describe_waiting()}")
             break
         await asyncio.sleep(0.02)
     if not task.done():
@@ -196,17 +196,17 @@ async def _play_or_fail(lives: Lives, seed: int, problems: list[str]) -> str:
     return ""
 
 
-def may_go_unheard(strike: Strike, record: Sequence[Operation]) -> bool:
+def may_be_ignored(operation: FailedOperation, record: Sequence[Operation]) -> bool:
     """Whether a bookie may continue after the failed sync, since no answer relies on it.
 
     One case is the reserve, which is made again: its own sync, or its directory's sync behind the rename. The other is a file that is
     being made into a journal's spare, while the bookie stops: no start keeps such a file, and its waiters are cancelled. A running
     bookie must end.
     """
-    before = record[strike.place - 1] if strike.place else None
+    before = record[operation.place - 1] if operation.place else None
     moved = isinstance(before, NameChange) and any("RESERVE" in path for path, _ in before.moves)
-    name = strike.path.rpartition("/")[2]
-    return "RESERVE" in name or moved or (name == PREPARED_NAME and strike.stopping)
+    name = operation.path.rpartition("/")[2]
+    return "RESERVE" in name or moved or (name == PREPARED_NAME and operation.stopping)
 
 
 def _has_failed(lives: Lives) -> bool:

@@ -9,9 +9,9 @@ from functools import lru_cache
 from tests.crash.counts import Counts
 from tests.crash.lives import Lives, settings_of
 from tests.crash.medium import DIRECTORY, Image, Medium
-from tests.crash.play import small_commits
 from tests.crash.points import machine_of
 from tests.crash.trial import FAILS_DIGEST, LOST, UNREADABLE, Expected, Verdict, try_start
+from tests.crash.workload import small_commits
 from triplicate.bookie.core.journal_format import ALIGNMENT, GROUP_HEADER, GROUP_MAGIC
 
 NEAR_BYTES = 8
@@ -34,7 +34,7 @@ IN_LAST_GROUP = "ledger 4 entry 1:"
 """Prefix of a problem with the contents of the small workload's last journal group."""
 
 
-async def small_play(lives: Lives) -> None:
+async def run_small_workload(lives: Lives) -> None:
     """A finished and an open entry log, an index in both of its files, a mark, and a journal with several groups behind the mark."""
     await lives.start()
     for ledger_id in range(1, 5):
@@ -59,7 +59,7 @@ def small_disk() -> tuple[Image, Expected]:
     machine = machine_of(settings_of(1))
     lives = Lives(machine, settings_of(1))
     with small_commits():
-        machine.run(small_play(lives))
+        machine.run(run_small_workload(lives))
     lives.kill()
     machine.close()
     return machine.disk.medium.live, Expected(lives.book, lives.place, True, lives.metadata_at[-1][1])

@@ -14,15 +14,15 @@ from tests.crash.machine import Endpoint, Machine
 from triplicate.bookie import Bookie
 from triplicate.bookie import bookie as bookie_module
 from triplicate.bookie.bookie_metrics import BookieMetrics
-from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.core.ledger_table import LedgerHandle
 from triplicate.bookie.server.dialects import V3Dialect
 from triplicate.bookie.server.request_context import Peer, RequestContext
-from triplicate.bookie.storage.storage import Storage, StorageCallbacks
+from triplicate.bookie.storage import index_rebuild as index_rebuild_module
+from triplicate.bookie.storage.index import Index
 from triplicate.config import BookieSettings
 from triplicate.ledger import DigestType, EnsembleSegment, EntryCodec, LedgerMetadata, LedgerState
 from triplicate.metadata import ClusterMetadata, MemoryStore, MemoryTree
-from triplicate.runtime import Host, Metrics
+from triplicate.runtime import Disk, Metrics
 from triplicate.wire import (
     AddRequest,
     ForceRequest,
@@ -82,23 +82,24 @@ _NOBODY: Peer = cast("Peer", None)
 _SHARED = Metrics()
 _METRICS = BookieMetrics(_SHARED)
 """Shared by all lives, since making metrics takes as long as the rest of a start."""
-_STORAGES: dict[int, list[Storage]] = {}
-"""Storages of the processes that run, by the id of their host: a process may end before its bookie runs."""
+_INDEXES: dict[int, list[Index]] = {}
+"""Indexes of the processes that run, by the id of their disk: a process may end before its bookie runs."""
 
 
 def _metrics_of(metrics: Metrics | None) -> BookieMetrics:
     return _METRICS if metrics is _SHARED else BookieMetrics(metrics)
 
 
-def _noted_storage(host: Host, settings: BookieSettings, identity: FileIdentity, callbacks: StorageCallbacks) -> Storage:
-    storage = Storage(host, settings, identity, callbacks)
-    _STORAGES.get(id(host), []).append(storage)
-    return storage
+def _noted_index(disk: Disk, path: str, cache_bytes: int) -> Index:
+    index = Index(disk, path, cache_bytes)
+    _INDEXES.get(id(disk), []).append(index)
+    return index
 
 
 _module: Any = bookie_module
 _module.BookieMetrics = _metrics_of
-_module.Storage = _noted_storage
+_module = index_rebuild_module
+_module.Index = _noted_index
 
 
 class Lives:
@@ -121,7 +122,6 @@ class Lives:
         self.taking_from = NEVER
         """The place from which a round of garbage collection may have deleted entries of deleted ledgers."""
         self.bookie: Bookie | None = None
-        self._host: Host | None = None
         self.endpoint: Endpoint | None = None
         self._callers: dict[int, Caller] = {}
         self._metadata: ClusterMetadata | None = None
@@ -142,8 +142,7 @@ class Lives:
         new = "/ledgers/INSTANCEID" not in self.store._nodes
         self._metadata = await ClusterMetadata.open(MemoryTree(self.store), host, create=new)
         self._callers.clear()
-        self._host = host
-        _STORAGES[id(host)] = []
+        _INDEXES[id(self.machine.disk)] = []
         self.bookie = await self.machine.as_process(Bookie.start(host, self.settings, self._metadata, _SHARED))
         return self.bookie
 
@@ -159,11 +158,10 @@ class Lives:
 
     def kill(self) -> None:
         """End the process. The kernel still holds its unsynced writes."""
-        storages = _STORAGES.pop(id(self._host), None)
-        if storages is not None:
-            for storage in storages:
-                if storage.stored._index is not None:
-                    storage.stored._index.close()
+        indexes = _INDEXES.pop(id(self.machine.disk), None)
+        if indexes is not None:
+            for index in indexes:
+                index.close()
             self.machine.loop.kill(self.machine.life)
             self.bookie = None
         for session in self.store.sessions:

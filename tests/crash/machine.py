@@ -251,7 +251,7 @@ class RecordingDevice(Generic[Item]):
         group.file.pwrite(group.buffers, group.offset)
         taken, self._waiting = self._waiting[:count], self._waiting[count:]
         self._group = group.file, self._disk.medium.count, taken
-        if group.tell_written and self._written is not None:
+        if group.report_written and self._written is not None:
             self._loop.call_soon(self._written, taken)
         self._later(SYNC_S)
 

@@ -12,8 +12,8 @@ from tests.crash.cuts import Bound, Cut, cuts_of
 from tests.crash.lives import Lives, Nodes, settings_of
 from tests.crash.machine import Machine, empty_disk
 from tests.crash.medium import Image, Medium, Operation
-from tests.crash.play import play, small_commits
 from tests.crash.trial import Expected, Verdict, syncs_of, try_start
+from tests.crash.workload import run_workload, small_commits
 from triplicate.config import BookieSettings
 
 LOSSES_MAX = 10
@@ -68,7 +68,7 @@ def recorded(directories: int, seed: int) -> Recording:
     lives = Lives(machine, settings)
     try:
         with small_commits():
-            machine.run(play(lives, seed))
+            machine.run(run_workload(lives, seed))
     finally:
         lives.kill()
         machine.close()

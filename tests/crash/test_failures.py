@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.crash.counts import Counts
-from tests.crash.failures import Strike, may_go_unheard, try_failed_syncs, try_full_disks
+from tests.crash.failures import FailedOperation, may_be_ignored, try_failed_syncs, try_full_disks
 from triplicate.bookie.journal.journal_files import PREPARED_NAME
 
 
@@ -24,13 +24,13 @@ def test_a_failed_sync_ends_the_bookie_and_loses_nothing(directories: int, step:
     nothing_lost(try_failed_syncs(directories, 1, step, 2))
 
 
-def test_an_index_whose_commit_was_not_synced_is_not_built_upon() -> None:
+def test_a_start_does_not_use_index_commits_of_a_failed_sync() -> None:
     counts = try_failed_syncs(1, 1, 6, 3, path="/ledgers-1/current/index.db-commits")
     assert not counts.losses, "\n".join(counts.shown)
     assert counts.tried["failed syncs"] > 10
 
 
-def test_only_a_bookie_that_stops_goes_on_after_the_failed_sync_of_a_spare_in_the_making() -> None:
+def test_only_a_stopping_bookie_survives_the_failed_sync_of_an_unfinished_spare() -> None:
     counts = try_failed_syncs(2, 1, 1, 0, path=f"/journal-1/current/{PREPARED_NAME}")
     nothing_lost(counts)
 
@@ -45,5 +45,5 @@ def test_only_a_bookie_that_stops_goes_on_after_the_failed_sync_of_a_spare_in_th
         ("/ledgers-1/current/RESERVE.new", False, True),
     ],
 )
-def test_what_goes_unheard_is_named_exactly(path: str, stopping: bool, expected: bool) -> None:
-    assert may_go_unheard(Strike("sync", path, 0, stopping), []) is expected
+def test_only_listed_failed_syncs_may_be_ignored(path: str, stopping: bool, expected: bool) -> None:
+    assert may_be_ignored(FailedOperation("sync", path, 0, stopping), []) is expected

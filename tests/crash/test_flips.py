@@ -7,7 +7,7 @@ from tests.crash.flips import try_flips
 STEP = 67
 
 
-def test_no_flipped_bit_is_handed_out_as_good() -> None:
+def test_no_entry_with_a_flipped_bit_is_returned_as_good() -> None:
     counts = try_flips(STEP, 7)
     assert not counts.losses, "\n".join(counts.shown)
     for outcome in (
@@ -23,13 +23,13 @@ def test_no_flipped_bit_is_handed_out_as_good() -> None:
         assert counts.outcomes[outcome], (outcome, counts.outcomes)
 
 
-def test_no_flipped_bit_of_an_entry_log_is_handed_out_as_good() -> None:
+def test_no_flipped_bit_of_an_entry_log_is_returned_as_good() -> None:
     counts = try_flips(149, 3, ".entries")
     assert not counts.losses, "\n".join(counts.shown)
     assert counts.tried["bit flips"] > 100
 
 
-def test_no_flipped_bit_of_a_journal_is_handed_out_as_good() -> None:
+def test_no_flipped_bit_of_a_journal_is_returned_as_good() -> None:
     counts = try_flips(29, 5, ".journal")
     assert not counts.losses, "\n".join(counts.shown)
     assert counts.outcomes["journal: refused to start"] > 30

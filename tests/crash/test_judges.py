@@ -17,7 +17,7 @@ def judged(offset: int, *problems: str, torn_at: int | None = None) -> list[str]
     return judge(Flip(JOURNAL, offset, 0, False), Verdict(list(problems), facts), LAST)[1]
 
 
-def test_only_what_the_last_group_holds_may_be_missing_behind_a_torn_tail() -> None:
+def test_behind_a_torn_tail_only_items_of_the_last_group_may_be_missing() -> None:
     assert judged(8200, LOST_LAST, torn_at=8192) == []
     assert judged(8200, f"ledger 1 entry 4: {LOST} (NO_ENTRY)", torn_at=8192)
     assert judged(4100, LOST_LAST, torn_at=4096)
@@ -25,13 +25,13 @@ def test_only_what_the_last_group_holds_may_be_missing_behind_a_torn_tail() -> N
     assert judged(8200, LOST_LAST)
 
 
-def test_only_an_error_answered_or_a_digest_that_fails_is_an_excuse() -> None:
+def test_only_an_error_answer_or_a_failed_digest_excuses_a_missing_entry() -> None:
     assert judged(5000, f"ledger 1 entry 0: {UNREADABLE} (IO_ERROR)", f"ledger 1 entry 1: {FAILS_DIGEST}") == []
     assert judged(5000, "ledger 1: it is there, and has no list (NO_LEDGER)")
     assert judged(5000, f"ledger 1 entry 0: {UNREADABLE} (IO_ERROR)", "ledger 1: listed are [0], read were [1], damaged are [0]")
 
 
-def test_a_refusal_names_the_file_itself() -> None:
+def test_a_refused_start_names_the_damaged_file() -> None:
     assert is_named(JOURNAL, f"{JOURNAL}: damaged")
     assert not is_named(JOURNAL, "/journal-1/current/0000000000000002.journal: damaged")
     assert is_named("/ledgers-1/current/index.db-commits", "/ledgers-1/current/index.db: damaged")
@@ -39,7 +39,7 @@ def test_a_refusal_names_the_file_itself() -> None:
     assert not is_named("/ledgers-1/current/VERSION", "/ledgers-1/current/index.db: damaged")
 
 
-def test_a_list_holds_what_was_read_and_beyond_it_only_what_is_damaged() -> None:
+def test_a_list_has_the_entries_read_and_beyond_them_only_damaged_ones() -> None:
     def problems(listed: list[int], unread: set[int]) -> list[str]:
         answer = ListEntriesResponse(Status.OK, 1, encode_availability(range(entry, entry + 1) for entry in listed))
         return list_problems(answer, {0: b"", 2: b""}, unread)

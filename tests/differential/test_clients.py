@@ -123,7 +123,7 @@ def fill(database: Database) -> None:
 
 
 @pytest.mark.parametrize("client", ["psycopg", "psycopg-binary", "asyncpg"])
-def test_values_of_python_come_back_alike(client: str, databases: tuple[Database, Database]) -> None:
+def test_python_values_round_trip_alike(client: str, databases: tuple[Database, Database]) -> None:
     answers: list[list[Any]] = []
     for database in databases:
         fill(database)

@@ -75,7 +75,7 @@ def test_a_mark_must_be_true(mark: str, detail: str, postgresql: Answer, here: A
     assert outcome(Statement("SELECT t, n FROM x", "x:1", mark=mark, detail=detail), postgresql, here) == expected
 
 
-def test_one_way_that_differs_is_enough() -> None:
+def test_a_difference_in_one_way_of_sending_is_reported() -> None:
     statement = Statement("SELECT t, n FROM x", "x:1")
     assert judge(statement, [Pair("text", ANSWER, ANSWER), Pair("binary", ANSWER, ERROR)], ()).outcome == "DIFFERENT"
 

@@ -80,7 +80,7 @@ def test_most_drawn_statements_are_answered(reference: Database) -> None:
         ("1", "2", False),
     ],
 )
-def test_only_zeros_and_digits_beyond_a_float_are_known(one: str, other: str | None, expected: bool) -> None:
+def test_only_trailing_zeros_and_digits_beyond_a_float_are_excused(one: str, other: str | None, expected: bool) -> None:
     answers = [Answer("SELECT 1", ("x",), (1700,), ((value,),)) for value in (one, other)]
     assert is_known(answers[0], answers[1], ["rows"]) is expected
     assert not is_known(answers[0], Answer(sqlstate="22003"), ["error"])

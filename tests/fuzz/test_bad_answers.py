@@ -106,7 +106,7 @@ def reads(client: Client, reader: LedgerReader) -> list[Callable[[], Awaitable[A
 
 
 @pytest.mark.parametrize("wire", ["v2", "v3"])
-def test_damaged_answers_end_every_operation_with_an_error_of_ours(wire: str) -> None:
+def test_damaged_answers_end_every_operation_with_a_known_error(wire: str) -> None:
     async def body() -> None:
         escaped: list[dict[str, Any]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: escaped.append(context))

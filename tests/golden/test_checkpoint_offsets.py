@@ -29,5 +29,5 @@ def test_the_offset_of_every_version_is_read(sample: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "sample", [sample for sample in SAMPLES if sample["offset"]["v"] == VERSION], ids=lambda sample: str(sample["written by"])
 )
-def test_the_newest_version_is_written_as_it_was(sample: dict[str, Any]) -> None:
+def test_the_newest_version_is_written_to_the_same_bytes(sample: dict[str, Any]) -> None:
     assert json.dumps(encode_positions(kept(sample))) == json.dumps(sample["offset"])

@@ -50,8 +50,7 @@ EXPECTED: dict[int, tuple[tuple[int, ...], bool, int | None]] = {
 
 
 async def check(folder: Path) -> None:
-    storage = storage_in(real_host("golden"), folder)
-    await storage.open()
+    storage = await storage_in(real_host("golden"), folder)
     try:
         for ledger_id, entry_ids in ((1, [*range(10), *range(20, 30)]), (2, list(range(5)))):
             for entry_id in entry_ids:
@@ -90,7 +89,7 @@ def index_of(folder: Path) -> Index:
     return Index(RealDisk(), str(folder / "ledgers-1" / "current" / "index.db"), 1 << 20)
 
 
-def test_the_whole_folder_holds_what_it_is_meant_to_hold(tmp_path: Path) -> None:
+def test_the_whole_folder_has_its_intended_contents(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     shutil.copytree(WHOLE, folder)
     logs = {path.stem: path.read_bytes() for path in folder.glob("ledgers-*/current/*.entries")}

@@ -78,7 +78,7 @@ def test_a_log_with_schema_changes_is_read() -> None:
     ]
 
 
-def test_a_stored_offset_is_read_and_still_written_so() -> None:
+def test_a_stored_offset_is_read_and_written_to_the_same_bytes() -> None:
     text = '{"logs": {"database.shop.0a": 17}, "named": 4, "schema": 3, "table": "orders", "v": 2}'
     offset = decode_offset(json.loads(text), "database.shop.0a", "x")
     assert offset == ChangesOffset(17, "orders", 4, 3)

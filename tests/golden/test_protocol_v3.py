@@ -91,6 +91,6 @@ def test_bulk_forms_read_the_same_bytes() -> None:
         assert (answers.txn_ids[0], AddResponse(answers.status, answers.ledger_id, answers.entry_ids[0])) == RESPONSES[name]
 
 
-def test_the_first_byte_tells_the_versions_apart() -> None:
+def test_the_first_byte_distinguishes_the_versions() -> None:
     assert all(is_v3(frame[4:]) for frame in FRAMES.values())
     assert not any(is_v3(bytes.fromhex(text)[4:]) for text in VECTORS["v2_frames"].values())

@@ -12,7 +12,7 @@ from triplicate.bookie.core.ledger_data import decode_states
 REUSED = Path(__file__).parent / "disk" / "reused.journal"
 
 
-def test_groups_and_end_of_a_file_used_again_are_found() -> None:
+def test_groups_and_end_of_a_reused_file_are_found() -> None:
     data = REUSED.read_bytes()
     identity = decode_file_header(data[:HEADER_BYTES], JOURNAL_MAGIC, REUSED.name)
     assert (identity.number, identity.extra) == (NUMBER, {"reused": True})
@@ -22,7 +22,7 @@ def test_groups_and_end_of_a_file_used_again_are_found() -> None:
     assert scanner.torn is None
 
 
-def test_a_release_that_knows_no_files_used_again_finds_the_same_groups_and_a_torn_tail() -> None:
+def test_a_release_without_reused_files_finds_the_same_groups_and_a_torn_tail() -> None:
     data = REUSED.read_bytes()
     scanner = GroupScanner(lambda size, offset: data[offset : offset + size], len(data), REUSED.name, NUMBER)
     assert len(list(scanner.groups(FIRST_SEQUENCE - 1))) == 3

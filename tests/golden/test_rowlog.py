@@ -73,7 +73,7 @@ def test_a_stored_batch_is_read_as_it_was_written(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_the_same_batch_is_still_written_so(name: str) -> None:
+def test_the_same_batch_is_written_to_the_same_bytes(name: str) -> None:
     sample = json.loads((FOLDER / name).read_text())
     header, transactions = batch()
     header = timed(header, SAMPLES[name])

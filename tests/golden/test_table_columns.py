@@ -20,7 +20,7 @@ def test_the_options_of_every_version_are_read(sample: dict[str, Any]) -> None:
     assert options_in([(sample["column"]["name"], sample["column"]["metadata"])]) == sample["options"]
 
 
-def test_the_newest_version_is_written_as_it_was() -> None:
+def test_the_newest_version_is_written_to_the_same_bytes() -> None:
     newest = SAMPLES[-1]
     assert json.loads(newest["column"]["metadata"][MARK])["v"] == VERSION
     made = marked(types.StructType([types.StructField("value", types.BinaryType(), False)]), newest["options"])

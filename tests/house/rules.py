@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 
-from tests.house.allowed import LONG_FILES, LONG_FUNCTIONS, OUTSIDE_PORTS, SWALLOWED
+from tests.house.allowed import LONG_FILES, LONG_FUNCTIONS, OUTSIDE_PORTS, RESOLVES_FUTURES, SWALLOWED
 from tests.house.source import OPEN_ROOMS, PACKAGE, PURE_ROOMS, ROOMS, Source, may_import
 
 Rule = Callable[[Source], Iterator[str]]
@@ -112,6 +112,15 @@ def queues_have_a_limit(source: Source) -> Iterator[str]:
                 yield f"line {node.lineno}: a queue without a limit; give maxsize, or admit by an `AdmissionWindow`"
 
 
+def futures_are_resolved_in_one_way(source: Source) -> Iterator[str]:
+    """A future may be done already: cancelled, or resolved by another event. `runtime.oneshot` has the one place that looks first."""
+    if source.room is None or source.path == "src/triplicate/runtime/oneshot.py" or source.path in RESOLVES_FUTURES:
+        return
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Attribute) and node.attr in ("set_result", "set_exception"):
+            yield f"line {node.lineno}: {node.attr} raises if the future is done; use `resolve` or `fail` of {PACKAGE}.runtime"
+
+
 def errors_are_not_swallowed(source: Source) -> Iterator[str]:
     """A broad handler raises again or uses what it caught; a cancellation is always raised again."""
     if source.room is None or source.path in SWALLOWED:
@@ -162,6 +171,7 @@ RULES: dict[str, Rule] = {
         tasks_are_made_in_runtime,
         the_outside_is_behind_ports,
         queues_have_a_limit,
+        futures_are_resolved_in_one_way,
         errors_are_not_swallowed,
         files_stay_readable,
         functions_stay_readable,

@@ -113,6 +113,36 @@ def test_each_term_of_the_glossary_has_a_module_that_exists() -> None:
     assert sorted(set(terms)) == sorted(terms), "a term stands twice"
 
 
+def misplaced(page: str) -> list[str]:
+    """Objects in the second column of a table that none of the modules in the third column defines."""
+    found = []
+    for line in page.splitlines():
+        cells = line.strip("|").split("|")
+        if not re.match(r"\| \d+ \|", line) or len(cells) < 4:
+            continue
+        texts = [read(module).text for module in re.findall(r"`([\w/]+\.py)`", cells[2])]
+        found += [
+            name
+            for name in re.findall(r"`(\w+)`", cells[1])
+            if not any(re.search(rf"^class {name}\b", text, re.MULTILINE) for text in texts)
+        ]
+    return found
+
+
+def test_the_append_path_names_the_module_of_each_object() -> None:
+    page = (ROOT / "docs" / "append-path.md").read_text(encoding="utf-8")
+    assert len(re.findall(r"^\| \d+ \|", page, re.MULTILINE)) > 15
+    assert misplaced(page) == []
+    drawn = set(re.findall(r"\[\(?(\w+)[^\]]*\]", page.partition("```mermaid")[2].partition("```")[0]))
+    classes = set(re.findall(r"^class (\w+)", code_text(), re.MULTILINE))
+    assert sorted(name for name in drawn if name[0].isupper() and name not in classes) == []
+
+
+def test_an_object_in_another_module_is_reported() -> None:
+    row = "| 1 | `Journal`, `GroupWriter` | `src/triplicate/bookie/journal/journal.py` | x |"
+    assert misplaced(row) == ["GroupWriter"]
+
+
 @pytest.mark.parametrize(
     "path", [path for path in DOCUMENTS if path.startswith(("docs/how-to/", "docs/append-path", "docs/architecture", "docs/simulation"))]
 )

@@ -44,7 +44,11 @@ def test_long_functions_on_the_list_are_still_long() -> None:
 
 @pytest.mark.parametrize(
     ("listed", "rule"),
-    [("OUTSIDE_PORTS", rules.the_outside_is_behind_ports), ("SWALLOWED", rules.errors_are_not_swallowed)],
+    [
+        ("OUTSIDE_PORTS", rules.the_outside_is_behind_ports),
+        ("RESOLVES_FUTURES", rules.futures_are_resolved_in_one_way),
+        ("SWALLOWED", rules.errors_are_not_swallowed),
+    ],
 )
 def test_files_excused_from_a_rule_still_need_it(listed: str, rule: rules.Rule, monkeypatch: pytest.MonkeyPatch) -> None:
     excused: dict[str, str] = dict(getattr(allowed, listed))

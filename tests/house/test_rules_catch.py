@@ -47,6 +47,8 @@ OFFENDING: list[tuple[str, str, str, str]] = [
     ("the_outside_is_behind_ports", "metadata/a.py", "async def f():\n    await asyncio.to_thread(g)", r"calls to_thread"),
     ("queues_have_a_limit", "client/a.py", "q = asyncio.Queue()", r"without a limit"),
     ("queues_have_a_limit", "sql/a.py", "q = queue.Queue(maxsize=0)", r"without a limit"),
+    ("futures_are_resolved_in_one_way", "client/a.py", "if not future.done():\n    future.set_result(1)", r"set_result raises"),
+    ("futures_are_resolved_in_one_way", "sql/a.py", "loop.call_soon(answer.set_exception, error)", r"set_exception raises"),
     ("errors_are_not_swallowed", "client/a.py", "try:\n    f()\nexcept Exception:\n    pass", r"ends here unseen"),
     ("errors_are_not_swallowed", "client/a.py", "try:\n    f()\nexcept:\n    x = 1", r"ends here unseen"),
     (
@@ -87,6 +89,7 @@ LAWFUL: list[tuple[str, str, str]] = [
     ("the_outside_is_behind_ports", "client/a.py", "import random\ndef f(rng: random.Random) -> float: return rng.random()"),
     ("the_outside_is_behind_ports", "sql/a.py", "import threading"),
     ("queues_have_a_limit", "client/a.py", "q = asyncio.Queue(16)"),
+    ("futures_are_resolved_in_one_way", "client/a.py", "resolve(future, 1)\nfail(answer, error)"),
     ("errors_are_not_swallowed", "client/a.py", "try:\n    f()\nexcept Exception as error:\n    waiter.set_exception(error)"),
     ("errors_are_not_swallowed", "client/a.py", "try:\n    f()\nexcept asyncio.CancelledError:\n    g()\n    raise"),
     ("files_stay_readable", "client/a.py", "x = 1\n" * 600),

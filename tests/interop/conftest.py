@@ -5,7 +5,7 @@ A test of the matrix uses the fixture `cell` and runs once per client, cluster, 
 runs with the newest release, and in ``make interop-full`` with the oldest as well. For example::
 
     @pytest.mark.parametrize("bookies", CLUSTERS)
-    def test_java_reads_what_we_append(stand: Stand, bookies: str, java_release: str) -> None:
+    def test_java_reads_our_entries(stand: Stand, bookies: str, java_release: str) -> None:
         cluster = stand.cluster(bookies)
         writer = stand.run(stand.our_client(cluster, "v2").create(ensemble_size=cluster.ensemble_size))
         stand.run(writer.append(b"hello"))

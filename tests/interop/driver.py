@@ -106,7 +106,7 @@ class LedgerView:
     last_add_pushed: int
 
 
-class Awaited(NamedTuple):
+class LongPollResult(NamedTuple):
     """Result of a long poll."""
 
     last_add_confirmed: int
@@ -381,10 +381,10 @@ class JavaLedger:
         """`kind` is ``quorum``, ``try`` or ``explicit``."""
         return int(self._ask("read_last_confirmed", kind=kind)["last_add_confirmed"])
 
-    def wait_for_entry(self, entry_id: int, timeout_s: float, *, parallel: bool = False) -> Awaited:
+    def wait_for_entry(self, entry_id: int, timeout_s: float, *, parallel: bool = False) -> LongPollResult:
         """One long poll (`readLastAddConfirmedAndEntry`)."""
         answer = self._ask("wait_for_entry", entry_id=entry_id, timeout_ms=int(timeout_s * 1000), parallel=parallel)
-        return Awaited(answer["last_add_confirmed"], next(iter(entries_from(answer)), None))
+        return LongPollResult(answer["last_add_confirmed"], next(iter(entries_from(answer)), None))
 
     def tail_later(self, first: int, last: int, *, poll_s: float = 1.0, within_s: float = 15.0) -> Future[dict[str, Any]]:
         """Follow the ledger by long polls from `first` to `last`, or to its end; `entries_from` of the answer has the entries."""

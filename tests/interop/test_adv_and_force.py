@@ -88,7 +88,7 @@ def by_the_other(stand: Stand, cluster: Cluster, player: str, wire: str, release
 @by_either
 @over_both
 @everywhere
-def test_ids_of_the_callers_come_in_any_order(stand: Stand, bookies: str, wire: str, player: str, java_release: str) -> None:
+def test_chosen_entry_ids_may_come_in_any_order(stand: Stand, bookies: str, wire: str, player: str, java_release: str) -> None:
     cluster = stand.cluster(bookies)
     ledger = Adv(stand, cluster, player, wire, java_release)
     ids = shuffled()
@@ -121,7 +121,7 @@ def test_ids_of_the_callers_come_in_any_order(stand: Stand, bookies: str, wire: 
 
 @by_either
 @everywhere
-def test_a_ledgers_id_is_the_callers(stand: Stand, bookies: str, player: str, java_release: str) -> None:
+def test_the_caller_chooses_a_ledgers_id(stand: Stand, bookies: str, player: str, java_release: str) -> None:
     cluster = stand.cluster(bookies)
     wanted = next(chosen_ids)
     ledger = Adv(stand, cluster, player, "v3", java_release, ledger_id=wanted)
@@ -141,7 +141,7 @@ def test_a_ledgers_id_is_the_callers(stand: Stand, bookies: str, player: str, ja
 
 @over_both
 @everywhere
-def test_our_deferred_sync_is_made_good_by_force(stand: Stand, bookies: str, wire: str, java_release: str) -> None:
+def test_our_force_confirms_entries_with_deferred_sync(stand: Stand, bookies: str, wire: str, java_release: str) -> None:
     """Our client uses version 3 for it, also if its other requests use version 2."""
     cluster = stand.cluster(bookies)
     writer = stand.run(stand.our_client(cluster, wire).create(ensemble_size=cluster.ensemble_size, deferred_sync=True))
@@ -159,7 +159,7 @@ def test_our_deferred_sync_is_made_good_by_force(stand: Stand, bookies: str, wir
 
 
 @everywhere
-def test_javas_deferred_sync_is_made_good_by_force(stand: Stand, bookies: str, java_release: str) -> None:
+def test_javas_force_confirms_entries_with_deferred_sync(stand: Stand, bookies: str, java_release: str) -> None:
     cluster = stand.cluster(bookies)
     ledger = stand.java_client(java_release, cluster, "v3").create(ensemble_size=cluster.ensemble_size, deferred_sync=True)
     assert ledger.append_many(COUNT, size=SIZE, seed=SEED).acknowledged() == list(range(COUNT))
@@ -254,7 +254,7 @@ def test_entries_are_read_before_they_are_confirmed(stand: Stand, bookies: str, 
 
 @over_both
 @everywhere
-def test_we_ask_how_far_javas_ledger_is_confirmed(stand: Stand, bookies: str, wire: str, java_release: str) -> None:
+def test_our_client_reads_the_lac_of_javas_ledger(stand: Stand, bookies: str, wire: str, java_release: str) -> None:
     cluster = stand.cluster(bookies)
     settings = java_settings(explicitLacInterval=int(INTERVAL_S * 1000))
     telling = stand.driver(java_release).connect(cluster.uri, wire="v3", settings=settings)
@@ -282,7 +282,7 @@ def test_we_ask_how_far_javas_ledger_is_confirmed(stand: Stand, bookies: str, wi
 
 @over_both
 @everywhere
-def test_java_asks_how_far_our_ledger_is_confirmed(stand: Stand, bookies: str, wire: str, java_release: str) -> None:
+def test_java_reads_the_lac_of_our_ledger(stand: Stand, bookies: str, wire: str, java_release: str) -> None:
     """Over version 2 the plain read does not return explicit ones."""
     cluster = stand.cluster(bookies)
     telling = stand.new_client(cluster, our_settings(wire, explicit_lac_interval_s=INTERVAL_S))
@@ -306,7 +306,7 @@ def test_java_asks_how_far_our_ledger_is_confirmed(stand: Stand, bookies: str, w
 
 @by_either
 @everywhere
-def test_bookies_say_which_entries_they_hold(stand: Stand, bookies: str, player: str, java_release: str) -> None:
+def test_bookies_list_their_entries(stand: Stand, bookies: str, player: str, java_release: str) -> None:
     """The ledger is striped: it has more bookies than copies of an entry. One client writes, the other queries every bookie.
 
     Apache's DbLedgerStorage cannot list entries, and does not answer such a request.
@@ -345,7 +345,7 @@ def test_bookies_say_which_entries_they_hold(stand: Stand, bookies: str, player:
 
 
 @everywhere
-def test_bookies_say_how_much_room_they_have(stand: Stand, bookies: str, java_release: str) -> None:
+def test_bookies_report_their_free_space(stand: Stand, bookies: str, java_release: str) -> None:
     cluster = stand.cluster(bookies)
     told = stand.java_client(java_release, cluster, "v3").bookie_info()
     assert sorted(told) == sorted(bookie.bookie_id for bookie in cluster.bookies)

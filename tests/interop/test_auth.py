@@ -88,7 +88,7 @@ async def write_and_read(cluster: Cluster, wire: str, authenticator: Pass | None
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("bookies", CLUSTERS)
-def test_our_client_authenticates_where_nobody_asks(stand: Stand, bookies: str, wire: str) -> None:
+def test_our_client_authenticates_with_a_bookie_without_authentication(stand: Stand, bookies: str, wire: str) -> None:
     """The bookies answer that they have no authentication, and the client continues."""
     cluster = stand.cluster(bookies)
     authenticator = Pass()
@@ -101,7 +101,9 @@ def test_our_client_authenticates_where_nobody_asks(stand: Stand, bookies: str, 
 @pytest.mark.parametrize("token", [b"", b"token"], ids=["empty-token", "token"])
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("kind", [OurBookie, ApacheBookie], ids=["ours", "apache"])
-def test_a_bookie_without_authentication_says_so(stand: Stand, kind: type[OurBookie] | type[ApacheBookie], wire: str, token: bytes) -> None:
+def test_a_bookie_without_authentication_answers_so(
+    stand: Stand, kind: type[OurBookie] | type[ApacheBookie], wire: str, token: bytes
+) -> None:
     """The connection then works, under any name of the plugin."""
     bookie = next(bookie for bookie in stand.cluster("mixed").bookies if isinstance(bookie, kind))
     talk = Talk(bookie, wire)
@@ -114,7 +116,7 @@ def test_a_bookie_without_authentication_says_so(stand: Stand, kind: type[OurBoo
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_our_client_answers_a_bookie_that_asks(stand: Stand, asking: Cluster, wire: str) -> None:
+def test_our_client_answers_a_bookies_challenge(stand: Stand, asking: Cluster, wire: str) -> None:
     authenticator = Pass()
     assert stand.run(write_and_read(asking, wire, authenticator, 1)) == expected(0, COUNT - 1)
     # The challenge, and the acceptance.
@@ -123,6 +125,6 @@ def test_our_client_answers_a_bookie_that_asks(stand: Stand, asking: Cluster, wi
 
 @pytest.mark.parametrize("authenticator", [Pass(b"wrong"), None], ids=["wrong-word", "no-authenticator"])
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_bookie_that_asks_lets_nobody_else_in(stand: Stand, asking: Cluster, wire: str, authenticator: Pass | None) -> None:
+def test_a_bookie_with_authentication_refuses_other_clients(stand: Stand, asking: Cluster, wire: str, authenticator: Pass | None) -> None:
     with pytest.raises((NotEnoughBookies, Unauthorized)):
         stand.run(write_and_read(asking, wire, authenticator, 1, add_timeout_s=2.0))

@@ -57,14 +57,14 @@ def said(bookie: BookieProcess, frame: bytes) -> str:
 
 
 @pytest.mark.parametrize("name", CLOSING)
-def test_what_closes_a_connection_of_ours_closes_one_of_apaches(pair: Cluster, name: str) -> None:
+def test_both_bookies_close_the_connection_on_the_same_frames(pair: Cluster, name: str) -> None:
     ours, theirs = pair.bookies
     assert said(ours, CLOSING[name]) == CLOSED
     assert said(theirs, CLOSING[name]) == STRICTER.get(name, CLOSED)
 
 
 @pytest.mark.parametrize("name", ANSWERED)
-def test_what_we_answer_apaches_answers_the_same(pair: Cluster, name: str) -> None:
+def test_both_bookies_give_the_same_error_answers(pair: Cluster, name: str) -> None:
     ours, theirs = pair.bookies
     asked, answer = ANSWERED[name]
     assert said(ours, asked) == answer.hex()

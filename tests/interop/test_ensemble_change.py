@@ -81,7 +81,7 @@ class Load:
 
 @pytest.mark.parametrize("player", PLAYERS)
 @pytest.mark.parametrize(("bookies", "killed"), PLACES, ids=[f"{bookies}-kills-{killed}" for bookies, killed in PLACES])
-def test_a_killed_bookie_is_replaced_and_nothing_is_lost(
+def test_a_killed_bookie_is_replaced_without_loss(
     stand: Stand, spares: Callable[[str], Cluster], bookies: str, killed: str, player: str, java_release: str
 ) -> None:
     """Writers over both wires at once share one killed bookie."""
@@ -149,7 +149,7 @@ def check(stand: Stand, cluster: Cluster, victim: BookieProcess, player: str, le
 
 
 @pytest.mark.parametrize("player", PLAYERS)
-def test_without_a_spare_bookie_the_writer_ends_and_says_so(stand: Stand, player: str, java_release: str) -> None:
+def test_without_a_spare_bookie_the_writer_fails_with_an_error(stand: Stand, player: str, java_release: str) -> None:
     """All bookies are in the ensemble. Entries acknowledged before the failure are readable afterwards."""
     cluster = stand.cluster("mixed")
     victim = cluster.bookies[0]

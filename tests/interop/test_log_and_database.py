@@ -135,7 +135,7 @@ async def read_back(client: Client) -> tuple[list[str], list[bytes]]:
     return values, keys
 
 
-class Striking:
+class ScheduledKills:
     """Kills a bookie and the leader while a transaction is open."""
 
     def __init__(self, stand: Stand, cluster: Cluster, nodes: Sequence[Node], database_log: str) -> None:
@@ -151,7 +151,7 @@ class Striking:
         self.bookie: BookieProcess | None = None
         self.node: Node | None = None
 
-    def strike(self, batch: int, leader_port: int) -> None:
+    def kill_if_due(self, batch: int, leader_port: int) -> None:
         """Kill once at each chosen batch, although a batch may be repeated."""
         strike = self._due.pop(batch, None)
         if strike is not None:
@@ -184,13 +184,13 @@ def test_flights_survive_in_log_and_database(stand: Stand, dataset: Dataset, boo
     database_log = stand.run(database_info(client, DATABASE)).log
     try:
         with nodes_of(stand, cluster) as nodes:
-            striking = Striking(stand, cluster, nodes, database_log)
-            load(stand, cluster, nodes, striking)
-            assert striking.bookie is not None
-            assert striking.node is not None
+            kills = ScheduledKills(stand, cluster, nodes, database_log)
+            load(stand, cluster, nodes, kills)
+            assert kills.bookie is not None
+            assert kills.node is not None
             assert stand.run(read_back(client)) == (values, keys)
             check_database(nodes, flights)
-            check_copies(stand, cluster, striking.bookie, database_log)
+            check_copies(stand, cluster, kills.bookie, database_log)
     finally:
         for bookie in cluster.bookies:
             if bookie.process is None:
@@ -205,12 +205,12 @@ def dsn_of(nodes: Sequence[Node]) -> str:
     return f"host={hosts} port={ports} dbname={DATABASE} user=demo target_session_attrs=read-write"
 
 
-def load(stand: Stand, cluster: Cluster, nodes: Sequence[Node], striking: Striking) -> None:
+def load(stand: Stand, cluster: Cluster, nodes: Sequence[Node], kills: ScheduledKills) -> None:
     """Copy the log into the database, batch by batch. Every acknowledged batch is in the database's log once, in order."""
     client = stand.our_client(cluster, "v2")
     create_schema_when_ready(dsn_of(nodes))
     values, _ = stand.run(read_back(client))
-    loader = FlightLoader(dsn_of(nodes), stand.new_folder() / "acknowledged.jsonl", striking.strike)
+    loader = FlightLoader(dsn_of(nodes), stand.new_folder() / "acknowledged.jsonl", kills.kill_if_due)
     size = FLIGHTS // BATCHES
     try:
         for batch in range(BATCHES):
@@ -218,9 +218,9 @@ def load(stand: Stand, cluster: Cluster, nodes: Sequence[Node], striking: Striki
     finally:
         loader.close()
     assert loader.report.reconnects >= 1
-    logged = stand.run(audit.logged_transactions(client, striking.database_log))
+    logged = stand.run(audit.logged_transactions(client, kills.database_log))
     assert audit.missing_transactions(loader.report.acknowledged, logged) == []
-    epoch, _ = stand.run(audit.database_log_state(client, striking.database_log))
+    epoch, _ = stand.run(audit.database_log_state(client, kills.database_log))
     assert epoch >= 2
 
 

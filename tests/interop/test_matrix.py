@@ -166,7 +166,7 @@ def test_an_empty_ledger_is_closed_and_opened(cell: Cell) -> None:
         assert (facts.state, facts.last_entry_id, facts.length) == (LedgerState.CLOSED, -1, 0), side.name
 
 
-def test_a_deleted_ledger_is_gone(cell: Cell) -> None:
+def test_a_deleted_ledger_cannot_be_opened(cell: Cell) -> None:
     ledger_id = written(cell, 2)
     cell.side.delete(ledger_id)
     for side in everybody(cell):

@@ -87,7 +87,7 @@ def test_we_join_a_cluster_that_apaches_shell_made(stand: Stand, manager: str, j
         stand.run(metadata.aclose())
 
 
-def test_apaches_tools_read_what_we_keep(stand: Stand) -> None:
+def test_apaches_tools_read_our_metadata(stand: Stand) -> None:
     cluster = stand.cluster("ours")
     ledger_id = closed(stand, cluster, b"listed")
     shell = Shell(cluster.uri, stand.new_folder())
@@ -124,7 +124,7 @@ async def leave(metadata: ClusterMetadata, ledger_id: int) -> None:
     await metadata.aclose()
 
 
-def test_apaches_auto_recovery_mends_a_ledger_of_ours(stand: Stand) -> None:
+def test_apaches_auto_recovery_repairs_a_ledger_of_ours(stand: Stand) -> None:
     cluster = stand.new_cluster("mended", 3, 0)
     metadata = on(stand, cluster.uri)
     try:

@@ -72,7 +72,7 @@ def check(stand: Stand, cluster: Cluster, release: str, ledger_id: int, last: in
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("bookies", CLUSTERS)
-def test_we_recover_from_a_java_writer_that_was_stopped(
+def test_our_client_recovers_the_ledger_of_a_stopped_java_writer(
     stand: Stand, stoppable: dict[str, Driver], bookies: str, wire: str, java_release: str
 ) -> None:
     cluster = stand.cluster(bookies)
@@ -106,7 +106,7 @@ def test_we_recover_from_a_java_writer_that_was_stopped(
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("bookies", CLUSTERS)
-def test_java_recovers_from_a_writer_of_ours_that_was_stopped(stand: Stand, bookies: str, wire: str, java_release: str) -> None:
+def test_java_recovers_the_ledger_of_a_stopped_writer_of_ours(stand: Stand, bookies: str, wire: str, java_release: str) -> None:
     cluster = stand.cluster(bookies)
     with StoppableClient(cluster, our_settings(wire)) as ours:
         writer = ours.run(ours.client.create(ensemble_size=cluster.ensemble_size, password=PASSWORD))

@@ -253,7 +253,7 @@ def bad_frames() -> list[tuple[str, bytes]]:
 
 
 @pytest.mark.parametrize(("what", "data"), bad_frames(), ids=lambda part: part.replace(" ", "-") if isinstance(part, str) else "")
-def test_bookies_take_bad_frames_the_same(stand: Stand, what: str, data: bytes) -> None:
+def test_bookies_react_to_bad_frames_alike(stand: Stand, what: str, data: bytes) -> None:
     del what
     answers = {}
     for bookie in stand.cluster("mixed").bookies[1:]:

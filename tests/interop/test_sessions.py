@@ -35,7 +35,7 @@ def expire(stand: Stand, client: Client) -> None:
     other.close()
 
 
-def test_our_client_goes_on_after_its_session_expired(stand: Stand, java_release: str) -> None:
+def test_our_client_continues_after_its_session_expired(stand: Stand, java_release: str) -> None:
     cluster = stand.cluster("mixed")
     client = stand.new_client(cluster, our_settings("v2"))
     session = client.metadata.tree.session_id
@@ -66,7 +66,7 @@ def test_our_client_goes_on_after_its_session_expired(stand: Stand, java_release
     stand.run(client.aclose())
 
 
-def test_javas_client_goes_on_after_its_session_expired(stand: Stand, java_release: str) -> None:
+def test_javas_client_continues_after_its_session_expired(stand: Stand, java_release: str) -> None:
     """On our bookies as on Apache's."""
     cluster = stand.cluster("mixed")
     java = stand.driver(java_release).connect(cluster.uri, wire="v3", settings=java_settings())
@@ -123,7 +123,7 @@ def writable(stand: Stand, client: Client) -> list[str]:
     return list(stand.run(client.metadata.bookies.writable()))
 
 
-def test_appends_go_on_while_zookeeper_is_away(stand: Stand, java_release: str) -> None:
+def test_appends_continue_while_zookeeper_restarts(stand: Stand, java_release: str) -> None:
     """ZooKeeper is killed and restarted on its data. A concurrent create of a ledger waits, and succeeds."""
     cluster = stand.cluster("mixed")
     client = stand.our_client(cluster, "v2")
@@ -192,7 +192,7 @@ def a_bookie(kind: str, cluster: Cluster, stand: Stand) -> BookieProcess:
     return KINDS[kind](f"stranger-{kind}", cluster.uri, stand.new_folder())
 
 
-def test_entries_are_as_they_were(stand: Stand) -> None:
+def test_entries_are_unchanged_at_the_end(stand: Stand) -> None:
     """After all these tests the clusters still hold their entries."""
     cluster = stand.cluster("mixed")
     writer = stand.run(stand.our_client(cluster, "v3").create(ensemble_size=4, write_quorum=4, ack_quorum=4))

@@ -24,7 +24,7 @@ explicit_or_not = pytest.mark.parametrize("explicit", [True, False], ids=["expli
 @explicit_or_not
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("bookies", CLUSTERS)
-def test_we_follow_what_java_writes(stand: Stand, bookies: str, wire: str, explicit: bool, java_release: str) -> None:
+def test_our_reader_follows_javas_writer(stand: Stand, bookies: str, wire: str, explicit: bool, java_release: str) -> None:
     cluster = stand.cluster(bookies)
     interval_ms = int(INTERVAL_S * 1000) if explicit else 0
     writing = stand.driver(java_release).connect(cluster.uri, wire="v3", settings=java_settings(explicitLacInterval=interval_ms))
@@ -52,7 +52,7 @@ def test_we_follow_what_java_writes(stand: Stand, bookies: str, wire: str, expli
 @explicit_or_not
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("bookies", CLUSTERS)
-def test_java_follows_what_we_write(stand: Stand, bookies: str, wire: str, explicit: bool, java_release: str) -> None:
+def test_javas_reader_follows_our_writer(stand: Stand, bookies: str, wire: str, explicit: bool, java_release: str) -> None:
     """Over version 3 it follows by long polls. Version 2 has none: it polls, and does not see explicit last-add-confirmed."""
     cluster = stand.cluster(bookies)
     client = stand.new_client(cluster, our_settings(wire, explicit_lac_interval_s=INTERVAL_S if explicit else 0.0))

@@ -54,7 +54,7 @@ def answers_of(proxy: RecordingProxy, step: str) -> list[Response]:
 
 
 @pytest.mark.parametrize("client", ["ours", "java"])
-def test_a_batch_travels_as_one_request(stand: Stand, watched: tuple[Cluster, RecordingProxy], client: str, java_release: str) -> None:
+def test_a_batch_is_sent_as_one_request(stand: Stand, watched: tuple[Cluster, RecordingProxy], client: str, java_release: str) -> None:
     cluster, proxy = watched
     reader = side(stand, OURS if client == "ours" else f"java-{java_release}", cluster, "v2")
     ledger_id = written(reader, 9)

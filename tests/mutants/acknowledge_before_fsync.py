@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/simulation/test_losses.py::test_what_was_acknowledged_survives_a_power_loss_of_all_bookies"]
+TESTS = ["tests/simulation/test_losses.py::test_acknowledged_entries_survive_a_power_loss_of_all_bookies"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

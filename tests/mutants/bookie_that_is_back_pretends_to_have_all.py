@@ -6,7 +6,7 @@ from triplicate.ledger import WriteTracker
 
 TESTS = [
     "tests/unit/ledger/test_write_tracker.py::test_a_bookie_that_comes_back_begins_behind_the_last_add_confirmed",
-    "tests/property/test_recovery.py::test_recovery_keeps_everything_that_was_acknowledged",
+    "tests/property/test_recovery.py::test_recovery_keeps_every_acknowledged_entry",
 ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.pg.protocol import plans
 
-TESTS = ["tests/unit/sql/pg/rewrite/test_catalogue_queries.py::test_psycopg_finds_none_of_the_types_that_are_not_here"]
+TESTS = ["tests/unit/sql/pg/rewrite/test_catalogue_queries.py::test_psycopg_does_not_find_unsupported_types"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

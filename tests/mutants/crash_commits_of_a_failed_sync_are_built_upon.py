@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/crash/test_failures.py::test_an_index_whose_commit_was_not_synced_is_not_built_upon"]
+TESTS = ["tests/crash/test_failures.py::test_a_start_does_not_use_index_commits_of_a_failed_sync"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

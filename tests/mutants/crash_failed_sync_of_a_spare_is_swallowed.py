@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/crash/test_failures.py::test_only_a_bookie_that_stops_goes_on_after_the_failed_sync_of_a_spare_in_the_making"]
+TESTS = ["tests/crash/test_failures.py::test_only_a_stopping_bookie_survives_the_failed_sync_of_an_unfinished_spare"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/crash/test_flips.py::test_no_flipped_bit_of_an_entry_log_is_handed_out_as_good"]
+TESTS = ["tests/crash/test_flips.py::test_no_flipped_bit_of_an_entry_log_is_returned_as_good"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -22,6 +22,6 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
     def form_unsynced(self: GroupWriter, items: list[JournalItem]) -> tuple[Group, int]:
         group, count = form(self, items)
-        return Group(Unsynced(group.file), group.offset, group.buffers, group.tell_written), count  # type: ignore[arg-type]
+        return Group(Unsynced(group.file), group.offset, group.buffers, group.report_written), count  # type: ignore[arg-type]
 
     patch(GroupWriter, "form", form_unsynced)

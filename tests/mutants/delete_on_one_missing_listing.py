@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/unit/bookie/test_bookie_crashes.py::test_metadata_out_of_reach_deletes_nothing"]
+TESTS = ["tests/unit/bookie/storage/test_garbage.py::test_metadata_out_of_reach_deletes_nothing"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 TESTS = [
     "tests/unit/bookie/storage/test_storage_explicit_lac.py::test_a_record_that_is_not_synced_yet_is_shown_to_nobody",
     "tests/unit/bookie/storage/test_storage_explicit_lac.py::test_a_long_poll_sleeps_until_the_record_is_synced",
-    "tests/crash/test_points.py::test_what_was_acknowledged_is_there_after_a_crash_at_any_point[2-2]",
+    "tests/crash/test_points.py::test_acknowledged_entries_survive_a_crash_at_any_point[2-2]",
 ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.metadata import ClusterMetadata
 
-TESTS = ["tests/unit/bookie/test_bookie_crashes.py::test_metadata_that_became_another_clusters_deletes_nothing"]
+TESTS = ["tests/unit/bookie/storage/test_garbage.py::test_metadata_that_became_another_clusters_deletes_nothing"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

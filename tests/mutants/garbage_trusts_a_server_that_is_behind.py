@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.metadata import LedgerStore
 
-TESTS = ["tests/unit/bookie/test_bookie_crashes.py::test_a_metadata_server_that_is_behind_deletes_nothing"]
+TESTS = ["tests/unit/bookie/storage/test_garbage.py::test_a_metadata_server_that_is_behind_deletes_nothing"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/simulation/test_losses.py::test_a_tail_whose_only_bookie_is_gone_was_never_shown_to_a_reader"]
+TESTS = ["tests/simulation/test_losses.py::test_a_lost_tail_was_never_shown_to_a_reader"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-TESTS = ["tests/simulation/test_logs.py::test_a_writer_is_not_handed_out_after_it_was_deposed"]
+TESTS = ["tests/simulation/test_logs.py::test_opening_a_writer_fails_if_it_was_deposed_meanwhile"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/property/test_writer_machine.py::test_a_roll_waits_for_what_is_in_flight_and_sends_nothing"]
+TESTS = ["tests/property/test_writer_machine.py::test_a_roll_waits_for_entries_in_flight_and_sends_nothing"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/property/test_writer_machine.py::test_a_ledger_that_fails_during_a_roll_is_recovered_and_the_rest_is_sent_again"]
+TESTS = ["tests/property/test_writer_machine.py::test_a_ledger_that_fails_during_a_roll_is_recovered_and_other_entries_are_resent"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -6,7 +6,7 @@ from triplicate.ledger import ReadPlan
 
 TESTS = [
     "tests/unit/ledger/test_read_plan.py::test_a_failure_says_nothing_about_the_entry",
-    "tests/property/test_recovery.py::test_recovery_keeps_everything_that_was_acknowledged",
+    "tests/property/test_recovery.py::test_recovery_keeps_every_acknowledged_entry",
 ]
 
 

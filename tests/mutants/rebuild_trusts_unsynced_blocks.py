@@ -9,7 +9,7 @@ TESTS = ["tests/unit/bookie/storage/test_entry_logs_after_a_crash.py::test_block
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.bookie.core.file_header import HEADER_BYTES
-    from triplicate.bookie.storage import ledger_storage
+    from triplicate.bookie.storage import index_rebuild
     from triplicate.bookie.storage.entry_logs import LogContent, finish_log
     from triplicate.runtime import Disk
 
@@ -19,4 +19,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         assert size is not None
         return size
 
-    patch(ledger_storage, "secure_log", only_finish)
+    patch(index_rebuild, "secure_log", only_finish)

@@ -11,12 +11,13 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.storage import index_rebuild
     from triplicate.bookie.storage.entry_logs import LogContent
-    from triplicate.bookie.storage.ledger_storage import LedgerStorage
+    from triplicate.runtime import Disk, Trace
 
-    read_log = LedgerStorage._read_log
+    read_log = index_rebuild.try_read_log
 
-    def without_states(self: LedgerStorage, number: int, path: str, *, with_states: bool) -> LogContent | None:
-        return read_log(self, number, path, with_states=False)
+    def without_states(disk: Disk, trace: Trace, number: int, path: str, *, with_states: bool) -> LogContent | None:
+        return read_log(disk, trace, number, path, with_states=False)
 
-    patch(LedgerStorage, "_read_log", without_states)
+    patch(index_rebuild, "try_read_log", without_states)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-TESTS = ["tests/simulation/test_losses.py::test_a_tail_that_few_bookies_have_is_whole_after_recovery"]
+TESTS = ["tests/simulation/test_losses.py::test_a_tail_stored_by_few_bookies_is_complete_after_recovery"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

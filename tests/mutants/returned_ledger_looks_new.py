@@ -8,7 +8,7 @@ from triplicate.metadata import Trash, TrashedLedger, Versioned
 
 TESTS = [
     "tests/unit/bookie/offline/test_replacement.py::test_an_old_ledger_of_a_chosen_id_that_comes_back_does_not_look_new",
-    "tests/simulation/test_found.py::test_a_replaced_bookie_does_not_take_an_old_ledger_that_came_back_for_a_new_one",
+    "tests/simulation/test_found.py::test_a_replaced_bookie_does_not_treat_an_undeleted_old_ledger_as_new",
 ]
 
 

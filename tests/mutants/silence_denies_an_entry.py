@@ -8,7 +8,7 @@ from triplicate.ledger import recovery as machine
 
 TESTS = [
     "tests/unit/ledger/test_recovery.py::test_silence_denies_nothing_however_long_it_lasts",
-    "tests/property/test_recovery.py::test_recovery_keeps_everything_that_was_acknowledged",
+    "tests/property/test_recovery.py::test_recovery_keeps_every_acknowledged_entry",
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-TESTS = ["tests/simulation/test_losses.py::test_a_writer_that_lives_on_gets_no_acknowledgement_behind_the_end"]
+TESTS = ["tests/simulation/test_losses.py::test_a_living_writer_gets_no_acknowledgement_after_the_ledgers_end"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from triplicate.sql.core.lexer import Token
 from triplicate.sql.pg.syntax import token_cursor
 
-TESTS = ["tests/property/test_translation.py::test_the_statement_that_changed_another_row_is_right_every_way"]
+TESTS = ["tests/property/test_translation.py::test_parameters_out_of_order_update_the_right_row"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 TESTS = [
     "tests/unit/bookie/journal/test_journal_files.py::test_a_crash_at_any_step_of_using_files_again_loses_no_group_and_brings_none_back",
-    "tests/property/test_journal_format_reused.py::test_only_groups_of_this_life_are_found_in_a_file_used_again",
+    "tests/property/test_journal_format_reused.py::test_only_groups_of_this_life_are_found_in_a_reused_file",
 ]
 
 

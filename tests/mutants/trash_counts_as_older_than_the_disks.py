@@ -9,7 +9,7 @@ from triplicate.metadata import TrashedLedger, Versioned
 
 TESTS = [
     "tests/unit/bookie/offline/test_replacement.py::test_a_ledger_made_since_that_was_deleted_and_comes_back_is_served_as_by_any_bookie",
-    "tests/simulation/test_found.py::test_a_replaced_bookie_that_starts_while_a_ledger_is_in_the_trash_knows_that_it_was_made_since",
+    "tests/simulation/test_found.py::test_a_replaced_bookie_knows_that_a_ledger_in_the_trash_is_newer_than_its_disks",
 ]
 
 

@@ -9,7 +9,7 @@ from triplicate.metadata.ledger_store import LedgerStore, Versioned
 
 TESTS = [
     "tests/unit/bookie/storage/test_garbage_trash.py::test_nobody_who_knew_a_ledger_before_its_deletion_changes_it_after_its_return",
-    "tests/simulation/test_found.py::test_a_writer_that_was_cut_off_does_not_close_a_ledger_that_came_back",
+    "tests/simulation/test_found.py::test_a_writer_that_was_cut_off_does_not_close_an_undeleted_ledger",
 ]
 
 

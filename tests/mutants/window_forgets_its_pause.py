@@ -8,7 +8,7 @@ from triplicate.runtime import AdmissionWindow
 
 TESTS = [
     "tests/unit/runtime/test_window.py::test_a_paused_window_admits_nothing_until_it_goes_on",
-    "tests/unit/client/test_slow_bookies.py::test_room_at_one_of_two_slow_bookies_is_not_room",
+    "tests/unit/client/write/test_ledger_writer_slow_bookies.py::test_room_at_one_of_two_slow_bookies_is_not_room",
 ]
 
 

@@ -8,7 +8,7 @@ from triplicate.runtime import window
 
 TESTS = [
     "tests/unit/runtime/test_window.py::test_a_waiter_that_is_cancelled_after_it_was_granted_room_gives_the_room_to_the_next",
-    "tests/property/test_admission_window.py::test_room_is_granted_in_order_within_the_limits_and_none_is_lost",
+    "tests/property/test_window.py::test_room_is_granted_in_order_within_the_limits_and_none_is_lost",
 ]
 
 

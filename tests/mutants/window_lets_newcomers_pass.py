@@ -8,7 +8,7 @@ from triplicate.runtime import AdmissionWindow
 
 TESTS = [
     "tests/unit/runtime/test_window.py::test_a_newcomer_queues_behind_a_waiter_that_was_granted_room_and_has_not_resumed",
-    "tests/property/test_admission_window.py::test_room_is_granted_in_order_within_the_limits_and_none_is_lost",
+    "tests/property/test_window.py::test_room_is_granted_in_order_within_the_limits_and_none_is_lost",
 ]
 
 

@@ -8,7 +8,7 @@ from triplicate.runtime import AdmissionWindow
 
 TESTS = [
     "tests/unit/runtime/test_window.py::test_an_entry_larger_than_the_window_is_admitted_alone",
-    "tests/property/test_admission_window.py::test_room_is_granted_in_order_within_the_limits_and_none_is_lost",
+    "tests/property/test_window.py::test_room_is_granted_in_order_within_the_limits_and_none_is_lost",
 ]
 
 

@@ -9,9 +9,9 @@ from triplicate.runtime.window import RoomWaiter
 
 TESTS = [
     "tests/unit/runtime/test_window.py::test_a_waiter_that_is_cancelled_leaves_the_line_to_those_behind_it",
-    "tests/property/test_admission_window.py::test_room_is_granted_in_order_within_the_limits_and_none_is_lost",
-    "tests/unit/client/test_writer.py::test_an_append_that_is_cancelled_in_the_queue_makes_way_for_the_next",
-    "tests/unit/client/test_adv_writer.py::test_an_append_that_is_cancelled_in_the_queue_makes_way_for_the_next",
+    "tests/property/test_window.py::test_room_is_granted_in_order_within_the_limits_and_none_is_lost",
+    "tests/unit/client/write/test_ledger_writer.py::test_an_append_that_is_cancelled_in_the_queue_makes_way_for_the_next",
+    "tests/unit/client/write/test_adv_writer.py::test_an_append_that_is_cancelled_in_the_queue_makes_way_for_the_next",
 ]
 
 

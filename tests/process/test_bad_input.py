@@ -219,7 +219,7 @@ CLOSING: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", CLOSING)
-def test_what_cannot_be_read_closes_its_connection_alone(bookie: Bookie, good: Good, name: str) -> None:
+def test_an_unreadable_frame_closes_only_its_own_connection(bookie: Bookie, good: Good, name: str) -> None:
     before = ReadRequest(UNKNOWN_LEDGER, 1)
     first = v3.encode_request(before, 1) if "version 3" in name else encode_request(before)
     answers = bookie.said(first, CLOSING[name])
@@ -247,7 +247,7 @@ ANSWERED_V2: dict[str, tuple[bytes, bytes]] = {
 
 
 @pytest.mark.parametrize("name", ANSWERED_V2)
-def test_what_version_2_cannot_serve_is_answered_with_its_reason(bookie: Bookie, good: Good, name: str) -> None:
+def test_an_unsupported_version_2_request_is_answered_with_its_reason(bookie: Bookie, good: Good, name: str) -> None:
     asked, answer = ANSWERED_V2[name]
     assert [body.hex() for body in bookie.said(asked, asked)] == [answer.hex()] * 2
 
@@ -284,7 +284,7 @@ ANSWERED_V3: dict[str, tuple[bytes, bytes]] = {
 
 
 @pytest.mark.parametrize("name", ANSWERED_V3)
-def test_what_version_3_cannot_serve_is_answered_with_its_reason(bookie: Bookie, good: Good, name: str) -> None:
+def test_an_unsupported_version_3_request_is_answered_with_its_reason(bookie: Bookie, good: Good, name: str) -> None:
     asked, answer = ANSWERED_V3[name]
     assert [body.hex() for body in bookie.said(asked, asked)] == [answer.hex()] * 2
 
@@ -295,7 +295,7 @@ def test_version_3_after_version_2_closes_the_connection(bookie: Bookie, good: G
     assert bookie.said(*frames)[-1] == CLOSED
 
 
-def test_half_frames_left_hanging_on_many_connections_take_little_memory(bookie: Bookie, good: Good) -> None:
+def test_unfinished_frames_on_many_connections_use_little_memory(bookie: Bookie, good: Good) -> None:
     half = struct.pack(">I", 64 * 1024) + b"\x02\x01\x00\x00" + KEY + bytes(16 * 1024)
     with contextlib.ExitStack() as stack:
         connections = [stack.enter_context(bookie.connection()) for _ in range(300)]
@@ -353,7 +353,7 @@ def _drain(connection: socket.socket, frames: int) -> None:
             held = held[position:]
 
 
-def test_a_peer_that_never_reads_its_answers_is_not_read_any_more(bookie: Bookie, good: Good) -> None:
+def test_the_bookie_stops_reading_a_peer_that_never_reads_answers(bookie: Bookie, good: Good) -> None:
     most, sent = 0, 0
     burst = _burst(2)
     with bookie.connection() as connection:
@@ -368,7 +368,7 @@ def test_a_peer_that_never_reads_its_answers_is_not_read_any_more(bookie: Bookie
     assert max(most, bookie.memory()) < bookie.at_start + MORE_BYTES
 
 
-def test_answers_to_frames_after_garbage_on_other_connections_are_right(bookie: Bookie, good: Good) -> None:
+def test_garbage_on_other_connections_does_not_affect_answers(bookie: Bookie, good: Good) -> None:
     """Bad and good connections alternate: the good ones get their own answers."""
     with bookie.connection() as connection:
         for entry_id in range(50):

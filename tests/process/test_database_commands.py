@@ -49,7 +49,7 @@ def test_a_database_is_listed_and_shown_with_its_nodes(uri: str, shop: str) -> N
     assert "shop" in run("database", "list", uri=uri).stdout
 
 
-def test_mistakes_are_told_in_one_line(uri: str, shop: str) -> None:
+def test_mistakes_are_reported_in_one_line(uri: str, shop: str) -> None:
     for arguments, words in (
         (("database", "create", shop), 'database "shop" already exists'),
         (("database", "show", "nothing"), 'database "nothing" does not exist'),
@@ -62,7 +62,7 @@ def test_mistakes_are_told_in_one_line(uri: str, shop: str) -> None:
         assert len(answer.stderr.strip().splitlines()) == 1, answer.stderr
 
 
-def test_the_small_prompt_runs_statements_and_goes_on_after_errors(uri: str, shop: str) -> None:
+def test_the_small_prompt_runs_statements_and_continues_after_errors(uri: str, shop: str) -> None:
     run(
         "sql",
         "--small",
@@ -109,7 +109,7 @@ def test_a_failed_command_of_the_small_prompt_is_an_error(uri: str, shop: str) -
     assert "42P01" in answer.stderr
 
 
-def test_a_cluster_without_nodes_says_what_to_start(tmp_path: Path) -> None:
+def test_a_cluster_without_nodes_names_the_command_that_starts_one(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--bookies", "3", "--nodes", "0") as up:
         run("database", "create", "lonely", uri=up.uri)
         answer = run("sql", "lonely", "-c", "SELECT 1", uri=up.uri, check=False)
@@ -148,7 +148,7 @@ def test_a_second_node_on_a_directory_or_under_a_name_is_refused(up: Up, tmp_pat
     assert line.endswith("give each node of the cluster its own node.node_id")
 
 
-def test_a_node_waits_for_its_metadata_and_ends_when_it_is_told_to(tmp_path: Path) -> None:
+def test_a_node_waits_for_its_metadata_and_ends_on_sigterm(tmp_path: Path) -> None:
     with started("node", "--metadata", "zk://127.0.0.1:1/ledgers", "--directory", str(tmp_path / "node")) as node:
         assert node.stderr is not None
         for line in node.stderr:
@@ -160,7 +160,7 @@ def test_a_node_waits_for_its_metadata_and_ends_when_it_is_told_to(tmp_path: Pat
         assert node.wait(timeout=30) != 0
 
 
-def test_a_database_is_renamed_dropped_and_brought_back(uri: str) -> None:
+def test_a_database_is_renamed_dropped_and_undeleted(uri: str) -> None:
     run("database", "create", "books", uri=uri)
     wait_until(lambda: led(uri, "books"), 30.0, "a node leads the new database")
     run("sql", "--small", "books", "-c", "create table t(a)", "-c", "insert into t values(7)", uri=uri)

@@ -30,7 +30,7 @@ def sums(uri: str) -> str:
     return run("sql", "--small", "shop", "-c", "SELECT count(*), sum(a), min(b), max(b) FROM items", uri=uri, check=False).stdout
 
 
-def test_a_database_comes_back_from_the_bookies_after_its_nodes_lost_every_disk(tmp_path: Path) -> None:
+def test_a_database_is_rebuilt_from_bookies_after_its_nodes_lost_every_disk(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     with Up(folder, "--bookies", "3", "--nodes", "2") as up:
         run("database", "create", "shop", uri=up.uri)

@@ -8,7 +8,7 @@ from tests.process.demonstration import demonstration, kill_and_wait
 from tests.process.running import wait_until
 
 
-def test_a_demonstration_killed_while_spark_works_leaves_nothing(tmp_path: Path) -> None:
+def test_a_demonstration_killed_during_a_spark_job_leaves_no_process(tmp_path: Path) -> None:
     with demonstration(tmp_path / "demo") as running:
         wait_until(lambda: running.has_worker() or running.process.poll() is not None, 120.0, "Spark's workers ingest the flights")
         assert running.process.poll() is None, running.said()

@@ -12,7 +12,7 @@ STOPPED_S = 8.0
 """Shorter than a metadata session: only its silence shows that the leader hangs."""
 
 
-def test_what_clients_saw_beside_a_killed_and_a_stopped_leader_is_right(tmp_path: Path) -> None:
+def test_histories_with_a_killed_and_a_stopped_leader_are_correct(tmp_path: Path) -> None:
     faults = [Fault("leader killed, a bookie stopped", KILL, STOPPED_S / 2), Fault("leader stopped", STOPPED_S, 0.0)]
     with LocalCluster(tmp_path / "c") as cluster:
         outcome = play(cluster, faults, operations=500, rounds=1, clients=6)

@@ -39,7 +39,7 @@ def feed(append: subprocess.Popen[str]) -> None:
         pipe.writelines(f"{line}\n" for line in LINES)
 
 
-def test_bookies_that_were_all_killed_have_everything_after_replay(tmp_path: Path) -> None:
+def test_all_bookies_killed_have_every_entry_after_replay(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--bookies", "3", "--nodes", "0") as up:
         text = "\n".join(LINES[:3000])
         made = json.loads(run("ledger", "append", "new", "--leave-open", "--json", uri=up.uri, text=text).stdout)
@@ -53,7 +53,7 @@ def test_bookies_that_were_all_killed_have_everything_after_replay(tmp_path: Pat
             assert run("ledger", "read", ledger, uri=up.uri).stdout.splitlines() == LINES[:3000]
 
 
-def test_a_killed_writer_leaves_a_ledger_that_recovers_to_all_it_acknowledged(tmp_path: Path) -> None:
+def test_the_ledger_of_a_killed_writer_recovers_every_acknowledged_entry(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--bookies", "3", "--nodes", "0") as up:
         ledger = run("ledger", "create", uri=up.uri).stdout.strip()
         with started("ledger", "append", ledger, "--ids", uri=up.uri) as append:

@@ -18,7 +18,7 @@ def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield up.uri
 
 
-def test_what_is_appended_is_read_back(uri: str) -> None:
+def test_appended_entries_are_read_back(uri: str) -> None:
     ledger = run("ledger", "create", uri=uri).stdout.strip()
     run("ledger", "append", ledger, "first", "zweiter Satz: ü", "", uri=uri)
     assert run("ledger", "read", ledger, uri=uri).stdout == "first\nzweiter Satz: ü\n\n"
@@ -41,7 +41,7 @@ def test_lines_come_from_standard_input_or_a_file(uri: str, tmp_path: Path) -> N
     assert made["entries"] == 2
 
 
-def test_show_and_list_tell_what_is_there(uri: str) -> None:
+def test_show_and_list_print_the_present_state(uri: str) -> None:
     ledger = run(
         "ledger", "create", "--ensemble", "2", "--write-quorum", "2", "--ack-quorum", "1", "--digest", "hmac", uri=uri
     ).stdout.strip()
@@ -68,7 +68,7 @@ def test_a_ledger_is_written_by_one_writer_once(uri: str) -> None:
     assert run("ledger", "read", ledger, uri=uri).stdout == "x\n"
 
 
-def test_recover_closes_what_a_writer_left_open(uri: str) -> None:
+def test_recover_closes_a_ledger_that_its_writer_left_open(uri: str) -> None:
     made = json.loads(run("ledger", "append", "new", "a", "b", "--leave-open", "--json", uri=uri).stdout)
     ledger = str(made["ledger_id"])
     assert run_json("ledger", "show", ledger, uri=uri)["state"] == "open"
@@ -98,7 +98,7 @@ def test_tail_follows_until_the_ledger_is_closed(uri: str) -> None:
         assert tail.returncode == 0
 
 
-def test_delete_asks_unless_told_not_to(uri: str) -> None:
+def test_delete_asks_for_confirmation_unless_yes_is_given(uri: str) -> None:
     ledger = run("ledger", "create", uri=uri).stdout.strip()
     assert run("ledger", "delete", ledger, uri=uri, text="n\n", check=False).returncode == 130
     run("ledger", "show", ledger, uri=uri)
@@ -107,7 +107,7 @@ def test_delete_asks_unless_told_not_to(uri: str) -> None:
     assert_names(run("ledger", "delete", ledger, "--yes", uri=uri, check=False), f"ledger {ledger}")
 
 
-def test_a_deleted_ledger_is_brought_back(uri: str) -> None:
+def test_a_deleted_ledger_is_undeleted(uri: str) -> None:
     ledger = run("ledger", "create", uri=uri).stdout.strip()
     before = run_json("ledger", "show", ledger, uri=uri)
     run("ledger", "delete", ledger, "--yes", uri=uri)
@@ -150,11 +150,11 @@ def test_a_wrong_password_is_refused(uri: str) -> None:
     assert f"the password given for ledger {needless} is not the one it was created with" in wrong.stderr
 
 
-def test_quorums_that_cannot_be_are_refused(uri: str) -> None:
+def test_impossible_quorums_are_refused(uri: str) -> None:
     assert run("ledger", "create", "--ack-quorum", "4", uri=uri, check=False).returncode == 1
 
 
-def test_a_record_over_the_limit_is_refused_and_nothing_is_written(uri: str) -> None:
+def test_a_record_over_the_limit_is_refused_without_writing(uri: str) -> None:
     ledger = run("ledger", "create", uri=uri).stdout.strip()
     answer = run("ledger", "append", ledger, uri=uri, text="x" * (6 << 20), check=False)
     assert answer.returncode == 1

@@ -36,7 +36,7 @@ def test_a_log_is_created_appended_to_and_read(uri: str) -> None:
     assert [(record["offset"], record["value"]) for record in records] == [(0, "a")]
 
 
-def test_show_and_list_tell_what_is_there(uri: str) -> None:
+def test_show_and_list_print_the_present_state(uri: str) -> None:
     run("log", "create", "small", "--roll-size-bytes", "1024", "--compression", "none", uri=uri)
     run("log", "append", "small", uri=uri, text="\n".join(LINES[:1000]))
     shown = run_json("log", "show", "small", uri=uri)
@@ -66,7 +66,7 @@ def test_truncation_and_deletion(uri: str) -> None:
     "verb",
     [("append", "x"), ("append", "x", "--take-over"), ("truncate", "latest", "--yes"), ("delete", "--yes"), ("delete", "--yes", "--force")],
 )
-def test_the_log_of_a_database_refuses_what_only_the_database_may_do(uri: str, verb: tuple[str, ...]) -> None:
+def test_log_commands_that_would_harm_a_database_are_refused(uri: str, verb: tuple[str, ...]) -> None:
     if "shop" not in [one["database"] for one in run_json("database", "list", uri=uri)]:
         run("database", "create", "shop", uri=uri)
     (name,) = [one["log"] for one in run_json("database", "list", uri=uri) if one["database"] == "shop"]
@@ -79,7 +79,7 @@ def test_the_log_of_a_database_refuses_what_only_the_database_may_do(uri: str, v
     assert {one["log"]: one["purpose"] for one in run_json("log", "list", uri=uri)}[name] == "database 'shop'"
 
 
-def test_a_log_whose_ledger_is_gone_is_explained_and_brought_back(uri: str) -> None:
+def test_a_log_with_a_deleted_ledger_is_reported_and_restored(uri: str) -> None:
     run("log", "create", "broken", uri=uri)
     run("log", "append", "broken", "a", "b", uri=uri)
     assert run("log", "repair", "broken", uri=uri).stdout == "log broken: every ledger is there\n"
@@ -97,7 +97,7 @@ def test_a_log_whose_ledger_is_gone_is_explained_and_brought_back(uri: str) -> N
     assert run("log", "read", "broken", uri=uri).stdout == "a\nb\n"
 
 
-def test_a_sweep_tells_what_it_cleared_away(uri: str) -> None:
+def test_a_sweep_prints_counts_of_deleted_objects(uri: str) -> None:
     run("log", "create", "swept", uri=uri)
     nothing = {"segments": 0, "pages": 0, "publishers": 0, "ledgers": 0}
     assert run_json("log", "sweep", "swept", uri=uri) == {"log": "swept", "dry_run": False, **nothing}
@@ -106,7 +106,7 @@ def test_a_sweep_tells_what_it_cleared_away(uri: str) -> None:
     assert run("log", "sweep", "nowhere", uri=uri, check=False).returncode == 1
 
 
-def test_a_tail_follows_and_a_living_writer_is_named(uri: str) -> None:
+def test_a_tail_follows_and_a_second_writer_names_the_first(uri: str) -> None:
     run("log", "create", "live", uri=uri)
     with (
         started("log", "tail", "live", "--from", "earliest", "--offsets", uri=uri) as tail,
@@ -145,7 +145,7 @@ def test_an_offset_beyond_the_end_is_refused_and_the_end_itself_is_not(uri: str)
     assert run("log", "read", "short", "--from", "2", uri=uri).stdout == ""
 
 
-def test_a_reader_of_the_output_that_has_seen_enough_is_no_failure(uri: str) -> None:
+def test_a_closed_output_pipe_is_no_failure(uri: str) -> None:
     run("log", "create", "followed", uri=uri)
     run("log", "append", "followed", "a", uri=uri)
     with started("log", "tail", "followed", "--from", "earliest", uri=uri) as tail:
@@ -158,7 +158,7 @@ def test_a_reader_of_the_output_that_has_seen_enough_is_no_failure(uri: str) -> 
         assert tail.stderr.read() == ""
 
 
-def test_an_interrupted_append_says_how_far_it_came(uri: str) -> None:
+def test_an_interrupted_append_prints_its_number_of_records(uri: str) -> None:
     run("log", "create", "piped", uri=uri)
     with started("log", "append", "piped", "--offsets", uri=uri) as append:
         assert append.stdin is not None

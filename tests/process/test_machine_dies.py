@@ -78,7 +78,7 @@ def writable(uri: str) -> int:
     return asyncio.run(count())
 
 
-def test_writes_go_on_without_one_of_three_machines_and_get_all_copies_when_it_is_back(
+def test_writes_continue_without_one_of_three_machines_and_all_copies_are_restored(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with Up(tmp_path / "c", "--bookies", "3", "--nodes", "3") as up:

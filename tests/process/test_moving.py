@@ -55,7 +55,7 @@ def test_a_cluster_moves_from_its_file_to_zookeeper(tmp_path: Path, server: ZooK
     assert "there is a cluster under /ledgers in the target already" in refused.stderr
 
 
-def test_a_cluster_that_runs_is_not_moved(tmp_path: Path, server: ZooKeeperServer) -> None:
+def test_a_running_cluster_is_not_moved(tmp_path: Path, server: ZooKeeperServer) -> None:
     with Up(tmp_path / "c", "--bookies", "1", "--nodes", "0") as up:
         refused = run("cluster", "copy-metadata", up.uri, f"zk://{server.address}/ledgers", check=False)
         assert refused.returncode == 1

@@ -73,7 +73,7 @@ def made(up: Up) -> str:
 
 
 @pytest.mark.parametrize(("store", "held"), [("zk", zookeeper_held), ("sqlite", file_locked)])
-def test_databases_go_on_while_the_metadata_store_is_held_still(
+def test_databases_keep_serving_while_the_metadata_store_is_stopped(
     tmp_path: Path, store: str, held: Callable[[Up], AbstractContextManager[None]]
 ) -> None:
     with Up(tmp_path / "c", "--metadata", store, "--bookies", "3", "--nodes", "3") as up:
@@ -117,7 +117,7 @@ def node_with_a_long_session(uri: str, folder: Path, name: str) -> Iterator[subp
         yield node
 
 
-def test_another_leads_before_the_session_of_a_dead_leader_ends(tmp_path: Path) -> None:
+def test_another_node_leads_before_a_dead_leaders_session_expires(tmp_path: Path) -> None:
     with (
         Up(tmp_path / "c", "--metadata", "zk", "--bookies", "3", "--nodes", "0") as up,
         node_with_a_long_session(up.uri, tmp_path, "a") as a,

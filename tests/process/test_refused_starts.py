@@ -231,7 +231,7 @@ def test_a_port_in_use_keeps_a_new_bookie_from_making_its_directories(setup: Set
         )
 
 
-def test_a_start_without_any_room_names_the_file_that_needs_it(setup: SetUp, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_on_a_full_disk_names_the_file_that_needs_space(setup: SetUp, monkeypatch: pytest.MonkeyPatch) -> None:
     index = setup.ledgers / "current" / "index.db"
     for path in index.parent.glob("index.db*"):
         path.unlink()

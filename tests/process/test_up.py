@@ -81,7 +81,7 @@ def test_every_process_answers_probes_beside_its_metrics(tmp_path: Path) -> None
         assert facts["ready"] is (facts["databases"]["shop"]["role"] in ("leader", "follower"))
 
 
-def test_a_killed_up_leaves_nothing_running_and_the_folder_starts_again(tmp_path: Path) -> None:
+def test_a_killed_up_leaves_no_process_and_the_folder_starts_again(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--bookies", "2", "--nodes", "1") as up:
         assert len(up.alive()) == 3
         up.end(signal.SIGKILL)
@@ -104,7 +104,7 @@ def test_a_second_up_on_the_same_folder_is_refused_in_one_line(tmp_path: Path) -
         assert "stop that one, or name another --dir" in line
 
 
-def test_a_folder_of_other_things_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_folder_of_other_files_is_refused_and_unchanged(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     assert "holds no cluster; choose another --dir" in refused(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
@@ -227,7 +227,7 @@ def test_a_process_started_by_hand_is_named_by_the_next_up(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(psutil.disk_usage(tempfile.gettempdir()).percent <= 2, reason="the disk is too empty to count as full at 1 %")
-def test_a_read_only_bookie_is_told_when_the_cluster_is_ready(tmp_path: Path) -> None:
+def test_a_read_only_bookie_is_reported_when_the_cluster_is_ready(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--bookies", "2", "--nodes", "0") as up:
         assert up.facts["read_only"] == []
         up.end(signal.SIGTERM)
@@ -245,7 +245,7 @@ def test_a_read_only_bookie_is_told_when_the_cluster_is_ready(tmp_path: Path) ->
         up_again.communicate(timeout=TIMEOUT_S)
 
 
-def test_the_table_shows_what_runs_where(tmp_path: Path) -> None:
+def test_the_table_shows_processes_and_their_addresses(tmp_path: Path) -> None:
     with started("up", "--dir", str(tmp_path / "c"), "--bookies", "1", "--nodes", "0") as up:
         assert up.stderr is not None
         output = ""

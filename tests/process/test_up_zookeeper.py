@@ -82,7 +82,7 @@ def test_the_readmes_example_runs_and_a_restart_keeps_everything(tmp_path: Path)
         assert again.end(signal.SIGTERM) == 0
 
 
-def test_no_java_outlives_a_killed_up_or_its_own_process(tmp_path: Path) -> None:
+def test_no_java_process_outlives_a_killed_up(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--metadata", "zk", "--bookies", "1", "--nodes", "0") as up:
         first = java_of(up)
         up.end(signal.SIGKILL)
@@ -99,14 +99,14 @@ def test_no_java_outlives_a_killed_up_or_its_own_process(tmp_path: Path) -> None
             assert "zookeeper was killed by signal 9" in " ".join(output.split())
 
 
-def test_what_zookeeper_needs_is_named_in_one_line(tmp_path: Path) -> None:
+def test_missing_requirements_of_zookeeper_are_reported_in_one_line(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     line = refused("--dir", str(folder), "--metadata", "zk", JAVA_HOME=str(tmp_path))
     assert "holds no Java, which ZooKeeper needs: install a Java runtime" in line
     assert not folder.exists()
 
 
-def test_a_folder_stays_with_its_store(tmp_path: Path) -> None:
+def test_a_folder_keeps_its_metadata_store(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     with Up(folder, "--bookies", "1", "--nodes", "0") as up:
         up.end(signal.SIGTERM)

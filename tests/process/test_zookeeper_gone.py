@@ -36,7 +36,7 @@ def writable(up: Up) -> list[str]:
     return asyncio.run(names())
 
 
-def test_appends_go_on_while_zookeeper_is_gone_and_the_rest_waits_for_it(up: Up) -> None:
+def test_appends_continue_without_zookeeper_and_other_operations_wait(up: Up) -> None:
     made: list[int] = []
     with blocking.connect(up.uri) as client, client.create() as writer:
         writer.append(b"before")
@@ -80,7 +80,7 @@ def test_appends_go_on_while_zookeeper_is_gone_and_the_rest_waits_for_it(up: Up)
             up.end(signal.SIGTERM)
 
 
-def test_broken_connections_come_back_while_zookeeper_is_gone(up: Up) -> None:
+def test_broken_connections_are_restored_without_zookeeper(up: Up) -> None:
     async def main() -> None:
         async with connect(up.uri) as client, await client.create() as writer:
             await writer.append(b"before")
@@ -101,7 +101,7 @@ def test_broken_connections_come_back_while_zookeeper_is_gone(up: Up) -> None:
     asyncio.run(main())
 
 
-def test_a_bookie_whose_session_ran_out_is_registered_again(up: Up) -> None:
+def test_a_bookie_registers_again_after_its_session_has_expired(up: Up) -> None:
     """It is held still for longer than its session lasts, as an overloaded machine would."""
     pid = up.members["bookie-2"]["pid"]
     os.kill(pid, signal.SIGSTOP)

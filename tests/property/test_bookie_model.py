@@ -185,5 +185,5 @@ async def play(rig: Rig, steps: list[tuple[tuple[Any, ...], bool]]) -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**32), steps=st.lists(st.tuples(operations, st.booleans()), min_size=3, max_size=14))
-def test_what_was_acknowledged_is_read_and_what_was_fenced_stays_fenced(seed: int, steps: list[tuple[tuple[Any, ...], bool]]) -> None:
+def test_acknowledged_entries_are_read_and_fenced_ledgers_stay_fenced(seed: int, steps: list[tuple[tuple[Any, ...], bool]]) -> None:
     run_rig(lambda rig: play(rig, steps), seed)

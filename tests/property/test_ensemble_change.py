@@ -284,7 +284,7 @@ def test_entries_are_confirmed_only_by_bookies_that_the_metadata_names(data: st.
 
 @settings(max_examples=60, deadline=None)
 @given(st.data(), st.integers(0, 6))
-def test_a_writer_without_a_spare_bookie_goes_on_where_it_has_its_ack_quorums(data: st.DataObject, entries: int) -> None:
+def test_a_writer_without_a_spare_bookie_continues_while_it_has_ack_quorums(data: st.DataObject, entries: int) -> None:
     world = made(data)
     world.writable = set(world.tracker.ensemble)
     for bookie_id in data.draw(st.lists(st.sampled_from(world.tracker.ensemble), min_size=1, unique=True)):
@@ -307,7 +307,7 @@ def test_a_writer_without_a_spare_bookie_goes_on_where_it_has_its_ack_quorums(da
 
 @settings(max_examples=150, deadline=None)
 @given(st.data(), st.integers(1, 40))
-def test_a_writer_whose_bookies_all_come_back_has_a_whole_ensemble_again(data: st.DataObject, steps: int) -> None:
+def test_a_writer_has_a_complete_ensemble_after_all_bookies_return(data: st.DataObject, steps: int) -> None:
     world = made(data)
     for _ in range(steps):
         some_step(world, data)
@@ -331,7 +331,7 @@ def test_a_writer_whose_bookies_all_come_back_has_a_whole_ensemble_again(data: s
 
 @settings(max_examples=80, deadline=None)
 @given(st.data(), st.integers(1, 30))
-def test_a_writer_that_ended_decides_nothing_more(data: st.DataObject, steps: int) -> None:
+def test_an_ended_writer_decides_nothing(data: st.DataObject, steps: int) -> None:
     world = made(data)
     for _ in range(steps):
         some_step(world, data)

@@ -95,7 +95,7 @@ def test_many_entries_decode_as_each_does(
 
 @settings(deadline=None)
 @given(st.binary(max_size=80), TYPES)
-def test_garbage_is_an_entry_only_by_its_digest(body: bytes, digest_type: DigestType) -> None:
+def test_garbage_passes_as_an_entry_only_by_its_digest(body: bytes, digest_type: DigestType) -> None:
     codec = EntryCodec(0, digest_type, b"")
     try:
         entry = codec.decode(body)

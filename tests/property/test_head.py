@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -30,7 +31,7 @@ from triplicate.log.core.head import (
     encode_head,
     encode_page,
 )
-from triplicate.log.core.head_changes import Change, all_segments, check_continuous, numbered, numbered_head
+from triplicate.log.core.head_changes import Change, all_segments, numbered, numbered_head
 from triplicate.log.core.locate import EntrySearch, plan_ranges, reference_at, segment_at
 from triplicate.log.core.retention import retention_offset
 
@@ -190,7 +191,7 @@ class Model(RuleBasedStateMachine):
         assert [
             (item.ledger_id, item.first_offset, item.records) for item in segments if item.records or item.state is SegmentState.OPEN
         ] == [item for item in self.model if item[2] or (self.nodes.head.open and item[0] == self.nodes.head.open.ledger_id)]
-        check_continuous(self.nodes.head, segments, "l")
+        assert all(left.end_offset == right.first_offset for left, right in pairwise(segments)), "segments continue one another without gap"
         assert self.nodes.head.closed_end == self.end
         assert self.nodes.head.first_offset == self.first
         assert self.nodes.head.epoch == self.epoch
@@ -298,9 +299,7 @@ def test_plans_cover_the_records_once_and_do_not_change_when_segments_close(
     counts=st.lists(st.tuples(st.integers(0, 20), st.booleans()), min_size=1, max_size=8), max_records=st.integers(1, 30), data=st.data()
 )
 @settings(max_examples=200, deadline=None)
-def test_plans_that_skip_what_is_lost_cover_the_other_records_once(
-    counts: list[tuple[int, bool]], max_records: int, data: st.DataObject
-) -> None:
+def test_plans_that_skip_lost_records_cover_the_others_once(counts: list[tuple[int, bool]], max_records: int, data: st.DataObject) -> None:
     segments: list[LogSegment] = []
     there: list[int] = []
     for place, (count, lost) in enumerate(counts):
@@ -341,7 +340,7 @@ def test_changes_that_do_not_continue_the_list_are_refused() -> None:
     age_s=st.integers(0, 20),
 )
 @settings(max_examples=100, deadline=None)
-def test_retention_keeps_what_its_settings_ask_for(sizes: list[int], limit: int, age_s: int) -> None:
+def test_retention_keeps_the_configured_records(sizes: list[int], limit: int, age_s: int) -> None:
     segments = [
         LogSegment(place, place, 1, size, 0, place * 1_000_000, place * 1_000_000, SegmentState.CLOSED) for place, size in enumerate(sizes)
     ]
@@ -356,7 +355,7 @@ def test_retention_keeps_what_its_settings_ask_for(sizes: list[int], limit: int,
         assert (limit and rest > limit) or (age_s and last.max_time_us < now_us - age_s * 1_000_000)
 
 
-def test_what_is_published_at_a_roll_stands_between_the_two_segments() -> None:
+def test_ledgers_published_at_a_roll_are_between_the_two_segments() -> None:
     head = head_changes.new_head("id", "t", LogSettings(), 0)
     opened = head_changes.take_over(head, None, LogSegment(1, 0), Owner("w", "t")).head
     closed = LogSegment(1, 0, 5, state=SegmentState.CLOSED)

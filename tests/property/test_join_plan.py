@@ -36,6 +36,6 @@ def test_two_hundred_tiny_ledgers_become_one() -> None:
     assert runs_to_join([*[2 * MIB] * 80, *[10] * 50], 16 * MIB)[-1] == range(80, 130)
 
 
-def test_a_target_beyond_what_may_be_copied_joins_as_much_as_may() -> None:
+def test_joining_stops_at_the_limit_of_copied_bytes() -> None:
     assert runs_to_join([MIB] * 100, 1024 * MIB) == [range(64)]
     assert runs_to_join([500] * 200, 1024 * MIB) == [range(200)]

@@ -54,7 +54,7 @@ def scan(data: bytes, first: int) -> tuple[list[JournalGroup], GroupScanner]:
 
 @settings(deadline=None, max_examples=150)
 @given(OLD, st.lists(BODIES, max_size=10), st.integers(1, 50))
-def test_only_groups_of_this_life_are_found_in_a_file_used_again(
+def test_only_groups_of_this_life_are_found_in_a_reused_file(
     old: list[tuple[str, int, int, bytes]], bodies: list[bytes], first: int
 ) -> None:
     data = old_content(old)
@@ -88,7 +88,7 @@ def test_a_torn_write_over_old_bytes_is_the_last_group_or_none(
 
 @settings(deadline=None, max_examples=100)
 @given(OLD, st.lists(BODIES, min_size=1, max_size=6), st.data())
-def test_a_damaged_last_group_over_old_bytes_is_told_with_its_offset(
+def test_a_damaged_last_group_over_old_bytes_is_reported_with_its_offset(
     old: list[tuple[str, int, int, bytes]], bodies: list[bytes], draw: st.DataObject
 ) -> None:
     data = old_content(old)
@@ -103,7 +103,7 @@ def test_a_damaged_last_group_over_old_bytes_is_told_with_its_offset(
     assert scanner.torn.offset == offset
 
 
-def test_zeros_with_something_behind_them_are_torn_where_the_file_held_nothing_before() -> None:
+def test_zeros_before_other_bytes_are_torn_in_a_new_file_and_the_end_of_a_reused_one() -> None:
     data = bytes(HEADER_BYTES) + group_bytes(NUMBER, 1, b"a") + bytes(ALIGNMENT) + b"x" * ALIGNMENT
     for reused, torn in ((False, True), (True, False)):
         scanner = GroupScanner(lambda size, offset: data[offset : offset + size], len(data), "a.journal", NUMBER, reused=reused)

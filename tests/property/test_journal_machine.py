@@ -286,6 +286,20 @@ def test_every_item_is_in_one_group_in_its_order(shapes: list[tuple[GroupType | 
         waiting = waiting[command.items :]
 
 
+def test_a_group_longer_than_a_file_begins_a_fresh_file_and_is_its_only_one() -> None:
+    former = GroupFormer(file_bytes=FILE_BYTES, group_bytes=GROUP_BYTES, preallocate_bytes=PREALLOCATE_BYTES, number=0, sequence=0)
+    assert former.step(FileStarted(NextFile(1, "", ALIGNMENT, 0, False))) is None
+    long, short = Item(0, GroupType.ENTRIES, 2 * FILE_BYTES, 1, False), Item(1, GroupType.ENTRIES, 10, 1, False)
+    first = former.step(GroupDue((long,), file_ready=False))
+    assert isinstance(first, WriteGroup), "the file is not left behind empty"
+    assert (first.end.file_number, first.offset, first.end.sequence) == (1, HEADER_BYTES, 1)
+    assert former.step(GroupDue((short,), file_ready=False)) == StartFile(1)
+    second = former.step(FileStarted(NextFile(2, "", ALIGNMENT, 0, False)))
+    assert isinstance(second, WriteGroup)
+    assert (second.end.file_number, second.offset) == (2, HEADER_BYTES)
+    assert former.step(GroupDue((long,), file_ready=False)) == StartFile(2), "behind another group it would cross the end of the file"
+
+
 def test_a_closing_journal_fails_on_a_full_disk() -> None:
     commit = GroupCommit(GroupPosition(1, HEADER_BYTES, 0), resumes=True)
     commit.submitted(10)

@@ -73,7 +73,7 @@ def test_version_2_round_trips_but_for_the_creator_token(metadata: LedgerMetadat
 
 @settings(deadline=None)
 @given(metadata_values(unknown=st.just(b"")))
-def test_version_1_round_trips_what_it_can_carry(metadata: LedgerMetadata) -> None:
+def test_version_1_round_trips_its_fields(metadata: LedgerMetadata) -> None:
     old = replace(
         metadata,
         ack_quorum=metadata.write_quorum,

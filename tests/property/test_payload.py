@@ -48,7 +48,7 @@ PRODUCERS = st.builds(Producer, st.binary(min_size=16, max_size=16), st.integers
     wall_time_us=NUMBERS,
 )
 @settings(max_examples=200, deadline=None)
-def test_what_is_encoded_is_decoded(
+def test_payloads_round_trip(
     entry: dict[str, object], preamble: bytes | None, producer: Producer | None, codec: str, index: int, wall_time_us: int
 ) -> None:
     columns = columns_of(**entry)  # type: ignore[arg-type]
@@ -123,7 +123,7 @@ def _payload() -> bytearray:
         (36, b"\x01", "reserved field 1"),
     ],
 )
-def test_what_a_release_does_not_know_is_named(at: int, value: bytes, named: str) -> None:
+def test_unknown_formats_are_named(at: int, value: bytes, named: str) -> None:
     payload = _payload()
     payload[at : at + 1] = value
     with pytest.raises(FormatError, match=named):
@@ -138,7 +138,7 @@ def test_a_control_record_of_unknown_kind_is_named() -> None:
         encode_control("boop", {})
 
 
-def test_an_entry_holds_four_mebibytes_and_not_one_byte_more() -> None:
+def test_an_entry_holds_at_most_four_mebibytes() -> None:
     room = ENTRY_LIMIT_BYTES - 72 - 8
     for codec in CODECS:
         encoded = encode_columns(columns_of([b"x" * room]), Compressor(codec))
@@ -147,7 +147,7 @@ def test_an_entry_holds_four_mebibytes_and_not_one_byte_more() -> None:
             encode_columns(columns_of([b"x" * (room + 1)]), Compressor(codec))
 
 
-def test_a_body_that_unpacks_to_more_than_it_says_is_refused() -> None:
+def test_a_body_that_unpacks_beyond_its_stated_size_is_refused() -> None:
     for codec in ("zlib", "zstd"):
         payload = bytearray(encode_columns(columns_of([b"x" * 1_000_000]), Compressor(codec)).payload(0, 0))
         assert len(payload) < 10_000
@@ -159,7 +159,7 @@ def test_a_body_that_unpacks_to_more_than_it_says_is_refused() -> None:
             decode_entry(bytes(payload))
 
 
-def test_offsets_that_fall_are_refused_before_anybody_trusts_them() -> None:
+def test_descending_offsets_are_refused_before_use() -> None:
     payload = bytearray(encode_columns(columns_of([b"a", b"b", b"c"]), Compressor("none")).payload(0, 0))
     struct.pack_into("<I", payload, HEADER_SIZE + 4, 9)
     with pytest.raises(CorruptionError, match="offsets"):

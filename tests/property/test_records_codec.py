@@ -48,7 +48,7 @@ def exactly(values: Sequence[Value]) -> list[tuple[str, object]]:
 
 @given(COLUMNS)
 @settings(max_examples=200)
-def test_a_column_comes_back_the_same(values: list[Value]) -> None:
+def test_a_column_round_trips(values: list[Value]) -> None:
     out = bytearray(b"before")
     encode_column(out, values)
     decoded, position = decode_column(bytes(out) + b"after", 6, len(values))
@@ -133,7 +133,7 @@ def facts(transaction: Transaction) -> list[object]:
 
 @given(st.lists(transactions(), min_size=1, max_size=3), st.binary(min_size=16, max_size=16), INT64)
 @settings(max_examples=60, deadline=None)
-def test_a_batch_comes_back_the_same(batch: list[Transaction], digest: bytes, number: int) -> None:
+def test_a_batch_round_trips(batch: list[Transaction], digest: bytes, number: int) -> None:
     dictionary = TableDictionary()
     records = [encode_transaction(transaction, dictionary) for transaction in batch]
     header = BatchHeader(digest, abs(number), 7, 1, 2, digest, bytes(16), tuple(dictionary.shapes))
@@ -155,7 +155,7 @@ def test_damage_is_refused_or_read_as_something_else(transaction: Transaction, d
         decode_transaction(bytes(record[: len(record) // 2]), dictionary.shapes)
 
 
-def test_what_this_release_does_not_know_is_refused_by_name() -> None:
+def test_unknown_formats_are_refused_by_name() -> None:
     record = bytearray(encode_transaction(Transaction(1), TableDictionary()))
     for index, value, words in ((0, 2, "version 2"), (1, 2, "snapshot pointer"), (1, 9, "kind 9"), (3, 2, "part 1 of 2")):
         changed = bytearray(record)

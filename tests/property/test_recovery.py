@@ -213,7 +213,7 @@ class Recoverer:
 @example(99179, (3, 2, 2), 5, 2, False)  # Both copies of the last entry do not answer when recovery reads the ledger's length.
 @example(1641332465, (5, 3, 3), 2, 1, False)  # Finds a returned bookie that counts for entries it missed; about one example in 180 does.
 @example(3704595943, (2, 2, 1), 5, 1, False)  # The same where one copy confirms.
-def test_recovery_keeps_everything_that_was_acknowledged(
+def test_recovery_keeps_every_acknowledged_entry(
     seed: int, quorums: tuple[int, int, int], entries: int, recoverers: int, hedges: bool
 ) -> None:
     rng = random.Random(seed)

@@ -57,7 +57,7 @@ def test_runs_are_neighbours_of_one_epoch_within_the_limits(
 
 
 @given(SEGMENTS)
-def test_what_is_merged_already_is_left_alone(rows: list[tuple[int, int, SegmentState, int, bool]]) -> None:
+def test_merged_segments_are_not_merged_again(rows: list[tuple[int, int, SegmentState, int, bool]]) -> None:
     """Repeated merging ends."""
     segments, epochs = made(rows)
     limits = MergeLimits(30, 60, 2**62, 2**62, 2, False)
@@ -83,7 +83,7 @@ def test_reduced_segments_are_rewritten_one_by_one(rows: list[tuple[int, int, Se
     assert reduced_runs(segments) == expected
 
 
-def test_a_merged_segment_is_small_beside_what_is_retained() -> None:
+def test_a_merged_segment_is_small_compared_with_the_retained_log() -> None:
     client = LogClientSettings(merge_target_bytes=1000, merge_after_s=0)
     free = merge_limits(client, LogSettings(), 10**9, least=2, every=True)
     assert (free.target_bytes, free.span_us, free.oldest_us) == (1000, 2**62, 10**9)

@@ -120,7 +120,7 @@ def test_a_repeat_answers_as_the_first_run_did() -> None:
     assert not block.is_repeat
 
 
-def test_a_request_id_that_is_set_outside_of_a_block_stays_for_the_next() -> None:
+def test_a_request_id_set_outside_a_block_applies_to_the_next_block() -> None:
     block = TransactionBlock()
     block.request_id = "one"
     block.end()

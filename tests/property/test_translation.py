@@ -204,7 +204,7 @@ async def every_way(served: Served, drawn: Drawn) -> None:
 @pytest.mark.parametrize("kind", ["select", "update", "insert"])
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_a_statement_answers_as_the_one_written_by_hand(kind: str, seed: int) -> None:
+def test_a_statement_answers_as_its_hand_written_form(kind: str, seed: int) -> None:
     async def body(served: Served) -> None:
         connection = await served.psycopg(autocommit=True)
         async with connection:
@@ -216,7 +216,7 @@ def test_a_statement_answers_as_the_one_written_by_hand(kind: str, seed: int) ->
     run(body)
 
 
-def test_the_statement_that_changed_another_row_is_right_every_way() -> None:
+def test_parameters_out_of_order_update_the_right_row() -> None:
     """It updated row 2 with the value meant for row 1: parameters went by their order of appearance."""
 
     async def body(served: Served) -> None:
@@ -235,7 +235,7 @@ def test_the_statement_that_changed_another_row_is_right_every_way() -> None:
     run(body)
 
 
-def test_the_drawer_repeats_and_mixes_parameters() -> None:
+def test_drawn_statements_repeat_and_shuffle_parameters() -> None:
     texts = [Drawer(random.Random(seed)).select().text for seed in range(50)]
     assert any(text.count("$1::") + text.count("cast($1 ") > 1 for text in texts)
     assert any("$2" in text and text.find("$2") < text.find("$1") for text in texts)

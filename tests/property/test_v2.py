@@ -108,7 +108,7 @@ def by_itself(body: bytes) -> Response | str:
 
 @settings(deadline=None, max_examples=300)
 @given(STARTS, st.binary(max_size=80))
-def test_an_answer_in_a_buffer_is_what_it_is_by_itself(start: bytes, rest: bytes) -> None:
+def test_an_answer_in_a_buffer_decodes_as_it_does_alone(start: bytes, rest: bytes) -> None:
     assert in_place(start + rest) == by_itself(start + rest)
 
 

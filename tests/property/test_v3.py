@@ -144,7 +144,7 @@ ADDS = st.lists(st.tuples(ID, TXN, SMALL, INT64), min_size=1, max_size=6)
 
 @settings(deadline=None)
 @given(INT64 | ID, KEY, st.booleans(), st.booleans(), PRIORITY, INT64 | ID, TXN, SMALL)
-def test_an_add_by_hand_is_the_message_forms(
+def test_the_bulk_form_of_an_add_equals_the_message_form(
     ledger_id: int, key: bytes, recovery: bool, deferred: bool, priority: int | None, entry_id: int, txn_id: int, rest: bytes
 ) -> None:
     request = make_add(ledger_id, entry_id, key, rest, recovery, False, deferred)
@@ -154,7 +154,7 @@ def test_an_add_by_hand_is_the_message_forms(
 
 @settings(deadline=None)
 @given(ID, KEY, st.booleans(), st.booleans(), PRIORITY, ADDS, st.integers(0, 20), st.binary(max_size=8))
-def test_runs_of_adds_are_the_message_forms(
+def test_runs_of_adds_equal_the_message_form(
     ledger_id: int,
     key: bytes,
     recovery: bool,
@@ -190,7 +190,7 @@ def test_runs_of_adds_are_the_message_forms(
 
 @settings(deadline=None)
 @given(INT64 | ID, st.lists(st.tuples(INT64 | ID, TXN), max_size=6), STATUS, st.integers(0, 20), st.binary(max_size=8))
-def test_runs_of_answers_are_the_message_forms(
+def test_runs_of_answers_equal_the_message_form(
     ledger_id: int, answers: list[tuple[int, int]], status: Status, skip: int, after: bytes
 ) -> None:
     frames = encode_v3_add_responses(ledger_id, [entry for entry, _ in answers], [txn for _, txn in answers], status)
@@ -219,7 +219,7 @@ def test_runs_of_answers_are_the_message_forms(
 
 @settings(deadline=None, max_examples=300)
 @given(ID, KEY, st.booleans(), PRIORITY, ADDS, st.data())
-def test_damaged_adds_read_in_bulk_are_what_the_message_form_reads(
+def test_damaged_adds_in_bulk_equal_the_message_form(
     ledger_id: int, key: bytes, deferred: bool, priority: int | None, adds: list[tuple[int, int, bytes, int]], data: st.DataObject
 ) -> None:
     encoder = V3AddEncoder(ledger_id, key, deferred_sync=deferred, priority=priority)
@@ -239,7 +239,7 @@ def test_damaged_adds_read_in_bulk_are_what_the_message_form_reads(
 
 @settings(deadline=None, max_examples=300)
 @given(ID, st.lists(st.tuples(ID, TXN), min_size=1, max_size=5), STATUS, st.data())
-def test_damaged_answers_read_in_bulk_are_what_the_message_form_reads(
+def test_damaged_answers_in_bulk_equal_the_message_form(
     ledger_id: int, answers: list[tuple[int, int]], status: Status, data: st.DataObject
 ) -> None:
     buffer = bytearray(encode_v3_add_responses(ledger_id, [entry for entry, _ in answers], [txn for _, txn in answers], status))

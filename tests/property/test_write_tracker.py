@@ -127,7 +127,7 @@ def test_the_tracker_confirms_exactly_what_the_model_does(data: st.DataObject, q
 
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(QUORUMS), st.integers(1, 200), st.randoms(use_true_random=False))
-def test_every_entry_is_confirmed_once_everybody_answered_in_any_order(quorums: tuple[int, int, int], count: int, random: object) -> None:
+def test_every_entry_is_confirmed_after_all_answers_in_any_order(quorums: tuple[int, int, int], count: int, random: object) -> None:
     size, write_quorum, ack_quorum = quorums
     tracker = WriteTracker([f"b{i}" for i in range(size)], write_quorum, ack_quorum)
     tracker.push(count)

@@ -67,7 +67,7 @@ class Holds(RuleBasedStateMachine):
 TestHolds = Holds.TestCase
 
 
-def test_a_transaction_that_expired_says_why() -> None:
+def test_an_expired_transaction_has_its_reason() -> None:
     hold = WriterHold()
     assert hold.expire(LIMIT) == EndRequest(Ending.EXPIRED)
     with pytest.raises(SqlError, match="too long"):

@@ -343,7 +343,7 @@ def test_an_answer_out_of_order_is_an_error_of_the_ledger(counts: list[int], dat
         machine.acknowledge(7, entry_id)
 
 
-def test_a_ledger_that_fails_during_a_roll_is_recovered_and_the_rest_is_sent_again() -> None:
+def test_a_ledger_that_fails_during_a_roll_is_recovered_and_other_entries_are_resent() -> None:
     machine, entries = machine_with([2, 3, 1], acknowledged=1)
     machine.step(RollBegun())
     late = entry_of(4, 9)
@@ -362,7 +362,7 @@ def test_a_ledger_that_fails_during_a_roll_is_recovered_and_the_rest_is_sent_aga
     assert (machine.rolls, machine.repairs, machine.published_between) == (1, 1, 10)
 
 
-def test_a_roll_waits_for_what_is_in_flight_and_sends_nothing() -> None:
+def test_a_roll_waits_for_entries_in_flight_and_sends_nothing() -> None:
     machine, entries = machine_with([1, 1])
     commands_of(machine)
     machine.step(RollBegun())
@@ -373,7 +373,7 @@ def test_a_roll_waits_for_what_is_in_flight_and_sends_nothing() -> None:
     assert commands_of(machine) == [ResolveEntry(entries[1]), SwitchSegment(None)]
 
 
-def test_recovery_that_finds_more_than_was_sent_is_a_fault() -> None:
+def test_recovery_of_more_entries_than_were_sent_is_an_error() -> None:
     machine, _ = machine_with([2])
     machine.step(LedgerFailed(7, ConnectionLost("broken")))
     with pytest.raises(AssertionError, match="only what was sent"):

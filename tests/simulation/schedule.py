@@ -25,8 +25,8 @@ PATIENCE_S = 60.0
 
 
 @dataclass
-class Hand:
-    """A writer in the hand of a test."""
+class ManualWriter:
+    """A writer in the manual of a test."""
 
     writer: LedgerWriter
     appender: LedgerAppends
@@ -83,10 +83,10 @@ class Schedule:
         self._usual_fault = self.cluster.store.fault
         self._tasks: list[asyncio.Task[Any]] = []
 
-    def play(self, script: Callable[[], Coroutine[Any, Any, None]]) -> History:
+    def run(self, script: Callable[[], Coroutine[Any, Any, None]]) -> History:
         """Run the script, bring everything to its end, read everything, and see that the checkers find nothing."""
         try:
-            self.world.run(self._play(script))
+            self.world.run(self._run(script))
         finally:
             self.world.close()
         history = self.context.history
@@ -95,7 +95,7 @@ class Schedule:
         assert not found, "\n".join(found)
         return history
 
-    async def _play(self, script: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _run(self, script: Callable[[], Coroutine[Any, Any, None]]) -> None:
         await self.cluster.start()
         await script()
         for task in self._tasks:
@@ -113,13 +113,13 @@ class Schedule:
         self._tasks.append(task)
         return task
 
-    async def writing(self, name: str = "writer", *, is_known: bool = False, **sizes: Any) -> Hand:
+    async def writing(self, name: str = "writer", *, is_known: bool = False, **sizes: Any) -> ManualWriter:
         """A writer of a new ledger, on a node of its own, that stays there until its node is struck down or the script ends.
 
         Args:
             is_known: it has written another ledger before, and has connections to all bookies from that.
         """
-        made: asyncio.Future[Hand] = self.world.loop.create_future()
+        made: asyncio.Future[ManualWriter] = self.world.loop.create_future()
 
         async def write(client: Client) -> None:
             if is_known:
@@ -134,14 +134,14 @@ class Schedule:
         self.begin(name, write)
         return await made
 
-    async def appender(self, client: Client, name: str, **sizes: Any) -> Hand:
+    async def appender(self, client: Client, name: str, **sizes: Any) -> ManualWriter:
         """Make a ledger; called from the program that runs on the node."""
         writer = await client.create(password=PASSWORD, **sizes)
         host = self.cluster.client(name).host
         assert host is not None
         ledger = KnownLedger(writer.ledger_id, name, "plain", writer, host, self.context.time())
         self.model.add(ledger)
-        return Hand(writer, LedgerAppends(self.model, ledger, "by hand"))
+        return ManualWriter(writer, LedgerAppends(self.model, ledger, "by hand"))
 
     def delay_changes(self, delay_s: float) -> None:
         """Let every change of a node's data take this much longer until it is applied; everything else stays as fast as it is."""
@@ -155,18 +155,18 @@ class Schedule:
 
         store.fault = slow
 
-    async def delete(self, hand: Hand) -> None:
+    async def delete(self, manual: ManualWriter) -> None:
         """An operator deletes a ledger."""
-        self._book(hand).deleted = True
-        await self.begin("operator", lambda client: client.delete(hand.ledger_id))
+        self._book(manual).deleted = True
+        await self.begin("operator", lambda client: client.delete(manual.ledger_id))
 
-    async def bring_back(self, hand: Hand) -> None:
+    async def bring_back(self, manual: ManualWriter) -> None:
         """An operator wants it back."""
-        self._book(hand).undelete_requested = True
-        await self.begin("operator", lambda client: client.undelete(hand.ledger_id))
+        self._book(manual).undelete_requested = True
+        await self.begin("operator", lambda client: client.undelete(manual.ledger_id))
 
-    def _book(self, hand: Hand) -> KnownLedger:
-        return next(ledger for ledger in self.model.ledgers if ledger.ledger_id == hand.ledger_id)
+    def _book(self, manual: ManualWriter) -> KnownLedger:
+        return next(ledger for ledger in self.model.ledgers if ledger.ledger_id == manual.ledger_id)
 
     async def on(self, name: str, action: Callable[[], object]) -> None:
         """Do something as a node that runs."""

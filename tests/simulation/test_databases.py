@@ -3,111 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 
-from triplicate.errors import SqlError
+from tests.simulation.database_rig import at, leader, read, run_scenario, seen, writing
 from triplicate.sim import NodeDied
-from triplicate_simulator import WORKLOADS, Plan, Result, run_seed
-from triplicate_simulator.workloads.sql.sql_clients import run_session
-from triplicate_simulator.workloads.sql.sql_load import DatabaseLoad
 from triplicate_simulator.workloads.sql.sql_model import ClientSession, IdempotentRequest
-from triplicate_simulator.workloads.sql.sql_nodes import DatabaseServer
-from triplicate_simulator.workloads.sql.sql_operations import ClientOperation, send_request
+from triplicate_simulator.workloads.sql.sql_operations import send_request
 from triplicate_simulator.workloads.sql.sql_workload import SqlWorkload
-
-Scene = Callable[[SqlWorkload], Awaitable[None]]
-
-QUIET = DatabaseLoad(
-    nodes=3,
-    talkers=0,
-    watchers=0,
-    pause_mean_s=1.0,
-    patience_s=30.0,
-    registers=1,
-    roll_size_bytes=1024 * 1024,
-    roll_age_s=7200.0,
-    tables=False,
-    leader_strikes=(),
-)
-REGISTER = "register0"
-PATIENCE_S = 30.0
-
-
-def play(monkeypatch: pytest.MonkeyPatch, scene: Scene, seed: int = 7, load: DatabaseLoad = QUIET) -> Result:
-    """Let a scene happen in a cluster without other faults and clients; everything is judged as in any run."""
-
-    class ScenePlay(SqlWorkload):
-        async def begin(self) -> None:
-            await super().begin()
-            await scene(self)
-
-    monkeypatch.setitem(WORKLOADS, "databases", ScenePlay)
-    result = run_seed(seed, Plan("databases", load, duration_s=1.0))
-    assert result.ok, str(result)
-    return result
-
-
-async def leader(of: SqlWorkload, besides: DatabaseServer | None = None) -> DatabaseServer:
-    """A node that believes to lead, once there is one."""
-    while True:
-        for replica in of.model.leaders():
-            if replica.server is not besides:
-                return replica.server
-        await asyncio.sleep(0.01)
-
-
-async def write(session: ClientSession, value: int) -> None:
-    async with session.attempt(session.model.token("put")) as attempt:
-        attempt.invoke(REGISTER, "write", (value,))
-        attempt.note_commit_requested()
-        await session.rows("update registers set value = ?, token = ? where name = ?", value, attempt.token, REGISTER)
-
-
-def writing(value: int) -> ClientOperation:
-    async def work(session: ClientSession) -> None:
-        await write(session, value)
-
-    return work
-
-
-async def at(of: SqlWorkload, server: DatabaseServer, work: ClientOperation) -> str:
-    """Do some work at a node: '' when it was done, else how it ended."""
-    outcome = ""
-
-    async def noting(session: ClientSession) -> None:
-        nonlocal outcome
-        try:
-            await work(session)
-        except SqlError as error:
-            outcome = error.sqlstate
-
-    if not await run_session(of.model, "client", server, of.context.rng("client"), noting, PATIENCE_S):
-        outcome = "gone"
-    return outcome
-
-
-async def read(session: ClientSession) -> None:
-    await session.read_register(REGISTER)
-
-
-async def seen(of: SqlWorkload, server: DatabaseServer) -> int:
-    """The register's value as read from a node."""
-    values: list[int] = []
-
-    async def look(session: ClientSession) -> None:
-        values.append(await session.read_register(REGISTER))
-
-    assert await run_session(of.model, "client", server, of.context.rng("client"), look, PATIENCE_S)
-    return values[0]
 
 
 @pytest.mark.parametrize("keeps_its_file", [True, False])
 def test_a_leader_killed_between_acknowledgement_and_local_commit_loses_nothing(
     monkeypatch: pytest.MonkeyPatch, keeps_its_file: bool
 ) -> None:
-    async def scene(of: SqlWorkload) -> None:
+    async def scenario(of: SqlWorkload) -> None:
         first = await leader(of)
         of.context.world.points.trap("sql.local_commit", lambda _: first.crash(keep_unsynced=keeps_its_file), node=first.name)
         assert await at(of, first, writing(5)) == "gone"
@@ -115,11 +25,11 @@ def test_a_leader_killed_between_acknowledgement_and_local_commit_loses_nothing(
         assert await seen(of, second) == 5, "the log had acknowledged it"
         await first.restart()
 
-    play(monkeypatch, scene)
+    run_scenario(monkeypatch, scenario)
 
 
-def test_a_leader_paused_before_its_local_commit_shows_nothing_of_the_past_when_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(of: SqlWorkload) -> None:
+def test_a_leader_paused_before_its_local_commit_answers_no_stale_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(of: SqlWorkload) -> None:
         first = await leader(of)
         assert first.host is not None
         host = first.host
@@ -139,11 +49,11 @@ def test_a_leader_paused_before_its_local_commit_shows_nothing_of_the_past_when_
         assert await writer == ""
         assert await seen(of, await leader(of, besides=first)) == 6
 
-    play(monkeypatch, scene)
+    run_scenario(monkeypatch, scenario)
 
 
-def test_a_leader_paused_before_its_append_learns_that_nobody_knows_its_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(of: SqlWorkload) -> None:
+def test_a_leader_paused_before_its_append_reports_an_unknown_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(of: SqlWorkload) -> None:
         first = await leader(of)
         assert first.host is not None
         host = first.host
@@ -161,11 +71,11 @@ def test_a_leader_paused_before_its_append_learns_that_nobody_knows_its_outcome(
         assert await at(of, second, lambda session: session.resolve(token)) == ""
         assert not of.model.unresolved
 
-    play(monkeypatch, scene)
+    run_scenario(monkeypatch, scenario)
 
 
 def test_a_leader_that_the_metadata_has_replaced_answers_no_read_and_keeps_no_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(of: SqlWorkload) -> None:
+    async def scenario(of: SqlWorkload) -> None:
         first = await leader(of)
         first.reachable.clear()
         first.expire_session()
@@ -175,11 +85,11 @@ def test_a_leader_that_the_metadata_has_replaced_answers_no_read_and_keeps_no_wr
         assert await at(of, first, read) == "57P01"
         first.reachable.set()
 
-    play(monkeypatch, scene)
+    run_scenario(monkeypatch, scenario)
 
 
-def test_a_write_at_a_leader_that_was_replaced_comes_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(of: SqlWorkload) -> None:
+def test_a_write_at_a_replaced_leader_has_no_effect(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(of: SqlWorkload) -> None:
         first = await leader(of)
         first.reachable.clear()
         first.expire_session()
@@ -188,12 +98,12 @@ def test_a_write_at_a_leader_that_was_replaced_comes_to_nothing(monkeypatch: pyt
         assert await seen(of, second) == 0
         first.reachable.set()
 
-    play(monkeypatch, scene)
+    run_scenario(monkeypatch, scenario)
 
 
 @pytest.mark.parametrize("point", ["replica.take_over", "replica.replay"])
-def test_a_successor_killed_in_the_midst_of_its_take_over_is_succeeded(monkeypatch: pytest.MonkeyPatch, point: str) -> None:
-    async def scene(of: SqlWorkload) -> None:
+def test_a_successor_killed_during_its_take_over_is_replaced(monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    async def scenario(of: SqlWorkload) -> None:
         first = await leader(of)
         assert await at(of, first, writing(5)) == ""
         struck: list[str] = []
@@ -211,12 +121,12 @@ def test_a_successor_killed_in_the_midst_of_its_take_over_is_succeeded(monkeypat
         await first.restart()
         await of.servers[struck[0]].restart()
 
-    play(monkeypatch, scene)
+    run_scenario(monkeypatch, scenario)
 
 
 @pytest.mark.parametrize("skip", range(4))
 def test_a_follower_killed_while_it_applies_applies_everything_once(monkeypatch: pytest.MonkeyPatch, skip: int) -> None:
-    async def scene(of: SqlWorkload) -> None:
+    async def scenario(of: SqlWorkload) -> None:
         first = await leader(of)
         follower = next(server for server in of.servers.values() if server is not first)
         trap = of.context.world.points.trap("sql.apply", lambda _: follower.crash(keep_unsynced=True), node=follower.name, skip=skip)
@@ -226,12 +136,12 @@ def test_a_follower_killed_while_it_applies_applies_everything_once(monkeypatch:
         assert trap.fired
         await follower.restart()
 
-    play(monkeypatch, scene)
+    run_scenario(monkeypatch, scenario)
 
 
 @pytest.mark.parametrize("kind", ["ticket", "add", "transfer"])
 def test_a_request_whose_answer_was_lost_is_answered_when_it_is_sent_again(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    async def scene(of: SqlWorkload) -> None:
+    async def scenario(of: SqlWorkload) -> None:
         request = IdempotentRequest(kind, of.model.token(kind), register="count0", accounts=("ann", "bob"))
 
         async def send(session: ClientSession) -> None:
@@ -245,23 +155,23 @@ def test_a_request_whose_answer_was_lost_is_answered_when_it_is_sent_again(monke
         assert await at(of, await leader(of, besides=first), send) == "", "a third time"
         await first.restart()
 
-    result = play(monkeypatch, scene)
+    result = run_scenario(monkeypatch, scenario)
     assert result.counts["repeated"] == 1
 
 
-def test_a_node_that_died_is_heard_of_by_its_clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(of: SqlWorkload) -> None:
+def test_clients_notice_the_death_of_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(of: SqlWorkload) -> None:
         server = await leader(of)
         server.crash()
         with pytest.raises(NodeDied):
             await server.call(lambda database: database.session())
         await server.restart()
 
-    play(monkeypatch, scene)
+    run_scenario(monkeypatch, scenario)
 
 
 def test_a_leader_that_hangs_is_replaced_though_its_session_and_its_connections_live(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(of: SqlWorkload) -> None:
+    async def scenario(of: SqlWorkload) -> None:
         first = await leader(of)
         assert first.host is not None
         host, began_s = first.host, of.context.time()
@@ -278,11 +188,11 @@ def test_a_leader_that_hangs_is_replaced_though_its_session_and_its_connections_
         assert await asked == "57P01"
         assert await seen(of, await leader(of, besides=first)) == 6
 
-    assert play(monkeypatch, scene).counts["peers_found_silent"]
+    assert run_scenario(monkeypatch, scenario).counts["peers_found_silent"]
 
 
 def test_a_leader_that_hangs_for_less_than_its_limit_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(of: SqlWorkload) -> None:
+    async def scenario(of: SqlWorkload) -> None:
         first = await leader(of)
         assert first.host is not None
         await asyncio.sleep(1.0)
@@ -293,13 +203,13 @@ def test_a_leader_that_hangs_for_less_than_its_limit_stays(monkeypatch: pytest.M
             await asyncio.sleep(0.5)
         assert await leader(of) is first
 
-    assert not play(monkeypatch, scene).counts.get("peers_found_silent")
+    assert not run_scenario(monkeypatch, scenario).counts.get("peers_found_silent")
 
 
 def test_nodes_that_were_all_stopped_together_do_not_replace_their_leader(monkeypatch: pytest.MonkeyPatch) -> None:
     """As when the machine beneath them was suspended: nobody was watched meanwhile, as the watchers slept themselves."""
 
-    async def scene(of: SqlWorkload) -> None:
+    async def scenario(of: SqlWorkload) -> None:
         first = await leader(of)
         await asyncio.sleep(1.0)
         hosts = [server.host for server in of.servers.values() if server.host is not None]
@@ -313,4 +223,4 @@ def test_nodes_that_were_all_stopped_together_do_not_replace_their_leader(monkey
         await asyncio.sleep(3.0)
         assert await leader(of) is first
 
-    assert not play(monkeypatch, scene).counts.get("peers_found_silent")
+    assert not run_scenario(monkeypatch, scenario).counts.get("peers_found_silent")

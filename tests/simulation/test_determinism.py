@@ -1,4 +1,4 @@
-"""One seed is one history: the same trace digest in another process, after other seeds, and under other hash seeds; for each play."""
+"""One seed is one history: the same trace digest in another process, after other seeds, and under other hash seeds; for each workload."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from triplicate_simulator import WORKLOADS, run_seed, workload_of
 
 SEEDS = {"ledgers": 10, "logs": 13, "databases": 7}
-"""One for each play."""
+"""One for each workload."""
 HASH_SEEDS = ("0", "4711")
 PROGRAM = "from triplicate_simulator import run_seed; print(*[run_seed(seed).digest for seed in {seeds}])"
 
@@ -30,11 +30,11 @@ def begin_elsewhere(seeds: Sequence[int], hash_seed: str) -> subprocess.Popen[st
 
 @pytest.fixture(scope="module")
 def digests() -> Iterator[list[dict[str, str]]]:
-    """By play: here, and in two other processes with hash seeds of their own."""
+    """By workload: here, and in two other processes with hash seeds of their own."""
     others = [begin_elsewhere(list(SEEDS.values()), hash_seed) for hash_seed in HASH_SEEDS]
     try:
         # In another order than elsewhere: what ran before in the same process must leave no trace.
-        here = {play: run_seed(seed).digest for play, seed in reversed(SEEDS.items())}
+        here = {workload: run_seed(seed).digest for workload, seed in reversed(SEEDS.items())}
         there = [dict(zip(SEEDS, other.communicate(timeout=90)[0].split(), strict=True)) for other in others]
         yield [here, *there]
     finally:
@@ -43,13 +43,13 @@ def digests() -> Iterator[list[dict[str, str]]]:
             other.wait()
 
 
-def test_there_is_a_seed_of_every_play() -> None:
-    assert {play: workload_of(seed) for play, seed in SEEDS.items()} == {play: play for play in WORKLOADS}
+def test_every_workload_has_a_seed() -> None:
+    assert {workload: workload_of(seed) for workload, seed in SEEDS.items()} == {workload: workload for workload in WORKLOADS}
 
 
-@pytest.mark.parametrize("play", list(SEEDS))
-def test_a_seed_gives_the_same_digest_in_three_processes_under_different_hash_seeds(play: str, digests: list[dict[str, str]]) -> None:
-    assert len({found[play] for found in digests}) == 1, [found[play] for found in digests]
+@pytest.mark.parametrize("workload", list(SEEDS))
+def test_a_seed_gives_the_same_digest_in_three_processes_under_different_hash_seeds(workload: str, digests: list[dict[str, str]]) -> None:
+    assert len({found[workload] for found in digests}) == 1, [found[workload] for found in digests]
 
 
 def test_different_seeds_give_different_digests(digests: list[dict[str, str]]) -> None:

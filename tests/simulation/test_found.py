@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.simulation.log_rig import LOG, LogRig
+from tests.simulation.log_rig import run_scenario as run_log_scenario
 from tests.simulation.schedule import Schedule
-from tests.simulation.test_logs import LOG, Desk
-from tests.simulation.test_logs import play as play_logs
 from triplicate.bookie.storage.garbage import GarbageCollector
 from triplicate.client import Client, LedgerReader
 from triplicate.errors import BookieError, LedgerClosed, LedgerFenced
@@ -28,7 +28,7 @@ TRASH = BookieSetup(trash_period_s=1000.0)
 """Bookies with which nothing that is deleted is lost before a schedule has ended."""
 
 
-def test_a_bookie_may_die_in_the_midst_of_its_start() -> None:
+def test_a_bookie_may_die_during_its_start() -> None:
     """The simulator: a machine's death within its bookie's own start-up came out of the scenario as an error of its own."""
     struck_while_starting = 0
     for after in range(0, 12, 4):
@@ -43,7 +43,7 @@ def test_a_bookie_may_die_in_the_midst_of_its_start() -> None:
     assert struck_while_starting > 0
 
 
-def test_a_bookie_that_stops_takes_no_offence_at_requests_for_ledgers_it_has_not_loaded() -> None:
+def test_a_stopping_bookie_survives_requests_for_ledgers_it_has_not_loaded() -> None:
     """Between the end of its tasks and the end of its connections, such a request raised out of the connection's protocol."""
     ledgers, late = 60, 0
     schedule = Schedule()
@@ -80,7 +80,7 @@ def test_a_bookie_that_stops_takes_no_offence_at_requests_for_ledgers_it_has_not
     async def script() -> None:
         await schedule.begin("asker", ask)
 
-    schedule.play(script)
+    schedule.run(script)
     assert late > 0
     assert not schedule.world.loop.failures
 
@@ -92,42 +92,42 @@ def test_a_journal_group_whose_sync_failed_survives_a_later_loss_of_power(seed: 
     schedule = Schedule(seed, reconnect_maximum_s=0.05)
 
     async def script() -> None:
-        hand = await schedule.writing()
-        await schedule.on("writer", lambda: hand.send(3))
-        await hand.settled()
-        name = hand.ensemble[0]
+        manual = await schedule.writing()
+        await schedule.on("writer", lambda: manual.send(3))
+        await manual.settled()
+        name = manual.ensemble[0]
         bookie, disk = schedule.cluster.bookies[name], schedule.world.disk(name)
         bookie.excuse_failures()
         disk.fail_next_sync(JOURNAL_DIRECTORY)
-        await schedule.on("writer", hand.send)
-        while name not in hand.writer.missing_bookies:
+        await schedule.on("writer", manual.send)
+        while name not in manual.writer.missing_bookies:
             await asyncio.sleep(0.001)
         assert disk.failed_syncs == 1
-        while hand.writer.missing_bookies:  # It is started again, and the writer takes it in again.
+        while manual.writer.missing_bookies:  # It is started again, and the writer takes it in again.
             await asyncio.sleep(0.001)
         for _ in range(5):
-            await schedule.on("writer", hand.send)
+            await schedule.on("writer", manual.send)
             await asyncio.sleep(0.02)
         bookie.crash(keep_unsynced=False)
         await bookie.restart()
         assert bookie.alive, bookie.lost
-        await hand.settled()
+        await manual.settled()
 
-    schedule.play(script)
+    schedule.run(script)
     assert not schedule.cluster.failures
 
 
-def test_a_writer_that_was_cut_off_does_not_close_a_ledger_that_came_back() -> None:
+def test_a_writer_that_was_cut_off_does_not_close_an_undeleted_ledger() -> None:
     """A ledger that was deleted and undeleted began at version 0 of its metadata again, which its first writer knew: its close took the end
     back to what it had heard of, behind entries that a recovery had found (seed 262)."""
     schedule = Schedule()
 
     async def script() -> None:
-        hand = await schedule.writing()
+        manual = await schedule.writing()
         for _ in range(3):
-            await schedule.on("writer", hand.send)
-            await hand.settled()
-        ledger_id = hand.ledger_id
+            await schedule.on("writer", manual.send)
+            await manual.settled()
+        ledger_id = manual.ledger_id
         last = await schedule.recovering(ledger_id)
         assert last == 2
 
@@ -140,10 +140,10 @@ def test_a_writer_that_was_cut_off_does_not_close_a_ledger_that_came_back() -> N
 
         async def close(client: Client) -> None:
             with suppress(LedgerClosed):
-                await hand.writer.close()
+                await manual.writer.close()
 
         # As if it had been cut off before it heard of anything.
-        hand.writer._pipeline.last_add_confirmed, hand.writer._pipeline.length = -1, 0
+        manual.writer._pipeline.last_add_confirmed, manual.writer._pipeline.length = -1, 0
         await schedule.begin("writer", close)
 
         async def look(client: Client) -> int:
@@ -152,10 +152,10 @@ def test_a_writer_that_was_cut_off_does_not_close_a_ledger_that_came_back() -> N
 
         assert await schedule.begin("reader", look) == last
 
-    schedule.play(script)
+    schedule.run(script)
 
 
-def test_a_replaced_bookie_that_starts_while_a_ledger_is_in_the_trash_knows_that_it_was_made_since() -> None:
+def test_a_replaced_bookie_knows_that_a_ledger_in_the_trash_is_newer_than_its_disks() -> None:
     """Every ledger in the trash counted as older than the replacement, and the bookie keeps that answer. After the undeletion the bookie
     reported for good that it may have lost a ledger which it never lost (seed 20021)."""
     schedule = Schedule(storage=TRASH)
@@ -164,43 +164,41 @@ def test_a_replaced_bookie_that_starts_while_a_ledger_is_in_the_trash_knows_that
         await wipe(schedule.context, Fault("wipe", 0.0, "bookie-1", lasts_s=0.1))
         while not [fact for fact in schedule.world.recorder.facts if (fact.node, fact.kind) == ("bookie-1", "bookie.registered")][1:]:
             await asyncio.sleep(0.01)
-        hand = await schedule.writing()
-        assert "bookie-1" in hand.ensemble
-        await schedule.on("writer", lambda: hand.send(3))
-        await hand.settled()
-        assert await schedule.recovering(hand.ledger_id) == 2
-        await schedule.delete(hand)
+        manual = await schedule.writing()
+        assert "bookie-1" in manual.ensemble
+        await schedule.on("writer", lambda: manual.send(3))
+        await manual.settled()
+        assert await schedule.recovering(manual.ledger_id) == 2
+        await schedule.delete(manual)
         schedule.cluster.bookies["bookie-1"].crash(keep_unsynced=False)
         await schedule.cluster.bookies["bookie-1"].restart()
-        await schedule.bring_back(hand)
+        await schedule.bring_back(manual)
 
-    schedule.play(script)
+    schedule.run(script)
     assert schedule.model.counts["undeletions"] == 1
     assert "doubtful_copies" not in schedule.model.counts
 
 
-def test_a_replaced_bookie_does_not_take_an_old_ledger_that_came_back_for_a_new_one() -> None:
+def test_a_replaced_bookie_does_not_treat_an_undeleted_old_ledger_as_new() -> None:
     """The undeleted ledger's node was created after the replacement, and a chosen id shows no age. The bookie therefore denied entries that
     it had lost (found by reading, after seed 20021)."""
     schedule = Schedule(storage=TRASH)
 
     async def script() -> None:
-        hand = await schedule.writing(ledger_id=1_000_000)
-        await schedule.on("writer", lambda: hand.send(3))
-        await hand.settled()
-        assert await schedule.recovering(hand.ledger_id) == 2
+        manual = await schedule.writing(ledger_id=1_000_000)
+        await schedule.on("writer", lambda: manual.send(3))
+        await manual.settled()
+        assert await schedule.recovering(manual.ledger_id) == 2
         await wipe(schedule.context, Fault("wipe", 0.0, "bookie-1", lasts_s=0.1))
-        await schedule.delete(hand)
-        await schedule.bring_back(hand)
+        await schedule.delete(manual)
+        await schedule.bring_back(manual)
 
-    schedule.play(script)
+    schedule.run(script)
     assert schedule.model.counts["doubtful_copies"] > 0, "it was asked, and said that it cannot know"
 
 
 @pytest.mark.parametrize("collects", [True, False])
-def test_a_bookie_may_hold_what_is_deleted_as_long_as_its_questions_to_slow_metadata_take(
-    monkeypatch: pytest.MonkeyPatch, collects: bool
-) -> None:
+def test_the_time_limit_for_deleted_entries_includes_slow_metadata_reads(monkeypatch: pytest.MonkeyPatch, collects: bool) -> None:
     """A fault of the simulator: its limit added up the rounds' pauses only, but slow metadata lengthened the rounds of many ledgers
     (seed 20255 of its day). A bookie that never collects is still reported."""
     if not collects:
@@ -219,7 +217,7 @@ def test_a_bookie_may_hold_what_is_deleted_as_long_as_its_questions_to_slow_meta
     assert all(violation.startswith("space: ") for violation in result.violations)
 
 
-def test_a_bookie_may_hold_what_is_deleted_until_work_is_done_that_its_disk_slowed_down() -> None:
+def test_the_time_limit_for_deleted_entries_includes_work_begun_on_a_slow_disk() -> None:
     """A fault of the simulator: work begun on a slow disk keeps its duration after the disk is quick again. A flush of 41 s delayed
     garbage collection beyond the limit (seed 23118 of its day)."""
     slow = Fault("disk_slow", 1.0, "bookie-1", lasts_s=2.0, options={"factor": 5000.0})
@@ -231,20 +229,20 @@ def test_a_bookie_may_hold_what_is_deleted_until_work_is_done_that_its_disk_slow
     assert result.counts["clearances"]
 
 
-def test_a_tail_that_is_cut_off_from_the_metadata_rests_between_its_attempts() -> None:
+def test_a_tail_without_metadata_pauses_between_attempts() -> None:
     """The watch found no session to move to and returned, the tail called it again at once, and virtual time stood still."""
     schedule = Schedule()
 
     async def script() -> None:
-        hand = await schedule.writing()
+        manual = await schedule.writing()
         for _ in range(3):  # Each one confirms those before it.
-            await schedule.on("writer", hand.send)
-            await hand.settled()
+            await schedule.on("writer", manual.send)
+            await manual.settled()
         read = 0
 
         async def follow(client: Client) -> None:
             nonlocal read
-            async with await client.open(hand.ledger_id, password=PASSWORD) as reader:
+            async with await client.open(manual.ledger_id, password=PASSWORD) as reader:
                 async for entry in reader.tail():
                     assert entry.entry_id == read
                     read += 1
@@ -258,30 +256,30 @@ def test_a_tail_that_is_cut_off_from_the_metadata_rests_between_its_attempts() -
         await asyncio.sleep(10.0)
         assert schedule.world.loop.callbacks_run - before < 20_000, "the follower has been busy with nothing"
         del schedule.cluster.cut_off["follower"]
-        await schedule.on("writer", lambda: hand.send(3))
-        await hand.settled()
-        await schedule.recovering(hand.ledger_id)
+        await schedule.on("writer", lambda: manual.send(3))
+        await manual.settled()
+        await schedule.recovering(manual.ledger_id)
         await following
         assert read == 6
 
-    schedule.play(script)
+    schedule.run(script)
 
 
-def test_a_tail_that_was_given_up_while_it_asked_for_the_metadata_hears_of_the_end() -> None:
+def test_a_tail_cancelled_during_a_metadata_read_still_sees_the_ledgers_end() -> None:
     """The tail marked its knowledge as fresh before the answer came. After a time-out it did not ask again, and waited for ever."""
     schedule = Schedule()
 
     async def script() -> None:
-        hand = await schedule.writing()
+        manual = await schedule.writing()
         for _ in range(3):  # Each one confirms those before it.
-            await schedule.on("writer", hand.send)
-            await hand.settled()
+            await schedule.on("writer", manual.send)
+            await manual.settled()
         read: list[int] = []
         given_up = 0
 
         async def follow(client: Client) -> None:
             nonlocal given_up
-            async with await client.open(hand.ledger_id, password=PASSWORD) as reader, reader.tail() as tail:
+            async with await client.open(manual.ledger_id, password=PASSWORD) as reader, reader.tail() as tail:
                 while True:
                     try:
                         async with asyncio.timeout(0.5):
@@ -309,54 +307,54 @@ def test_a_tail_that_was_given_up_while_it_asked_for_the_metadata_hears_of_the_e
         schedule.cluster.store.fault = hold
         host = schedule.cluster.client("writer").host
         assert host is not None
-        await host.call(hand.appender.close())
+        await host.call(manual.appender.close())
         async with asyncio.timeout(10.0):
             await following
         assert held, "the metadata was not asked for"
         assert given_up
         assert read == [0, 1, 2]
 
-    schedule.play(script)
+    schedule.run(script)
 
 
-def test_a_second_danger_waits_as_long_for_a_bookie_as_the_first() -> None:
+def test_a_second_loss_of_the_ack_quorum_waits_as_long_as_the_first() -> None:
     """Two losses of the ack quorum within two add time-outs counted as one uninterrupted loss, although entries were confirmed between
     them, and the second ended the writer at once. Bookies restarted one after another were enough."""
     schedule = Schedule(add_timeout_s=3.0, reconnect_maximum_s=0.1)
 
     async def script() -> None:
-        hand = await schedule.writing()
-        await schedule.on("writer", lambda: hand.send(3))
-        await hand.settled()
-        gone, *restarted = (schedule.cluster.bookies[name] for name in hand.ensemble)
+        manual = await schedule.writing()
+        await schedule.on("writer", lambda: manual.send(3))
+        await manual.settled()
+        gone, *restarted = (schedule.cluster.bookies[name] for name in manual.ensemble)
         gone.crash()
         dangers = 0
         for bookie in restarted:
             bookie.crash()
-            await schedule.on("writer", lambda: hand.send(3))
+            await schedule.on("writer", lambda: manual.send(3))
             await asyncio.sleep(2.0)
-            dangers += len(hand.writer.missing_bookies) == 2
+            dangers += len(manual.writer.missing_bookies) == 2
             await bookie.restart()
-            await hand.settled()
+            await manual.settled()
             await asyncio.sleep(0.5)
-            await schedule.on("writer", hand.send)
-            await hand.settled()
+            await schedule.on("writer", manual.send)
+            await manual.settled()
         assert dangers == 2
 
-    schedule.play(script)
+    schedule.run(script)
 
 
-def test_a_page_is_not_swept_that_a_change_has_referred_to_since_the_sweeper_looked() -> None:
+def test_a_sweep_keeps_a_page_that_a_change_has_referred_to_meanwhile() -> None:
     """A sweeper whose clock was ahead deleted a page as old that a change had just written and referred to. Without it the log's list was
     unreadable (seed 2073 of its day)."""
 
-    async def scene(desk: Desk) -> None:
+    async def scenario(rig: LogRig) -> None:
         # Few segments in the head, and no sweep of the writer's own.
         limits = PageLimits(recent=3, recent_kept=1, page_segments=2)
         looked, paged = asyncio.Event(), asyncio.Event()
 
         async def write(client: Client) -> None:
-            logs = Logs(client, desk.settings, limits)
+            logs = Logs(client, rig.settings, limits)
             async with await logs.writer(LOG, owner="writer") as writer:
                 await writer.append(b"first" + b"." * 1000)
                 await looked.wait()
@@ -366,9 +364,9 @@ def test_a_page_is_not_swept_that_a_change_has_referred_to_since_the_sweeper_loo
 
         async def sweep(client: Client) -> dict[str, int]:
             # A minimum age of zero stands for a sweeper that is paused until the page is old.
-            return await Logs(client, replace(desk.settings, page_sweep_age_s=0.0), limits).sweep(LOG)
+            return await Logs(client, replace(rig.settings, page_sweep_age_s=0.0), limits).sweep(LOG)
 
-        usual = desk.cluster.store.fault
+        usual = rig.cluster.store.fault
         assert usual is not None
 
         def fault(session: int, operation: str, path: str) -> InjectedFault | None:
@@ -380,26 +378,26 @@ def test_a_page_is_not_swept_that_a_change_has_referred_to_since_the_sweeper_loo
                 looked.set()
             return made
 
-        desk.cluster.store.fault = fault
-        sweeper = desk.cluster.client("sweeper")
-        writing = desk.world.loop.start_task(desk.cluster.client("writer").run(write), name="writer")
+        rig.cluster.store.fault = fault
+        sweeper = rig.cluster.client("sweeper")
+        writing = rig.world.loop.start_task(rig.cluster.client("writer").run(write), name="writer")
         await asyncio.sleep(0.5)
-        sweeping = desk.world.loop.start_task(sweeper.run(sweep), name="sweeper")
+        sweeping = rig.world.loop.start_task(sweeper.run(sweep), name="sweeper")
         async with asyncio.timeout(4.0):
             await paged.wait()
         assert not sweeping.done(), "the page is older than the sweeper's look"
         assert (await sweeping)["pages"] == 0
         await writing
-        found = await desk.read_all()
+        found = await rig.read_all()
         assert found[0].startswith(b"first")
 
-    play_logs(scene, 1, LogSettings(roll_size_bytes=512, compression="none"))
+    run_log_scenario(scenario, 1, LogSettings(roll_size_bytes=512, compression="none"))
 
 
-def test_wall_times_do_not_go_back_when_truncation_has_let_go_of_every_segment() -> None:
+def test_wall_times_do_not_go_back_after_a_truncation_of_every_segment() -> None:
     """The next writer had no last wall time, and its clock was behind: a search by time gave wrong results."""
 
-    async def scene(desk: Desk) -> None:
+    async def scenario(rig: LogRig) -> None:
         times: list[int] = []
 
         async def write(name: str, logs: Logs) -> None:
@@ -415,21 +413,21 @@ def test_wall_times_do_not_go_back_when_truncation_has_let_go_of_every_segment()
             assert await logs.truncate(LOG, await logs.end_offset(LOG)) > 0
             assert await logs.segments(LOG) == []
 
-        desk.world.clock("ahead").jump(1000.0)
-        await desk.at("ahead", lambda logs: write("ahead", logs))
-        await desk.at("truncator", truncate)
-        await desk.at("behind", lambda logs: write("behind", logs))
+        rig.world.clock("ahead").jump(1000.0)
+        await rig.at("ahead", lambda logs: write("ahead", logs))
+        await rig.at("truncator", truncate)
+        await rig.at("behind", lambda logs: write("behind", logs))
         assert times == sorted(times)
         assert len(times) == 2
 
-    play_logs(scene, 1)
+    run_log_scenario(scenario, 1)
 
 
-def test_an_append_does_not_slip_before_one_that_was_let_into_the_window_first() -> None:
+def test_appends_keep_the_order_of_their_admission() -> None:
     """A waiting append got its room in one turn of the loop and its number in the next; a newer append in between was numbered first."""
 
-    async def scene(desk: Desk) -> None:
-        desk.settings = replace(desk.settings, window_entries=2)
+    async def scenario(rig: LogRig) -> None:
+        rig.settings = replace(rig.settings, window_entries=2)
 
         async def write(logs: Logs) -> None:
             async with await logs.writer(LOG, owner="writer") as writer, TaskScope("appends") as scope:
@@ -445,21 +443,21 @@ def test_an_append_does_not_slip_before_one_that_was_let_into_the_window_first()
                 first = scope.spawn(append(b"first"), name="first")
                 assert (await first).start < (await second).start
 
-        await desk.at("writer", write)
-        assert await desk.read_all() == [b"0", b"1", b"first", b"second"]
+        await rig.at("writer", write)
+        assert await rig.read_all() == [b"0", b"1", b"first", b"second"]
 
-    play_logs(scene, 1)
+    run_log_scenario(scenario, 1)
 
 
-def test_a_staging_ledger_whose_seal_fails_is_deleted_and_its_writer_given_up() -> None:
+def test_a_staging_ledger_whose_seal_fails_is_deleted_and_its_writer_released() -> None:
     """Leaving its block sealed the ledger. If that failed, the ledger was not deleted, and its writer stayed registered with the client."""
 
-    async def scene(desk: Desk) -> None:
+    async def scenario(rig: LogRig) -> None:
         staged = asyncio.get_running_loop().create_future()
         fenced = asyncio.Event()
 
         async def fence(client: Client) -> None:
-            await (await client.recover(staged.result(), password=desk.settings.ledger_password.encode())).aclose()
+            await (await client.recover(staged.result(), password=rig.settings.ledger_password.encode())).aclose()
 
         async def context(logs: Logs) -> None:
             async with await logs.staging(StagingOrigin(LOG, "app")) as writer:
@@ -474,10 +472,10 @@ def test_a_staging_ledger_whose_seal_fails_is_deleted_and_its_writer_given_up() 
             assert [handle.ledger_id for handle in logs.client._writers.values() if not handle.is_finished] == []
             assert [ledger_id async for ledger_id in logs.client.ledger_ids()] == []
 
-        staging = desk.at("driver", fail)
+        staging = rig.at("driver", fail)
         await staged
-        await desk.world.loop.start_task(desk.cluster.client("rival").run(fence), name="rival")
+        await rig.world.loop.start_task(rig.cluster.client("rival").run(fence), name="rival")
         fenced.set()
         await staging
 
-    play_logs(scene, 1)
+    run_log_scenario(scenario, 1)

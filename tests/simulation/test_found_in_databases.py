@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.simulation.test_databases import QUIET, at, leader, writing
-from tests.simulation.test_databases import play as play_databases
+from tests.simulation.database_rig import QUIET, at, leader, run_scenario, writing
 from triplicate.errors import ConnectionLost, SqlError
 from triplicate.metadata import InjectedFault
 from triplicate.sql import SqlDatabase
@@ -27,7 +26,7 @@ async def reached(behind: DatabaseServer, ahead: DatabaseServer) -> None:
 def test_a_session_with_a_snapshot_is_closed_after_its_node_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its close raised because its connection's thread had ended; or it reopened the connection, which was never closed."""
 
-    async def scene(of: SqlWorkload) -> None:
+    async def scenario(of: SqlWorkload) -> None:
         server = await leader(of)
         holds, stopped = asyncio.Event(), asyncio.Event()
         many = "with recursive n (i) as (select 1 union all select i + 1 from n where i < 300) select i from n"
@@ -52,14 +51,14 @@ def test_a_session_with_a_snapshot_is_closed_after_its_node_has_stopped(monkeypa
         await talking
         assert server.copies.connections(server.folder) == []
 
-    play_databases(monkeypatch, scene)
+    run_scenario(monkeypatch, scenario)
 
 
 def test_a_lost_connection_ends_no_database_node(monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that lost its connection while it read which node leads ended for good. A pause of the store ended all nodes at once
     (seed 710027 of its day, in which the simulator hid 26 such ends)."""
 
-    async def scene(of: SqlWorkload) -> None:
+    async def scenario(of: SqlWorkload) -> None:
         first = await leader(of)
         store = of.context.cluster.store
         usual = store.fault
@@ -83,14 +82,14 @@ def test_a_lost_connection_ends_no_database_node(monkeypatch: pytest.MonkeyPatch
         assert await at(of, first, writing(5)) == ""
         assert [server.starts for server in of.servers.values()] == [1] * len(of.servers)
 
-    play_databases(monkeypatch, scene)
+    run_scenario(monkeypatch, scenario)
 
 
 def test_a_copy_is_not_condemned_by_a_head_that_is_older_than_the_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     """A renewed session reached a server without the last take-over. Its stale head showed a log that its leader had closed, and that
     ended before the copy's position. The copy was condemned as diverged."""
 
-    async def scene(of: SqlWorkload) -> None:
+    async def scenario(of: SqlWorkload) -> None:
         store, points = of.context.cluster.store, of.context.world.points
         first = await leader(of)
         assert await at(of, first, writing(1)) == ""
@@ -131,7 +130,7 @@ def test_a_copy_is_not_condemned_by_a_head_that_is_older_than_the_copy(monkeypat
         await first.restart()
         await reached(third, second)
 
-    play_databases(monkeypatch, scene)
+    run_scenario(monkeypatch, scenario)
 
 
 async def write_until(of: SqlWorkload, kind: str, times: int) -> None:
@@ -148,7 +147,7 @@ def test_a_copy_is_not_condemned_because_its_snapshots_were_replaced_while_it_lo
     """During a slow load both listed snapshots were replaced by newer ones, and their ledgers deleted. The load reported no snapshot, and
     the copy, whose position lay in the truncated part of the log, was condemned as diverged."""
 
-    async def scene(of: SqlWorkload) -> None:
+    async def scenario(of: SqlWorkload) -> None:
         points = of.context.world.points
         await write_until(of, "replica.log_truncated", 1)
         first = await leader(of)
@@ -165,4 +164,4 @@ def test_a_copy_is_not_condemned_because_its_snapshots_were_replaced_while_it_lo
         held.release()
         await reached(slow, await leader(of))
 
-    play_databases(monkeypatch, scene, load=replace(QUIET, snapshot_log_bytes=512, snapshot_interval_s=0.5))
+    run_scenario(monkeypatch, scenario, load=replace(QUIET, snapshot_log_bytes=512, snapshot_interval_s=0.5))

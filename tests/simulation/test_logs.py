@@ -3,98 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar
 
 import pytest
 
+from tests.simulation.log_rig import LOG, LogRig, append_until_failure, run_scenario
 from triplicate.client import Client
 from triplicate.errors import ConnectionLost, LogFenced, LogOwned, TriplicateError
-from triplicate.log import LogClientSettings, Logs, LogSettings, LogWriter, StagedLedger, StagingOrigin
+from triplicate.log import Logs, LogSettings, StagedLedger, StagingOrigin
 from triplicate.metadata import InjectedFault
-from triplicate.sim import NodeDied, SimulatedHost, World
-from triplicate_simulator import SimulatedCluster, run_seed
-from triplicate_simulator.cluster.simulated_cluster import ClusterOptions
-
-Result = TypeVar("Result")
+from triplicate.sim import NodeDied, SimulatedHost
+from triplicate_simulator import run_seed
 
 SEEDS = range(1, 4)
-LOG = "l"
-
-
-class Desk:
-    """A cluster with one log, and processes that use it."""
-
-    def __init__(self, world: World, cluster: SimulatedCluster) -> None:
-        self.world = world
-        self.cluster = cluster
-        self.settings = LogClientSettings(entry_target_bytes=1024, owner_grace_s=1.0, orphan_grace_s=0.0, staging_grace_s=0.0)
-
-    def at(self, name: str, program: Callable[[Logs], Awaitable[Result]]) -> asyncio.Task[Result]:
-        """Run a program on a new node; NodeDied ends it if the node dies."""
-
-        async def with_logs(client: Client) -> Result:
-            return await program(Logs(client, self.settings))
-
-        return self.world.loop.start_task(self.cluster.client(name).run(with_logs), name=name)
-
-    async def read_all(self) -> list[bytes]:
-        """Every record of the log, read by a new reader."""
-        found: list[bytes] = []
-
-        async def program(logs: Logs) -> None:
-            head, end = await logs.head(LOG), await logs.end_offset(LOG)
-            async with await logs.reader(LOG, head.first_offset) as reader:
-                while reader.position < end:
-                    entry = await reader.next_entry(20.0)
-                    assert entry is not None, f"nothing comes behind offset {reader.position}, but the log ends at {end}"
-                    found.extend(bytes(value) for value in entry.values if value is not None)
-
-        await self.at("auditor", program)
-        return found
-
-
-def play(scene: Callable[[Desk], Awaitable[None]], seed: int, settings: LogSettings | None = None) -> None:
-    """Run a scenario in a new world; no task may be left over, and no callback may have failed."""
-    world = World(seed, time_max_s=500.0)
-    cluster = SimulatedCluster(world, ClusterOptions())
-    desk = Desk(world, cluster)
-
-    async def main() -> None:
-        await cluster.start()
-        await desk.at("administrator", lambda logs: logs.create(LOG, settings or LogSettings(compression="none")))
-        await scene(desk)
-        await cluster.revive()
-        await cluster.stop()
-        await asyncio.sleep(2.0)
-        assert cluster.find_leaks() == []
-
-    try:
-        world.run(main())
-        assert world.loop.failures == []
-    finally:
-        world.close()
-
-
-async def append_until_failure(writer: LogWriter, name: str, acknowledged: list[bytes], error: list[TriplicateError]) -> None:
-    """Append one record after another until an append fails."""
-    number = 0
-    while True:
-        value = f"{name} {number}".encode()
-        try:
-            assert await writer.append(value) == writer.start_offset + number
-        except TriplicateError as failure:
-            error.append(failure)
-            return
-        acknowledged.append(value)
-        number += 1
 
 
 def test_a_take_over_that_read_the_list_before_the_owner_rolled_starts_over() -> None:
     """The list changes between its reading and the fencing: the take-over must keep the records of the owner's new segment."""
 
-    async def scene(desk: Desk) -> None:
+    async def scenario(rig: LogRig) -> None:
         acknowledged: list[bytes] = []
         errors: list[TriplicateError] = []
 
@@ -108,10 +35,10 @@ def test_a_take_over_that_read_the_list_before_the_owner_rolled_starts_over() ->
                 assert writer.epoch == 2
                 return writer.start_offset
 
-        first = desk.at("owner", owner)
+        first = rig.at("owner", owner)
         await asyncio.sleep(0.1)
-        barrier = desk.world.points.hold("log.recover_segment", node="usurper")
-        second = desk.at("usurper", usurper)
+        barrier = rig.world.points.hold("log.recover_segment", node="usurper")
+        second = rig.at("usurper", usurper)
         await barrier.reached
         before = len(acknowledged)
         await asyncio.sleep(0.5)
@@ -120,18 +47,18 @@ def test_a_take_over_that_read_the_list_before_the_owner_rolled_starts_over() ->
         await first
         assert len(acknowledged) > before, "the owner went on while the other waited"
         assert isinstance(errors[0], LogFenced)
-        found = await desk.read_all()
+        found = await rig.read_all()
         assert found[: len(acknowledged)] == acknowledged
         assert start == len(found)
 
     for seed in SEEDS:
-        play(scene, seed, LogSettings(roll_size_bytes=1024, roll_age_s=0.1, compression="none"))
+        run_scenario(scenario, seed, LogSettings(roll_size_bytes=1024, roll_age_s=0.1, compression="none"))
 
 
-def test_of_two_take_overs_on_the_same_list_one_starts_over() -> None:
+def test_one_of_two_concurrent_take_overs_starts_over() -> None:
     """Both have fenced the same segment and made a ledger. The list accepts one of them; the other take-over fences that one in turn."""
 
-    async def scene(desk: Desk) -> None:
+    async def scenario(rig: LogRig) -> None:
         async def founder(logs: Logs) -> None:
             async with await logs.writer(LOG, owner="founder") as writer:
                 await writer.append(b"founded")
@@ -147,29 +74,29 @@ def test_of_two_take_overs_on_the_same_list_one_starts_over() -> None:
             assert all(handle.is_finished for handle in logs.client._writers.values()), "the ledger of the lost attempt is given up"
             return writer.epoch, writer.start_offset
 
-        await desk.at("founder", founder)
-        barriers = [desk.world.points.hold("log.head_change", node=name) for name in ("a", "b")]
-        rivals = [desk.at(name, partial(rival, name)) for name in ("a", "b")]
+        await rig.at("founder", founder)
+        barriers = [rig.world.points.hold("log.head_change", node=name) for name in ("a", "b")]
+        rivals = [rig.at(name, partial(rival, name)) for name in ("a", "b")]
         for barrier in barriers:
             await barrier.reached
         for barrier in barriers:
             barrier.release()
         results = [await task for task in rivals]
         assert sorted(epoch for epoch, _ in results) == [2, 3]
-        found = await desk.read_all()
+        found = await rig.read_all()
         assert found[0] == b"founded"
         assert sorted(found[1:]) in ([b"a", b"b"], [b"a"], [b"b"])
         assert max(results)[1] == len(found) - 1, "the last one wrote behind everything"
 
     for seed in SEEDS:
-        play(scene, seed)
+        run_scenario(scenario, seed)
 
 
 @pytest.mark.parametrize("moment", ["log.roll", "log.head_change", "log.segment_header"])
-def test_a_writer_that_dies_between_two_segments_leaves_a_log_that_goes_on(moment: str) -> None:
+def test_a_log_continues_after_its_writer_died_between_two_segments(moment: str) -> None:
     """Its new ledger exists, but is unlisted, or listed and empty: no acknowledged record may depend on it."""
 
-    async def scene(desk: Desk) -> None:
+    async def scenario(rig: LogRig) -> None:
         acknowledged: list[bytes] = []
 
         async def owner(logs: Logs) -> None:
@@ -181,27 +108,27 @@ def test_a_writer_that_dies_between_two_segments_leaves_a_log_that_goes_on(momen
                 assert writer.start_offset >= len(acknowledged)
                 await writer.append(b"heir")
 
-        trap = desk.world.points.trap(moment, lambda node: desk.cluster.client(node).crash(silent=True), node="owner", skip=4)
+        trap = rig.world.points.trap(moment, lambda node: rig.cluster.client(node).crash(silent=True), node="owner", skip=4)
         with pytest.raises(NodeDied):
-            await desk.at("owner", owner)
+            await rig.at("owner", owner)
         assert trap.fired
-        await desk.at("heir", heir)
-        found = await desk.read_all()
+        await rig.at("heir", heir)
+        found = await rig.read_all()
         assert acknowledged
         assert found[: len(acknowledged)] == acknowledged
         assert found[-1] == b"heir"
-        await desk.at("sweeper", lambda logs: logs.sweep(LOG))
-        assert await desk.read_all() == found, "the sweep took nothing that belongs to the log"
+        await rig.at("sweeper", lambda logs: logs.sweep(LOG))
+        assert await rig.read_all() == found, "the sweep took nothing that belongs to the log"
 
     for seed in SEEDS:
-        play(scene, seed, LogSettings(roll_size_bytes=1024, compression="none"))
+        run_scenario(scenario, seed, LogSettings(roll_size_bytes=1024, compression="none"))
 
 
 @pytest.mark.parametrize("moment", ["log.roll", "log.segment_header"])
-def test_a_writer_that_stands_still_between_two_segments_does_not_take_the_log_back(moment: str) -> None:
+def test_a_writer_paused_between_two_segments_does_not_take_the_log_back(moment: str) -> None:
     """It resumes when the log has another owner: neither its roll nor the header of its new segment may succeed."""
 
-    async def scene(desk: Desk) -> None:
+    async def scenario(rig: LogRig) -> None:
         acknowledged: list[bytes] = []
         errors: list[TriplicateError] = []
 
@@ -223,29 +150,29 @@ def test_a_writer_that_stands_still_between_two_segments_does_not_take_the_log_b
             paused.set()
 
         def owner_host() -> SimulatedHost:
-            host = desk.cluster.client("owner").host
+            host = rig.cluster.client("owner").host
             assert host is not None
             return host
 
         paused = asyncio.Event()
-        desk.world.points.trap(moment, pause, node="owner", skip=3)
-        first = desk.at("owner", owner)
+        rig.world.points.trap(moment, pause, node="owner", skip=3)
+        first = rig.at("owner", owner)
         await paused.wait()
-        await desk.at("heir", heir)
+        await rig.at("heir", heir)
         await first
         assert isinstance(errors[0], LogFenced)
-        found = await desk.read_all()
+        found = await rig.read_all()
         assert found[: len(acknowledged)] == acknowledged
         assert found[-6:] == [b"heir %d" % number for number in range(6)]
 
     for seed in SEEDS:
-        play(scene, seed, LogSettings(roll_size_bytes=1024, compression="none"))
+        run_scenario(scenario, seed, LogSettings(roll_size_bytes=1024, compression="none"))
 
 
-def test_a_writer_is_not_handed_out_after_it_was_deposed() -> None:
+def test_opening_a_writer_fails_if_it_was_deposed_meanwhile() -> None:
     """A take-over that won the list fails if another writer's fence precedes its header: it waits for the header."""
 
-    async def scene(desk: Desk) -> None:
+    async def scenario(rig: LogRig) -> None:
         async def slow(logs: Logs) -> None:
             with pytest.raises(LogFenced):
                 await logs.writer(LOG, owner="slow")
@@ -255,27 +182,27 @@ def test_a_writer_is_not_handed_out_after_it_was_deposed() -> None:
                 assert writer.epoch == 2
                 await writer.append(b"fast")
 
-        barrier = desk.world.points.hold("log.segment_header", node="slow")
-        first = desk.at("slow", slow)
+        barrier = rig.world.points.hold("log.segment_header", node="slow")
+        first = rig.at("slow", slow)
         await barrier.reached
-        await desk.at("fast", fast)
+        await rig.at("fast", fast)
         barrier.release()
         await first
-        assert await desk.read_all() == [b"fast"]
+        assert await rig.read_all() == [b"fast"]
 
     for seed in SEEDS:
-        play(scene, seed)
+        run_scenario(scenario, seed)
 
 
-def test_a_take_over_that_is_given_up_while_it_writes_its_header_leaves_no_writer_behind() -> None:
+def test_a_take_over_cancelled_while_it_writes_its_header_leaves_no_writer() -> None:
     """Its bookies stop answering and its caller cancels it. The ledger stays listed, and the next take-over closes it."""
 
-    async def scene(desk: Desk) -> None:
-        bookies = list(desk.cluster.bookies)
+    async def scenario(rig: LogRig) -> None:
+        bookies = list(rig.cluster.bookies)
 
         def cut(node: str) -> None:
             for bookie in bookies:
-                desk.world.network.block(node, bookie)
+                rig.world.network.block(node, bookie)
 
         async def impatient(logs: Logs) -> None:
             with pytest.raises(TimeoutError):
@@ -284,20 +211,20 @@ def test_a_take_over_that_is_given_up_while_it_writes_its_header_leaves_no_write
             assert isinstance(logs.client, Client)
             assert [handle.ledger_id for handle in logs.client._writers.values() if not handle.is_finished] == []
             for bookie in bookies:
-                desk.world.network.unblock("impatient", bookie)
+                rig.world.network.unblock("impatient", bookie)
 
         async def heir(logs: Logs) -> None:
             async with await logs.writer(LOG, owner="heir") as writer:
                 assert (writer.epoch, writer.start_offset) == (2, 0)
                 await writer.append(b"heir")
 
-        desk.world.points.trap("log.segment_header", cut, node="impatient")
-        await desk.at("impatient", impatient)
-        await desk.at("heir", heir)
-        assert await desk.read_all() == [b"heir"]
+        rig.world.points.trap("log.segment_header", cut, node="impatient")
+        await rig.at("impatient", impatient)
+        await rig.at("heir", heir)
+        assert await rig.read_all() == [b"heir"]
 
     for seed in SEEDS:
-        play(scene, seed)
+        run_scenario(scenario, seed)
 
 
 # Publishing.
@@ -309,9 +236,9 @@ async def context(logs: Logs, *values: bytes) -> StagedLedger:
     return await writer.seal()
 
 
-def lose_answer_of_head(desk: Desk, *, times: int) -> list[str]:
+def lose_answer_of_head(rig: LogRig, *, times: int) -> list[str]:
     """The next changes of the log's head are applied, and their answers lost."""
-    before, lost = desk.cluster.store.fault, list[str]()
+    before, lost = rig.cluster.store.fault, list[str]()
 
     def fault(session: int, operation: str, path: str) -> InjectedFault | None:
         made = before(session, operation, path) if before is not None else None
@@ -321,14 +248,14 @@ def lose_answer_of_head(desk: Desk, *, times: int) -> list[str]:
             made.raise_after = ConnectionLost(f"{path}: the connection was lost")
         return made
 
-    desk.cluster.store.fault = fault
+    rig.cluster.store.fault = fault
     return lost
 
 
-def test_a_publish_whose_answer_is_lost_is_there_once_whoever_repeats_it() -> None:
+def test_a_publish_whose_answer_is_lost_is_listed_once_after_any_repeat() -> None:
     """The publisher repeats the publish within the call, while a rival publishes the same batch from other ledgers."""
 
-    async def scene(desk: Desk) -> None:
+    async def scenario(rig: LogRig) -> None:
         async def publisher(name: str, logs: Logs) -> bool:
             staged = await context(logs, name.encode() + b" 1", name.encode() + b" 2")
             published = await logs.publish(LOG, [staged], application="app", batch=1, publisher=name)
@@ -337,27 +264,27 @@ def test_a_publish_whose_answer_is_lost_is_there_once_whoever_repeats_it() -> No
                 await logs.discard(LOG, [staged.ledger_id])
             return published.already
 
-        barriers = [desk.world.points.hold("log.head_change", node=name) for name in ("a", "b")]
-        tasks = [desk.at(name, partial(publisher, name)) for name in ("a", "b")]
+        barriers = [rig.world.points.hold("log.head_change", node=name) for name in ("a", "b")]
+        tasks = [rig.at(name, partial(publisher, name)) for name in ("a", "b")]
         for barrier in barriers:
             await barrier.reached
-        lost = lose_answer_of_head(desk, times=1)
+        lost = lose_answer_of_head(rig, times=1)
         for barrier in barriers:
             barrier.release()
         already = [await task for task in tasks]
         assert lost
         assert sorted(already) == [False, True] or already == [True, True]
-        found = await desk.read_all()
+        found = await rig.read_all()
         assert found in ([b"a 1", b"a 2"], [b"b 1", b"b 2"])
 
     for seed in SEEDS:
-        play(scene, seed)
+        run_scenario(scenario, seed)
 
 
-def test_an_abort_after_a_commit_that_was_applied_deletes_nothing_of_it() -> None:
+def test_an_abort_after_an_applied_commit_deletes_no_listed_ledger() -> None:
     """The driver dies before it learns that its batch is in the log; the clean-up must check the list."""
 
-    async def scene(desk: Desk) -> None:
+    async def scenario(rig: LogRig) -> None:
         staged: list[int] = []
 
         async def driver(logs: Logs) -> None:
@@ -372,7 +299,7 @@ def test_an_abort_after_a_commit_that_was_applied_deletes_nothing_of_it() -> Non
             assert published.already
             assert (published.first_offset, published.end_offset) == (0, 2)
 
-        before = desk.cluster.store.fault
+        before = rig.cluster.store.fault
 
         def fault(session: int, operation: str, path: str) -> InjectedFault | None:
             made = before(session, operation, path) if before is not None else None
@@ -380,24 +307,24 @@ def test_an_abort_after_a_commit_that_was_applied_deletes_nothing_of_it() -> Non
                 # The change is applied; its answer comes a day later, after the driver's end.
                 made = made or InjectedFault()
                 made.delay_after_s = 60.0
-                desk.world.loop.call_later(1.0, desk.cluster.client("driver").crash)
+                rig.world.loop.call_later(1.0, rig.cluster.client("driver").crash)
             return made
 
-        desk.cluster.store.fault = fault
+        rig.cluster.store.fault = fault
         with pytest.raises(NodeDied):
-            await desk.at("driver", driver)
-        desk.cluster.store.fault = before
-        await desk.at("cleaner", cleaner)
-        assert await desk.read_all() == [b"x", b"y"]
+            await rig.at("driver", driver)
+        rig.cluster.store.fault = before
+        await rig.at("cleaner", cleaner)
+        assert await rig.read_all() == [b"x", b"y"]
 
     for seed in SEEDS:
-        play(scene, seed)
+        run_scenario(scenario, seed)
 
 
-def test_a_publisher_that_dies_before_the_head_is_changed_has_published_nothing() -> None:
+def test_a_publisher_that_dies_before_the_change_of_the_head_publishes_nothing() -> None:
     """Its ledgers and pages remain and are swept; the batch is published again from new ones."""
 
-    async def scene(desk: Desk) -> None:
+    async def scenario(rig: LogRig) -> None:
         async def driver(logs: Logs) -> None:
             ledger = await context(logs, b"first attempt")
             await logs.publish(LOG, [ledger], application="app", batch=1, publisher="driver")
@@ -407,18 +334,18 @@ def test_a_publisher_that_dies_before_the_head_is_changed_has_published_nothing(
             assert not (await logs.publish(LOG, [ledger], application="app", batch=1, publisher="second")).already
             assert (await logs.sweep(LOG))["ledgers"] == 1
 
-        desk.world.points.trap("log.head_change", lambda node: desk.cluster.client(node).crash(), node="driver")
+        rig.world.points.trap("log.head_change", lambda node: rig.cluster.client(node).crash(), node="driver")
         with pytest.raises(NodeDied):
-            await desk.at("driver", driver)
+            await rig.at("driver", driver)
         await asyncio.sleep(5.0)
-        await desk.at("second", second)
-        assert await desk.read_all() == [b"second attempt"]
+        await rig.at("second", second)
+        assert await rig.read_all() == [b"second attempt"]
 
     for seed in SEEDS:
-        play(scene, seed)
+        run_scenario(scenario, seed)
 
 
-def test_seeds_of_the_play_of_logs_hold() -> None:
+def test_seeds_of_the_log_workload_show_no_violation() -> None:
     """A few seeds of the workload; `triplicate sim run` runs many."""
     for seed in (3, 13):
         result = run_seed(seed)
@@ -429,11 +356,11 @@ def test_seeds_of_the_play_of_logs_hold() -> None:
 
 @pytest.mark.parametrize("moment", ["log.roll", "log.head_change", "log.segment_header"])
 @pytest.mark.parametrize("dies", [True, False])
-def test_a_batch_is_there_once_when_the_writer_that_lists_it_dies_or_stands_still(moment: str, dies: bool) -> None:
+def test_a_batch_is_listed_once_if_its_writer_dies_or_pauses(moment: str, dies: bool) -> None:
     """The publisher waits for the writer, and takes the log over when the writer's session has expired. The batch is listed only once.
     While the session lives, the publish times out, and the writer lists the batch at the next request."""
 
-    async def scene(desk: Desk) -> None:
+    async def scenario(rig: LogRig) -> None:
         acknowledged: list[bytes] = []
         begun, stop = asyncio.Event(), asyncio.Event()
 
@@ -460,33 +387,33 @@ def test_a_batch_is_there_once_when_the_writer_that_lists_it_dies_or_stands_stil
             return published.first_offset
 
         def resume() -> None:
-            host = desk.cluster.client("owner").host
+            host = rig.cluster.client("owner").host
             if host is not None and host.paused:
                 host.resume()
 
-        writing = desk.at("owner", owner)
+        writing = rig.at("owner", owner)
         await begun.wait()
 
         def strike(node: str) -> None:
-            host = desk.cluster.client(node).host
+            host = rig.cluster.client(node).host
             assert host is not None
             if dies:
-                desk.cluster.client(node).crash(silent=True)
+                rig.cluster.client(node).crash(silent=True)
             else:
                 host.pause()
 
-        trap = desk.world.points.trap(moment, strike, node="owner")
-        first = await desk.at("publisher", publisher)
+        trap = rig.world.points.trap(moment, strike, node="owner")
+        first = await rig.at("publisher", publisher)
         assert trap.fired
         resume()
         stop.set()
         await asyncio.wait([writing])
         assert isinstance(writing.exception(), NodeDied if dies else LogFenced | None)
-        found = await desk.read_all()
+        found = await rig.read_all()
         assert found[first : first + 2] == [b"batch 0", b"batch 1"]
         theirs = [value for value in found if value.startswith(b"owner")]
         assert theirs[: len(acknowledged)] == acknowledged
         assert len(found) == len(theirs) + 2
 
     for seed in SEEDS:
-        play(scene, seed, LogSettings(compression="none"))
+        run_scenario(scenario, seed, LogSettings(compression="none"))

@@ -28,11 +28,11 @@ def test_no_seed_shows_a_violation(played: Summary) -> None:
     assert not played.failed, "\n".join(str(result) for result in played.failed[:10])
 
 
-def test_every_fault_struck_and_every_checker_and_count_had_something(played: Summary) -> None:
+def test_every_fault_occurs_and_every_checker_and_count_has_input(played: Summary) -> None:
     assert played.gaps() == []
 
 
-def test_the_seeds_are_what_is_promised_of_them(played: Summary) -> None:
+def test_seeds_have_the_promised_size(played: Summary) -> None:
     """At least three hundred acknowledged entries in each seed of ledgers, and a simulated minute in every seed."""
     ledgers = [result for result in played.results if result.workload == "ledgers"]
     assert ledgers

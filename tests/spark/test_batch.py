@@ -15,7 +15,7 @@ from triplicate.client import Client
 from triplicate.log import Logs
 
 
-def test_what_is_written_is_read_back(bench: Bench) -> None:
+def test_written_records_are_read_back(bench: Bench) -> None:
     log = bench.new_log()
     bench.write(log, range(1000))
     frame = bench.reader(log, recordsPerPartition="300").load()
@@ -29,7 +29,7 @@ def test_what_is_written_is_read_back(bench: Bench) -> None:
     assert set(table["log"].to_pylist()) == {log}
 
 
-def test_a_version_that_is_written_twice_is_there_once(bench: Bench) -> None:
+def test_a_version_written_twice_is_stored_once(bench: Bench) -> None:
     log = bench.new_log()
     for _ in range(2):
         bench.write(log, range(100), txnAppId="ingest", txnVersion="1")
@@ -97,7 +97,7 @@ def test_headers_and_places_are_read_where_asked_for(bench: Bench) -> None:
     assert rows[0]["_entry_id"] == 1, "the entry after the segment's header"
 
 
-def test_an_open_log_is_read_up_to_what_is_confirmed(bench: Bench) -> None:
+def test_an_open_log_is_read_up_to_its_last_confirmed_record(bench: Bench) -> None:
     log = bench.new_log()
 
     async def write(client: Client) -> int:
@@ -112,7 +112,7 @@ def test_an_open_log_is_read_up_to_what_is_confirmed(bench: Bench) -> None:
     assert bench.run(write) == 5
 
 
-def test_ledgers_are_read_as_they_are(bench: Bench) -> None:
+def test_ledgers_are_read_entry_by_entry(bench: Bench) -> None:
     async def write(client: Client) -> list[int]:
         ids = []
         for number in range(2):
@@ -142,7 +142,7 @@ def test_truncated_records_are_missed_unless_loss_is_allowed(bench: Bench) -> No
     assert bench.reader(log).load().agg({"offset": "min"}).collect()[0][0] == 10
 
 
-def test_the_default_save_mode_is_refused_with_what_to_do(bench: Bench) -> None:
+def test_the_default_save_mode_is_refused_with_an_alternative(bench: Bench) -> None:
     log = bench.new_log()
     with pytest.raises(AnalysisException, match="Append"):
         bench.numbers(range(5)).write.format("triplicate").options(**bench.named(log)).save()
@@ -166,7 +166,7 @@ MISTAKES: list[tuple[Callable[[Bench, str], object], str]] = [
 
 
 @pytest.mark.parametrize(("job", "complaint"), MISTAKES)
-def test_a_mistake_is_told_before_anything_is_done(bench: Bench, job: Callable[[Bench, str], object], complaint: str) -> None:
+def test_a_mistake_is_reported_before_any_work(bench: Bench, job: Callable[[Bench, str], object], complaint: str) -> None:
     log = bench.new_log()
     with pytest.raises(PySparkException, match=complaint):
         job(bench, log)
@@ -201,7 +201,7 @@ def test_a_column_that_may_be_null_is_refused_as_not_null(bench: Bench) -> None:
         bench.reader(log).schema("offset LONG NOT NULL, key BINARY NOT NULL").load().collect()
 
 
-def test_moments_are_those_of_spark_in_every_time_zone(bench: Bench) -> None:
+def test_timestamps_are_sparks_in_every_time_zone(bench: Bench) -> None:
     log = bench.new_log()
     zone, kind = (bench.spark.conf.get(name) for name in ("spark.sql.session.timeZone", "spark.sql.timestampType"))
     bench.spark.conf.set("spark.sql.session.timeZone", "America/New_York")

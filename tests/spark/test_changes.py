@@ -119,7 +119,7 @@ def test_a_stream_of_changes_goes_on_where_it_ended(shop: Shop) -> None:
     assert [change for batch in seen for change in batch] == [("delete", 3)]
 
 
-def test_changes_have_moments_where_a_session_takes_timestamps_without_zone(shop: Shop) -> None:
+def test_changes_have_timestamps_in_a_session_without_time_zones(shop: Shop) -> None:
     """The feed was unreadable there: its column was requested as a timestamp without time zone."""
     kind = shop.bench.spark.conf.get("spark.sql.timestampType")
     shop.bench.spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")

@@ -27,7 +27,7 @@ def start(bench: Bench, source: str, target: str, folder: Path) -> subprocess.Po
 
 @pytest.mark.slow
 @needs_limits
-def test_a_job_that_is_killed_while_it_publishes_goes_on_exactly_once(bench: Bench, place: Path) -> None:
+def test_a_job_killed_while_publishing_continues_exactly_once(bench: Bench, place: Path) -> None:
     source, target = bench.new_log(), bench.new_log()
     bench.write(source, range(RECORDS))
     folder = place / "killed"

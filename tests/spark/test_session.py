@@ -13,7 +13,7 @@ from triplicate.log import Logs, LogSettings
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
 
 
-def test_a_job_leaves_nothing_outside_the_run_folder(bench: Bench, place: Path, litter_before: set[Path]) -> None:
+def test_a_job_leaves_no_file_outside_the_run_folder(bench: Bench, place: Path, litter_before: set[Path]) -> None:
     log = bench.new_log()
     bench.write(log, range(10))
     assert bench.values(log) == list(range(10))

@@ -115,7 +115,7 @@ def test_a_stream_whose_records_were_truncated_fails_unless_loss_is_allowed(benc
     assert bench.values(target) == [*range(10), *range(20, 30)]
 
 
-def test_a_stream_whose_log_was_made_again_fails_unless_loss_is_allowed(bench: Bench) -> None:
+def test_a_stream_of_a_recreated_log_fails_unless_loss_is_allowed(bench: Bench) -> None:
     source, target = bench.new_log(), bench.new_log()
     bench.write(source, range(10))
     bench.copy(source, target, "checkpoint").awaitTermination()

@@ -63,7 +63,7 @@ def test_a_table_over_a_log_is_created_read_written_and_described(shop: Shop) ->
     assert shop.rows("SELECT count(*) FROM flights") == [(4,)]
 
 
-def test_rows_go_from_table_to_table_and_never_back(shop: Shop) -> None:
+def test_rows_are_inserted_from_another_table_without_its_offsets(shop: Shop) -> None:
     first, second = shop.create("first"), shop.create("second")
     shop.bench.write(first, range(10))
     shop.sql("INSERT INTO second (key, value, timestamp) SELECT key, value, timestamp FROM first ORDER BY offset")
@@ -73,7 +73,7 @@ def test_rows_go_from_table_to_table_and_never_back(shop: Shop) -> None:
     assert (len(shop.bench.values(first)), len(shop.bench.values(second))) == (10, 10)
 
 
-def test_a_table_with_a_list_of_columns_says_what_to_write_instead(shop: Shop) -> None:
+def test_a_table_with_a_column_list_is_refused_with_an_alternative(shop: Shop) -> None:
     log = shop.create("pairs", columns="(key BINARY, value VARCHAR(10))")
     for statement in ("SELECT * FROM pairs", "INSERT INTO pairs VALUES (X'61', '1')"):
         with pytest.raises(PySparkException, match=r"there are no options.*INSERT INTO t \(key, value\).*WITH \(metadataServiceUri"):
@@ -83,7 +83,7 @@ def test_a_table_with_a_list_of_columns_says_what_to_write_instead(shop: Shop) -
     assert shop.rows(f"SELECT * FROM pairs {named}") == [(b"a", "1")]
 
 
-def test_create_table_as_select_says_what_to_write_instead(shop: Shop) -> None:
+def test_create_table_as_select_is_refused_with_an_alternative(shop: Shop) -> None:
     log = shop.bench.new_log()
     with pytest.raises(PySparkException, match="never to CREATE TABLE … AS SELECT"):
         shop.sql(f"CREATE TABLE made USING triplicate {shop.options(log)} AS SELECT X'31' AS value")
@@ -149,7 +149,7 @@ def test_a_log_is_copied_with_keys_times_and_headers(shop: Shop) -> None:
         ("INSERT INTO strict (value, topic) VALUES (X'61', 'x')", "`topic` cannot be resolved"),
     ],
 )
-def test_what_a_log_cannot_do_is_refused_and_changes_nothing(shop: Shop, statement: str, complaint: str) -> None:
+def test_unsupported_operations_on_a_log_are_refused_and_change_nothing(shop: Shop, statement: str, complaint: str) -> None:
     log = shop.create("strict")
     shop.bench.write(log, range(3))
     with pytest.raises(PySparkException, match=complaint):

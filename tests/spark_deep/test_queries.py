@@ -45,7 +45,7 @@ def test_windows_behind_a_watermark_are_counted_once_over_a_restart(bench: Bench
     assert counts == dict.fromkeys(range(0, 75, 5), 5)
 
 
-def test_a_batch_of_foreach_batch_that_runs_again_adds_nothing(bench: Bench) -> None:
+def test_a_repeated_foreach_batch_adds_nothing(bench: Bench) -> None:
     source, target = bench.new_log(), bench.new_log()
     bench.write(source, range(30))
     failures = 1

@@ -56,9 +56,7 @@ def run_to_the_end(job: Job, victims: Iterator[list[psutil.Process]]) -> tuple[i
 
 
 @pytest.mark.parametrize("speculation", [False, True], ids=["plain", "speculation"])
-def test_a_stream_on_two_workers_is_exact_whichever_processes_die(
-    bench: Bench, workers: Standalone, place: Path, speculation: bool
-) -> None:
+def test_a_stream_on_two_workers_is_exactly_once_after_any_kill(bench: Bench, workers: Standalone, place: Path, speculation: bool) -> None:
     source, target = bench.new_log(), bench.new_log()
     bench.write(source, range(RECORDS))
     folder = place / f"cluster-{speculation}"
@@ -79,7 +77,7 @@ def test_a_stream_on_two_workers_is_exact_whichever_processes_die(
     assert kills >= 3
 
 
-def test_a_stopped_driver_that_wakes_beside_its_successor_doubles_nothing(bench: Bench, workers: Standalone, place: Path) -> None:
+def test_a_driver_that_resumes_beside_its_successor_duplicates_nothing(bench: Bench, workers: Standalone, place: Path) -> None:
     source, target = bench.new_log(), bench.new_log()
     bench.write(source, range(RECORDS))
     job = Job(workers.url, bench.uri, source, target, str(place / "zombie"), 20, False)

@@ -24,15 +24,15 @@ class Verdict:
     undecided: int = 0
     """Number of times a bounded search gave up. The result is neither right nor wrong, and must be reported."""
 
-    def merge(self, other: Verdict, about: str) -> None:
+    def merge(self, other: Verdict, subject: str) -> None:
         """Add the findings of the same checker in another history.
 
         Args:
-            about: subject of that history; named in its violations.
+            subject: of that history; named in its violations.
         """
         self.decided += other.decided
         self.undecided += other.undecided
-        self.violations += [f"{about}: {violation}" for violation in other.violations]
+        self.violations += [f"{subject}: {violation}" for violation in other.violations]
 
 
 @dataclass

@@ -117,23 +117,23 @@ def clients_and_metadata_agree(history: History, verdict: Verdict) -> None:
     """Every observed end of a ledger is the one in its metadata, and is observed no earlier than it is written. All observers agree."""
     closed: dict[int, MetadataWritten] = {}
     watched: dict[int, None] = {}
-    first_told: dict[int, Ended] = {}
+    first_acknowledged: dict[int, Ended] = {}
     # The length is a courtesy: a ledger must be closable without the last entry, which the writer may have counted.
-    stood_in = {event.ledger_id for event in history.events if isinstance(event, LengthSubstituted)}
+    was_in = {event.ledger_id for event in history.events if isinstance(event, LengthSubstituted)}
     for event in history.events:
         if isinstance(event, MetadataWritten):
             watched[event.ledger_id] = None
             if event.state == "closed":
                 closed.setdefault(event.ledger_id, event)
         elif isinstance(event, Ended):
-            written, other = closed.get(event.ledger_id), first_told.setdefault(event.ledger_id, event)
+            written, other = closed.get(event.ledger_id), first_acknowledged.setdefault(event.ledger_id, event)
             verdict.decided += 1
             if written is None and event.ledger_id in watched:
                 verdict.violations.append(f"ledger {event.ledger_id}: {describe_end(event)}, its metadata do not say that it has ended")
             if written is not None and written.last_entry_id != event.last_entry_id:
                 verdict.violations.append(f"ledger {event.ledger_id}: {describe_end(event)}, its metadata say {written.last_entry_id}")
             lengths = [length for length in (written.length if written else None, other.length) if length is not None]
-            if event.length is not None and event.ledger_id not in stood_in and any(length != event.length for length in lengths):
+            if event.length is not None and event.ledger_id not in was_in and any(length != event.length for length in lengths):
                 verdict.violations.append(f"ledger {event.ledger_id}: {event.observer} has length {event.length}, others {lengths}")
 
 
@@ -245,13 +245,13 @@ class _WriterKnowledge:
         # Entries of an append that continues beyond `last` are acknowledged together with its end.
         while due >= 0 and self._last_of_append.get((ledger_id, due), due) > last:
             due -= 1
-        told_s = self._when.get((ledger_id, due))
-        is_told = due < 0 or (told_s is not None and told_s <= event.time_s)
-        if due == last and is_told:
+        acknowledged_s = self._when.get((ledger_id, due))
+        is_acknowledged = due < 0 or (acknowledged_s is not None and acknowledged_s <= event.time_s)
+        if due == last and is_acknowledged:
             return ""
-        if not is_told and not (told_s is None and self._died_after_sending(event)):
+        if not is_acknowledged and not (acknowledged_s is None and self._died_after_sending(event)):
             what = "which" if due == last else f"and entry {due} before it"
-            return f"{what} was {'never acknowledged' if told_s is None else f'acknowledged at {told_s:.6f}'}"
+            return f"{what} was {'never acknowledged' if acknowledged_s is None else f'acknowledged at {acknowledged_s:.6f}'}"
         if last > self._known.get(ledger_id, -1):
             return f"and its writer knew only {self._known.get(ledger_id, -1)} in the end"
         return ""

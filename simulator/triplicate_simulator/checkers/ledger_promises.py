@@ -161,7 +161,7 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """What one bookie of an entry's write set holds at the end. `payload` None: it delivers no copy."""
+    """The copy of an entry on one bookie of its write set at the end. `payload` None: the bookie delivers no copy."""
 
     bookie_id: str
     ledger_id: int

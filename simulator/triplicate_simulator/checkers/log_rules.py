@@ -1,4 +1,4 @@
-"""The rules for logs, whatever happened: judged by what writers, publishers and readers saw.
+"""The rules for logs, under all faults: judged by what writers, publishers and readers saw.
 
 The checkers know nothing of the code. A record is a byte string that is unique in the run, so it identifies its writer. An unknown outcome
 is no event: its records may be in the log, once, or not. The rules:
@@ -298,15 +298,15 @@ def acknowledged_records_stay(history: History, verdict: Verdict) -> None:
             verdict.violations.append(
                 f"{log} begins at {finished.first_offset}, though nothing from {allowed.get(log, 0)} on was to be truncated"
             )
-    told: dict[tuple[str, int], bytes] = {}
+    acknowledged: dict[tuple[str, int], bytes] = {}
     for event in history.of(LogAcknowledged):
         read = known.records.get(event.log, {})
         end = known.finished.get(event.log)
         for place, record in enumerate(event.records, event.first_offset):
             verdict.decided += 1
             what = f"{_short(record)} was acknowledged to {event.writer} at {event.time_s:.6f} as offset {place} of {event.log}"
-            if told.setdefault((event.log, place), record) != record:
-                verdict.violations.append(f"{what}, and so was {_short(told[event.log, place])}")
+            if acknowledged.setdefault((event.log, place), record) != record:
+                verdict.violations.append(f"{what}, and so was {_short(acknowledged[event.log, place])}")
             if read.get(place, record) != record:
                 verdict.violations.append(f"{what}, where readers have {_short(read[place])}")
             if end is not None and place >= end.first_offset and place not in known.final[event.log]:
@@ -480,8 +480,8 @@ def epochs_end_what_was_before(history: History, verdict: Verdict) -> None:
                     f"epoch {right.epoch} of {log} begins at {right.start_offset}, epoch {left.epoch} before it at {left.start_offset}"
                 )
     offered: dict[tuple[str, bytes], float] = {}
-    for handed in history.of(LogSubmitted):
-        offered.update(((handed.log, record), handed.time_s) for record in handed.records)
+    for submitted in history.of(LogSubmitted):
+        offered.update(((submitted.log, record), submitted.time_s) for record in submitted.records)
     for event in history.of(LogAcknowledged):
         for later in taken.get(event.log, ()):
             if later.epoch <= event.epoch:
@@ -493,10 +493,10 @@ def epochs_end_what_was_before(history: History, verdict: Verdict) -> None:
                     f"{event.writer} (epoch {event.epoch}) got appends acknowledged up to {end} of {event.log}, but epoch {later.epoch} "
                     f"begins at {later.start_offset}"
                 )
-            handed_s = max(offered.get((event.log, record), 0.0) for record in event.records)
-            if handed_s > later.time_s:
+            submitted_s = max(offered.get((event.log, record), 0.0) for record in event.records)
+            if submitted_s > later.time_s:
                 verdict.violations.append(
-                    f"{event.writer} (epoch {event.epoch}) got records of {handed_s:.6f} acknowledged in {event.log}, but "
+                    f"{event.writer} (epoch {event.epoch}) got records of {submitted_s:.6f} acknowledged in {event.log}, but "
                     f"{later.writer} had it since {later.time_s:.6f} (epoch {later.epoch})"
                 )
     _epochs_of_reads(history, taken, verdict)

@@ -57,7 +57,7 @@ class RequestTooOld:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeReported:
-    """What the database reported later about a transaction whose outcome was unknown."""
+    """A later report of the database about a transaction whose outcome was unknown."""
 
     time_s: float
     token: str
@@ -143,7 +143,7 @@ class _Tokens:
     asked: dict[str, CommitRequested] = field(default_factory=dict)
     committed: dict[str, Committed] = field(default_factory=dict)
     refused: dict[str, RolledBack] = field(default_factory=dict)
-    told: dict[str, list[OutcomeReported]] = field(default_factory=dict)
+    reported: dict[str, list[OutcomeReported]] = field(default_factory=dict)
     undone: dict[str, SavepointUndone] = field(default_factory=dict)
     too_old: dict[str, RequestTooOld] = field(default_factory=dict)
 
@@ -159,7 +159,7 @@ class _Tokens:
                 case RolledBack():
                     found.refused[event.token] = event
                 case OutcomeReported():
-                    found.told.setdefault(event.token, []).append(event)
+                    found.reported.setdefault(event.token, []).append(event)
                 case SavepointUndone():
                     found.undone[event.token] = event
                 case RequestTooOld():
@@ -202,7 +202,7 @@ def transactions_happen_once(history: History, verdict: Verdict) -> None:
                 verdict.violations.append(
                     f"{token}, refused at {refused.time_s:.6f} as one that has run before, is {_times(counts, token)} in {copy.node}"
                 )
-        for token, said in tokens.told.items():
+        for token, said in tokens.reported.items():
             for answer in said:
                 verdict.decided += 1
                 if counts.get(token, 0) != (answer.status == "committed"):

@@ -67,4 +67,4 @@ def undeleted_ledgers_are_whole(history: History, verdict: Verdict) -> None:
         if place[0] in back and place[0] not in gone:
             verdict.decided += 1
             if place not in final:
-                verdict.violations.append(f"{entry_name(place)} is gone, although the ledger was brought back in time")
+                verdict.violations.append(f"{entry_name(place)} is gone, although the ledger was restored in time")

@@ -446,7 +446,7 @@ class SimulatedCluster:
         return node
 
     def node(self, name: str) -> SimulatedNode:
-        """Return the node of this name, whatever its kind; a client where there is none yet."""
+        """Return the node of this name, of any kind; a new client if there is none."""
         return self.bookies.get(name) or self.others.get(name) or self.client(name)
 
     def node_names(self) -> list[str]:

@@ -63,7 +63,7 @@ async def expire(context: RunContext, fault: Fault) -> None:
         context.record_fault("session_expired", node=fault.target)
 
 
-# What the store does as a whole.
+# The store as a whole.
 
 LAGS_S = (0.1, 0.5, 2.0, 5.0)
 STALE_LASTS_S = (8.0, 20.0, 40.0)

@@ -192,7 +192,7 @@ def draw_pause(rng: random.Random, targets: FaultTargets, at_s: float) -> Fault:
     node, lasts_s = targets.any_node(rng, bookie_rate=0.4), rng.choice(PAUSES_S)
     point = targets.point_of(rng, node) if rng.random() < 0.5 else None
     options: dict[str, Value] = {} if point is None else {"point": point, "after": rng.choice([0, 0, 1, 3, 10])}
-    # After a long pause a process has lost its session: the metadata store cannot tell it from a dead one.
+    # After a long pause a process has lost its session: the metadata store cannot distinguish it from a dead one.
     return Fault("pause", at_s, node, lasts_s=lasts_s, options={**options, "expires": lasts_s > SESSION_S and rng.random() < 0.7})
 
 
@@ -251,7 +251,7 @@ def draw_clock_rate(rng: random.Random, targets: FaultTargets, at_s: float) -> F
 
 
 async def clock_rate(context: RunContext, fault: Fault) -> None:
-    """Run clocks at wrong rates, in whichever lives their machines are, and correct them later."""
+    """Run clocks at wrong rates, in all lives of their machines, and correct them later."""
     error = float(fault.options["error"])
     rates = dict.fromkeys(str(fault.options["fast"]).split(), 1.0 + error)
     rates |= dict.fromkeys(str(fault.options["slow"]).split(), 1.0 - error)

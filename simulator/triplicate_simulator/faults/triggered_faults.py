@@ -68,7 +68,7 @@ def draw_triggered_faults(rng: random.Random, targets: FaultTargets, duration_s:
 
 
 def _draw_bookie_outage(rng: random.Random, targets: FaultTargets, at_s: float) -> Fault:
-    """A bookie that is gone, or silent, for a moment."""
+    """Draw a bookie that is down, or silent, for a moment."""
     bookie = rng.choice(targets.bookies)
     match rng.choice(["kill", "crash", "crash_at", "pause", "link_block"]):
         case "kill":
@@ -95,7 +95,7 @@ def draw(rng: random.Random, targets: FaultTargets, at_s: float) -> Fault | None
         "point": point,
         "skip": rng.choice([0, 0, 1, 3]),
         "later_s": rng.choice(LATER_S),
-        # All of them, where that is more than there are.
+        # All of them, if there are fewer.
         "bookies": rng.choice([0, 1, 1, 2, 2, 99]),
         "of_bookies": rng.choice(["kill", "crash"]),
         "node": rng.choice(["", "kill", "kill", "pause"] if is_change else ["", "", "kill", "pause"]),

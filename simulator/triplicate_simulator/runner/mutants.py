@@ -42,7 +42,7 @@ class Mutant:
     name: str
     path: str
     broken: str
-    """What is broken, in a line."""
+    """The broken part, in one line."""
     kind: str = "ledgers"
     checkers: tuple[str, ...] = ()
     """One of these must report; any checker of the workload when empty."""

@@ -20,7 +20,7 @@ _OTHERS = {
     "bookies": "a bookie ended or did not start, although no fault struck its disk",
     "copies": "a database's copy fails only where a fault explains it, and no retry is endless",
     "snapshots": "every listed snapshot can be loaded, and the log goes back to the older of the last two",
-    "failed": "an impossible state, whatever the faults",
+    "failed": "a state that no fault may cause",
 }
 
 

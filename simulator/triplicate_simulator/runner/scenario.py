@@ -247,7 +247,7 @@ class Scenario:
             self.world.run(self._run_plan())
         except SimulationStuck as stuck:
             problems.append(f"stuck: {stuck}")
-        except (Exception, HostCrashed) as error:  # noqa: BLE001 - whatever it is, it is what this seed has found
+        except (Exception, HostCrashed) as error:  # noqa: BLE001 - any error is a finding of this seed
             problems.append(describe_error(error))
         digest, virtual_s = self.world.recorder.hexdigest(), self.world.loop.time()
         verdicts: list[Verdict] = []

@@ -25,11 +25,11 @@ from triplicate.bookie.server.read_processor import ReadProcessor
 from triplicate.bookie.server.request_processor import RequestProcessor
 from triplicate.bookie.storage.compaction import Compactor
 from triplicate.bookie.storage.garbage import GarbageCollector
-from triplicate.bookie.storage.storage import Storage, StorageCallbacks
+from triplicate.bookie.storage.storage import Storage, StorageCallbacks, StorageWorkers
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError
 from triplicate.metadata import ClusterMetadata, bookie_service
-from triplicate.runtime import Host, Listener, Metrics, TaskScope
+from triplicate.runtime import Host, Listener, Metrics, TaskScope, resolve
 
 LOOPS = ("reads", "registration", "disk guard", "digests", "garbage collection", "compaction")
 """Tasks that run as long as a bookie serves."""
@@ -49,7 +49,7 @@ class Failure:
             return
         self._host.trace("bookie.failed", error=repr(error))
         reason = error if isinstance(error, OSError | CorruptionError) else OSError(errno.EIO, f"the bookie failed: {error!r}")
-        self.error.set_result(reason if isinstance(reason, OSError) else OSError(errno.EIO, str(reason)))
+        resolve(self.error, reason if isinstance(reason, OSError) else OSError(errno.EIO, str(reason)))
         self._react()
 
     def call(self, react: Callable[[], None]) -> None:
@@ -257,19 +257,20 @@ class BookieStart:
             on_journal_full=lambda error: guard.set_journal_without_space(),
             in_limbo=self._limbo.is_in_limbo,
         )
-        storage = Storage(host, settings, identity, callbacks)
-
-        async def close_storage(kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-            await storage.close(flush=error is None)
-
-        opened.push_async_exit(close_storage)
-        _show_storage(self._metrics, storage)
+        workers = StorageWorkers.new(host)
+        opened.push_async_callback(workers.aclose)
         self._connections.show(self._metrics)
         try:
             check_files(host.disk, settings, identity)
-            await storage.on_writer(check_data, host, settings, identity)
+            await workers.on_writer(check_data, host, settings, identity)
             guard.before_start()
-            await storage.open()
+            storage = await Storage.open(host, settings, identity, callbacks, workers)
+
+            async def close_storage(kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+                await storage.close(flush=error is None)
+
+            opened.push_async_exit(close_storage)
+            _show_storage(self._metrics, storage)
             await self._limbo.resolve_loaded(storage.ledgers)
         except OSError as error:
             raise cannot_start(error) from error

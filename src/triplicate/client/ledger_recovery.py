@@ -24,7 +24,7 @@ from triplicate.errors import BookieError, DigestMismatch, HandleClosed, NotEnou
 from triplicate.ledger import EntryCodec, LedgerMetadata, LedgerState, replace_bookies
 from triplicate.ledger import recovery as machine
 from triplicate.metadata import Versioned
-from triplicate.runtime import Host, Timer, fault_point
+from triplicate.runtime import Host, Timer, fault_point, resolve
 from triplicate.wire import LAST_ENTRY, ReadResponse, Status
 
 FIRST_REPORT_S = 1.0
@@ -231,8 +231,8 @@ class _Attempt:
             self._wake()
 
     def _wake(self) -> None:
-        if self._news is not None and not self._news.done():
-            self._news.set_result(None)
+        if self._news is not None:
+            resolve(self._news, None)
 
     def _check(self) -> None:
         if self._failure is not None:

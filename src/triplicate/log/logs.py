@@ -290,10 +290,10 @@ class Logs:
         await publication.check_password(self._store, name, head, [password_of(self.settings)])
         if application is None or batch is None:
             return None
-        state, _ = await publishers.read_publisher(self._store, name, application)
-        if state is None:
+        last = await publishers.read_publisher(self._store, name, application)
+        if last is None:
             await publishers.check_not_forgotten(self._store, name, application, batch)
-        return state if publication.is_old_batch(state, batch) else None
+        return last.state if last is not None and publication.is_old_batch(last.state, batch) else None
 
     async def _tidy(self, name: str, most: int) -> None:
         """Apply retention to a log without a writer, whose rolls would do it. Excess work and failures are left to the janitor."""
@@ -305,7 +305,8 @@ class Logs:
     async def last_batch(self, name: str, application: str) -> PublisherState | None:
         """The last publish of an application, or None."""
         await self._store.read(name)
-        return (await publishers.read_publisher(self._store, name, application))[0]
+        last = await publishers.read_publisher(self._store, name, application)
+        return last.state if last is not None else None
 
     async def is_published(self, name: str, ledger_ids: Sequence[int]) -> bool:
         """Whether all given ledgers are segments of a log. Call it before any of them is deleted."""

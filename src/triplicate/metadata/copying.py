@@ -214,9 +214,9 @@ class _Copying:
         for (path, data), before, after in zip(nodes, sources, targets, strict=True):
             if before is None or after is None or not data == before[0] == after[0]:
                 raise CorruptionError(f"{self._mapped(path)}: not the same as {path} in the source; the copy is not complete")
-            strangers = [name for name in after[1] if name not in dict.fromkeys(before[1]) and not self._left_out(join(path, name))]
-            if strangers:
-                raise CorruptionError(f"{self._mapped(path)}: has {strangers[0]}, which the source lacks; empty the target first")
+            unexpected = [name for name in after[1] if name not in dict.fromkeys(before[1]) and not self._left_out(join(path, name))]
+            if unexpected:
+                raise CorruptionError(f"{self._mapped(path)}: has {unexpected[0]}, which the source lacks; empty the target first")
         self._report.verified += len(nodes)
         self._progress("verify", len(nodes))
 

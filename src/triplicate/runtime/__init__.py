@@ -5,7 +5,7 @@ from triplicate.runtime.fault_points import FaultPoint, fault_point, fault_point
 from triplicate.runtime.malloc import keep_freed_memory, let_freed_memory_linger
 from triplicate.runtime.metrics import Metrics
 from triplicate.runtime.metrics_server import Probe, ProbeAnswer, serve_metrics
-from triplicate.runtime.oneshot import fail, resolve, resolve_all
+from triplicate.runtime.oneshot import fail, has_result, resolve, resolve_all
 from triplicate.runtime.ports import (
     Buffer,
     Clock,
@@ -58,6 +58,7 @@ __all__ = [
     "fault_point",
     "fault_points",
     "first_of",
+    "has_result",
     "keep_freed_memory",
     "let_freed_memory_linger",
     "map_bounded",

@@ -82,17 +82,6 @@ class Metrics:
         """A value that goes up and down. Raises as `counter`."""
         return self._get(prometheus_client.Gauge, name, labels, lambda: prometheus_client.Gauge(name, help, labels, registry=None))
 
-    def histogram(
-        self, name: str, help: str, labels: Sequence[str] = (), *, buckets: Sequence[float] = SECONDS_BUCKETS
-    ) -> prometheus_client.Histogram:
-        """Observations counted in buckets, given as upper bounds; seconds by default. Raises as `counter`."""
-        return self._get(
-            prometheus_client.Histogram,
-            name,
-            labels,
-            lambda: prometheus_client.Histogram(name, help, labels, buckets=buckets, registry=None),
-        )
-
     def tally(self, name: str, help: str) -> UnlockedCounter:
         """A counter for one thread, without a lock. Raises as `counter`."""
         return self._get(UnlockedCounter, name, (), lambda: UnlockedCounter(name, help))

@@ -32,3 +32,8 @@ def fail(future: asyncio.Future[Any], error: BaseException, *, is_logged: bool =
         future.set_exception(error)
         if not is_logged:
             future.exception()
+
+
+def has_result(future: asyncio.Future[Any]) -> bool:
+    """Whether the future has a result: it is neither pending, cancelled nor failed."""
+    return future.done() and not future.cancelled() and future.exception() is None

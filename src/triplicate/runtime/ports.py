@@ -109,7 +109,7 @@ class Group:
     file: File
     offset: int
     buffers: Sequence[Buffer]
-    tell_written: bool = False
+    report_written: bool = False
     """Whether `written` is called after the write, before the sync."""
 
 
@@ -175,7 +175,7 @@ class Disk(Protocol):
                 that it covers, at least one. It chooses file, offset and framing, and must not share state with the loop.
             done: called on the loop after the group's sync, with the items it covered.
             failed: called on the loop if form, write or sync failed, with every queued item. The device accepts no further items.
-            written: called on the loop after the write of a group with `Group.tell_written`, before `done`: its items survive the end of
+            written: called on the loop after the write of a group with `Group.report_written`, before `done`: its items survive the end of
                 the process, but not of the machine.
         """
 

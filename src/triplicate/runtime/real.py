@@ -198,8 +198,7 @@ class RealWorker:
 
 def _complete(answer: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
     if error is None:
-        if not answer.done():
-            answer.set_result(result)
+        resolve(answer, result)
     elif isinstance(error, StopIteration):
         fail(answer, RuntimeError("a worker's function raised StopIteration"), is_logged=True)
     else:

@@ -244,7 +244,7 @@ class RealLogDevice(Generic[Item]):
                 if count < 1:
                     raise OSError(errno.EINVAL, f"log device {self._name}: a group of {count} items")
                 group.file.pwrite(group.buffers, group.offset)
-                if group.tell_written and self._written is not None:
+                if group.report_written and self._written is not None:
                     self._call_loop(self._written, waiting[:count])
                 group.file.sync()
             except Exception as error:  # noqa: BLE001 -- every error must fail all waiting items, and nothing more may be written

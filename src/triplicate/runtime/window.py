@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from triplicate.runtime.oneshot import fail
+from triplicate.runtime.oneshot import fail, has_result, resolve
 
 
 class RoomWaiter(Protocol):
@@ -157,7 +157,7 @@ class _Admission:
     @property
     def is_granted(self) -> bool:
         """Whether it occupies its room."""
-        return self.granted.done() and not self.granted.cancelled() and self.granted.exception() is None
+        return has_result(self.granted)
 
     def proceed(self) -> bool:
         """Wake the coroutine if there is room (RoomWaiter)."""
@@ -165,7 +165,7 @@ class _Admission:
             return True
         if not self._grant(self._entries, self._size_bytes):
             return False
-        self.granted.set_result(None)
+        resolve(self.granted, None)
         return True
 
     def fail(self, error: BaseException) -> None:

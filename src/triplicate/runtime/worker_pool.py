@@ -43,7 +43,7 @@ class WorkerPool:
         """Serial workers that have work and no thread."""
         return len(self._ready)
 
-    def lane(self, name: str) -> SerialWorker:
+    def serial_worker(self, name: str) -> SerialWorker:
         """A worker of its own for one purpose."""
         return SerialWorker(self, name)
 
@@ -59,7 +59,7 @@ class WorkerPool:
 
     # For `SerialWorker`.
 
-    def enqueue(self, lane: SerialWorker) -> None:
+    def enqueue(self, serial_worker: SerialWorker) -> None:
         """Queue a serial worker that has work and does not run.
 
         Raises:
@@ -68,9 +68,9 @@ class WorkerPool:
         if self._closed:
             raise HandleClosed(f"the workers {self._name} are closed")
         if self._idle and not self._ready:
-            self._start(lane, self._idle.pop())
+            self._start(serial_worker, self._idle.pop())
         else:
-            self._ready.append(lane)
+            self._ready.append(serial_worker)
 
     def _all_idle(self) -> bool:
         return not self._ready and len(self._idle) == len(self._workers)
@@ -79,19 +79,19 @@ class WorkerPool:
         while self._ready and self._idle:
             self._start(self._ready.popleft(), self._idle.pop())
 
-    def _start(self, lane: SerialWorker, worker: Worker) -> None:
-        answer, context, function, arguments = lane.jobs.popleft()
+    def _start(self, serial_worker: SerialWorker, worker: Worker) -> None:
+        answer, context, function, arguments = serial_worker.jobs.popleft()
         context.run(worker.run, function, *arguments, answer=answer)
-        answer.add_done_callback(partial(self._ended, lane, worker))
+        answer.add_done_callback(partial(self._ended, serial_worker, worker))
 
-    def _ended(self, lane: SerialWorker, worker: Worker, answer: asyncio.Future[Any]) -> None:
+    def _ended(self, serial_worker: SerialWorker, worker: Worker, answer: asyncio.Future[Any]) -> None:
         if answer.cancelled():
             # The wait has ended, and the function may still run. The worker runs another function only after it.
-            worker.run(_nothing).add_done_callback(partial(self._ended, lane, worker))
+            worker.run(_nothing).add_done_callback(partial(self._ended, serial_worker, worker))
             return
         self._idle.append(worker)
-        if lane.finished():
-            self._ready.append(lane)
+        if serial_worker.finished():
+            self._ready.append(serial_worker)
         if self._ready:
             self._dispatch()
         if self._closed and self._all_idle():

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 from zlib import crc32
 
-from triplicate.runtime import Buffer, Disk, File, Group, LogDevice
+from triplicate.runtime import Buffer, Disk, File, Group, LogDevice, resolve_all
 from triplicate.sim.disk_image import DIRECTORY, Directory, DirectoryEntry, Inode, Namespace, Resize, Write, parent_of
 from triplicate.sim.recorder import Recorder
 from triplicate.sim.virtual_loop import Life, VirtualLoop, context_of
@@ -523,7 +523,7 @@ class SimulatedLogDevice(Generic[Item]):
         assert count >= 1, "a log device's form covers at least one item"
         assert isinstance(group.file, SimulatedFile)
         taken, self._waiting = self._waiting[:count], self._waiting[count:]
-        if group.tell_written and self._written is not None:
+        if group.report_written and self._written is not None:
             self._loop.call_soon(self._written, taken)
         last = group.file.inode.pending[-1] if group.file.inode.pending else None
         delay_s = self._disk.pop_io_time() + self._disk.sync_time()
@@ -556,10 +556,7 @@ class SimulatedLogDevice(Generic[Item]):
 
     def _become_idle(self) -> None:
         self._busy = False
-        for idle in self._idle:
-            if not idle.done():
-                idle.set_result(None)
-        self._idle.clear()
+        resolve_all(self._idle)
 
 
 def _normal(path: str) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from triplicate.runtime import Host, Timer
+from triplicate.runtime import Host, Timer, fail, resolve, resolve_all
 from triplicate.sim.barriers import FaultPoints
 from triplicate.sim.disk import DiskTiming, SimulatedDisk
 from triplicate.sim.network import SimulatedNetwork
@@ -158,8 +158,7 @@ class SimulatedHost:
         done = self.world.loop.create_future()
 
         def finished(_: object) -> None:
-            if not done.done():
-                done.set_result(None)
+            resolve(done, None)
 
         # The callback belongs to the world: it must run even if the task's own node is dead by then.
         task.add_done_callback(finished, context=context_of(None))
@@ -236,8 +235,7 @@ class SimulatedHost:
         else:
             self.disk.crash()
         for watcher in self._watchers:
-            if not watcher.done():
-                watcher.set_result(None)
+            resolve(watcher, None)
 
     def _trace(self, kind: str, /, **facts: object) -> None:
         self.life.check()
@@ -454,19 +452,15 @@ class SimulatedWorker:
         self._loop.call_later(delay_s, self._after, future, result, error)
 
     def _after(self, future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
-        if not future.done():
-            if error is None:
-                future.set_result(result)
-            else:
-                future.set_exception(error)
+        if error is None:
+            resolve(future, result)
+        else:
+            fail(future, error, is_logged=True)
         if self._queue:
             self._wake()
             return
         self._busy = False
-        for idle in self._idle:
-            if not idle.done():
-                idle.set_result(None)
-        self._idle.clear()
+        resolve_all(self._idle)
 
 
 @contextmanager

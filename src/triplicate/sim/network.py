@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from triplicate.errors import ArgumentError
-from triplicate.runtime import Listener
+from triplicate.runtime import Listener, fail, has_result, resolve
 from triplicate.sim.recorder import Recorder
 from triplicate.sim.transport import NetworkTiming, SimulatedConnection, SimulatedTransport
 from triplicate.sim.virtual_loop import LIFE, Life, VirtualLoop, context_of
@@ -288,7 +288,7 @@ class NodeNetwork:
         try:
             transport = await answer
         except asyncio.CancelledError:
-            if answer.done() and not answer.cancelled() and answer.exception() is None:
+            if has_result(answer):
                 answer.result().abort()
             raise
         if transport.lost:
@@ -337,6 +337,6 @@ def _resolve_connect(answer: asyncio.Future[SimulatedTransport], outcome: Simula
         if isinstance(outcome, SimulatedTransport):
             outcome.abort()
     elif isinstance(outcome, OSError):
-        answer.set_exception(outcome)
+        fail(answer, outcome, is_logged=True)
     else:
-        answer.set_result(outcome)
+        resolve(answer, outcome)

@@ -19,7 +19,7 @@ from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.core.journal_format import GroupType
 from triplicate.bookie.core.ledger_table import LedgerHandle
 from triplicate.bookie.journal.journal_item import JournalItem
-from triplicate.bookie.storage.storage import Storage, StorageCallbacks
+from triplicate.bookie.storage.storage import Storage, StorageCallbacks, StorageWorkers
 from triplicate.config import BookieSettings
 from triplicate.ledger import DigestType, EnsembleSegment, EntryCodec, LedgerMetadata, LedgerState
 from triplicate.metadata import ClusterMetadata, open_cluster
@@ -45,11 +45,11 @@ def settings_in(folder: Path) -> BookieSettings:
     )
 
 
-def storage_in(host: Host, folder: Path) -> Storage:
+async def storage_in(host: Host, folder: Path) -> Storage:
     def fail(error: OSError) -> None:
         raise error
 
-    return Storage(host, settings_in(folder), IDENTITY, StorageCallbacks(on_failure=fail))
+    return await Storage.open(host, settings_in(folder), IDENTITY, StorageCallbacks(on_failure=fail), StorageWorkers.new(host))
 
 
 async def add(storage: Storage, ledger_id: int, entry_ids: range, text: bytes = b"entry") -> None:
@@ -77,8 +77,7 @@ async def write(folder: Path) -> None:
     host = real_host("golden")
     for kind in ("journal", "ledgers"):
         (folder / kind / "current").mkdir(parents=True)
-    storage = storage_in(host, folder)
-    await storage.open()
+    storage = await storage_in(host, folder)
     await add(storage, 1, range(10))
     handle = await storage.load(1)
     handle.fenced = True

@@ -140,7 +140,7 @@ def test_a_control_entry_opens() -> None:
     assert view.control == {"kind": "segment", "epoch": 5, "first_offset": 1351, "log": HEAD.log_id, "writer": "node-1"}
 
 
-def test_the_entry_is_laid_out_as_the_page_on_formats_says() -> None:
+def test_the_entry_has_the_documented_layout() -> None:
     data = (HERE / "entry-none.bin").read_bytes()
     assert struct.unpack_from("<4sHHIIQqII", data) == (
         b"TRLE", 1, 72, 0b1111_1111_0000, 4, 42, 1_700_000_000_000_000, len(data) - 72, 0,

@@ -61,7 +61,7 @@ def test_the_entries_open() -> None:
         check.trailer(trailer)
 
 
-def test_a_chunk_is_laid_out_as_the_page_on_formats_says() -> None:
+def test_a_chunk_has_the_documented_layout() -> None:
     data = (HERE / "chunk-none.bin").read_bytes()
     assert struct.unpack_from("<4sBBBBII", data) == (b"TRSN", 1, 2, 0, 0, 0, len(CONTENT))
     assert data[16:] == CONTENT

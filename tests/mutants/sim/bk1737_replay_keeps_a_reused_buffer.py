@@ -12,17 +12,18 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.bookie.core.chunk_entries import entries_of
     from triplicate.bookie.core.journal_format import JournalGroup
     from triplicate.bookie.core.write_cache import WriteCache
-    from triplicate.bookie.storage import storage
-    from triplicate.bookie.storage.storage import Storage
+    from triplicate.bookie.storage import storage_replay
+    from triplicate.bookie.storage.storage_replay import StorageReplay
 
-    replay_group, entries_of = Storage._replay_group, storage.entries_of
+    replay_group = StorageReplay._replay_group
     get = WriteCache.get
     shared = bytearray(8 * 1024 * 1024)
     replaying: list[bytes] = []
 
-    def into_one_buffer(self: Storage, group: JournalGroup, where: str) -> None:
+    def into_one_buffer(self: StorageReplay, group: JournalGroup, where: str) -> None:
         shared[: len(group.body)] = group.body
         replaying.append(group.body)
         try:
@@ -41,6 +42,6 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         entry = get(self, ledger_id, entry_id)
         return None if entry is None else bytes(entry)
 
-    patch(Storage, "_replay_group", into_one_buffer)
+    patch(StorageReplay, "_replay_group", into_one_buffer)
     patch(WriteCache, "get", its_bytes_now)
-    patch(storage, "entries_of", referring)
+    patch(storage_replay, "entries_of", referring)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 KIND = "ledgers"
 
@@ -11,19 +11,20 @@ MOMENT_S = 0.3
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.bookie.core.write_cache import Frozen
+    from triplicate.bookie.storage.flusher import FlushMark
     from triplicate.bookie.storage.storage import Storage
 
-    flushed = Storage._flushed
+    write_frozen = Storage._write_frozen
 
-    def and_mark_later(self: Storage, frozen: Frozen) -> None:
-        flushed(self, frozen)
+    async def and_mark_later(self: Storage, frozen: Frozen, marks: Sequence[FlushMark]) -> None:
+        await write_frozen(self, frozen, marks)
         clock = self._host.clock
 
         def mark() -> None:
             for journal in self.journals:
                 if not journal.commit._closing:
-                    journal.write_mark(journal.synced, self.flush_number)
+                    journal.write_mark(journal.synced, self.flusher.flush_number)
 
         clock.call_at(clock.monotonic() + MOMENT_S, mark)
 
-    patch(Storage, "_flushed", and_mark_later)
+    patch(Storage, "_write_frozen", and_mark_later)

@@ -8,15 +8,14 @@ KIND = "ledgers"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.bookie.core.journal_format import GroupPosition
     from triplicate.bookie.core.write_cache import Frozen
-    from triplicate.bookie.storage.storage import Storage
+    from triplicate.bookie.storage.flusher import Flusher, FlushMark
 
-    write_flush = Storage._write_flush
+    write = Flusher.write
 
-    def mark_first(self: Storage, frozen: Frozen, positions: Sequence[GroupPosition]) -> None:
-        for journal, position in zip(self.journals, positions, strict=False):
-            journal.write_mark(position, self.flush_number)
-        write_flush(self, frozen, positions)
+    def mark_first(self: Flusher, frozen: Frozen, marks: Sequence[FlushMark]) -> None:
+        for mark in marks:
+            mark.journal.write_mark(mark.position, self.flush_number)
+        write(self, frozen, marks)
 
-    patch(Storage, "_write_flush", mark_first)
+    patch(Flusher, "write", mark_first)

@@ -10,14 +10,14 @@ KIND = "ledgers"
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.bookie.storage.entry_logs import LogContent
-    from triplicate.bookie.storage.ledger_storage import LedgerStorage
+    from triplicate.bookie.storage.index_rebuild import IndexRebuild
 
-    read_whole_log = LedgerStorage._read_whole_log
+    read_whole_log = IndexRebuild._read_whole_log
 
-    def without_fences(self: LedgerStorage, number: int, path: str) -> LogContent | None:
+    def without_fences(self: IndexRebuild, number: int, path: str) -> LogContent | None:
         content = read_whole_log(self, number, path)
         if content is not None:
             content.states[:] = [(flush, replace(state, fenced=False)) for flush, state in content.states]
         return content
 
-    patch(LedgerStorage, "_read_whole_log", without_fences)
+    patch(IndexRebuild, "_read_whole_log", without_fences)

@@ -9,11 +9,11 @@ KIND = "ledgers"
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.bookie.storage.entry_logs import LogContent
-    from triplicate.bookie.storage.ledger_storage import LedgerStorage
+    from triplicate.bookie.storage.index_rebuild import IndexRebuild
 
-    read_whole_log = LedgerStorage._read_whole_log
+    read_whole_log = IndexRebuild._read_whole_log
 
-    def of_the_first_directory(self: LedgerStorage, number: int, path: str) -> LogContent | None:
-        return read_whole_log(self, number, path) if path.startswith(self._directories[0] + "/") else None
+    def of_the_first_directory(self: IndexRebuild, number: int, path: str) -> LogContent | None:
+        return read_whole_log(self, number, path) if path.startswith(self._directory + "/") else None
 
-    patch(LedgerStorage, "_read_whole_log", of_the_first_directory)
+    patch(IndexRebuild, "_read_whole_log", of_the_first_directory)

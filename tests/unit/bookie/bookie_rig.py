@@ -221,9 +221,9 @@ class Rig:
 
     async def flushed(self) -> None:
         """Wait until a flush that began after now has ended."""
-        seen = self.bookie.storage.flushes
+        seen = self.bookie.storage.flusher.flushes
         async with asyncio.timeout(20):
-            while self.bookie.storage.flushes == seen:
+            while self.bookie.storage.flusher.flushes == seen:
                 await asyncio.sleep(0.05)
 
     def files(self, folder: str) -> list[str]:
@@ -232,7 +232,7 @@ class Rig:
         return sorted(path[len(prefix) :] for path in self.disk.names.live if path.startswith(prefix))
 
     def kill_at(self, step: int, happened: list[str], *, keep_unsynced: bool = False) -> None:
-        """Kill the bookie at its disk's operation number `step` from now on, of which `happened` then tells.
+        """Kill the bookie at its disk's operation number `step` from now on; the operation is appended to `happened`.
 
         To be ended by setting `disk.before_operation` to None. With fewer operations than that nothing happens.
         """

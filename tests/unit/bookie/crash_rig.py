@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.bookie.bookie_rig import RawClient, Rig
 from triplicate.ledger import DigestType, EntryCodec
 from triplicate.wire import Status
@@ -51,3 +53,13 @@ def overwrite(rig: Rig, offset: int, data: bytes) -> None:
     inode = rig.disk.names.live[LOG]
     for image in (inode.live, inode.durable):
         image.data[offset : offset + len(data)] = data
+
+
+async def refuses_to_start(rig: Rig, error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        await rig.node.start()
+
+
+def lose(rig: Rig, path: str) -> None:
+    rig.disk.names.live.pop(path)
+    rig.disk.names.durable.pop(path, None)

@@ -25,7 +25,7 @@ async def rebuild(rig: Rig, *, lost_accepted: bool = False, **changes: object) -
 
 
 async def rebuilt_up_to(rig: Rig, step: int) -> bool:
-    """Rebuild on a disk that is gone after so many operations; whether that was the end of it."""
+    """Rebuild on a disk that fails after `step` operations; whether the rebuild had ended by then."""
     operations = 0
 
     def fail(kind: str, path: str) -> None:

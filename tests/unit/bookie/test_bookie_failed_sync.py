@@ -6,8 +6,12 @@ import asyncio
 
 import pytest
 
-from tests.unit.bookie.bookie_rig import Rig, run_rig
+from tests.unit.bookie.bookie_rig import NAME, RawClient, Rig, run_rig
+from tests.unit.bookie.crash_rig import JOURNAL, add_all, check_all, codec
+from triplicate.bookie.registration import Registration
 from triplicate.ledger import DigestType, EntryCodec
+from triplicate.metadata import ClusterMetadata, MemoryTree
+from triplicate.metadata.core.service_info import BookieServiceInfo
 from triplicate.wire import AddRequest, Status
 from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
 
@@ -68,3 +72,58 @@ def test_a_journal_group_whose_sync_failed_is_written_again_before_the_next() ->
 
     # No flush comes in between, so all of it must come from the journal.
     run_rig(body, flush_interval_s=3600.0)
+
+
+def test_a_journal_that_cannot_sync_acknowledges_nothing_more() -> None:
+    async def body(rig: Rig) -> None:
+        client = await rig.connect()
+        await add_all(client, 5, 0, 2)
+        rig.disk.failing_syncs.append(JOURNAL)
+        client.send(AddRequest(5, 3, codec().master_key, codec().encode(3, 2, 1, b"3")))
+        with pytest.raises(TimeoutError):
+            await client.answer(timeout_s=5)
+        assert client.closed
+        assert "sync failed" in str(await rig.bookie.wait_failed())
+        await asyncio.sleep(3)
+        assert await rig.bookie.parts.metadata.bookies.writable() == {}
+        await rig.node.stop()
+        await rig.restart()
+        await check_all(await rig.connect(), 5, 2)
+
+    run_rig(body)
+
+
+def test_a_bookie_whose_journal_fails_during_its_start_leaves_the_list_of_bookies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bookie listens before it is registered, so a client's add can be the first to fail."""
+    register = Registration.register
+
+    async def body(rig: Rig) -> None:
+        listening: list[BookieServiceInfo] = []
+
+        async def register_and_wait(self: Registration, info: BookieServiceInfo) -> None:
+            await register(self, info)
+            listening.append(info)
+            while not rig.facts("bookie.failed"):
+                await asyncio.sleep(0.01)
+
+        rig.node.crash()
+        monkeypatch.setattr(Registration, "register", register_and_wait)
+        start = asyncio.ensure_future(rig.node.start())
+        async with asyncio.timeout(20):
+            while not listening:
+                await asyncio.sleep(0.01)
+            rig.disk.failing_syncs.append(JOURNAL_DIRECTORY)
+            _, client = await rig.client_host.port.network.connect(RawClient, *listening[0].address)
+            assert isinstance(client, RawClient)
+            client.send(AddRequest(5, 0, codec().master_key, codec().encode(0, -1, 1, b"x")))
+            await start
+            assert rig.bookie.failed
+            metadata = await ClusterMetadata.open(MemoryTree(rig.cluster.store), rig.client_host.port)
+            while await metadata.bookies.is_registered(NAME):
+                await asyncio.sleep(0.1)
+            await metadata.aclose()
+            await client.until_closed()
+        with pytest.raises(OSError):
+            await rig.connect()
+
+    run_rig(body)

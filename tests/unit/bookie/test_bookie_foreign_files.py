@@ -29,7 +29,7 @@ def put(rig: Rig, path: str, data: bytes) -> None:
 def log_of_another_bookie(rig: Rig) -> None:
     """Of the same cluster, and behind all logs that the index knows: there a crash leaves what counts for nothing and is deleted."""
     data = bytes(rig.disk.names.live[LOG].live.data)
-    instance_id = rig.bookie.storage.stored._identity.instance_id
+    instance_id = rig.bookie.storage.stored.writer._identity.instance_id
     put(rig, LATER_LOG, encode_file_header(ENTRY_LOG_MAGIC, FileIdentity("bookie-2", instance_id, 9)) + data[HEADER_BYTES:])
 
 
@@ -43,7 +43,7 @@ def log_under_another_name(rig: Rig) -> None:
 
 def old_journal_of_another_bookie(rig: Rig) -> None:
     """Before the mark, where files are no longer needed."""
-    instance_id = rig.bookie.storage.stored._identity.instance_id
+    instance_id = rig.bookie.storage.stored.writer._identity.instance_id
     put(rig, OLDER_JOURNAL, encode_file_header(JOURNAL_MAGIC, FileIdentity("bookie-2", instance_id, 0)))
 
 
@@ -97,7 +97,7 @@ def test_a_journal_file_before_the_mark_may_have_its_next_number_and_its_old_nam
         await add_all(await rig.connect(), 5, 0, 9)
         await rig.bookie.storage.flush()
         rig.node.crash(keep_unsynced=True)
-        identity = rig.bookie.storage.stored._identity
+        identity = rig.bookie.storage.stored.writer._identity
         put(rig, OLDER_JOURNAL, encode_file_header(JOURNAL_MAGIC, FileIdentity(identity.bookie_id, identity.instance_id, 9)))
         await rig.node.start()
         client = await rig.connect()

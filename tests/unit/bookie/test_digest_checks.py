@@ -1,11 +1,12 @@
-"""What a bookie tells of the last-add-confirmed never comes from bytes that it knows, or could know, to be damaged."""
+"""A bookie never takes the last-add-confirmed from bytes that it knows, or could know, to be damaged."""
 
 from __future__ import annotations
 
 import asyncio
 
-from tests.unit.bookie.bookie_rig import Rig, V3Client, run_rig
-from triplicate.ledger import DigestType, EntryCodec
+from tests.unit.bookie.bookie_rig import NAME, Rig, V3Client, run_rig
+from triplicate.ledger import DigestType, EnsembleSegment, EntryCodec, LedgerMetadata, LedgerState
+from triplicate.metadata import ClusterMetadata, MemoryTree
 from triplicate.wire import AddRequest, AddResponse, ReadRequest, ReadResponse, Status, WriteLacRequest
 
 FAR = (10**12).to_bytes(8, "big")
@@ -104,5 +105,21 @@ def test_copies_made_of_confirmed_entries_are_served_and_say_nothing_more() -> N
         polled = await client.ask(ReadRequest(5, -1, previous_lac=-1, timeout_ms=50, piggyback=True))
         assert isinstance(polled, ReadResponse)
         assert (polled.status, polled.body, polled.max_lac) == (Status.OK, None, -1)
+
+    run_rig(body)
+
+
+def test_a_ledger_whose_metadata_names_no_digest_is_written_on() -> None:
+    async def body(rig: Rig) -> None:
+        metadata = await ClusterMetadata.open(MemoryTree(rig.cluster.store), rig.client_host.port)
+        segments = (EnsembleSegment(0, (NAME,)),)
+        oldest = LedgerMetadata(1, 1, 1, segments, LedgerState.OPEN, custom={}, format_version=1, credentials_stored=False)
+        await metadata.ledgers.create(5, oldest)
+        await metadata.aclose()
+        client = await rig.connect()
+        codec = EntryCodec(5, DigestType.HMAC, b"known to its users only")
+        assert await client.add(codec, 0) is Status.OK
+        await asyncio.sleep(2.0)  # The bookie has read the metadata by now.
+        assert await client.add(codec, 1) is Status.OK
 
     run_rig(body)

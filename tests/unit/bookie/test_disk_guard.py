@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
-from tests.unit.bookie.crash_rig import codec
+from tests.unit.bookie.crash_rig import add_all, codec
 from tests.unit.bookie.full_disk_rig import KIB, until
 from triplicate.wire import AddRequest, Status
 from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
@@ -22,7 +22,7 @@ RESERVES = [f"{directory}/current/RESERVE" for directory in (JOURNAL_DIRECTORY, 
 
 
 def no_space(kind: str, prefix: str, times: int = 1) -> Callable[[str, str], None]:
-    """A fault: so many operations of a kind under a path find no space."""
+    """A fault: the next `times` operations of a kind below a path find no space."""
     left = [times]
 
     def strike(operation: str, path: str) -> None:
@@ -34,7 +34,7 @@ def no_space(kind: str, prefix: str, times: int = 1) -> Callable[[str, str], Non
 
 
 async def check_synced(rig: Rig, acknowledged: list[int]) -> None:
-    """What was acknowledged outlives a power cut."""
+    """Check that acknowledged entries outlive a power cut."""
     await rig.restart()
     client = await rig.connect()
     for entry_id in acknowledged:
@@ -294,7 +294,7 @@ def test_fences_of_ever_new_ledgers_have_a_bound_while_no_flush_finds_space() ->
         assert (await client.fence(codec(100))).status is Status.NO_ENTRY
         assert (await client.read(5, 0)).status is Status.OK
         full = False
-        await until(lambda: rig.bookie.storage.flushes > 0)
+        await until(lambda: rig.bookie.storage.flusher.flushes > 0)
         for _ in range(2):
             answers = [(await client.fence(codec(ledger_id))).status for ledger_id in range(100, 300)]
             assert set(answers) == {Status.NO_ENTRY}
@@ -317,3 +317,22 @@ def test_many_new_ledgers_are_flushed_before_they_fill_memory() -> None:
             client = await rig.connect()
 
     run_rig(body, flush_interval_s=3600.0, ledger_handles=50)
+
+
+def test_a_full_disk_makes_the_bookie_read_only_and_room_makes_it_writable_again() -> None:
+    async def body(rig: Rig) -> None:
+        client = await rig.connect()
+        await add_all(client, 5, 0, 2)
+        rig.disk.total_bytes = int(rig.disk.used_bytes() * 1.04)
+        await asyncio.sleep(1)
+        assert rig.bookie.read_only
+        assert await client.add(codec(), 3, b"3") is Status.READ_ONLY
+        assert await client.add(codec(), 3, b"3", recovery=True, high_priority=True) is Status.OK
+        assert (await client.read(5, 3)).status is Status.OK
+        assert (await client.fence(codec(6))).status is Status.NO_ENTRY
+        rig.disk.total_bytes = 1 << 40
+        await asyncio.sleep(1)
+        assert not rig.bookie.read_only
+        assert await client.add(codec(), 4, b"4") is Status.OK
+
+    run_rig(body, disk_check_interval_s=0.2, recovery_adds_free_bytes=1000, journal_preallocate_bytes=4 << 20, journal_file_bytes=8 << 20)

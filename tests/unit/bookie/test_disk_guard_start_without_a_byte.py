@@ -21,7 +21,7 @@ GROWS = ("write", "create", "allocate")
 
 
 async def write(rig: Rig, *, flushed: int, behind: int) -> None:
-    """Leave an entry log without its footer, and so many entries in the journal alone."""
+    """Leave an entry log without its footer that holds `flushed` entries, and `behind` entries in the journal alone."""
     client = await rig.connect()
     for entry_id in range(flushed):
         assert await client.add(codec(), entry_id, b"x" * KIB) is Status.OK
@@ -46,7 +46,7 @@ def no_room(rig: Rig, places: tuple[str, ...]) -> None:
 
 
 async def goes_on(rig: Rig, entries: int) -> None:
-    """What was served without room is safe, and the index can be made from what was left."""
+    """Entries that were served without space are durable, and the index can be rebuilt from the files."""
     await until(lambda: not rig.bookie.read_only)
     assert await (await rig.connect()).add(codec(), entries) is Status.OK
     await rig.bookie.storage.flush()
@@ -124,7 +124,7 @@ def test_a_footer_that_finds_room_only_in_part_is_cut_off() -> None:
 
 
 def test_what_a_start_looks_at_first_needs_no_room_where_there_is_a_reserve() -> None:
-    """An index that was emptied is made anew on the reserve."""
+    """An index that was emptied is rebuilt in the space of the reserve."""
 
     async def body(rig: Rig) -> None:
         await write(rig, flushed=20, behind=0)

@@ -1,11 +1,14 @@
-"""Directories are made durably, by whatever path they are named."""
+"""Directories are made durably, by any form of their path."""
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
+from tests.unit.bookie.index_rig import Machine
 from triplicate.bookie.files import make_directory, nearest
 from triplicate.runtime.real_disk import RealDisk
 
@@ -46,3 +49,48 @@ def test_what_is_nearest_above_is_found(tmp_path: Path, monkeypatch: pytest.Monk
     assert nearest(disk, "a/b") == "."
     assert nearest(disk, "/") == "/"
     assert nearest(disk, "/no-such-folder/a") == "/"
+
+
+@pytest.mark.parametrize("path", ["/data/current", "/data/a/current", "/data/a/b/c/current", "/new/a/current", "/new", "/data/a/"])
+def test_a_directory_outlives_a_loss_of_power_with_those_above_it(path: str) -> None:
+    machine = Machine()
+    make_directory(machine.disk, path)
+    machine.crash()
+    assert machine.disk.exists(path)
+
+
+@pytest.mark.parametrize("made", ["/data/a/b", "/data/a/b/current"])
+def test_a_life_that_ended_before_the_sync_is_made_good(made: str) -> None:
+    machine = Machine()
+    machine.disk.mkdir("/data/a")
+    machine.disk.sync_directory("/data")
+    machine.disk.mkdir(made)
+    make_directory(machine.disk, "/data/a/b/current")
+    machine.crash()
+    assert machine.disk.exists("/data/a/b/current")
+
+
+def test_each_name_is_synced_after_the_one_above_it() -> None:
+    machine, order = Machine(), list[str]()
+
+    def note(kind: str, path: str) -> None:
+        if kind == "sync_directory":
+            order.append(path)
+
+    machine.world.disk("node").before_operation = note
+    make_directory(machine.disk, "/data/a/b/current")
+    assert order == ["/data", "/data/a", "/data/a/b"]
+
+
+def test_a_directory_of_somebody_elses_need_not_be_readable() -> None:
+    machine = Machine()
+    machine.disk.mkdir("/data/a")
+
+    def refuse(kind: str, path: str) -> None:
+        if kind == "sync_directory" and path == "/data":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    machine.world.disk("node").before_operation = refuse
+    make_directory(machine.disk, "/data/a/current")
+    with pytest.raises(PermissionError):
+        make_directory(machine.disk, "/data/b/current")

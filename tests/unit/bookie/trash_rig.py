@@ -10,7 +10,7 @@ PERIOD_S = 20.0
 
 
 async def open_metadata(rig: Rig) -> ClusterMetadata:
-    # What depends on clocks that are apart sets them apart itself.
+    # Tests of clocks that differ set the difference themselves.
     ours = rig.client_host.port.clock
     assert rig.node.host is not None
     ours.jump((rig.node.host.port.clock.wall_us() - ours.wall_us()) / 1e6)  # type: ignore[attr-defined]

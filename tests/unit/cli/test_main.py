@@ -59,6 +59,13 @@ def test_the_help_of_all_commands_imports_none_of_them() -> None:
     assert len(imported) < 250
 
 
+def test_commands_that_need_no_database_do_not_import_the_database_layer() -> None:
+    names = ("up", "bookie", "doctor", "cluster", "ledger", "log", "zookeeper")
+    modules = ", ".join(command.COMMANDS[name].place.partition(":")[0] for name in names)
+    program = f"import sys, {modules}; print(*(name for name in sys.modules if name.startswith('triplicate.sql')))"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip() == ""
+
+
 def test_every_subcommand_and_option_has_help() -> None:
     def visit(group: click.Command, path: str) -> None:
         assert group.help, f"{path} has no help"

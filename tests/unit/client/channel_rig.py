@@ -21,7 +21,7 @@ from triplicate.wire import (
 
 @dataclass
 class Asked:
-    """What came back, in order."""
+    """Responses and errors in the order in which they arrived."""
 
     answers: list[tuple[Any, Response | None, BookieError | None]]
 

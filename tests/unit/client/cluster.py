@@ -1,4 +1,4 @@
-"""A cluster for client tests: real loop and loopback sockets, metadata in memory, and bookies that do what a test tells them.
+"""A cluster for client tests: real loop and loopback sockets, metadata in memory, and bookies that a test controls.
 
 The bookies keep entries in dictionaries and speak the message forms of both versions, so they share no fast path with the client.
 """
@@ -60,7 +60,7 @@ QUICK = ClientSettings(
 """Settings under which a test of a silent bookie takes half a second instead of five."""
 
 Rule = Callable[[Request], Status | str | None]
-"""What a bookie does with a request: None serves it, a status refuses it, ``hold`` keeps it for `release`, ``drop`` forgets it,
+"""Reaction of a bookie to a request: None serves it, a status refuses it, ``hold`` keeps it for `release`, ``drop`` forgets it,
 ``close`` breaks the connection, ``damage`` answers with a flipped bit."""
 
 
@@ -74,7 +74,7 @@ class FakeLedger:
 
     @property
     def max_lac(self) -> int:
-        """The greatest last-add-confirmed that the bookie was told in any way."""
+        """The greatest last-add-confirmed that the bookie has received in any message."""
         told = [-1, *(entry_header(body)[2] for body in self.entries.values())]
         return max(told if self.explicit_lac is None else [*told, int.from_bytes(self.explicit_lac[8:16], signed=True)])
 
@@ -151,7 +151,7 @@ class FakeBookie:
             connection.answer(self.serve(request), transaction)
 
     def lose_what_is_not_synced(self) -> None:
-        """What a crash does."""
+        """Remove the unsynced entries of every ledger, as a crash does."""
         for ledger in self.ledgers.values():
             for entry_id in ledger.unsynced:
                 ledger.entries.pop(entry_id, None)
@@ -361,7 +361,7 @@ class FakeCluster:
         self.bookies: dict[str, FakeBookie] = {}
         self.ports: dict[str, int] = {}
         self.facts: list[tuple[str, dict[str, object]]] = []
-        """What the clients traced."""
+        """The traces of the clients."""
 
     def __getitem__(self, bookie_id: str) -> FakeBookie:
         return self.bookies[bookie_id]

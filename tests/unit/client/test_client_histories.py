@@ -21,7 +21,7 @@ def payload_of(entry_id: int) -> bytes:
 
 
 async def crash(cluster: FakeCluster, bookie_id: str) -> None:
-    """What a bookie had not synced is lost, and it is back at once."""
+    """A bookie loses its unsynced entries, and is back at once."""
     for connection in list(cluster[bookie_id].connections):
         if connection.transport is not None:
             connection.transport.abort()

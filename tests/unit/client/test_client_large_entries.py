@@ -1,4 +1,4 @@
-"""Entries about as large as a bookie's frame limit: read whoever wrote them, and refused without another bookie being tried."""
+"""Entries about as large as a bookie's frame limit: readable from any writer, and refused without trying another bookie."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_an_explicit_record_shows_the_last_entry_of_a_writer_that_pauses(wire: s
             async with reader.tail() as tail:
                 assert [(await anext(tail)).payload, (await anext(tail)).payload] == [b"a", b"b"]
             while await reader.read_explicit_last_confirmed() != 1:
-                await asyncio.sleep(0.005)  # One bookie told the tail; a read may hear from two that have not synced the record yet.
+                await asyncio.sleep(0.005)  # The tail heard from one bookie; a read may hear from two that have not synced the record yet.
 
     run(main())
 

@@ -1,4 +1,4 @@
-"""What a recovery does at once: connecting while the metadata is written, one sending per bookie for all copies."""
+"""A recovery connects while the metadata is written, and sends all copies for a bookie at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a recovery says while it waits, and when it cannot go on; and the moments at which a schedule can be forced."""
+"""The traces and errors of a recovery that waits or cannot go on, and its fault points."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_a_reading_does_not_wait_for_a_bookie_that_hangs(settings: ClientSetting
             async with asyncio.timeout(LIMIT_S):
                 await reader.read(0, ENTRIES - 1)
             assert len(bookie.seen) == asked
-            bookie.release()  # What comes late harms nothing.
+            bookie.release()  # A late answer does no harm.
             assert len(await reader.read(0, ENTRIES - 1)) == ENTRIES
 
     run(main())

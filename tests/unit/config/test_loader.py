@@ -17,10 +17,10 @@ class WidgetSettings:
     port: int = setting(0, "Where it listens.", low=0, high=65535)
     cache_bytes: int = setting(64 * 2**20, "How much it keeps.", unit="bytes", low=4096)
     timeout_s: float = setting(10.0, "How long it waits.", unit="seconds", low=0.001, high=3600)
-    mode: str = setting("refuse", "What it does.", choices=("refuse", "count", "off"))
+    mode: str = setting("refuse", "Its action.", choices=("refuse", "count", "off"))
     folders: tuple[str, ...] = setting(("data",), "Where it writes.", low=1)
     verbose: bool = setting(False, "Whether it talks.")
-    name: str | None = setting(None, "What it is called.")
+    name: str | None = setting(None, "Its name.")
     inner: int = 7
 
 

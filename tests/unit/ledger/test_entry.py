@@ -153,7 +153,7 @@ def test_many_entries_cut_short_give_those_that_are_whole(digest_type: DigestTyp
     data = packed(bodies)
     ends = [len(packed(bodies[:count])) for count in range(7)]
     for end in range(len(data)):
-        # What was cut off is there, but behind the end.
+        # The bytes that were cut off are there, but behind the end.
         entries, _, mismatch = decode_entries(codec, data, 0, end, FIRST, 100)
         whole = max(count for count in range(7) if ends[count] <= end)
         assert entries == one_by_one(codec, bodies[:whole])[0]

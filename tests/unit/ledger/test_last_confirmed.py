@@ -1,4 +1,4 @@
-"""What the bookies of an ensemble prove together."""
+"""The last-add-confirmed that answers of an ensemble prove together."""
 
 from triplicate.ledger import LastConfirmed
 

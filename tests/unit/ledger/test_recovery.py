@@ -80,7 +80,7 @@ def test_the_floor_is_the_entry_before_the_last_segment() -> None:
     recovery.step(machine.EntryAbsent(5, "a"), 0.0)
     recovery.pop_commands()
     recovery.step(machine.EntryAbsent(5, "b"), 0.0)
-    # Nothing told the length at entry 4, so that entry is read for it, where the earlier segment has it.
+    # No answer gave the length at entry 4, so that entry is read for it, where the earlier segment has it.
     assert reads(recovery) == [(4, "y")]
     recovery.step(machine.EntryFound(4, "y", 50, b"four"), 0.0)
     (close,) = recovery.pop_commands()
@@ -223,7 +223,7 @@ def test_many_are_read_ahead_but_few_behind_the_last_entry_that_is_known() -> No
     asked = [entry_id for entry_id, _ in reads(recovery)]
     beyond = machine.READ_BEYOND_ENTRIES
     assert asked == list(range(10, 105 + beyond))
-    # What is found behind it moves that limit.
+    # An entry found behind it moves that limit.
     recovery.step(machine.EntryFound(110, "x", 1110, b"x" * 10), 0.0)
     assert [entry_id for entry_id, _ in reads(recovery)] == list(range(105 + beyond, 111 + beyond))
 

@@ -23,7 +23,7 @@ LEDGERS = "/ledgers"
 
 @dataclass
 class StoredLedger:
-    """What bookies and metadata would hold of one ledger."""
+    """The state of one ledger that bookies and metadata would hold."""
 
     metadata: LedgerMetadata
     entries: list[Entry] = field(default_factory=list)
@@ -326,7 +326,7 @@ SMALL = LogSettings(roll_size_bytes=4096)
 
 
 class Stage:
-    """What a test plays on: one memory store, shared bookies, as many clients as it asks for."""
+    """The surroundings of a test: one memory store, shared bookies, and any number of clients."""
 
     def __init__(self) -> None:
         self.host = real_host("test", seed=7)

@@ -31,7 +31,7 @@ def no_session_outlives_its_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     monkeypatch.setattr(ZooKeeperSession, "stop", stopped)
     yield
     for session in running.values():
-        # Its server may be gone, and nobody is left whom it could tell.
+        # Its server may be gone, and then the session cannot be closed.
         session._handler.over = True
         with contextlib.suppress(*STOP_ERRORS):
             stop(session)

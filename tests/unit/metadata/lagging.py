@@ -1,4 +1,4 @@
-"""A session whose reads are behind, as those of a ZooKeeper server may be, until it is told to catch up."""
+"""A session whose reads are behind, as those of a ZooKeeper server may be, until a test lets it catch up."""
 
 from __future__ import annotations
 

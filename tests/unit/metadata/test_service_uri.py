@@ -62,7 +62,7 @@ def test_what_is_no_address_is_refused_before_anything_is_asked(uri: str) -> Non
 
 
 def real_host_later() -> Any:
-    """A stand-in that breaks whoever uses it."""
+    """A stand-in that fails every use."""
     return None
 
 

@@ -317,7 +317,7 @@ def test_a_candidate_behind_one_that_gives_up_still_waits(contract: Contract) ->
     contract(body)
 
 
-# What only a store with faults shows.
+# Cases that only a store with faults shows.
 
 
 class Faulty:

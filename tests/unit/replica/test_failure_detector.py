@@ -117,7 +117,7 @@ def test_one_connection_serves_all_that_wait_for_a_peer() -> None:
 
 
 def test_a_peer_stays_reached_where_the_wait_for_it_begins_again_and_is_forgotten_later() -> None:
-    """As it is when the metadata were away for a moment: every watch tells of a change, and every wait is a new one."""
+    """As it is when the metadata were away for a moment: every watch wakes, and every wait is a new one."""
 
     async def body(stage: Stage) -> None:
         network, loop = FakeNetwork("taken"), asyncio.get_running_loop()
@@ -129,7 +129,7 @@ def test_a_peer_stays_reached_where_the_wait_for_it_begins_again_and_is_forgotte
         network.answers = ["refused"]
         again = loop.create_task(peers.gone(FAR))
         await asyncio.wait_for(again, 5)
-        # What was concluded is not concluded again without having been reached again.
+        # The peer is not found gone again before it was reached again.
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(peers.gone(FAR), A_WHILE_S)
         for peer in peers._peers.values():
@@ -168,7 +168,7 @@ LIMIT_S = 0.6
         (["once"], True),
         (["taken", "mute"], True),
         (["taken", "swallowed"], True),
-        # What accepts connections and never said a word may be anything.
+        # A process that accepts connections and never answered may be any program.
         (["mute"], False),
         (["held"], False),
         (["taken"], False),
@@ -273,7 +273,7 @@ def test_the_sign_of_a_process_that_has_ended_is_taken_down_though_its_session_l
         leader = election(stage.host, first, "m0")
         await leader.report(9)
         assert await leader.create_leader_node(9)
-        # Its candidate's node tells more than ours, and nobody waits for it.
+        # Its candidate's node says more than ours, and no candidate waits for it.
         await asyncio.wait_for(election(stage.host, second, "m1", gone=gone_at_once, delay_s=60.0).elected(lambda: 5), 5)
         assert await leader_of(second, PATH) == Candidate("m1", "m1:1", 5)
 
@@ -293,7 +293,7 @@ def test_the_sign_of_a_process_that_lives_stays() -> None:
 
 
 class AwayTree(DeafTree):
-    """A tree whose store does not answer until it is told to."""
+    """A tree whose store does not answer until a test lets it."""
 
     def __init__(self, tree: Tree) -> None:
         super().__init__(tree)

@@ -1,4 +1,4 @@
-"""What becomes of memory that was freed, in processes of their own."""
+"""Freed memory is used again; measured in processes of their own."""
 
 from __future__ import annotations
 

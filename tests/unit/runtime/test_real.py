@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import pytest
 import uvloop
+from prometheus_client.parser import text_string_to_metric_families
 
 from triplicate.errors import ArgumentError, HandleClosed
 from triplicate.runtime import Buffer, Group, Metrics, ProbeAnswer, keep_freed_memory, real_host, serve_metrics
@@ -226,7 +227,7 @@ def test_a_log_device_tells_of_a_write_before_the_sync_where_the_group_asks_for_
         leave, heard = threading.Event(), asyncio.Event()
 
         def form(items: list[bytes]) -> tuple[Group, int]:
-            return Group(recorder.file, 0, items, tell_written=items[0] == b"early"), len(items)
+            return Group(recorder.file, 0, items, report_written=items[0] == b"early"), len(items)
 
         def written(items: list[bytes]) -> None:
             assert recorder.groups == []
@@ -436,7 +437,7 @@ def test_no_thread_of_a_worker_is_left_when_its_close_returns(monkeypatch: pytes
 
     def late(worker: RealWorker) -> None:
         serve(worker)
-        time.sleep(0.05)  # What a thread does between its last word and its end, on a machine that is busy.
+        time.sleep(0.05)  # The time between a thread's last result and its end, on a busy machine.
 
     monkeypatch.setattr(RealWorker, "_serve", late)
 
@@ -546,21 +547,29 @@ def test_a_request_that_is_never_finished_is_cut_off(monkeypatch: pytest.MonkeyP
 
 
 def test_tallies_and_distributions_read_as_counters_and_histograms() -> None:
-    metrics, plain = Metrics(), Metrics()
+    metrics = Metrics()
     for value in (0.5, 1.0, 1.5, 7.0):
         metrics.distribution("sizes", "x", buckets=(1.0, 4.0)).observe(value)
-        plain.histogram("sizes", "x", buckets=(1.0, 4.0)).observe(value)
     metrics.tally("entries", "y").inc()
     metrics.tally("entries", "y").inc(3)
-    plain.counter("entries", "y").inc(4)
-    assert metrics.expose() == plain.expose()
+    families = {family.name: family for family in text_string_to_metric_families(metrics.expose().decode())}
+    assert (families["sizes"].type, families["entries"].type) == ("histogram", "counter")
+    assert [(sample.name, sample.labels.get("le"), sample.value) for family in families.values() for sample in family.samples] == [
+        ("sizes_bucket", "1.0", 2.0),
+        ("sizes_bucket", "4.0", 3.0),
+        ("sizes_bucket", "+Inf", 4.0),
+        ("sizes_count", None, 4.0),
+        ("sizes_sum", None, 10.0),
+        ("entries_total", None, 4.0),
+    ]
 
 
 def test_metrics_of_two_nodes_do_not_mix_and_asking_twice_gives_the_same() -> None:
     one, two = Metrics(), Metrics()
     one.gauge("size", "x").set(5)
     assert one.gauge("size", "x") is one.gauge("size", "x")
-    one.histogram("latency_seconds", "x").observe(0.003)
+    one.distribution("latency_seconds", "x").observe(0.003)
+    one.counter("appends", "x").inc()
     assert b'latency_seconds_bucket{le="0.005"} 1.0' in one.expose()
     assert b"_created" not in one.expose()
     assert two.expose() == b""

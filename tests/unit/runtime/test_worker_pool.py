@@ -30,7 +30,7 @@ def pool(threads: int) -> WorkerPool:
 def test_a_lane_runs_its_functions_in_order_and_raises_where_they_are_awaited() -> None:
     async def body() -> None:
         shared = pool(3)
-        lanes = [shared.lane(f"lane {number}") for number in range(10)]
+        lanes = [shared.serial_worker(f"lane {number}") for number in range(10)]
         order: list[list[int]] = [[] for _ in lanes]
         running = [0] * len(lanes)
 
@@ -55,7 +55,7 @@ def test_a_lane_runs_its_functions_in_order_and_raises_where_they_are_awaited() 
 def test_few_lanes_start_few_threads() -> None:
     async def body() -> None:
         shared = pool(8)
-        lane = shared.lane("only")
+        lane = shared.serial_worker("only")
         names = {await lane.run(lambda: threading.current_thread().name) for _ in range(20)}
         assert names == {"node/shared-0"}
         await shared.close()
@@ -67,8 +67,8 @@ def test_a_function_that_runs_for_long_holds_one_thread_and_no_other_lane() -> N
     async def body() -> None:
         shared = pool(2)
         release = threading.Event()
-        slow = shared.lane("slow").run(release.wait, LIMIT_S)
-        others = [shared.lane(f"other {number}") for number in range(5)]
+        slow = shared.serial_worker("slow").run(release.wait, LIMIT_S)
+        others = [shared.serial_worker(f"other {number}") for number in range(5)]
         assert [await lane.run(lambda: 1) for lane in others] == [1] * 5
         release.set()
         assert await slow
@@ -81,10 +81,10 @@ def test_a_lane_with_much_work_does_not_keep_others_waiting() -> None:
     async def body() -> None:
         shared = pool(1)
         started: list[str] = []
-        first = shared.lane("first").run(started.append, "first")
-        busy = shared.lane("busy")
+        first = shared.serial_worker("first").run(started.append, "first")
+        busy = shared.serial_worker("busy")
         waiting = [busy.run(started.append, "busy") for _ in range(20)]
-        waiting.append(shared.lane("late").run(started.append, "late"))
+        waiting.append(shared.serial_worker("late").run(started.append, "late"))
         for answer in [first, *waiting]:
             await answer
         assert started.index("late") <= 2
@@ -96,7 +96,7 @@ def test_a_lane_with_much_work_does_not_keep_others_waiting() -> None:
 def test_a_cancelled_wait_does_not_end_its_function() -> None:
     async def body() -> None:
         shared = pool(2)
-        lane = shared.lane("lane")
+        lane = shared.serial_worker("lane")
         release = threading.Event()
         order: list[str] = []
 
@@ -111,7 +111,7 @@ def test_a_cancelled_wait_does_not_end_its_function() -> None:
         for _ in range(10):
             await asyncio.sleep(0)
         # The other thread is free: only the lane's order holds the second function back.
-        await shared.lane("other").run(lambda: None)
+        await shared.serial_worker("other").run(lambda: None)
         assert order == []
         release.set()
         await following
@@ -124,7 +124,7 @@ def test_a_cancelled_wait_does_not_end_its_function() -> None:
 def test_closing_waits_for_what_was_accepted_and_refuses_the_rest() -> None:
     async def body() -> None:
         shared = pool(1)
-        lane, other = shared.lane("lane"), shared.lane("other")
+        lane, other = shared.serial_worker("lane"), shared.serial_worker("other")
         done: list[int] = []
         waiting = [lane.run(done.append, number) for number in range(3)]
         await lane.close()
@@ -137,7 +137,7 @@ def test_closing_waits_for_what_was_accepted_and_refuses_the_rest() -> None:
         assert done == [0, 1, 2, 3]
         await pending
         with pytest.raises(HandleClosed):
-            shared.lane("late").run(done.append, 9)
+            shared.serial_worker("late").run(done.append, 9)
         for answer in waiting:
             await answer
 

@@ -68,7 +68,10 @@ def test_parts_keep_compiled_modules_where_the_environment_forbids_it() -> None:
 def test_temporary_files_of_a_part_are_in_memory_where_it_has_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     memory = tmp_path / "memory"
     memory.mkdir()
-    program = "import sys, tempfile; sys.exit(not tempfile.gettempdir().startswith(sys.argv[1]))"
+    program = (
+        "import os, sys, tempfile\nfound = tempfile.gettempdir()\n"
+        "sys.exit(not found.startswith(sys.argv[1]) or os.stat(found).st_mode & 0o7777 != 0o1777)"
+    )
     part = Part("tried", command=(sys.executable, "-c", program, str(memory)), in_memory=True)
     monkeypatch.setattr(run_tests, "MEMORY", memory)
     monkeypatch.setattr(run_tests, "MEMORY_NEEDED_BYTES", 1)

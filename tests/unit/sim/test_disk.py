@@ -270,7 +270,7 @@ def test_a_log_device_tells_of_a_write_before_the_sync_where_the_group_asks_for_
         file = host.port.disk.open("/data/journal", create=True)
 
         def form(items: list[bytes]) -> tuple[Group, int]:
-            return Group(file, 0, items, tell_written=items[0] == b"early"), len(items)
+            return Group(file, 0, items, report_written=items[0] == b"early"), len(items)
 
         def failed(items: list[bytes], error: OSError) -> None:
             raise AssertionError from error

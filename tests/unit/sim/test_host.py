@@ -234,7 +234,7 @@ def test_a_worker_of_a_paused_node_finishes_what_it_began_and_tells_later() -> N
         worker = host.port.new_worker("work")
         for wait in [worker.run(write, "began"), worker.run(write, "queued")]:
             await wait
-            done.append((world.loop.time(), "told"))
+            done.append((world.loop.time(), "notified"))
         await worker.close()
 
     async def main() -> None:

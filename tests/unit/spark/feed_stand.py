@@ -157,7 +157,7 @@ class Shop:
         return database_tables.read_columns(table, rows)
 
     def rows(self, table: str, columns: Sequence[str]) -> list[Row]:
-        """What the table holds, in these columns."""
+        """The rows of the table, in these columns."""
         listed = ", ".join("rowid" if name == "_rowid" else f'"{name}"' for name in columns)
         return [dict(zip(columns, row, strict=True)) for row in self.reader.execute(f'select {listed} from "{table}"')]
 
@@ -167,7 +167,7 @@ class Shop:
             return ["_rowid"]
         return [str(name) for (name,) in self.reader.execute("select name from pragma_table_info(?) where pk > 0 order by pk", (table,))]
 
-    # What the sources ask for.
+    # The interface that the sources use.
 
     def bounds(self, _log: str) -> tuple[int, int]:
         return self.first, self.end if self.seen is None else self.seen
@@ -247,7 +247,7 @@ class Stream:
         return rows
 
     def plan(self, most: int | None = None) -> list[InputPartition]:
-        """What is done before tasks run, the checkpoint's new file among it."""
+        """The steps before tasks run, the checkpoint's new file included."""
         reader = self.reader or self.start()
         # Where the first batch begins is in no checkpoint: it is asked for again, and the batch is run even if it is empty.
         start = self._checkpoint or _stored(reader.initialOffset())
@@ -328,7 +328,7 @@ def same(one: Sequence[Row], other: Sequence[Row]) -> bool:
 
 @contextmanager
 def shop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
-    """A database that the sources find, whatever the URI; partitions are small."""
+    """A database that the sources find under any URI; partitions are small."""
     made = Shop(folder)
 
     @contextmanager

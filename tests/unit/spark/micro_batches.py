@@ -1,7 +1,7 @@
 """Spark's protocol for micro-batches over the sources' own classes, without a JVM, one step at a time.
 
 A driver is a generator that stops before each step, so that a test can end it there (its process is killed) or leave it there while
-another driver goes on (its process is stopped, and woken later). What outlives a driver is the checkpoint: which batch ends where,
+another driver goes on (its process is stopped, and woken later). The checkpoint outlives a driver: which batch ends where,
 and which batches are committed. Tasks run on copies of the reader and the writer, as in executors.
 Source: Spark 4, `MicroBatchExecution` (offset log before the batch, commit log after it) and `WriteToDataSourceV2Exec`
 (one message from each partition, `abort` after a `commit` that raised).

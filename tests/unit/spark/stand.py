@@ -70,13 +70,13 @@ def write_options(application: str | None = None, version: int | None = None) ->
 
 
 def rows(*values: bytes) -> Iterator[pa.RecordBatch]:
-    """What Spark hands to a task: one batch."""
+    """The argument that Spark gives to a task: one batch."""
     return iter([pa.record_batch({"value": pa.array(values, pa.binary())})])
 
 
 @contextmanager
 def stand(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
-    """`access.logs` gives the logs of this stand, whatever the URI."""
+    """`access.logs` gives the logs of this stand for any URI."""
     loop = BackgroundLoop("stand")
 
     async def make() -> tuple[Logs, FakeBookies]:

@@ -16,7 +16,7 @@ from triplicate.sql import SqlDatabase
 
 
 class HeldLog:
-    """A log that acknowledges when it is told to; counts what is sent."""
+    """A log that acknowledges when a test lets it, and counts the appends."""
 
     def __init__(self, epoch: int = 1) -> None:
         self.epoch = epoch
@@ -53,7 +53,7 @@ class HeldLog:
         self._waiting.pop(0).set_result(None)
 
     async def sent(self, count: int) -> None:
-        """Return when so many appends wait for their acknowledgement."""
+        """Return when `count` appends wait for their acknowledgement."""
         while len(self._waiting) < count:
             await asyncio.sleep(0.001)
 
@@ -120,7 +120,7 @@ def play_leased(folder: Path, lease_s: float, scene: Callable[[SqlDatabase, Held
 
 
 def visible(database: SqlDatabase) -> list[Any]:
-    """What any other connection to the file sees now."""
+    """The rows that any other connection to the file sees now."""
     connection = apsw.Connection(database.path)
     rows = connection.execute("select a from t order by a").fetchall()
     connection.close()

@@ -97,7 +97,7 @@ def file_of(cluster: Cluster, node: str) -> Path:
 
 
 def copied_contents(path: Path, folder: Path) -> dict[str, object]:
-    """What a copy that is in use holds, rows with rowids, schema and internal tables, read from a second file."""
+    """The content of a copy in use: rows with rowids, schema and internal tables, read from a second file."""
     target = folder / f"look-{path.parts[-4]}.db"
     target.unlink(missing_ok=True)
     source, copy = apsw.Connection(str(path)), apsw.Connection(str(target))

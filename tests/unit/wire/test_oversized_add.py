@@ -1,4 +1,4 @@
-"""The first bytes of an add tell its ids in either version, and no bytes do harm."""
+"""The first bytes of an add give its ids in either version, and no bytes do harm."""
 
 from __future__ import annotations
 

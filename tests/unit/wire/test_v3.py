@@ -337,7 +337,7 @@ def test_an_answer_to_what_is_never_asked_breaks_the_protocol() -> None:
             v3.decode_response(message.SerializeToString())
 
 
-# What cannot be.
+# Impossible messages.
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ PUBLISHING = ("log.describe_ledger", "log.head_change", "log.discard")
 ASKING = ("log.request", "log.request", "log.describe_ledger")
 """Fault points at which a publisher is struck that sends requests to a living writer."""
 MOMENT_WAIT_S = 6.0
-"""Time for which a node is watched for a fault point. If it does not reach the point it is struck then and there."""
+"""Time for which a node is watched for a fault point. If it does not reach the point it is struck at once."""
 SUCCESSION_S = 8.0
 """Longest wait for another owner."""
 

@@ -1,4 +1,4 @@
-"""Publishers of the log workload: tasks stage ledgers, drivers publish them as batches, once, whatever they know of the outcome."""
+"""Publishers of the log workload: tasks stage ledgers, drivers publish them as batches, once, also after an unknown outcome."""
 
 from __future__ import annotations
 

@@ -112,11 +112,11 @@ async def run_server_fault(model: SqlModel, server: DatabaseServer, kind: str, l
             await asyncio.sleep(lasts_s)
             await server.restart()
         case "hand_over":
-            await _hand_over(model, server, lasts_s)
+            await _replace_in_order(model, server, lasts_s)
         case "session_expired":
             server.expire_session()
         case _:
-            raise ValueError(f"no strike {kind!r} is known")
+            raise ValueError(f"no fault {kind!r} is known")
 
 
 async def _pause_past_session(model: SqlModel, server: DatabaseServer, lasts_s: float) -> None:
@@ -150,7 +150,7 @@ async def _cut_off(model: SqlModel, server: DatabaseServer, lasts_s: float) -> N
     reachable.set()
 
 
-async def _hand_over(model: SqlModel, server: DatabaseServer, lasts_s: float) -> None:
+async def _replace_in_order(model: SqlModel, server: DatabaseServer, lasts_s: float) -> None:
     """Stop the leader in order. Once another leads and has written, restart the third with a new session."""
     server.allowed.clear()
     await server.stop()

@@ -428,7 +428,7 @@ async def hold_snapshot(session: ClientSession) -> None:
 
 
 async def observe_copy(session: ClientSession) -> None:
-    """Read this node's copy, at whatever position: it is a consistent past state, and moves forward."""
+    """Read this node's copy at its present position: it is a consistent past state, and moves forward."""
     server = session.model.servers[session.node].server
     await read_balances(session)
     assert server.host is not None, "it runs this"

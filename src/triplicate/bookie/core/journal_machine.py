@@ -211,9 +211,11 @@ class GroupFormer:
         return self._write(self._plan, file) if self._plan is not None else None
 
     def _write(self, plan: _Plan, file: NextFile) -> WriteGroup:
+        assert self._tail is None, "nothing is written while a refused group's tail may stand"
         assert self._offset % ALIGNMENT == 0, "groups are aligned"
         offset = self._offset
         end = GroupPosition(file.number, offset + plan.length, self.sequence + 1)
+        assert end.offset <= self._file_bytes or offset == HEADER_BYTES, "only a file's first group crosses its end"
         allocate: Extent | None = None
         if end.offset > self._allocated:
             size = max(end.offset, min(self._allocated + self._preallocate_bytes, self._file_bytes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -75,6 +75,20 @@ class LedgerHandle:
             self.max_lac = last_add_confirmed
             if self.wake is not None:
                 self.wake(True)
+
+    def entries_stored(self, entry_ids: Sequence[int], entries: Sequence[Buffer], last_add_confirmed: int) -> None:
+        """Record entries that are stored now.
+
+        Args:
+            last_add_confirmed: the greatest in the entries' headers; -1 if they cannot be trusted.
+        """
+        greatest = max(entry_ids)
+        self.last_entry_id = max(self.last_entry_id, greatest)
+        if last_add_confirmed >= greatest:
+            # At least one header is wrong.
+            last_add_confirmed = max(map(lac_of_entry, entries))
+        if last_add_confirmed > self.max_lac:
+            self.learn_lac(last_add_confirmed)
 
     def accept_explicit_lac(self, record: bytes) -> None:
         """Keep an explicit record for the journal. One with a smaller last-add-confirmed than the record before it changes nothing."""

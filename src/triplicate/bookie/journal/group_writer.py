@@ -71,7 +71,7 @@ class GroupWriter:
         body = encode_group(command.kind, end.file_number, end.sequence, command.records, buffers)
         if command.end_block:
             body.append(END_BLOCK)
-        return Group(file, command.offset, body, tell_written=command.early)
+        return Group(file, command.offset, body, report_written=command.early)
 
     def start(self) -> None:
         """Start the first file ahead of the first group. Raises OSError."""

@@ -23,8 +23,9 @@ from triplicate.bookie.offline.index_backup import ReadOnlyIndex, is_interrupted
 from triplicate.bookie.offline.overlay_disk import OverlayDisk
 from triplicate.bookie.storage.entry_logs import existing_logs, read_log
 from triplicate.bookie.storage.index import Index
+from triplicate.bookie.storage.index_rebuild import INDEX_NAME
 from triplicate.bookie.storage.index_vfs import COMMITS_SUFFIX
-from triplicate.bookie.storage.ledger_storage import INDEX_NAME, LedgerStorage
+from triplicate.bookie.storage.ledger_storage import LedgerStorage
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError, EnvironmentFault, FormatError, TriplicateError, WrongCluster
 from triplicate.runtime import Disk, Host
@@ -335,11 +336,8 @@ class Inspection:
             if kind == "bookie.index_rebuild":
                 self.remarks.append(f"{self._ledger_currents[0]}/{INDEX_NAME}: a start rebuilds the index: {facts['reason']}")
 
-        stored = LedgerStorage(disk, self._ledger_currents, self._identity, self._settings, note)
-        try:
-            stored.open(marked_flush)
-        finally:
-            stored.close(finish=False)
+        stored = LedgerStorage.open(disk, self._ledger_currents, self._identity, self._settings, note, marked_flush)
+        stored.close(finish=False)
 
     def _log_problems(self, disk: Disk) -> Iterator[TriplicateError]:
         for number, path in existing_logs(disk, self._ledger_currents).items():

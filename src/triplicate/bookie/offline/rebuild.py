@@ -11,8 +11,8 @@ from triplicate.bookie.offline.index_backup import back_up_index, discard_backup
 from triplicate.bookie.offline.inspection import Inspection
 from triplicate.bookie.offline.replacement import bookie_id_of
 from triplicate.bookie.storage.index import Index
-from triplicate.bookie.storage.ledger_storage import INDEX_NAME
-from triplicate.bookie.storage.storage import Storage, StorageCallbacks
+from triplicate.bookie.storage.index_rebuild import INDEX_NAME
+from triplicate.bookie.storage.storage import Storage, StorageCallbacks, StorageWorkers
 from triplicate.config import BookieSettings
 from triplicate.errors import ConfigError, EnvironmentFault
 from triplicate.metadata import ClusterMetadata
@@ -62,17 +62,17 @@ async def rebuild_index(host: Host, settings: BookieSettings, metadata: ClusterM
 async def _rebuild(host: Host, settings: BookieSettings, identity: FileIdentity, *, lost_accepted: bool) -> RebuildReport:
     path = join(join(settings.ledger_directories[0], CURRENT), INDEX_NAME)
     failures: list[OSError] = []
-    storage = Storage(host, settings, identity, StorageCallbacks(on_failure=failures.append))
+    workers = StorageWorkers.new(host)
     is_aside = False
     try:
         inspection = Inspection(host, settings, identity.bookie_id, identity.instance_id)
-        await storage.on_writer(rollback_rebuild, host.disk, path, settings.index_cache_bytes)
-        missing = await storage.on_writer(lambda: inspection.check_before_rebuild(lost_accepted=lost_accepted))
+        await workers.on_writer(rollback_rebuild, host.disk, path, settings.index_cache_bytes)
+        missing = await workers.on_writer(lambda: inspection.check_before_rebuild(lost_accepted=lost_accepted))
         is_aside = True
         back_up_index(host.disk, path)
-        await storage.open()
+        storage = await Storage.open(host, settings, identity, StorageCallbacks(on_failure=failures.append), workers)
     except BaseException:
-        await storage.close(flush=False)
+        await workers.aclose()
         if is_aside:
             restore_index(host.disk, path)
         raise

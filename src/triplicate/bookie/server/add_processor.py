@@ -11,6 +11,7 @@ from functools import partial
 from typing import Protocol
 
 from triplicate.bookie.core.checksum import Buffer
+from triplicate.bookie.core.chunk_entries import entries_of, is_most_of
 from triplicate.bookie.core.journal_format import GroupType
 from triplicate.bookie.core.ledger_table import LedgerHandle, Verification, lac_of_entry
 from triplicate.bookie.journal.journal import Journal
@@ -18,7 +19,6 @@ from triplicate.bookie.journal.journal_item import JournalItem, ResponseSink
 from triplicate.bookie.server.dialects import Adds, Dialect
 from triplicate.bookie.server.request_context import RequestContext
 from triplicate.bookie.server.request_processor import RequestProcessor
-from triplicate.bookie.storage.storage import entries_of, is_most_of
 from triplicate.runtime import Trace
 from triplicate.wire import AddRequest, AddResponse, Status, encode_alternating_add_responses, encode_request, iter_adds
 
@@ -261,13 +261,13 @@ class AddProcessor:
             self._metrics.adds.labels(Status.IO_ERROR.name).inc(count)
             self._peer.answer(encode(Status.IO_ERROR))
 
-    def admit_one(self, asked: RequestContext, request: AddRequest) -> None:
+    def admit_one(self, context: RequestContext, request: AddRequest) -> None:
         """Handle a single add that the bulk scan did not accept: of an old version, with an unusual encoding, or with an impossible id."""
-        handle = asked.ledger
+        handle = context.ledger
         status = self._status_of_one(request, handle)
         if status is not Status.OK:
             self._count_refused(1, status)
-            asked.refuse(status)
+            context.refuse(status)
             return
         # The journal stores only the current form of v2, so the packet is encoded again.
         frame = encode_request(
@@ -275,9 +275,9 @@ class AddProcessor:
         )
         last_add_confirmed = int.from_bytes(request.body[16:24], "big", signed=True)
         self._storage.store(handle, [request.entry_id], [request.body], last_add_confirmed, len(request.body))
-        answer = asked.dialect.encode(AddResponse(Status.OK, request.ledger_id, request.entry_id), asked.tag)
+        answer = context.dialect.encode(AddResponse(Status.OK, request.ledger_id, request.entry_id), context.tag)
         self._metrics.add_requests.inc()
-        refused = partial(asked.refuse, Status.IO_ERROR)
+        refused = partial(context.refuse, Status.IO_ERROR)
         item = JournalItem(GroupType.ENTRIES, [frame], len(frame), 1, self._peer, answer, request.deferred_sync, refused=refused)
         try:
             self._storage.journal_of(request.ledger_id).submit(item)

@@ -46,10 +46,10 @@ class Receiving(Protocol):
 class FrameBudget:
     """See the module's text."""
 
-    def __init__(self, clock: Clock, limit_bytes: int, everybody: Mapping[int, Receiving]) -> None:
+    def __init__(self, clock: Clock, limit_bytes: int, all_connections: Mapping[int, Receiving]) -> None:
         """
         Args:
-            everybody: all connections; the caller adds and removes them.
+            all_connections: kept up to date by the caller.
         """
         self.held_bytes = 0
         """Bytes of unfinished frames, and of whole frames not yet handled."""
@@ -58,13 +58,13 @@ class FrameBudget:
         self._limit = limit_bytes
         self._of: dict[int, Receiving] = {}
         """Connections with a reservation."""
-        self._everybody = everybody
+        self._connections = all_connections
         self._waiting: dict[int, tuple[Receiving, int]] = {}
         self._paused: dict[int, Receiving] = {}
         """Connections without a reservation that are not read because the bound is reached."""
         self._all_paused = False
         """Whether all connections without a reservation were paused since the bound was passed. Later ones are paused one by one."""
-        self._going_on = False
+        self._is_resuming = False
         self._timer: Timer | None = None
 
     @property
@@ -103,7 +103,7 @@ class FrameBudget:
                 self._pause(connection)
             else:
                 self._all_paused = True
-                for other in list(self._everybody.values()):
+                for other in list(self._connections.values()):
                     self._pause(other)
         self._resume_waiting()
 
@@ -128,16 +128,16 @@ class FrameBudget:
         A resumed connection may complete a frame and call this again. That inner call returns at once and the loop here continues, since
         nested calls for many connections would exceed Python's recursion limit.
         """
-        if self._going_on:
+        if self._is_resuming:
             return
-        self._going_on = True
+        self._is_resuming = True
         try:
-            while self._one_goes_on():
+            while self._resume_next():
                 pass
         finally:
-            self._going_on = False
+            self._is_resuming = False
 
-    def _one_goes_on(self) -> bool:
+    def _resume_next(self) -> bool:
         """Resume the next connection, if there is room; returns whether one was resumed. Those that wait for a reservation come first."""
         if self._waiting:
             key, (connection, needed) = next(iter(self._waiting.items()))

@@ -136,20 +136,20 @@ class V3Dialect:
         return encode_v3_add_responses(ledger_id, entry_ids, txn_ids, status)
 
     def decode(self, body: bytes) -> tuple[Request, int] | bytes:
-        asked = v3.decode_request(body)
-        if asked.version not in NUMBERED_VERSIONS or asked.operation not in NUMBERED_OPERATIONS:
-            raise ProtocolError(f"version {asked.version}, operation {asked.operation}: a number that is none of the protocol's")
-        request = asked.request or _WITHOUT_PART.get(asked.operation)
+        envelope = v3.decode_request(body)
+        if envelope.version not in NUMBERED_VERSIONS or envelope.operation not in NUMBERED_OPERATIONS:
+            raise ProtocolError(f"version {envelope.version}, operation {envelope.operation}: a number that is none of the protocol's")
+        request = envelope.request or _WITHOUT_PART.get(envelope.operation)
         if request is None:
-            if asked.operation in UNSERVED_OPERATIONS:
-                return v3.encode_unknown_operation(asked)
-            raise ProtocolError(f"a request for operation {asked.operation} without the part that says what is wanted")
+            if envelope.operation in UNSERVED_OPERATIONS:
+                return v3.encode_unknown_operation(envelope)
+            raise ProtocolError(f"a request for operation {envelope.operation} without the part that says what is wanted")
         if isinstance(request, AuthRequest | BookieInfoRequest | StartTlsRequest):
             # These are answered for any header.
-            return request, asked.txn_id
-        if asked.refusal is not None:
-            return v3.encode_refusal(asked, asked.refusal)
-        return request, asked.txn_id
+            return request, envelope.txn_id
+        if envelope.refusal is not None:
+            return v3.encode_refusal(envelope, envelope.refusal)
+        return request, envelope.txn_id
 
     def oversized_add(self, head: bytes) -> OversizedAdd | None:
         return oversized_v3_add(head)

@@ -200,26 +200,26 @@ class FrameProcessor:
         frame.refused = True
         self._peer.answer(add.refusal)
 
-    def _handle_request(self, asked: RequestContext) -> bool:
+    def _handle_request(self, context: RequestContext) -> bool:
         """Handle one request. Returns False when it must wait for its ledger."""
-        request = asked.request
+        request = context.request
         ledger_id = ledger_of(request)
         if ledger_id is not None:
             handle = self._storage.ledgers.get(ledger_id)
             if ledger_id < 0:
                 # Negative ids name no ledger, and none is created.
                 if changes_ledger(request):
-                    asked.refuse(Status.BAD_REQUEST)
+                    context.refuse(Status.BAD_REQUEST)
                     return True
                 handle = LedgerHandle(ledger_id)
             if handle is None:
                 if self._peer.load(ledger_id):
                     return False
-                asked.refuse(Status.IO_ERROR)
+                context.refuse(Status.IO_ERROR)
                 return True
-            asked.handle = handle
+            context.handle = handle
         if isinstance(request, AddRequest):
-            self._adds.admit_one(asked, request)
+            self._adds.admit_one(context, request)
         else:
-            self._requests.handle(asked)
+            self._requests.handle(context)
         return True

@@ -22,7 +22,7 @@ from triplicate.wire import ReadRequest, Status
 
 @dataclass(slots=True, eq=False)
 class _Parked:
-    asked: RequestContext
+    context: RequestContext
     previous_lac: int
     timer: Timer | None = None
 
@@ -46,32 +46,32 @@ class LongPolls:
         """Number of waiting polls."""
         return self._count
 
-    def admit(self, asked: RequestContext, request: ReadRequest) -> None:
+    def admit(self, context: RequestContext, request: ReadRequest) -> None:
         """Answer a read that has a previous last-add-confirmed, now or when there is something new."""
-        handle = asked.ledger
+        handle = context.ledger
         previous_lac, timeout_ms = request.previous_lac, request.timeout_ms
         assert previous_lac is not None, "its presence is what makes a read a long poll"
-        nothing_comes = not handle.exists or handle.limbo or handle.lac_unreadable
-        if nothing_comes or timeout_ms is None or timeout_ms <= 0 or handle.max_lac > previous_lac:
-            self._reads.serve(asked)
+        never_notified = not handle.exists or handle.limbo or handle.lac_unreadable
+        if never_notified or timeout_ms is None or timeout_ms <= 0 or handle.max_lac > previous_lac:
+            self._reads.serve(context)
         elif self._count >= self._settings.long_polls_outstanding or (
-            len(self._of_peer.get(id(asked.peer), ())) >= self._settings.long_polls_per_connection
+            len(self._of_peer.get(id(context.peer), ())) >= self._settings.long_polls_per_connection
         ):
-            asked.refuse(Status.TOO_MANY_REQUESTS)
+            context.refuse(Status.TOO_MANY_REQUESTS)
         else:
-            self._park(asked, handle, previous_lac, min(timeout_ms / 1000, self._settings.long_poll_wait_s))
+            self._park(context, handle, previous_lac, min(timeout_ms / 1000, self._settings.long_poll_wait_s))
 
-    def _park(self, asked: RequestContext, handle: LedgerHandle, previous_lac: int, wait_s: float) -> None:
-        parked = _Parked(asked, previous_lac)
+    def _park(self, context: RequestContext, handle: LedgerHandle, previous_lac: int, wait_s: float) -> None:
+        parked = _Parked(context, previous_lac)
         parked.timer = self._clock.call_at(self._clock.monotonic() + wait_s, self._expire, parked)
         self._of_ledger.setdefault(handle.ledger_id, {})[id(parked)] = parked
-        self._of_peer.setdefault(id(asked.peer), {})[id(parked)] = parked
+        self._of_peer.setdefault(id(context.peer), {})[id(parked)] = parked
         self._count += 1
         handle.wake = partial(self._wake, handle.ledger_id)
 
     def _unpark(self, parked: _Parked) -> None:
-        handle = parked.asked.ledger
-        for places, key in ((self._of_ledger, handle.ledger_id), (self._of_peer, id(parked.asked.peer))):
+        handle = parked.context.ledger
+        for places, key in ((self._of_ledger, handle.ledger_id), (self._of_peer, id(parked.context.peer))):
             here = places[key]
             del here[id(parked)]
             if not here:
@@ -84,7 +84,7 @@ class LongPolls:
 
     def _expire(self, parked: _Parked) -> None:
         self._unpark(parked)
-        self._reads.serve(parked.asked)
+        self._reads.serve(parked.context)
 
     def _wake(self, ledger_id: int, advanced: bool) -> None:
         if not self._woken:
@@ -98,10 +98,10 @@ class LongPolls:
         woken, self._woken = self._woken, {}
         for ledger_id, advanced_ms in woken.items():
             for parked in list(self._of_ledger.get(ledger_id, {}).values()):
-                if advanced_ms is None or parked.asked.ledger.max_lac > parked.previous_lac:
+                if advanced_ms is None or parked.context.ledger.max_lac > parked.previous_lac:
                     self._unpark(parked)
-                    parked.asked.lac_update_ms = advanced_ms
-                    self._reads.serve(parked.asked)
+                    parked.context.lac_update_ms = advanced_ms
+                    self._reads.serve(parked.context)
 
     def forget(self, peer: Peer) -> None:
         """The connection is gone."""

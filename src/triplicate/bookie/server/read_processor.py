@@ -75,41 +75,41 @@ class ReadProcessor:
 
     # On the loop.
 
-    def serve(self, asked: RequestContext) -> None:
+    def serve(self, context: RequestContext) -> None:
         """Answer at once if that needs no disk, else later; in both cases by `asked.answer`."""
-        response = self._cached(asked) if asked.peer.accepts_answers else None
+        response = self._cached(context) if context.peer.accepts_answers else None
         if response is not None:
-            asked.answer(response)
+            context.answer(response)
             return
-        peer = asked.peer
+        peer = context.peer
         if not peer.is_gone:
-            asked.urgent = self._is_urgent(asked)
-            peer.reads.append(asked)
-            self._note(peer, [asked])
+            context.urgent = self._is_urgent(context)
+            peer.reads.append(context)
+            self._note(peer, [context])
             self._peers[id(peer)] = peer
             self._wanted.set()
-            if asked.urgent and peer.accepts_answers:
-                self._throttle.hurry()
+            if context.urgent and peer.accepts_answers:
+                self._throttle.end_pause()
 
     def _note(self, peer: Peer, reads: Iterable[RequestContext], sign: int = 1) -> None:
         """Count reads as outstanding; with `sign` -1 as no longer outstanding."""
         key, urgent = id(peer), 0
-        for asked in reads:
+        for context in reads:
             self._outstanding += sign
-            urgent += asked.urgent
+            urgent += context.urgent
         if urgent:
             self._urgent[key] = self._urgent.get(key, 0) + sign * urgent
             if not self._urgent[key]:
                 del self._urgent[key]
 
     @property
-    def _hurries(self) -> bool:
+    def _is_urgent_ready(self) -> bool:
         """Whether an urgent read can be answered."""
         return bool(self._urgent) and any(key in self._urgent and peer.accepts_answers for key, peer in self._peers.items())
 
-    def _cached(self, asked: RequestContext) -> Response | None:
+    def _cached(self, context: RequestContext) -> Response | None:
         """The answer if it needs no disk, else None."""
-        request, handle = asked.request, asked.ledger
+        request, handle = context.request, context.ledger
         if isinstance(request, ListEntriesRequest):
             return None if handle.exists or handle.limbo else v3.refusal_of(request, Status.NO_LEDGER)
         wanted = _first_entry(request, handle)
@@ -118,7 +118,7 @@ class ReadProcessor:
                 return None
             if isinstance(request, BatchReadRequest):
                 return self._cached_batch(request, handle)
-        return self.answer(asked, self._throttle.batch_bytes)
+        return self.answer(context, self._throttle.batch_bytes)
 
     def _cached_batch(self, request: BatchReadRequest, handle: LedgerHandle) -> BatchReadResponse | None:
         """The answer if all entries are in the cache, else None: a missing entry may be on disk."""
@@ -137,9 +137,9 @@ class ReadProcessor:
             packed += (SIZE_FIELD.pack(len(body)), body)
         return BatchReadResponse(Status.OK, request.ledger_id, request.start_entry_id, request.request_id, packed=tuple(packed))
 
-    def _is_urgent(self, asked: RequestContext) -> bool:
+    def _is_urgent(self, context: RequestContext) -> bool:
         """Whether a read is not part of catching up: it is of a recovery, for the end of a ledger, or for a recent entry."""
-        request, handle = asked.request, asked.ledger
+        request, handle = context.request, context.ledger
         if isinstance(request, ListEntriesRequest):
             return False
         if isinstance(request, ReadLacRequest) or (isinstance(request, ReadRequest) and request.entry_id == LAST_ENTRY):
@@ -185,7 +185,7 @@ class ReadProcessor:
             if not self._peers:
                 self._wanted.clear()
                 await self._wanted.wait()
-            waited = await self._throttle.wait(urgent=self._hurries)
+            waited = await self._throttle.wait(urgent=self._is_urgent_ready)
             portion = self._portion()
             if not portion:
                 # No waiting connection accepts answers now.
@@ -196,19 +196,19 @@ class ReadProcessor:
             answers: list[Response] = []
             work = partial(self._read_portion, portion, answers, self._throttle.portion_bytes, self._throttle.batch_bytes)
             await self._storage.on_reader(work)
-            for asked, response in zip(portion, answers, strict=False):
-                asked.answer(response)
+            for context, response in zip(portion, answers, strict=False):
+                context.answer(response)
             self._throttle.spent(began)
             if waited:
                 self._metrics.reads_paced.inc(len(answers))
                 self._metrics.read_bytes_paced.inc(sum(map(_size_of, answers)))
-            for asked in reversed(portion[len(answers) :]):
+            for context in reversed(portion[len(answers) :]):
                 # A peer that does not accept answers now still gets them later.
-                if not asked.peer.is_gone:
-                    asked.peer.reads.appendleft(asked)
-                    self._note(asked.peer, [asked])
-                    self._peers[id(asked.peer)] = asked.peer
-            for peer in {id(asked.peer): asked.peer for asked in portion}.values():
+                if not context.peer.is_gone:
+                    context.peer.reads.appendleft(context)
+                    self._note(context.peer, [context])
+                    self._peers[id(context.peer)] = context.peer
+            for peer in {id(context.peer): context.peer for context in portion}.values():
                 peer.reads_done()
             self._wake_held()
 
@@ -234,20 +234,20 @@ class ReadProcessor:
     def _read_portion(self, portion: list[RequestContext], answers: list[Response], most_bytes: int, batch_bytes: int) -> None:
         """Build answers until their size reaches the limit."""
         size = 0
-        for asked in portion:
-            response = self.answer(asked, batch_bytes)
+        for context in portion:
+            response = self.answer(context, batch_bytes)
             answers.append(response)
             size += _size_of(response)
             if size >= most_bytes:
                 break
 
-    def answer(self, asked: RequestContext, batch_bytes: int) -> Response:
+    def answer(self, context: RequestContext, batch_bytes: int) -> Response:
         """The complete answer. Damaged files give IO_ERROR, which clients take as unknown, never as 'no such entry'."""
-        request, handle = asked.request, asked.ledger
+        request, handle = context.request, context.ledger
         try:
             if isinstance(request, ReadRequest):
                 if request.previous_lac is not None and request.piggyback and not request.fence:
-                    return self._next_entry(request, request.previous_lac, handle, asked.lac_update_ms)
+                    return self._next_entry(request, request.previous_lac, handle, context.lac_update_ms)
                 return self._read(request, handle)
             if isinstance(request, BatchReadRequest):
                 return self._batch(request, handle, batch_bytes)

@@ -78,7 +78,7 @@ class ReadThrottle:
             pass  # The pause is over.
         return True
 
-    def hurry(self) -> None:
+    def end_pause(self) -> None:
         """End the pause: a read waits that must not be delayed."""
         self._hurried.set()
 

@@ -95,30 +95,30 @@ class RequestProcessor:
         self.reads.forget(peer)
         self.long_polls.forget(peer)
 
-    def handle(self, asked: RequestContext) -> None:
+    def handle(self, context: RequestContext) -> None:
         """Handle a request other than an add. The answer goes to the peer, now or later."""
-        request = asked.request
+        request = context.request
         if isinstance(request, ReadRequest | BatchReadRequest):
-            self._read(asked, request)
+            self._read(context, request)
         elif isinstance(request, ReadLacRequest | ListEntriesRequest):
-            self.reads.serve(asked)
+            self.reads.serve(context)
         else:
             self.metrics.other_requests.labels(type(request).__name__).inc()
             if isinstance(request, WriteLacRequest):
-                self._write_lac(asked, request)
+                self._write_lac(context, request)
             elif isinstance(request, AuthRequest):
-                asked.answer(AuthResponse(Status.OK, v3.AUTH_DISABLED, b""))
+                context.answer(AuthResponse(Status.OK, v3.AUTH_DISABLED, b""))
             elif isinstance(request, ForceRequest):
                 # The ledger need not exist, and a read-only bookie forces too.
                 self._after_sync(
-                    asked,
+                    context,
                     lambda then: self.storage.journal_barrier(request.ledger_id, then),
                     lambda status: ForceResponse(status, request.ledger_id),
                 )
             elif isinstance(request, BookieInfoRequest):
-                asked.answer(self._bookie_info())
+                context.answer(self._bookie_info())
             else:
-                asked.refuse(Status.BAD_REQUEST)
+                context.refuse(Status.BAD_REQUEST)
 
     # Adds.
 
@@ -151,37 +151,37 @@ class RequestProcessor:
 
     # Reads.
 
-    def _read(self, asked: RequestContext, request: ReadRequest | BatchReadRequest) -> None:
+    def _read(self, context: RequestContext, request: ReadRequest | BatchReadRequest) -> None:
         entry_id = request.start_entry_id if isinstance(request, BatchReadRequest) else request.entry_id
         if entry_id < 0 and (isinstance(request, BatchReadRequest) or entry_id != LAST_ENTRY):
-            asked.refuse(Status.BAD_REQUEST)
+            context.refuse(Status.BAD_REQUEST)
         elif request.fence:
-            self._fencing_read(asked, asked.ledger, request.master_key)
+            self._fencing_read(context, context.ledger, request.master_key)
         elif isinstance(request, ReadRequest) and request.previous_lac is not None:
-            self.long_polls.admit(asked, request)
+            self.long_polls.admit(context, request)
         else:
-            self.reads.serve(asked)
+            self.reads.serve(context)
 
-    def _fencing_read(self, asked: RequestContext, handle: LedgerHandle, master_key: bytes | None) -> None:
+    def _fencing_read(self, context: RequestContext, handle: LedgerHandle, master_key: bytes | None) -> None:
         """Key and fence are journaled together and synced before any answer, also before 'no entry' (trap 13 of the protocol)."""
         self.metrics.fences.inc()
         if master_key is None or (handle.master_key is not None and handle.master_key != master_key):
-            asked.refuse(Status.UNAUTHORIZED)
+            context.refuse(Status.UNAUTHORIZED)
             return
         if handle.master_key is None and self.storage.ledgers.was_fenced_and_deleted(handle.ledger_id):
-            asked.refuse(Status.NO_LEDGER)
+            context.refuse(Status.NO_LEDGER)
             return
         self._fence(handle, master_key)
         if handle.fence_durable:
-            self.reads.serve(asked)
+            self.reads.serve(context)
             return
 
         def then(synced: bool) -> None:
             if synced:
                 handle.fence_durable = True
-                self.reads.serve(asked)
+                self.reads.serve(context)
             else:
-                asked.refuse(Status.IO_ERROR)
+                context.refuse(Status.IO_ERROR)
 
         self._journal_fence(handle, then)
 
@@ -203,8 +203,8 @@ class RequestProcessor:
 
     # Explicit last-add-confirmed and the rest.
 
-    def _write_lac(self, asked: RequestContext, request: WriteLacRequest) -> None:
-        handle, ledger_id = asked.ledger, request.ledger_id
+    def _write_lac(self, context: RequestContext, request: WriteLacRequest) -> None:
+        handle, ledger_id = context.ledger, request.ledger_id
         status = Status.OK
         if self._state.read_only:
             status = Status.READ_ONLY
@@ -222,7 +222,7 @@ class RequestProcessor:
             self._host.trace("bookie.lac_record_mismatch", ledger_id=ledger_id, size_bytes=len(request.body))
             status = Status.IO_ERROR if self.checks.refuses else Status.OK
         if status is not Status.OK:
-            asked.refuse(status)
+            context.refuse(status)
             return
         handle.master_key = request.master_key
         handle.accept_explicit_lac(request.body)
@@ -237,13 +237,13 @@ class RequestProcessor:
 
             self.storage.journal_state(handle, synced)
 
-        self._after_sync(asked, submit, lambda status: WriteLacResponse(status, ledger_id))
+        self._after_sync(context, submit, lambda status: WriteLacResponse(status, ledger_id))
 
     def _after_sync(
-        self, asked: RequestContext, submit: Callable[[Callable[[bool], None]], None], response: Callable[[Status], Response]
+        self, context: RequestContext, submit: Callable[[Callable[[bool], None]], None], response: Callable[[Status], Response]
     ) -> None:
         def then(synced: bool) -> None:
-            asked.answer(response(Status.OK if synced else Status.IO_ERROR))
+            context.answer(response(Status.OK if synced else Status.IO_ERROR))
 
         try:
             submit(then)

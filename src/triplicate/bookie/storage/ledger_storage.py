@@ -7,22 +7,21 @@ only appended to, and the reader's worker deletes files, so no file vanishes dur
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import count, groupby
 from operator import itemgetter
 
-from triplicate.bookie.core.entry_log_format import BlockInfo, BlockType
-from triplicate.bookie.core.file_header import HEADER_BYTES, FileIdentity
+from triplicate.bookie.core.entry_log_format import BlockInfo
+from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.core.ledger_data import LedgerData
 from triplicate.bookie.core.ledger_table import LedgerHandle, lac_of_entry
 from triplicate.bookie.core.write_cache import Frozen
-from triplicate.bookie.directories import REPLACE
-from triplicate.bookie.files import NO_SPACE, join
 from triplicate.bookie.storage.entry_log_reader import EntryLogReader
 from triplicate.bookie.storage.entry_log_writer import EntryLogWriter
-from triplicate.bookie.storage.entry_logs import LogContent, drop_copies, existing_logs, finish_log, read_log, same_run, secure_log
-from triplicate.bookie.storage.index import Index, delete_index
+from triplicate.bookie.storage.entry_logs import existing_logs
+from triplicate.bookie.storage.index_rebuild import LogFinisher, OpenedIndex, open_index
 from triplicate.bookie.storage.ledger_dirs import LedgerDirs
 from triplicate.bookie.storage.run_cache import RunCache
 from triplicate.bookie.storage.run_copier import RunCopier
@@ -30,7 +29,6 @@ from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError, FormatError
 from triplicate.runtime import Disk, Trace
 
-INDEX_NAME = "index.db"
 LEDGERS_AT_ONCE = 8
 """A flush writes this many ledgers, small ones in less than 0.3 ms, before it lets other threads run."""
 
@@ -52,11 +50,12 @@ class WrittenFlush:
 
 
 class LedgerStorage:
-    """Entry logs and index of one bookie.
+    """Entry logs and index of one bookie; `open` makes one.
 
     Args:
         directories: the ``current`` directories of the ledger directories.
         step_aside: called between pieces of a flush (`Host.step_aside`).
+        paths: the entry logs by number.
     """
 
     def __init__(
@@ -66,256 +65,75 @@ class LedgerStorage:
         identity: FileIdentity,
         settings: BookieSettings,
         trace: Trace,
-        step_aside: Callable[[], None] | None = None,
+        step_aside: Callable[[], None] | None,
+        paths: dict[int, str],
+        opened: OpenedIndex,
     ) -> None:
         self._disk = disk
         self._directories = directories
         self._trace = trace
         self._step_aside = step_aside
         self._settings = settings
-        self._paths: dict[int, str] = {}
-        self._identity = identity
-        self._index: Index | None = None
-        self._writer: EntryLogWriter | None = None
-        self._reader: EntryLogReader | None = None
-        self._windows: RunCache | None = None
-        self._copier: RunCopier | None = None
-        self._places: LedgerDirs | None = None
+        self._paths = paths
+        self.index = opened.index
+        self.rebuilt = opened.rebuilt
+        """Whether `open` rebuilt the index."""
+        following = max(paths, default=0) + 1
+        numbers = count(following)
+        self._places = LedgerDirs(disk, directories, settings.disk_usage_threshold, following)
+        make = partial(EntryLogWriter, disk, self._places, identity, settings.entry_log_bytes, paths, numbers)
+        self.writer = make()
+        self.copier = RunCopier(disk, self.index, make(), paths)
+        self.reader = EntryLogReader(disk, paths, settings.read_cache_bytes)
+        self._windows = RunCache(self.index)
         self._unheard: list[int] = []
         """Logs that a flush has written to and that the index does not know yet."""
-        self.rebuilt = False
-        """Whether `open` rebuilt the index."""
-
-    @property
-    def index(self) -> Index:
-        assert self._index is not None, "opened"
-        return self._index
-
-    @property
-    def writer(self) -> EntryLogWriter:
-        assert self._writer is not None, "opened"
-        return self._writer
-
-    @property
-    def reader(self) -> EntryLogReader:
-        assert self._reader is not None, "opened"
-        return self._reader
-
-    @property
-    def copier(self) -> RunCopier:
-        assert self._copier is not None, "opened"
-        return self._copier
 
     # Start and end.
 
-    def open(self, marked_flush: int) -> None:
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        directories: Sequence[str],
+        identity: FileIdentity,
+        settings: BookieSettings,
+        trace: Trace,
+        marked_flush: int,
+        step_aside: Callable[[], None] | None = None,
+    ) -> LedgerStorage:
         """Open index and logs; rebuild the index where it is missing, damaged, unfinished or older than the mark says.
 
         Args:
             marked_flush: the number of the flush that the journal's mark relies on.
 
         Raises:
-            FormatError: written by a newer release. OSError.
+            CorruptionError: the index must be rebuilt, and an entry log is damaged or missing. FormatError: written by a newer release.
+            OSError.
         """
-        path = join(self._directories[0], INDEX_NAME)
-        self._paths = existing_logs(self._disk, self._directories)
-        reason = self._open_index(path, marked_flush)
-        if reason is not None:
-            if self._index is not None:
-                self._index.close()
-            delete_index(self._disk, path)
-            self._index = Index(self._disk, path, self._settings.index_cache_bytes)
-            self._rebuild(reason, marked_flush)
-        self._finish_logs()
-        for directory in self._directories:
-            # A deleted log must not reappear beside another log that has been given its number since.
-            self._disk.sync_directory(directory)
-        if self.index.fact("flush_log") is None and self._paths:
-            self.index.set_flush_log(max(self._paths))
-        numbers = count(max(self._paths, default=0) + 1)
-        places = LedgerDirs(self._disk, self._directories, self._settings.disk_usage_threshold, max(self._paths, default=0) + 1)
-        make = partial(EntryLogWriter, self._disk, places, self._identity, self._settings.entry_log_bytes, self._paths, numbers)
-        self._writer = make()
-        self._copier = RunCopier(self._disk, self.index, make(), self._paths)
-        self._places = places
-        self._reader = EntryLogReader(self._disk, self._paths, self._settings.read_cache_bytes)
-        self._windows = RunCache(self.index)
-
-    def _open_index(self, path: str, marked_flush: int) -> str | None:
-        """Open the index; returns why it must be rebuilt, or None."""
-        try:
-            self._index = Index(self._disk, path, self._settings.index_cache_bytes)
-            if not self._index.fact("complete"):
-                return "there is none, or its making was interrupted"
-            flush = self._index.fact("flush") or 0
-            if flush < marked_flush:
-                return f"it ends with flush {flush}, and the journal's mark relies on flush {marked_flush}"
-            missing = [log for log in self._index.log_sizes() if log not in self._paths]
-            if missing:
-                self._trace("bookie.entry_logs_missing", logs=missing)
-        except CorruptionError as error:
-            return str(error)
-        return None
-
-    def _rebuild(self, reason: str, marked_flush: int) -> None:
-        """Rebuild the rows from every entry log; the journal's replay adds the rest."""
-        if self._paths:
-            self._trace("bookie.index_rebuild", reason=reason, entry_logs=len(self._paths))
-            self.rebuilt = True
-        newest: dict[int, tuple[int, int, LedgerData]] = {}
-        holders: dict[int, None] = {}
-        broken: list[tuple[str, BlockInfo]] = []
-        unfinished: list[LogContent] = []
-        for number, path in self._paths.items():
-            content = self._read_whole_log(number, path)
-            if content is None:
-                continue
-            for flush_number, state in content.states:
-                known = newest.get(state.ledger_id)
-                if known is None:
-                    newest[state.ledger_id] = flush_number, number, state
-                elif known[0] <= flush_number:
-                    newest[state.ledger_id] = flush_number, number, state.merged(known[2])
-                else:
-                    newest[state.ledger_id] = known[0], known[1], known[2].merged(state)
-            content.states.clear()
-            holders.update(dict.fromkeys(block.ledger_id for block in content.blocks if block.type is BlockType.RUN))
-            if content.passed and not marked_flush:
-                # Without a mark it is unknown which part of a flush the journal still holds.
-                raise _damaged(path, content.passed[0].offset)
-            broken += [(path, block) for block in (*content.passed, content.broken) if block is not None]
-            if content.finished:
-                self._index_log(content, content.size)
-            else:
-                unfinished.append(content)
-        drop_copies(self._disk, unfinished, self._holds)
-        for path, block in broken:
-            # A block that a crash cut short belongs to a flush that the mark does not rely on, is a copy, or is a footer. Any other was
-            # whole once.
-            relied_on = block.type is not BlockType.FOOTER and block.flush_number <= marked_flush
-            if relied_on and not self._stands_elsewhere(block, unfinished):
-                raise _damaged(path, block.offset)
-        # Only now: the next start regards a log with a footer as complete.
-        for content in unfinished:
-            # The index must not know more than a loss of power would leave.
-            self._index_log(content, secure_log(self._disk, content))
-        by_flush: dict[int, list[tuple[int, LedgerData]]] = {}
-        for flush_number, number, state in newest.values():
-            by_flush.setdefault(flush_number, []).append((number, state))
-        for flush_number, states in sorted(by_flush.items()):
-            self.index.add(flush_number, states, (), ())
-        # A ledger without a state was deleted long ago, or belongs to a flush that did not end and stands in the journal.
-        self.index.delete_ledgers([ledger_id for ledger_id in holders if ledger_id not in newest])
-        self.index.remove_copies()
-        found = self.index.fact("flush") or 0
-        if found < marked_flush:
-            raise CorruptionError(
-                f"{self._directories[0]}: the entry logs end with flush {found}, and the journal's mark relies on flush {marked_flush}: "
-                "an entry log is missing or cut; restore it, or let peers copy the entries to a new bookie"
-            )
-        self.index.mark_complete()
-        if self._paths:
-            self._trace("bookie.index_rebuilt", ledgers=len(newest))
-
-    def _index_log(self, content: LogContent, size: int) -> None:
-        runs = [(content.number, block) for block in content.blocks if block.type is BlockType.RUN]
-        flush_number = max([block.flush_number for block in content.blocks], default=0)
-        self.index.add(flush_number, (), runs, [(content.number, size)])
-
-    def _holds(self, run: BlockInfo) -> bool:
-        return any(same_run(run, known) for _, known in self.index.runs_holding(run.ledger_id, run.last))
-
-    def _stands_elsewhere(self, block: BlockInfo, unfinished: Sequence[LogContent]) -> bool:
-        """Whether a finished log, or one of `others`, holds the same run."""
-        others = [other for content in unfinished for other in content.blocks if other.ledger_id == block.ledger_id]
-        return any(_same_run(block, run) for run in [*others, *[run for _, run in self.index.runs_of(block.ledger_id)]])
-
-    def _read_log(self, number: int, path: str, *, with_states: bool) -> LogContent | None:
-        """A log's content, or None if even its header is unreadable."""
-        try:
-            return read_log(self._disk, number, path, with_states=with_states, trace=self._trace, pass_torn_runs=with_states)
-        except CorruptionError as error:
-            self._trace("bookie.entry_log_unreadable", path=path, error=str(error))
-            return None
-
-    def _read_whole_log(self, number: int, path: str) -> LogContent | None:
-        """A log's content for a rebuild. Damage is refused, since an entry that is skipped now would later be answered with "no such
-        entry".
-
-        Returns:
-            None for a log whose header never became durable: it holds nothing.
-
-        Raises:
-            CorruptionError: part of the log is damaged.
-        """
-        content = self._read_log(number, path, with_states=True)
-        damaged_at = content.damaged_at if content is not None else 0
-        if content is None and self._size_of(path) <= HEADER_BYTES:
-            return None
-        if content is None or damaged_at is not None:
-            raise _damaged(path, damaged_at)
-        return content
-
-    def _size_of(self, path: str) -> int:
-        file = self._disk.open(path, readonly=True)
-        try:
-            return file.size()
-        finally:
-            file.close()
-
-    def _finish_logs(self) -> None:
-        """Give footers to logs that a crash left open, cut to the length that the index knows. Delete logs that the index does not know."""
-        sizes = self.index.log_sizes()
-        finished: list[tuple[int, int]] = []
-        for number, path in list(self._paths.items()):
-            durable = sizes.get(number)
-            if durable is None:
-                # The index does not know its flush: the journal has everything, or, for a copy, the old place is valid.
-                del self._paths[number]
-                self._disk.delete(path)
-                self._trace("bookie.entry_log_discarded", path=path)
-            elif self._size_of(path) != durable or not self._ends_with_footer(path):
-                content = self._read_log(number, path, with_states=False)
-                size = self._finish_log(content, durable) if content is not None else None
-                if size is not None:
-                    finished.append((number, size))
-        if finished:
-            self._unless_full(lambda: self.index.set_sizes(finished))
-
-    def _finish_log(self, content: LogContent, durable: int) -> int | None:
-        found: list[int | None] = []
-        self._unless_full(lambda: found.append(finish_log(self._disk, content, durable, self._trace)))
-        return found[0] if found else None
-
-    def _unless_full(self, act: Callable[[], None]) -> None:
-        """Do optional start-up work (footers, sizes). It is skipped when the disk is full; the next start retries it."""
-        try:
-            act()
-        except OSError as error:
-            if error.errno not in NO_SPACE:
-                raise
-            self._trace("bookie.left_for_lack_of_space", path=error.filename, error=str(error))
-
-    def _ends_with_footer(self, path: str) -> bool:
-        file = self._disk.open(path, readonly=True)
-        try:
-            size = file.size()
-            return size >= 20 and file.pread(4, size - 20) == b"TPET"
-        finally:
-            file.close()
+        paths = existing_logs(disk, directories)
+        with ExitStack() as on_error:
+            opened = open_index(disk, directories[0], paths, settings.index_cache_bytes, trace, marked_flush)
+            on_error.callback(opened.index.close)
+            LogFinisher(disk, paths, opened.index, trace).run()
+            for directory in directories:
+                # A deleted log must not reappear beside another log that has been given its number since.
+                disk.sync_directory(directory)
+            if opened.index.fact("flush_log") is None and paths:
+                opened.index.set_flush_log(max(paths))
+            storage = cls(disk, directories, identity, settings, trace, step_aside, paths, opened)
+            on_error.pop_all()
+        return storage
 
     def close(self, *, finish: bool) -> None:
         """Close the files. With `finish` the log being filled gets its footer."""
-        if self._writer is not None:
-            if finish:
-                self._writer.finish()
-                self.copier.finish()
-            self._writer.abandon()
-            self.copier.abandon()
-        if self._reader is not None:
-            self._reader.close()
-        if self._index is not None:
-            self._index.close()
+        if finish:
+            self.writer.finish()
+            self.copier.finish()
+        self.writer.abandon()
+        self.copier.abandon()
+        self.reader.close()
+        self.index.close()
 
     # The writer's worker.
 
@@ -415,7 +233,6 @@ class LedgerStorage:
 
     def has_room(self, size_bytes: int) -> bool:
         """Whether a copy of this size leaves a directory the room that recoveries need."""
-        assert self._places is not None, "opened"
         needed = size_bytes + self._settings.recovery_adds_free_bytes
         return any(self._places.free_bytes(directory) >= needed for directory in self._directories)
 
@@ -473,7 +290,6 @@ class LedgerStorage:
 
     def read(self, ledger_id: int, entry_id: int) -> bytes | None:
         """The newest stored copy of an entry, or None. Raises CorruptionError, OSError."""
-        assert self._windows is not None, "opened"
         for log, run in self._windows.holding(ledger_id, entry_id):
             entry = self.reader.entry(log, run, entry_id)
             if entry is not None:
@@ -487,7 +303,6 @@ class LedgerStorage:
         Raises:
             CorruptionError: sizes are damaged. OSError.
         """
-        assert self._windows is not None, "opened"
         place = self._windows.alone(ledger_id, entry_id)
         if place is None:
             return None
@@ -531,15 +346,3 @@ def consecutive(entry_ids: Iterable[int]) -> list[range]:
     if stop > start:
         found.append(range(start, stop))
     return found
-
-
-def _same_run(one: BlockInfo, other: BlockInfo) -> bool:
-    """Whether two blocks are copies of each other."""
-    return (one.type, one.flush_number, one.first, one.last) == (other.type, other.flush_number, other.first, other.last)
-
-
-def _damaged(path: str, offset: int | None) -> CorruptionError:
-    return CorruptionError(
-        f"{path}: damaged at byte {offset}, and the index that knew the rest is gone: restore the file from a backup; if there is none, "
-        f"move all data of this bookie away, run {REPLACE}, and let its peers copy the entries"
-    )

@@ -43,7 +43,7 @@ class RunCache:
     def __init__(self, index: Index) -> None:
         self._index = index
         self._windows: OrderedDict[int, _Window] = OrderedDict()
-        self._asked: OrderedDict[int, int] = OrderedDict()
+        self._last_read: OrderedDict[int, int] = OrderedDict()
         """The last entry read, by ledger."""
 
     def holding(self, ledger_id: int, entry_id: int) -> list[tuple[int, BlockInfo]]:
@@ -71,10 +71,10 @@ class RunCache:
 
     def _reads_on(self, ledger_id: int, entry_id: int) -> bool:
         """Whether the entry follows closely on the last one read. Random reads do not profit from a window."""
-        before = self._asked.pop(ledger_id, -STEP_MAX - 1)
-        self._asked[ledger_id] = entry_id
-        if len(self._asked) > WINDOWS_MAX:
-            self._asked.popitem(last=False)
+        before = self._last_read.pop(ledger_id, -STEP_MAX - 1)
+        self._last_read[ledger_id] = entry_id
+        if len(self._last_read) > WINDOWS_MAX:
+            self._last_read.popitem(last=False)
         return 0 <= entry_id - before <= STEP_MAX
 
     def _window(self, ledger_id: int, entry_id: int, *, reads_on: bool) -> _Window | None:

@@ -17,7 +17,6 @@ from triplicate.config import ClientSettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ArgumentError, NoSuchLog
 from triplicate.log import Examination, Logs, LostLedger, PurposeKind
-from triplicate.sql import database_info, database_names
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -115,6 +114,9 @@ async def explain_end(client: Client, log: str, found: Examination) -> str:
     Copies that have applied lost records continue only where the log does, and only the operator knows their positions.
     """
     assert found.head.open is not None, "the open segment is lost"
+    # The database layer is half of the imports of `triplicate log`, and only this message needs it.
+    from triplicate.sql import database_info, database_names
+
     positions: list[str] = []
     for name in await database_names(client):
         info = await database_info(client, name)

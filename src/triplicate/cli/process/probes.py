@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from triplicate.runtime import Clock, ProbeAnswer, sleep
 
-if TYPE_CHECKING:  # A bookie's process does not pay for what a node needs, nor the other way round.
+if TYPE_CHECKING:  # A bookie's process must not import the modules of a node, nor a node those of a bookie.
     from triplicate.bookie import Bookie
     from triplicate.sql import DatabaseNode
 

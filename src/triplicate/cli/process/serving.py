@@ -18,7 +18,7 @@ from triplicate.cli.process.probes import ProcessState, ServedProcess
 from triplicate.cli.process.trace_levels import level_of
 from triplicate.config import ProcessSettings
 from triplicate.errors import ConfigError, EnvironmentFault
-from triplicate.runtime import Host, Listener, Metrics, Probe, TaskScope, first_of, real_host, serve_metrics
+from triplicate.runtime import Host, Listener, Metrics, Probe, TaskScope, first_of, real_host, resolve, serve_metrics
 
 Result = TypeVar("Result")
 
@@ -114,14 +114,13 @@ async def until_signal() -> int:
     loop = asyncio.get_running_loop()
     caught: asyncio.Future[int] = loop.create_future()
 
-    def resolve(number: int) -> None:
+    def stop_waiting(number: int) -> None:
         for each in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(each)
-        if not caught.done():
-            caught.set_result(number)
+        resolve(caught, number)
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, resolve, number)
+        loop.add_signal_handler(number, stop_waiting, number)
     return await caught
 
 

@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 
 from triplicate.client.connection.exchange import Exchange
 from triplicate.errors import ProtocolError, Unauthorized
+from triplicate.runtime import fail, resolve
 from triplicate.wire import AuthRequest, AuthResponse, FrameBuffer, Status, v3
 
 Token = TypeVar("Token", bytes, bytes | None)
@@ -73,8 +74,8 @@ class Handshake:
         try:
             for body in self._frames.bodies(data):
                 _, response = self._exchange.decode(body)
-                if isinstance(response, AuthResponse) and self._answer is not None and not self._answer.done():
-                    self._answer.set_result(response)
+                if isinstance(response, AuthResponse) and self._answer is not None:
+                    resolve(self._answer, response)
         except ProtocolError as error:
             self._fail(error)
 
@@ -84,7 +85,5 @@ class Handshake:
         self._fail(ConnectionResetError(f"it closed the connection while the plugin {plugin!r} authenticated; was the token refused?"))
 
     def _fail(self, error: Exception) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(error)
-            # The caller may have stopped waiting already.
-            self._answer.exception()
+        if self._answer is not None:
+            fail(self._answer, error)

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from triplicate.client.connection.bookie_channel import BookieChannel
 from triplicate.errors import BookieError
+from triplicate.runtime import fail, resolve
 from triplicate.wire import Request, Response
 
 Answer = TypeVar("Answer")
@@ -21,13 +22,11 @@ async def send_request(channel: BookieChannel, request: Request, kind: type[Answ
     future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
     def answered(_: None, response: Response | None, error: BookieError | None) -> None:
-        if future.done():
-            return
         if isinstance(response, kind):
-            future.set_result(response)
+            resolve(future, response)
         else:
             assert error is not None, "a request without an answer has an error"
-            future.set_exception(error)
+            fail(future, error)
 
     channel.call(request, answered, None)
     return await future

@@ -17,7 +17,7 @@ class SweepTimer:
         sweep: judges what is overdue at a time of the monotonic clock; returns whether anything is still awaited.
     """
 
-    __slots__ = ("_clock", "_has_stood_still", "_late_at", "_period_s", "_sweep", "_timer")
+    __slots__ = ("_clock", "_late_at", "_period_s", "_sweep", "_timer", "_was_skipped")
 
     def __init__(self, clock: Clock, period_s: float, sweep: Callable[[float], bool]) -> None:
         self._clock = clock
@@ -25,7 +25,7 @@ class SweepTimer:
         self._sweep = sweep
         self._timer: Timer | None = None
         self._late_at = 0.0
-        self._has_stood_still = False
+        self._was_skipped = False
         """Whether the last sweep was skipped."""
 
     def arm(self) -> None:
@@ -44,6 +44,6 @@ class SweepTimer:
     def _run(self) -> None:
         self._timer = None
         now = self._clock.monotonic()
-        self._has_stood_still = now > self._late_at and not self._has_stood_still
-        if self._has_stood_still or self._sweep(now):
+        self._was_skipped = now > self._late_at and not self._was_skipped
+        if self._was_skipped or self._sweep(now):
             self.arm()

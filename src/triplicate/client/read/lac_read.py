@@ -12,6 +12,7 @@ from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES, err
 from triplicate.client.context import ClientContext
 from triplicate.errors import BookieError, DigestMismatch, HandleClosed, ReadFailed, RequestTimeout, TriplicateError, Unauthorized
 from triplicate.ledger import EntryCodec, LastConfirmed, LedgerMetadata
+from triplicate.runtime import fail, resolve
 from triplicate.wire import LAST_ENTRY, ReadLacRequest, ReadLacResponse, ReadResponse, Status
 
 Token = tuple[int, str]
@@ -115,7 +116,7 @@ class LacRead:
         if self.future.done():
             return
         if self._answers.is_covered:
-            self.future.set_result(max(self._answers.last_add_confirmed, self.explicit, self._floor))
+            resolve(self.future, max(self._answers.last_add_confirmed, self.explicit, self._floor))
         elif self._answers.is_exhausted:
             self._fail(
                 ReadFailed(
@@ -127,8 +128,7 @@ class LacRead:
     def _fail(self, error: TriplicateError) -> None:
         if isinstance(error, ReadFailed):
             error.ledger_id = self._codec.ledger_id
-        if not self.future.done():
-            self.future.set_exception(error)
+        fail(self.future, error)
 
 
 class ExplicitLacRead(LacRead):
@@ -173,14 +173,14 @@ class TryLacRead:
         try:
             found = self._process(bookie_id, response, error)
         except Unauthorized as refusal:
-            self.future.set_exception(refusal)
+            fail(self.future, refusal)
             return
         except TriplicateError as failure:
             self._failures[bookie_id] = str(failure)
         else:
             self._useful += 1
             if found > self._known:
-                self.future.set_result(found)
+                resolve(self.future, found)
                 return
         if not self._waiting:
             self._conclude()
@@ -201,9 +201,9 @@ class TryLacRead:
 
     def _conclude(self) -> None:
         if self._useful:
-            self.future.set_result(self._known)
+            resolve(self.future, self._known)
             return
         said = ", ".join(f"{bookie_id} ({reason})" for bookie_id, reason in self._failures.items())
         failure = ReadFailed(f"no bookie could be asked for the last-add-confirmed of ledger {self._codec.ledger_id}: {said}")
         failure.ledger_id = self._codec.ledger_id
-        self.future.set_exception(failure)
+        fail(self.future, failure)

@@ -6,6 +6,7 @@ Source: BookKeeper `LedgerOpenOp`, `ReadOnlyLedgerHandle`, `LedgerHandle`.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from types import TracebackType
 
 from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES, error_for_status
@@ -19,7 +20,7 @@ from triplicate.client.read.tail import Tail
 from triplicate.errors import ArgumentError, ConnectionLost, HandleClosed, NoSuchEntry, ReadFailed
 from triplicate.ledger import Availability, Entry, EntryCodec, LedgerMetadata, decode_availability
 from triplicate.metadata import Versioned
-from triplicate.runtime import timeout_at
+from triplicate.runtime import resolve, timeout_at
 from triplicate.wire import LAST_ENTRY, ListEntriesRequest, ListEntriesResponse, ReadRequest, ReadResponse, Status
 
 REFRESH_S = 0.1
@@ -120,12 +121,8 @@ class LedgerReader:
         future: asyncio.Future[BatchRead] = asyncio.get_running_loop().create_future()
         count = min(last + 1, segment_end(self.metadata, first)) - first
 
-        def done(batch: BatchRead) -> None:
-            if not future.done():
-                future.set_result(batch)
-
         replicas = self._context.slow_last(replicas_of(self.metadata, first))
-        BatchRead(self._context, self._codec, first, count, max_bytes, replicas, done, lambda: not future.done())
+        BatchRead(self._context, self._codec, first, count, max_bytes, replicas, partial(resolve, future), lambda: not future.done())
         batch = await future
         if batch.closed is not None:
             raise batch.closed

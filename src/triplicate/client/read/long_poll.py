@@ -15,6 +15,7 @@ from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES
 from triplicate.client.context import ClientContext
 from triplicate.errors import BookieError, DigestMismatch, HandleClosed, RequestTimeout
 from triplicate.ledger import Entry, EntryCodec, LedgerMetadata
+from triplicate.runtime import resolve
 from triplicate.wire import LAST_ENTRY, ReadRequest, ReadResponse, Status
 
 WAIT_SHARE = 0.6
@@ -81,8 +82,8 @@ class LongPoller:
 
     def wake(self) -> None:
         """Let `wait` return now."""
-        if self._woken is not None and not self._woken.done():
-            self._woken.set_result(None)
+        if self._woken is not None:
+            resolve(self._woken, None)
 
     def note_progress(self) -> None:
         """The reader made progress by other means: ask again soon."""

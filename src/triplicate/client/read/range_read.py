@@ -15,7 +15,7 @@ from triplicate.client.context import ClientContext
 from triplicate.client.read.batch_read import BatchRead, BatchSupport
 from triplicate.errors import BookieError, DigestMismatch, HandleClosed, NoSuchEntry, ReadFailed, TriplicateError
 from triplicate.ledger import Entry, EntryCodec, LedgerMetadata, ReadPlan, write_sets
-from triplicate.runtime import Timer
+from triplicate.runtime import Timer, fail, resolve
 from triplicate.wire import ReadResponse, Status
 
 FIRST_GUESS_BYTES = 4096
@@ -268,7 +268,7 @@ class RangeRead:
         if self.delivered.missing:
             self._pump()
         else:
-            self.future.set_result(self.delivered.complete())
+            resolve(self.future, self.delivered.complete())
 
     def _try_next(self, entry_id: int, bookie_id: str, failure: str | None) -> None:
         """A replica did not deliver.
@@ -331,5 +331,4 @@ class RangeRead:
     def _fail(self, error: TriplicateError) -> None:
         if isinstance(error, ReadFailed | NoSuchEntry):
             error.ledger_id = self._codec.ledger_id
-        if not self.future.done():
-            self.future.set_exception(error)
+        fail(self.future, error)

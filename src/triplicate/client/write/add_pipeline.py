@@ -19,7 +19,7 @@ from triplicate.client.write.add_streams import EnsembleStreams, Tracker
 from triplicate.client.write.ensemble_changer import EnsembleChanger
 from triplicate.client.write.explicit_lac import ExplicitLacUpdater
 from triplicate.client.write.force import Force, LedgerForces
-from triplicate.client.write.ledger_close import LedgerClose, fail_future
+from triplicate.client.write.ledger_close import LedgerClose
 from triplicate.errors import (
     ArgumentError,
     BookieError,
@@ -35,7 +35,7 @@ from triplicate.errors import (
 )
 from triplicate.ledger import EntryCodec, LedgerMetadata
 from triplicate.metadata import Versioned
-from triplicate.runtime import AdmissionWindow
+from triplicate.runtime import AdmissionWindow, fail, resolve
 from triplicate.wire import ADD_HEAD_BYTES, Status
 
 ENVELOPE_BYTES = 256
@@ -300,19 +300,18 @@ class AddPipeline:
         self._forces.end(force)
         if force.error is not None:
             text = f"the force of ledger {self.ledger_id} failed, and entries behind {self.last_add_confirmed} may be unforced"
-            fail_future(force.future, self.copy_error(force.error, f"{text}: {force.error}; force again"))
+            fail(force.future, self.copy_error(force.error, f"{text}: {force.error}; force again"))
         elif self._forces.may_have_lost_entries:
             # A bookie that answered the force may have restarted before, and may have lost what it had acknowledged.
             cause = self._unforced_error(BookieError("the connection to a bookie broke after entries were acknowledged there"))
             self.fail(cause)
-            fail_future(force.future, self.copy_error(cause, str(cause)))
+            fail(force.future, self.copy_error(cause, str(cause)))
         else:
             if last > self.last_add_confirmed:
                 self._move_last_confirmed(last, length)
             if not self._frames and self.last_add_confirmed == self._tracker.last_add_confirmed:
                 self._forces.note_all_forced()
-            if not force.future.done():
-                force.future.set_result(self.last_add_confirmed)
+            resolve(force.future, self.last_add_confirmed)
         if self._close is not None:
             self._close.wake()
 
@@ -339,7 +338,7 @@ class AddPipeline:
             self._explicit_lac.stop()
         self._appender.fail_pending(cause)
         for future in self._forces.cancel_all():
-            fail_future(future, self.copy_error(cause, f"{cause}; whether the bookies synced is unknown"))
+            fail(future, self.copy_error(cause, f"{cause}; whether the bookies synced is unknown"))
         self.sender.clear()
         if self._close is not None:
             self._close.wake()

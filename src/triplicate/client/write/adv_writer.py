@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from triplicate.client.context import ClientContext
 from triplicate.client.write.add_pipeline import AddPipeline, Payload
-from triplicate.client.write.ledger_close import fail_future
 from triplicate.client.write.write_handle import WriteHandle
 from triplicate.errors import ArgumentError, DuplicateEntry, TriplicateError
 from triplicate.ledger import LAST_ENTRY_ID, AdvWriteTracker
 from triplicate.metadata import Versioned
+from triplicate.runtime import fail, resolve
 
 
 class _QueuedEntry:
@@ -34,7 +34,7 @@ class _QueuedEntry:
 
     def fail(self, error: BaseException) -> None:
         """Fail the append with its own copy of the error that ended the writer."""
-        fail_future(self.future, self._writer._pipeline.unsent(error))
+        fail(self.future, self._writer._pipeline.unsent(error))
 
 
 class AdvLedgerWriter(WriteHandle):
@@ -165,9 +165,7 @@ class AdvLedgerWriter(WriteHandle):
         size = 0
         for entry_id in range(before + 1, confirmed + 1):
             size += len(self._frames.pop(entry_id))
-            future = self._waiting.pop(entry_id)
-            if not future.done():
-                future.set_result(entry_id)
+            resolve(self._waiting.pop(entry_id), entry_id)
         return size
 
     def fail_pending(self, cause: TriplicateError) -> None:
@@ -176,5 +174,5 @@ class AdvLedgerWriter(WriteHandle):
         self._waiting.clear()
         self._queue.clear()
         for future in waiting:
-            fail_future(future, self._pipeline.unknown_outcome(cause))
+            fail(future, self._pipeline.unknown_outcome(cause))
         self._window.fail(cause)

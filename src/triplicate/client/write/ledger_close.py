@@ -10,15 +10,7 @@ from triplicate.client.metadata_retry import MetadataRetry
 from triplicate.errors import HandleClosed, LedgerClosed, LedgerFenced, TriplicateError
 from triplicate.ledger import LedgerState
 from triplicate.metadata import Versioned
-from triplicate.runtime import fault_point
-
-
-def fail_future(future: asyncio.Future[int] | asyncio.Future[range], error: BaseException) -> None:
-    """Fail a future that may be done, or that nobody awaits any more."""
-    if not future.done():
-        future.set_exception(error)
-        # The error is also raised by every later call on the writer, so it is not lost when this future is not awaited.
-        future.exception()
+from triplicate.runtime import fail, fault_point, resolve
 
 
 class LedgerClose:
@@ -61,12 +53,12 @@ class LedgerClose:
         try:
             last_entry_id = await close(self)
         except TriplicateError as error:
-            fail_future(self._future, error)
+            fail(self._future, error)
         else:
-            self._future.set_result(last_entry_id)
+            resolve(self._future, last_entry_id)
 
     def _end(self) -> None:
-        fail_future(self._future, HandleClosed(f"the client was closed while ledger {self._ledger_id} was being closed"))
+        fail(self._future, HandleClosed(f"the client was closed while ledger {self._ledger_id} was being closed"))
 
     @fault_point("client.close.writing")
     async def write(self, current: Versioned, last: int, length: int) -> Versioned:

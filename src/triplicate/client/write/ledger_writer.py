@@ -12,12 +12,11 @@ from typing import Any
 
 from triplicate.client.context import ClientContext
 from triplicate.client.write.add_pipeline import AddPipeline, Error, Payload
-from triplicate.client.write.ledger_close import fail_future
 from triplicate.client.write.write_handle import WriteHandle
 from triplicate.errors import ArgumentError, TriplicateError
 from triplicate.ledger import WriteTracker
 from triplicate.metadata import Versioned
-from triplicate.runtime import resolve
+from triplicate.runtime import fail, resolve
 
 
 class _QueuedAppend:
@@ -39,7 +38,7 @@ class _QueuedAppend:
 
     def fail(self, error: BaseException) -> None:
         """Fail the append with its own copy of the error that ended the writer."""
-        fail_future(self.future, self._writer._error_of(self, error))
+        fail(self.future, self._writer._error_of(self, error))
 
 
 class LedgerWriter(WriteHandle):
@@ -212,5 +211,5 @@ class LedgerWriter(WriteHandle):
         """Fail every pending append."""
         while self._waiting:
             _, future, _ = self._waiting.popleft()
-            fail_future(future, self._pipeline.unknown_outcome(cause))
+            fail(future, self._pipeline.unknown_outcome(cause))
         self._window.fail(cause)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from triplicate.config.log_settings import LogSettings
-from triplicate.errors import ArgumentError, CorruptionError
+from triplicate.errors import ArgumentError
 from triplicate.log.core.head import USER, Head, LogSegment, Owner, Page, PageReference, Purpose, SegmentState, reference_to
 
 RECENT_LIMIT = 48
@@ -315,16 +314,3 @@ def _beneath(references: Sequence[PageReference], pages: Mapping[int, Page]) -> 
         page = pages[reference.page]
         yield from page.segments
         yield from _beneath(page.references, pages)
-
-
-def check_continuous(head: Head, segments: Sequence[LogSegment], name: str) -> None:
-    """Check that segments continue one another without gap, as every change keeps them.
-
-    Raises:
-        CorruptionError: they do not; the message names the ledgers.
-    """
-    for left, right in pairwise(segments):
-        if left.end_offset != right.first_offset:
-            raise CorruptionError(
-                f"log {name!r}: ledger {left.ledger_id} ends at {left.end_offset}, ledger {right.ledger_id} begins at {right.first_offset}"
-            )

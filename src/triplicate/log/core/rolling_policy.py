@@ -57,7 +57,7 @@ class RollingPolicy:
         self._hold_until: float | None = None
         """The end of the hold; None before the segment has reached its size."""
         self._is_put_off = False
-        self._is_asked = False
+        self._is_requested = False
 
     def begin(self, now: float, *, reduced: bool) -> None:
         """A segment has begun; the next ledger, if there was one, is used."""
@@ -67,11 +67,11 @@ class RollingPolicy:
         self._spare_is_full = False
         self._not_before = now
         self._hold_until, self._is_put_off = None, False
-        self._is_asked = False
+        self._is_requested = False
 
     def request(self) -> None:
         """Request a roll as soon as the next ledger exists, regardless of the segment's size, age and records."""
-        self._is_asked = True
+        self._is_requested = True
 
     def preparing(self) -> None:
         """A preparation has begun; `prepared` or `failed` reports its end."""
@@ -114,7 +114,7 @@ class RollingPolicy:
             return RollStep.PREPARE_FULL
         if now < self._not_before:
             return RollStep.STAY
-        if is_raised or self._is_asked or size_bytes >= self._roll_bytes or (has_records and now >= self._age_at):
+        if is_raised or self._is_requested or size_bytes >= self._roll_bytes or (has_records and now >= self._age_at):
             is_checked = self._checked_at is not None and now - self._checked_at <= CHECKED_S
             return RollStep.ROLL if is_checked and self._has_spare(now) else RollStep.PREPARE
         is_near = size_bytes >= self._near_bytes or (has_records and now >= self._near_at)

@@ -34,6 +34,7 @@ class LogLength(NamedTuple):
 
 
 NO_SEGMENTS = LogLength(-1, 0)
+"""The length of a log without segments."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,9 +77,9 @@ async def publish(
     """See `Logs.publish`."""
     publication = Publication(client, store, settings, name, ledgers, application, batch)
     check_text("the publisher's name", publisher)
-    state = (await read_publisher(store, name, application))[0]
-    if state is not None and is_old_batch(state, publication.batch):
-        return _already(state)
+    last = await read_publisher(store, name, application)
+    if last is not None and is_old_batch(last.state, publication.batch):
+        return _already(last.state)
     await publication.read()
     request = PublishRequest(store.token(), publisher, application, batch, tuple(publication.segments))
     requests = RequestClient(store, name, wait_s)
@@ -400,12 +400,14 @@ class Publication:
             ArgumentError: some of the ledgers are listed, but not as this batch. PublisherForgotten. NoSuchLedger. NoNode: the head is
             out of date.
         """
-        state, self._publisher_version = await read_publisher(self._store, self._name, self.application)
-        if state is not None and is_old_batch(state, self.batch):
+        last = await read_publisher(self._store, self._name, self.application)
+        self._publisher_version = last.version if last is not None else None
+        if last is not None and is_old_batch(last.state, self.batch):
+            state = last.state
             # Another driver of the same application may have published the same batch from ledgers of its own.
             is_ours = attempted and state.batch == self.batch and await self._candidates.begins_at(stored) == state.first_offset
             return replace(_already(state), already=not is_ours, by_writer=is_ours and requested)
-        if state is None and self.application is not None:
+        if last is None and self.application is not None:
             await check_not_forgotten(self._store, self._name, self.application, self.batch)
         await self._candidates.refresh(stored)
         known = await self._candidates.already_listed(stored)

@@ -7,6 +7,8 @@ metadata store's clock, are deleted. One node keeps only their last batches, so 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from triplicate.errors import BadVersion, NodeExists, NoNode, PublisherForgotten
 from triplicate.log.core.forgotten_publishers import ForgottenPublishers, decode_forgotten, encode_forgotten
@@ -15,22 +17,46 @@ from triplicate.log.store.head_store import HeadStore
 from triplicate.metadata import CreateNode, DeleteNode, SetData, TreeOperation, own_paths
 
 
-async def read_publisher(store: HeadStore, name: str, application: str | None) -> tuple[PublisherState | None, int | None]:
-    """The last publish of an application and its node's version, or (None, None)."""
+@dataclass(frozen=True, slots=True)
+class StoredPublisher:
+    """The last publish of an application, and the version of its node."""
+
+    state: PublisherState
+    version: int
+
+
+class IdlePublisher(NamedTuple):
+    """The node of a publisher; sorted by its last change."""
+
+    changed_ms: int
+    """By the store's clock."""
+    child: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredForgotten:
+    """The forgotten publishers, and the version of their node; None if there is no node."""
+
+    publishers: ForgottenPublishers
+    version: int | None
+
+
+async def read_publisher(store: HeadStore, name: str, application: str | None) -> StoredPublisher | None:
+    """The last publish of an application; None if it has none, or if there is no application."""
     if application is None:
-        return None, None
+        return None
     path = own_paths.publisher_path(store.own_root, name, application)
     try:
         data, stat = await store.persist(lambda: store.tree.get(path))
     except NoNode:
-        return None, None
-    return decode_publisher(data, application), stat.version
+        return None
+    return StoredPublisher(decode_publisher(data, application), stat.version)
 
 
 async def check_not_forgotten(store: HeadStore, name: str, application: str, batch: int) -> None:
     """Raise PublisherForgotten for a batch of a publisher without a node that was published before the node was deleted."""
-    forgotten, _ = await _read_forgotten(store, name)
-    last = forgotten.last_batch(application)
+    last = (await _read_forgotten(store, name)).publishers.last_batch(application)
     if last is not None and batch <= last:
         raise PublisherForgotten(
             f"log {name!r}: batch {batch} of {application!r} was published, as all up to {last} were, so long ago that its offsets are "
@@ -49,20 +75,20 @@ async def sweep_publishers(store: HeadStore, name: str, *, dry_run: bool = False
     if excess <= 0:
         return 0
     oldest_ms = await store.now_ms() - int(store.settings.publisher_idle_s * 1000)
-    idle = [found for found in await _by_last_change(store, folder, children) if found[0] <= oldest_ms]
+    idle = [found for found in await _by_last_change(store, folder, children) if found.changed_ms <= oldest_ms]
     swept = 0
-    for _, child, version in idle[:excess]:
-        swept += dry_run or await _fold_into_forgotten(store, name, child, version)
+    for publisher in idle[:excess]:
+        swept += dry_run or await _fold_into_forgotten(store, name, publisher.child, publisher.version)
     return swept
 
 
-async def _by_last_change(store: HeadStore, folder: str, children: Sequence[str]) -> list[tuple[int, str, int]]:
-    """Time of the last change (ms by the store's clock), name and version of nodes, oldest first."""
-    found: list[tuple[int, str, int]] = []
+async def _by_last_change(store: HeadStore, folder: str, children: Sequence[str]) -> list[IdlePublisher]:
+    """The nodes, the one that changed first at the front."""
+    found: list[IdlePublisher] = []
     for child in children:
         stat = await store.persist(lambda child=child: store.tree.exists(f"{folder}/{child}"))  # type: ignore[misc]
         if stat is not None:
-            found.append((stat.mtime_ms, child, stat.version))
+            found.append(IdlePublisher(stat.mtime_ms, child, stat.version))
     return sorted(found)
 
 
@@ -76,20 +102,19 @@ async def _fold_into_forgotten(store: HeadStore, name: str, child: str, version:
     application = own_paths.decode_name(child)
     try:
         data, _ = await store.persist(lambda: store.tree.get(path))
-        forgotten, known = await _read_forgotten(store, name)
-        data = encode_forgotten(forgotten.with_publisher(application, decode_publisher(data, application).batch))
+        forgotten = await _read_forgotten(store, name)
+        data = encode_forgotten(forgotten.publishers.with_publisher(application, decode_publisher(data, application).batch))
         place = own_paths.forgotten_path(store.own_root, name)
-        remember: TreeOperation = CreateNode(place, data) if known is None else SetData(place, data, known)
+        remember: TreeOperation = CreateNode(place, data) if forgotten.version is None else SetData(place, data, forgotten.version)
         await store.tree.multi([DeleteNode(path, version), remember])
     except (NoNode, BadVersion, NodeExists):
         return False
     return True
 
 
-async def _read_forgotten(store: HeadStore, name: str) -> tuple[ForgottenPublishers, int | None]:
-    """The forgotten publishers and their node's version, None if there is no node."""
+async def _read_forgotten(store: HeadStore, name: str) -> StoredForgotten:
     try:
         data, stat = await store.persist(lambda: store.tree.get(own_paths.forgotten_path(store.own_root, name)))
     except NoNode:
-        return ForgottenPublishers(), None
-    return decode_forgotten(data, name), stat.version
+        return StoredForgotten(ForgottenPublishers(), None)
+    return StoredForgotten(decode_forgotten(data, name), stat.version)

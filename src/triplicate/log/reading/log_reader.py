@@ -56,7 +56,7 @@ class LogReader:
         self._missing_ledger: int | None = None
         self._synced = False
         """Whether the segment was found in a head that is known to be current: only such a head may contradict the position."""
-        self._doubted = False
+        self._is_contradicted = False
         """Whether an entry contradicted the position in a head that may be stale."""
 
     @property
@@ -85,7 +85,7 @@ class LogReader:
             if timeout_s is None:
                 return await self._next()
             if timeout_s <= 0:
-                return self._at_hand()
+                return self._next_fetched()
             try:
                 async with timeout_at(deadline_after(self._client.host.clock, timeout_s)):
                     return await self._next()
@@ -98,7 +98,7 @@ class LogReader:
 
     async def _next(self) -> LogEntry | None:
         while True:
-            if self._doubted:
+            if self._is_contradicted:
                 await self._search_again()
             try:
                 made = await self._step()
@@ -106,7 +106,7 @@ class LogReader:
                 if self._synced:
                     raise
                 # The head may come from a metadata server that is behind.
-                self._doubted = True
+                self._is_contradicted = True
                 continue
             if made is not None:
                 return made
@@ -129,9 +129,9 @@ class LogReader:
         """Leave the segment, so that the position is searched in a current head."""
         await self._leave()
         self._synced = True
-        self._doubted = False
+        self._is_contradicted = False
 
-    def _at_hand(self) -> LogEntry | None:
+    def _next_fetched(self) -> LogEntry | None:
         while True:
             current = self._current
             entry = current.source.next_nowait() if current is not None else None
@@ -142,7 +142,7 @@ class LogReader:
             except OffsetGap:
                 if self._synced:
                     raise
-                self._doubted = True  # The next call searches again; the position is unchanged.
+                self._is_contradicted = True  # The next call searches again; the position is unchanged.
                 return None
             if made is not None:
                 return made

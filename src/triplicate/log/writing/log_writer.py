@@ -210,7 +210,7 @@ class LogWriter:
         if builder.size_bytes >= self._settings.entry_target_bytes:
             self._flush()
         elif self._flush_timer is None:
-            self._flush_timer = self._timer(0.0 if self._machine.is_idle else self._settings.linger_s, self._flush_due)
+            self._flush_timer = self._timer(0.0 if self._machine.is_idle else self._settings.linger_s, self._flush)
         offsets = await asyncio.shield(builder.future)
         return offsets[slot]
 
@@ -282,7 +282,7 @@ class LogWriter:
 
         Its acknowledgement proves that this writer was not fenced by then, and makes all records acknowledged before it readable.
         """
-        await self.control("noop")
+        await (await self._send(NOOP, has_readers=False))
 
     async def control(self, kind: str, fields: Mapping[str, Any] | None = None) -> None:
         """Append a control record as an entry of its own and wait for it; it has no offset.
@@ -291,8 +291,7 @@ class LogWriter:
             kind: `noop` or `abort`.
             fields: JSON, beside `kind`.
         """
-        encoded = encode_control(kind, fields or {}) if fields or kind != "noop" else NOOP
-        await (await self._send(encoded, has_readers=kind != "noop"))
+        await (await self._send(encode_control(kind, fields or {}), has_readers=kind != "noop"))
 
     def _try_send(self, encoded: EncodedEntry) -> asyncio.Future[range] | None:
         """Queue an entry if there is room for it now; None where there is not."""
@@ -318,11 +317,7 @@ class LogWriter:
             raise machine.failure or HandleClosed(f"the writer of log {self.name!r} is closed")
 
     def _enqueue(self, encoded: EncodedEntry, size_bytes: int, *, has_readers: bool) -> asyncio.Future[range]:
-        """Queue an entry that has room behind the records that wait for theirs.
-
-        Args:
-            size_bytes: of the entry.
-        """
+        """Queue an entry of `size_bytes`, which has room, behind the records that wait for theirs."""
         if self._builder is not None:
             self._flush()
             failure = self._machine.failure
@@ -333,10 +328,6 @@ class LogWriter:
         self._machine.enqueue(PendingEntry(encoded, future, size_bytes, has_readers))
         self._perform()
         return future
-
-    def _flush_due(self) -> None:
-        self._flush_timer = None
-        self._flush()
 
     def _flush(self) -> None:
         """Make an entry of the records that wait for one."""

@@ -281,8 +281,8 @@ class ReplicatedMemoryStore(MemoryStore):
             for target, future in waiting:
                 if server.applied < target:
                     server.waiting.append((target, future))
-                elif not future.done():
-                    future.set_result(None)
+                else:
+                    resolve(future, None)
 
     def _prune(self) -> None:
         """Drop the recorded states that every server has applied."""
@@ -338,7 +338,7 @@ class ReplicatedMemoryStore(MemoryStore):
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
-        timer = self._call_later(ANSWER_LIMIT_S, lambda: None if future.done() else future.set_result(None))
+        timer = self._call_later(ANSWER_LIMIT_S, lambda: resolve(future, None))
         try:
             await future
         finally:

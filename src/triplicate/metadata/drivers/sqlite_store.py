@@ -76,12 +76,12 @@ Touched = dict[str, None]
 Fingerprint = tuple[int, int, int] | None
 
 
-class _MadeAgain(Exception):
+class _NotEphemeral(Exception):
     """The node is not ephemeral any more: it was deleted and created again."""
 
 
-def _raise_made_again() -> NoReturn:
-    raise _MadeAgain
+def _raise_not_ephemeral() -> NoReturn:
+    raise _NotEphemeral
 
 
 class SqliteStore:
@@ -149,8 +149,8 @@ class SqliteStore:
         if data_of and self._is_ephemeral(data_of):
             self._guarded(lambda: self._execute("PRAGMA synchronous = NORMAL"))
             try:
-                return self._write(lambda store: function(store) if store._is_ephemeral(data_of) else _raise_made_again())
-            except _MadeAgain:
+                return self._write(lambda store: function(store) if store._is_ephemeral(data_of) else _raise_not_ephemeral())
+            except _NotEphemeral:
                 pass  # Nothing was changed yet; the change below is synced.
             finally:
                 self._guarded(lambda: self._execute("PRAGMA synchronous = FULL"))

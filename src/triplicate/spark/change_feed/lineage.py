@@ -145,7 +145,7 @@ class Ancestry:
     def __init__(self, table: str, columns: Sequence[str], anchor: int, *, whole: bool) -> None:
         self._asked, self._columns, self._anchor, self._whole = table, tuple(columns), anchor, whole
         self._name: str | None = fold(table)
-        self._name_was_taken = True
+        self._had_another_table = True
         self._strict: bool | None = None
         self._sources = [ColumnSource(name) for name in self._columns]
         self._gone: list[str] = []
@@ -165,7 +165,7 @@ class Ancestry:
     @property
     def name_had_another(self) -> bool:
         """Whether another table had the requested name at the version reached."""
-        return self._name_was_taken and self._name != fold(self._asked)
+        return self._had_another_table and self._name != fold(self._asked)
 
     def step(self, located: LocatedChange) -> None:
         """Step back over a change of a version up to the anchor.
@@ -177,9 +177,9 @@ class Ancestry:
         change, name = located.change, fold(located.change.table)
         asked = fold(self._asked)
         if isinstance(change, TableRenamed) and fold(change.new_name) == asked:
-            self._name_was_taken = False
+            self._had_another_table = False
         elif name == asked:
-            self._name_was_taken = not isinstance(change, TableCreated)
+            self._had_another_table = not isinstance(change, TableCreated)
         if self._name is None:
             return
         if isinstance(change, TableRenamed) and fold(change.new_name) == self._name:

@@ -166,11 +166,9 @@ class Options:
             offsets = None
         if not isinstance(offsets, dict) or not all(type(offset) is int and 0 <= offset < 2**63 for offset in offsets.values()):
             raise ConfigError(f'{self._source}: option {name!r} is earliest, latest or JSON as {{"log": 1234}}, not {value!r}')
-        strangers = [log for log in offsets if log not in logs]
-        if strangers:
-            raise ConfigError(
-                f"{self._source}: option {name!r} names {', '.join(strangers)}, which is not read; read are {', '.join(logs)}"
-            )
+        unknown = [log for log in offsets if log not in logs]
+        if unknown:
+            raise ConfigError(f"{self._source}: option {name!r} names {', '.join(unknown)}, which is not read; read are {', '.join(logs)}")
         missing = [log for log in logs if log not in offsets]
         if missing:
             raise ConfigError(f"{self._source}: option {name!r} gives no offset for {', '.join(missing)}")

@@ -57,7 +57,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         self._initial: LogPositions | None = None
         self._begins_empty = False
-        self._told = LogPositions({})
+        self._last_end = LogPositions({})
         """The last end returned to PySpark 4.1, which does not pass the position of the stream."""
         self._frozen: dict[str, LogState] | None = None
         self._seen: access.LogStatePoller | None = None
@@ -82,7 +82,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             point = self._read.starting or StartingPoint(LATEST, {})
             # An empty first batch stores this beginning in the checkpoint; a later `latest` would differ.
             self._begins_empty = point.word == LATEST
-            self._initial = self._told if self._begins_empty and self._told.logs else self._find_beginning(point)
+            self._initial = self._last_end if self._begins_empty and self._last_end.logs else self._find_beginning(point)
         return encode_positions(self._initial)
 
     def _find_beginning(self, point: StartingPoint) -> LogPositions:
@@ -102,7 +102,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Mapping[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
         # PySpark 4.1 passes neither, and requests the end before the beginning. Losses between the two ends are then found when the batch
         # is planned.
-        stands = decode_positions(start) if start is not None else self._told
+        stands = decode_positions(start) if start is not None else self._last_end
         if self._begins_empty and stands == self._initial:
             self._begins_empty = False
             return encode_positions(stands)
@@ -120,8 +120,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 ends = logs.limit_bytes(begins, ends, limit.max_bytes)
         if start is not None:
             return encode_positions(end_of_batch(stands, resumed, ends, first=stands == self._initial))
-        self._told = LogPositions({log: LogPosition(end, states[log].log_id) for log, end in ends.items()}, resumed.left)
-        return encode_positions(self._told)
+        self._last_end = LogPositions({log: LogPosition(end, states[log].log_id) for log, end in ends.items()}, resumed.left)
+        return encode_positions(self._last_end)
 
     def reportLatestOffset(self) -> dict[str, Any]:
         states = self._poller().last_states() if self._frozen is None else self._frozen

@@ -99,7 +99,7 @@ class Session(Protocol):
     def sees_shared_schema(self) -> bool:
         """Whether the next statement meets the database's schema as it is now for all sessions, at the first number of `schema_version`.
 
-        False in a transaction that reads a snapshot or holds the writer, whose schema may be another, and in a failed one.
+        False in a transaction that reads a snapshot or has altered the schema, and in a failed one.
         """
 
     def check_prepared(self, prepared: Prepared) -> None:

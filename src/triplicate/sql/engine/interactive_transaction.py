@@ -10,7 +10,7 @@ import apsw
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
-from triplicate.runtime import Timer
+from triplicate.runtime import Timer, fail, resolve
 from triplicate.sql.core.records import StatementResult
 from triplicate.sql.core.writer_hold import Ending, EndRequest, WriterHold
 from triplicate.sql.engine.writer_thread import WriterThread
@@ -99,20 +99,16 @@ class InteractiveTransaction:
         self._end(self._state.end(EndRequest(Ending.LOST)))
         if isinstance(error, SqlError):
             self.interrupt(error)  # The limit of the transaction has ended with it, so nothing else would.
-        if self.outcome.done():
-            return
         if error is None:
-            self.outcome.set_result(None)
+            resolve(self.outcome, None)
         else:
-            self.outcome.set_exception(error)
-            self.outcome.exception()
+            fail(self.outcome, error)
 
     def _end(self, request: EndRequest | None) -> None:
         if request is not None:
             self._idle_timer.cancel()
             self._limit_timer.cancel()
-            if not self.end_request.done():  # It is cancelled with the leadership that awaits it.
-                self.end_request.set_result(request)
+            resolve(self.end_request, request)  # It is cancelled with the leadership that awaits it.
 
     def _idle_limit_reached(self) -> None:
         limit_s = self._settings.transaction_idle_s

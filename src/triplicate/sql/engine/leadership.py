@@ -15,7 +15,7 @@ from typing import Protocol
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import Diverged, RecordTooLarge, SqlError
-from triplicate.runtime import Host, TaskScope, Worker, fail, fault_point, resolve
+from triplicate.runtime import Host, TaskScope, Worker, fail, fault_point, has_result, resolve
 from triplicate.sql.core.read_confirmation import ReadConfirmation, SentAppend
 from triplicate.sql.core.writer_hold import Ending, EndRequest
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
@@ -144,7 +144,7 @@ class Leadership:
         try:
             return await claim.granted
         except asyncio.CancelledError:
-            if claim.granted.done() and not claim.granted.cancelled() and claim.granted.exception() is None:
+            if has_result(claim.granted):
                 claim.granted.result().abandon()
             raise
         finally:
@@ -274,8 +274,8 @@ class Leadership:
         for statement, answer in zip(batch, answers, strict=True):
             if answer.outcome is None and answer.error is None:
                 again.append(statement)
-            elif not statement.answer.done():
-                statement.answer.set_result(answer)
+            else:
+                resolve(statement.answer, answer)
         self._queue.extendleft(reversed(again))
 
     def _fail_batch(self, batch: Sequence[_QueuedStatement], pending: PendingBatch | None) -> None:
@@ -373,7 +373,7 @@ class Leadership:
             )
             return
         held = self._current = InteractiveTransaction(self._thread, self._settings)
-        claim.granted.set_result(held)
+        resolve(claim.granted, held)
         try:
             request = await held.end_request
             if request.ending is Ending.COMMIT:

@@ -13,7 +13,7 @@ import apsw
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
-from triplicate.runtime import shielded
+from triplicate.runtime import fail, resolve, shielded
 from triplicate.sql.core.interface import Cursor, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
 from triplicate.sql.core.lexer import SqlDialect, first_words, split_statements
 from triplicate.sql.core.records import StatementResult
@@ -137,17 +137,22 @@ class SqlSession:
 
     @property
     def sees_shared_schema(self) -> bool:
-        return self._checkout is None and self._held is None and self._block.status is not TransactionStatus.FAILED
+        if self._checkout is not None or self._block.status is TransactionStatus.FAILED:
+            return False
+        return self._held is None or not self._held.writer.has_altered_schema
 
     def check_prepared(self, prepared: Prepared) -> None:
         if self._end_reason is not None:
             raise self._end_reason
-        if prepared.kind in (*_CHANGES, StatementKind.BEGIN_IMMEDIATE):
-            try:
+        try:
+            ended = self._ended_by_limit()
+            if ended is not None and prepared.kind not in _WHEN_FAILED:
+                raise ended
+            if prepared.kind in (*_CHANGES, StatementKind.BEGIN_IMMEDIATE):
                 self._require_leader(prepared.tag)
-            except SqlError:
-                self.fail()
-                raise
+        except SqlError:
+            self._block.fail(doomed=self._held is not None and self._held.transaction.over)
+            raise
 
     @property
     def schema_version(self) -> tuple[int, int]:
@@ -219,9 +224,8 @@ class SqlSession:
         self._stop.reason = reason
         if self._held is not None:
             self._held.transaction.interrupt(reason)
-        if self._interrupted is not None and not self._interrupted.done():
-            self._interrupted.set_exception(reason)
-            self._interrupted.exception()
+        if self._interrupted is not None:
+            fail(self._interrupted, reason)
 
     async def close(self) -> None:
         self._end_reason = self._end_reason or SqlError("08003", "the session is closed")
@@ -239,8 +243,8 @@ class SqlSession:
         self._resolve_ended()
 
     def _resolve_ended(self) -> None:
-        if self._end_reason is not None and not self._calls and not self._ended.done():
-            self._ended.set_result(self._end_reason)
+        if self._end_reason is not None and not self._calls:
+            resolve(self._ended, self._end_reason)
 
     # For `_Call`.
 

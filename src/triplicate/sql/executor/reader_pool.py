@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 
 from triplicate.errors import SqlError
-from triplicate.runtime import Host, Timer, deadline_after, shielded, timeout_at
+from triplicate.runtime import Host, Timer, deadline_after, fail, has_result, resolve, shielded, timeout_at
 from triplicate.sql.executor.interrupts import StopFlag
 from triplicate.sql.executor.reader_connection import ReaderConnection, closing_error
 from triplicate.sql.executor.statement_examiner import StatementExaminer
@@ -229,7 +229,7 @@ class ReaderPool:
             async with timeout_at(deadline_after(self._clock, wait_s)):
                 return await waiting.granted
         except TimeoutError:
-            if waiting.granted.done() and not waiting.granted.cancelled() and waiting.granted.exception() is None:
+            if has_result(waiting.granted):
                 return waiting.granted.result()  # It was granted in the same turn of the loop.
             raise SqlError(
                 "53300",
@@ -237,7 +237,7 @@ class ReaderPool:
                 detail=f"{self._for_snapshots} of them may be used by transactions, the others by single statements.",
             ) from None
         except asyncio.CancelledError:
-            if waiting.granted.done() and not waiting.granted.cancelled() and waiting.granted.exception() is None:
+            if has_result(waiting.granted):
                 waiting.granted.result().return_reader(committed=False)
             raise
         finally:
@@ -254,7 +254,7 @@ class ReaderPool:
                 self._waiting.remove(waiting)
             elif self._can_check_out(snapshot=waiting.snapshot):
                 self._waiting.remove(waiting)
-                waiting.granted.set_result(self._check_out(snapshot=waiting.snapshot))
+                resolve(waiting.granted, self._check_out(snapshot=waiting.snapshot))
 
     def reset(self, checkout: ReaderCheckout) -> None:
         """For `ReaderCheckout`: close the reader's connection, with what is open on it, then check it in."""
@@ -341,8 +341,7 @@ class ReaderPool:
         if self._check_timer is not None:
             self._check_timer.cancel()
         for waiting in self._waiting:
-            if not waiting.granted.done():
-                waiting.granted.set_exception(closing_error())
+            fail(waiting.granted, closing_error())
         self.examiner.refuse()
         for reader in self._all:
             reader.refuse()

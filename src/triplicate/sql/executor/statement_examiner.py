@@ -1,6 +1,6 @@
 """Prepares statements without running them, on a thread of its own.
 
-Every statement is prepared first, those that write too. So preparing must not wait behind a long statement on a reader's thread.
+Almost every new statement is prepared first, changes too. So preparing must not wait behind a long statement on a reader's thread.
 """
 
 from __future__ import annotations

@@ -49,13 +49,13 @@ class SharedThreads:
         self._examiners = WorkerPool(host.new_worker, "sql-examiner", settings.shared_examiner_threads)
 
     def writer(self, database: str) -> Worker:
-        return self._writers.lane(f"writer of {database}")
+        return self._writers.serial_worker(f"writer of {database}")
 
     def reader(self, database: str, number: int) -> Worker:
-        return self._readers.lane(f"reader {number} of {database}")
+        return self._readers.serial_worker(f"reader {number} of {database}")
 
     def examiner(self, database: str) -> Worker:
-        return self._examiners.lane(f"examiner of {database}")
+        return self._examiners.serial_worker(f"examiner of {database}")
 
     async def close(self) -> None:
         """End the threads when their work has ended."""

@@ -152,6 +152,11 @@ class WriterConnection:
         """Of the open transaction. For its own session only, and only while no statement of it runs."""
         return self._schema.current.number
 
+    @property
+    def has_altered_schema(self) -> bool:
+        """Whether the open transaction has another schema than the last commit. For its own session, as `current_schema_version`."""
+        return self._schema.current != self._schema.committed
+
     def stored_result(self, request_id: str) -> StoredResult | None:
         """The stored results of a request id, or None when the request may run; raises as `RequestChecks.check`."""
         stored = self._requests.find(request_id)

@@ -78,7 +78,7 @@ def test_two_states_fail_together_with_one_reason(failure: Exception) -> None:
 
 
 class Reader:
-    """Reads a thousand entries a second, of a ledger of so many."""
+    """Reads a thousand entries a second of a ledger with `entries` entries."""
 
     def __init__(self, entries: int) -> None:
         self.entries = entries

@@ -1,4 +1,4 @@
-"""What the comparison does around its measurements: clients that fail or are late, cases that lose entries, the plan."""
+"""The comparison around its measurements: clients that fail or are late, cases that lose entries, the plan."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_client_that_ends_says_why(tmp_path: Path) -> None:
 
 
 class Told:
-    """A client that gives the answers it was told to."""
+    """A client that gives prepared answers."""
 
     is_running = True
 
@@ -122,7 +122,7 @@ def test_a_flush_of_each_bookie_falls_into_every_window_of_the_full_run() -> Non
     assert BookieSettings().flush_interval_s == cases.FLUSH_INTERVAL_S
     for windows in (FULL.ledger_windows, FULL.reader_windows):
         assert windows.measured_s == cases.FLUSH_INTERVAL_S
-    # What such a flush writes was appended just before, though the bookies rested until then.
+    # Such a flush writes entries that were appended just before, though the bookies were idle until then.
     assert FULL.ledger_windows.before_s == cases.FLUSH_INTERVAL_S
     for sizes in (QUICK, FULL):
         assert all(windows.count >= 3 for windows in (sizes.ledger_windows, sizes.reader_windows, sizes.their_windows))

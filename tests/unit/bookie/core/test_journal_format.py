@@ -1,4 +1,4 @@
-"""Journal files: groups as bytes, torn tails told from corruption."""
+"""Journal files: groups as bytes, torn tails distinguished from corruption."""
 
 from __future__ import annotations
 

@@ -310,7 +310,7 @@ def test_a_busy_bookie_writes_into_the_same_few_files() -> None:
         for keep_unsynced in (True, False):
             await rig.restart(keep_unsynced=keep_unsynced)
             await check_all(rig, 299)
-        assert not rig.facts("bookie.torn_tail"), "what a file held before is not told as torn"
+        assert not rig.facts("bookie.torn_tail"), "the earlier content of a file is not reported as torn"
 
     run_rig(body, journal_file_bytes=64 * 1024, journal_preallocate_bytes=16 * 1024, flush_interval_s=3600.0)
 

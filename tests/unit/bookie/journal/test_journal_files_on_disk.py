@@ -58,7 +58,7 @@ def test_files_are_used_again_over_several_lives(tmp_path: Path) -> None:
     newest = 0
     for life in range(LIVES + 1):
         found = asyncio.run(live(tmp_path, failed, life * GROUPS))
-        # What came behind the last mark, and nothing else.
+        # The groups behind the last mark, and nothing else.
         marked = max((number for number in range(life * GROUPS) if number % MARK_EVERY == 0), default=-1)
         assert found == [encode_states([LedgerData(number, b"k" * 20)])[0] for number in range(marked + 1, life * GROUPS)]
         files = [path for path in tmp_path.iterdir() if path.suffix in (".journal", ".spare")]

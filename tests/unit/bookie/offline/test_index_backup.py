@@ -73,7 +73,7 @@ def test_what_the_old_index_knew_is_still_known(powered: bool) -> None:
 
 
 def test_an_old_index_beside_one_that_is_complete_is_forgotten() -> None:
-    """What a rebuild of an earlier release left, before a start made an index that was used since."""
+    """The files that a rebuild by an earlier release left, before a start made an index that was used since."""
 
     async def body(rig: Rig) -> None:
         await filled(rig)

@@ -1,4 +1,4 @@
-"""The index of a stopped bookie made anew by command."""
+"""The index of a stopped bookie is rebuilt by a command."""
 
 from __future__ import annotations
 

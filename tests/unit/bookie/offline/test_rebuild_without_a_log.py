@@ -1,4 +1,4 @@
-"""A rebuild of the index with an entry log that is not there, or cut: told as far as the old index knows."""
+"""A rebuild of the index while an entry log is missing or cut short reports the loss as far as the old index knows."""
 
 from __future__ import annotations
 

@@ -293,7 +293,7 @@ def test_a_ledger_that_is_loaded_while_the_visit_ends_is_in_limbo_no_more() -> N
         await rig.create_ledger(5)
         await lost_and_replaced(rig)
         storage = rig.bookie.storage
-        run = storage._reader.run
+        run = storage.workers.reader.run
 
         async def run_and_end(function: Callable[..., Any], *arguments: Any) -> Any:
             found = await run(function, *arguments)
@@ -304,7 +304,7 @@ def test_a_ledger_that_is_loaded_while_the_visit_ends_is_in_limbo_no_more() -> N
                     await asyncio.sleep(0.1)
             return found
 
-        storage._reader.run = run_and_end  # type: ignore[method-assign, assignment]
+        storage.workers.reader.run = run_and_end  # type: ignore[method-assign, assignment]
         client = await rig.connect()
         assert (await client.read(5, 0)).status is Status.NO_LEDGER
         assert await client.add(EntryCodec(5, DigestType.CRC32C, b""), 0) is Status.OK
@@ -351,7 +351,7 @@ def test_an_old_ledger_of_a_chosen_id_that_comes_back_does_not_look_new() -> Non
                 await metadata.trash.undelete(chosen)
                 assert (await (await rig.connect_v3()).read(chosen, 0)).status is UNKNOWN
                 await rig.restart()
-            # Its node, made anew, is changed again, as by a recovery.
+            # Its node, created again, is changed again, as by a recovery.
             found = await metadata.ledgers.get(chosen)
             await metadata.ledgers.update(chosen, found.value, found.version)
             assert (await (await rig.connect_v3()).read(chosen, 0)).status is UNKNOWN

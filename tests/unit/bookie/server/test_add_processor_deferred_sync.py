@@ -1,4 +1,4 @@
-"""Deferred sync: acknowledged after the write; durable once a force sent later is acknowledged, whatever happens then."""
+"""Deferred sync: an add is acknowledged after the write, and durable once a force sent later is acknowledged."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_deferred_add_is_acknowledged_before_the_sync_and_a_force_is_not() -> 
         await rig.restart()
         client = await rig.connect_v3()
         assert (await client.read(5, 0)).status is Status.OK
-        # Nobody was told that this one is safe.
+        # No client has an acknowledgement that this one is durable.
         assert (await client.read(5, 1)).status is Status.NO_ENTRY
 
     run_rig(body, flush_interval_s=100.0)

@@ -1,27 +1,16 @@
-"""What a bookie keeps for its peers is bounded, of one connection and of all together, and everybody who goes on is served."""
+"""The memory that a bookie holds for clients is bounded, per connection and in total, and clients that go on are served."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 
 import pytest
 
-from tests.house.source import ROOT
 from tests.unit.bookie.bookie_rig import RawClient, Rig, run_rig
-from triplicate.bookie.bookie_metrics import BookieMetrics
-from triplicate.bookie.limits import memory_limits
-from triplicate.bookie.storage import entry_log_writer
-from triplicate.config import BookieSettings, keys_of
-from triplicate.ledger import DigestType, EntryCodec
-from triplicate.runtime import Metrics
+from tests.unit.bookie.crash_rig import codec
 from triplicate.wire import AddRequest, ReadRequest, Status, encode_request
 
 KIB = 1024
-
-
-def codec(ledger_id: int = 5) -> EntryCodec:
-    return EntryCodec(ledger_id, DigestType.CRC32C, b"")
 
 
 def large_add(entry_id: int, size: int = 50 * KIB) -> bytes:
@@ -151,27 +140,6 @@ def test_more_connections_than_may_be_are_closed_at_once() -> None:
     run_rig(body, connections=3)
 
 
-def test_every_bound_names_settings_and_metrics_that_there_are() -> None:
-    metrics = Metrics()
-    BookieMetrics(metrics)
-    known = {key.name for key in keys_of(BookieSettings)}
-    exposed = metrics.expose().decode()
-    for bound in memory_limits(BookieSettings()):
-        assert set(bound.settings) <= known, bound
-        assert bound.metric == "-" or re.search(rf"^{bound.metric}(_total)? ", exposed, re.MULTILINE), bound
-
-
-def test_the_operators_page_has_the_table_of_bounds() -> None:
-    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    for bound in memory_limits(BookieSettings()):
-        settings = ", ".join(f"`{name}`" for name in bound.settings) or "-"
-        metric = f"`{bound.metric}`" if bound.metric != "-" else "-"
-        row = f"| {bound.buffer} | {bound.bytes / 2**20:.1f} | {settings} | {metric} | {bound.beyond} |"
-        assert row in page, row
-    total = sum(bound.bytes for bound in memory_limits(BookieSettings()))
-    assert f"{total / 2**20:.1f} MiB" in page
-
-
 @pytest.mark.parametrize("held", [True, False])
 def test_a_connection_that_goes_gives_its_room_back(held: bool) -> None:
     async def body(rig: Rig) -> None:
@@ -189,21 +157,3 @@ def test_a_connection_that_goes_gives_its_room_back(held: bool) -> None:
         assert frames.held_bytes == frames_held(rig) > 0
 
     run_rig(body, unfinished_frames_bytes=64 * KIB)
-
-
-def test_an_entry_log_of_many_small_runs_is_finished_before_its_footer_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entry_log_writer, "BLOCKS_MAX", 20)
-
-    async def body(rig: Rig) -> None:
-        client = await rig.connect()
-        for round_number in range(3):
-            for ledger_id in range(5, 20):
-                assert await client.add(codec(ledger_id), round_number) is Status.OK
-            await rig.bookie.storage.flush()
-        logs = [name for name in rig.files("/data/ledgers/current") if name.endswith(".entries")]
-        assert len(logs) == 3
-        for ledger_id in range(5, 20):
-            for entry_id in range(3):
-                assert (await client.read(ledger_id, entry_id)).status is Status.OK
-
-    run_rig(body, flush_interval_s=3600.0)

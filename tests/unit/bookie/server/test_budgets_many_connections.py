@@ -131,7 +131,7 @@ def test_connections_are_walked_once_when_the_bound_is_passed_and_all_are_held_u
         assert not any(peer.held for peer in [first, second, late, *idle])
         budget.record(second, 10, 500)
         budget.record(second, 200, 500)
-        assert everybody.walks == 2, "the bound is passed anew"
+        assert everybody.walks == 2, "the bound is passed again"
         assert all(peer.held for peer in [first, late, *idle])
     finally:
         world.close()
@@ -139,7 +139,7 @@ def test_connections_are_walked_once_when_the_bound_is_passed_and_all_are_held_u
 
 async def fill_cache(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> RawClient:
     """Let a flush take so long that the cache is full before it finds no space; return the connection that has brought so much."""
-    writer = rig.bookie.storage._writer
+    writer = rig.bookie.storage.workers.writer
     run = writer.run
 
     async def run_late(function: Callable[..., object], *args: object) -> object:
@@ -172,7 +172,7 @@ def test_reads_and_fences_go_on_while_the_cache_is_full_and_no_flush_finds_space
             assert (await reader.read(5, 0)).status is Status.OK
             assert (await reader.fence(codec(5), 0)).status is Status.OK
         statuses = [(await writer.answer()).status for _ in range(100)]
-        assert set(statuses) == {Status.OK, Status.READ_ONLY}, "who added is told"
+        assert set(statuses) == {Status.OK, Status.READ_ONLY}, "every add is answered"
         for _ in range(3):
             assert await writer.add(codec(), 100) is Status.READ_ONLY
             assert (await writer.read(5, 0)).status is Status.OK

@@ -1,4 +1,4 @@
-"""Long polls: woken by whatever moves the last-add-confirmed, by fences and deletions, by their time; never kept by a dead connection."""
+"""Long polls end by any move of the last-add-confirmed, a fence, a deletion or their time, and with their connection."""
 
 from __future__ import annotations
 

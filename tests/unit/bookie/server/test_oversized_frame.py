@@ -1,4 +1,4 @@
-"""What is larger than the frame limit: refused by its ids up to a second bound, without being held, and closed beyond it."""
+"""Frames over the limit are refused by their ids, without being held in memory; beyond a second bound the connection is closed."""
 
 from __future__ import annotations
 

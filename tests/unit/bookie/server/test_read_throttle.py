@@ -1,4 +1,4 @@
-"""Who catches up has a share of the time beside those who add, and all of it without them; nobody else waits for that."""
+"""Catch-up reads have a share of the time beside adds, and all of it without adds; no other request waits for them."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_without_adds_or_limit_a_reader_waits_for_nothing(share: float, monkeypa
             started, before = rig.world.loop.time(), spent.seconds
             for entry_id in range(ENTRIES):
                 assert (await client.read(OLD, entry_id)).status is Status.OK
-            # What is left is the way there and back.
+            # The rest is the time on the network.
             assert rig.world.loop.time() - started - (spent.seconds - before) < ENTRIES * 0.008
             slow = rig.bookie.parts.metrics.reads_paced.value
         assert slow == 0

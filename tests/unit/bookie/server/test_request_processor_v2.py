@@ -1,4 +1,4 @@
-"""What a bookie answers, over raw v2 packets."""
+"""Answers of a bookie to raw v2 packets."""
 
 from __future__ import annotations
 
@@ -334,7 +334,7 @@ def test_adds_beyond_the_cache_are_held_back_and_all_answered() -> None:
                 else:
                     assert answer.status is Status.TOO_MANY_REQUESTS
         assert len(seen) > 50
-        assert rig.bookie.storage.flushes >= 2
+        assert rig.bookie.storage.flusher.flushes >= 2
         assert rig.bookie.storage.cache.size_bytes < 2 * 128 * 1024 + 300_000
         for entry_id in sorted(seen)[::20]:
             assert (await client.read(5, entry_id)).status is Status.OK

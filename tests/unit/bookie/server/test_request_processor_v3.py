@@ -1,4 +1,4 @@
-"""What a bookie answers over version 3, operation by operation; adds and reads also over version 2 beside it."""
+"""Answers of a bookie over version 3, operation by operation; adds and reads also over version 2 beside it."""
 
 from __future__ import annotations
 

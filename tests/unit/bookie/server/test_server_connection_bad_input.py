@@ -1,4 +1,4 @@
-"""What is no request: answered or closed as Apache's bookie does, and nobody else notices."""
+"""Invalid requests are answered, or their connection closed, as Apache's bookie does; other connections do not notice."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_older_versions_are_answered_in_their_own(version: int) -> None:
 
 
 def held_bytes(rig: Rig) -> int:
-    """What the bookie keeps for its connections."""
+    """The bytes that the bookie holds for its connections."""
     total = 0
     for connection in rig.bookie.connections:
         total += connection.frame_held

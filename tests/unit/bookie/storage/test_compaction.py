@@ -101,11 +101,11 @@ def test_flushes_and_deletions_go_on_during_compaction(monkeypatch: pytest.Monke
         codecs = await fill(rig)
         running = asyncio.ensure_future(rig.bookie.compact(0.8))
         client = await rig.connect()
-        flushes = rig.bookie.storage.flushes
+        flushes = rig.bookie.storage.flusher.flushes
         for entry_id in range(ROUNDS * 8, ROUNDS * 8 + 20):
             assert await client.add(codecs[KEPT], entry_id, payload(KEPT, entry_id)) is Status.OK
             await rig.bookie.storage.flush()
-        assert rig.bookie.storage.flushes == flushes + 20
+        assert rig.bookie.storage.flusher.flushes == flushes + 20
         assert not running.done()
         await rig.delete_ledger(KEPT)
         assert await rig.bookie.collect_garbage() == 1

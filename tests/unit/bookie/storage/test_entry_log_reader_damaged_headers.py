@@ -1,4 +1,4 @@
-"""Entry logs whose file header is damaged: read where the rest tells what they are, else refused."""
+"""Entry logs whose file header is damaged: read where the rest identifies them, else refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a failed flush wrote before the disk was full is given back, so that the next try does not find less."""
+"""The space that a failed flush used before the disk was full is freed, so that the next try finds as much."""
 
 from __future__ import annotations
 

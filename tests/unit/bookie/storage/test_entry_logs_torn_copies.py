@@ -19,7 +19,7 @@ from triplicate.sim import HostCrashed
 
 
 def traceless(kind: str, /, **facts: object) -> None:
-    """What is traced is of no interest here."""
+    """Ignore the traces."""
 
 
 def runs_of_log(rig: Rig, number: int) -> list[BlockInfo]:

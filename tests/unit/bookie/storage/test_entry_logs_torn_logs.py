@@ -1,4 +1,4 @@
-"""What a rebuild of the index makes of an entry log that was never finished: torn blocks of no flush that counts, or damage."""
+"""A rebuild of the index with an unfinished entry log: torn blocks of an uncommitted flush are skipped, others are damage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY
 
 
 def traceless(kind: str, /, **facts: object) -> None:
-    """What is traced is of no interest here."""
+    """Ignore the traces."""
 
 
 def blocks_of(rig: Rig) -> list[BlockInfo]:
@@ -90,7 +90,7 @@ def test_torn_runs_of_a_flush_that_nothing_relies_on_are_passed_over(lost: tuple
 
 
 def test_a_torn_run_whose_header_is_gone_is_refused_and_the_cure_is_said() -> None:
-    """Nobody can tell what stood there."""
+    """The earlier content of the block is unknown."""
 
     async def body(rig: Rig) -> None:
         blocks = await flushed_twice(rig, marked=False)

@@ -20,7 +20,7 @@ def test_an_undeleted_ledger_goes_at_once_when_it_is_deleted_by_a_client_that_ke
         await metadata.trash.undelete(5)
         assert await rig.bookie.collect_garbage() == 0
         await asyncio.sleep(PERIOD_S)
-        # As BookKeeper's client deletes: nothing tells when, and nobody can bring it back.
+        # As BookKeeper's client deletes: the time is not noted, and the ledger cannot be undeleted.
         await metadata.ledgers.delete(5)
         assert await rig.bookie.collect_garbage() == 1
         assert not await entry_is_there(rig)

@@ -29,7 +29,7 @@ def test_an_undeleted_ledger_has_its_entries() -> None:
         await asyncio.sleep(PERIOD_S)
         assert await rig.bookie.collect_garbage() == 0
         assert await entry_is_there(rig)
-        # Its time begins anew with the next deletion.
+        # Its time starts again with the next deletion.
         await metadata.trash.delete(5, PERIOD_S)
         assert await rig.bookie.collect_garbage() == 0
         await asyncio.sleep(PERIOD_S / 2)
@@ -141,7 +141,7 @@ def test_entries_go_when_the_period_is_over_and_not_before(in_between: str) -> N
         assert await entry_is_there(rig)
         await asyncio.sleep(1.5)
         if in_between == "lost index":
-            # With the notes gone the time begins anew.
+            # Without the notes the time starts again.
             assert await rig.bookie.collect_garbage() == 0
             await asyncio.sleep(PERIOD_S)
         assert await rig.bookie.collect_garbage() == 1

@@ -1,4 +1,4 @@
-"""The index never tells of what entry logs do not hold yet, whenever the bookie dies."""
+"""The index never names runs that the entry logs do not hold yet, at whichever step the bookie dies."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def test_what_is_added_between_two_pages_is_no_part_of_the_deletion(monkeypatch:
             return delete_runs(ledger_ids, up_to_flush)
 
         storage.stored.index.delete_runs = counted  # type: ignore[method-assign,assignment]
-        run = storage._writer.run
+        run = storage.workers.writer.run
 
         async def run_and_wait(function: Callable[..., Any], *arguments: Any) -> Any:
             result = await run(function, *arguments)
@@ -124,7 +124,7 @@ def test_what_is_added_between_two_pages_is_no_part_of_the_deletion(monkeypatch:
                 await between.wait()
             return result
 
-        storage._writer.run = run_and_wait  # type: ignore[method-assign, assignment]
+        storage.workers.writer.run = run_and_wait  # type: ignore[method-assign, assignment]
         deletion = asyncio.ensure_future(storage.delete_ledgers([2]))
         await reached.wait()
         client = await rig.connect()
@@ -155,13 +155,13 @@ def test_a_look_at_a_ledger_while_it_is_deleted_does_not_bring_it_back(monkeypat
     async def body(rig: Rig) -> None:
         await ledger_of_runs(rig, 2, 9)
         storage = rig.bookie.storage
-        write_deletion = storage._write_deletion
+        write_deletion = storage.flusher.write_deletion
 
         def load_first(*arguments: object) -> None:
             storage.ledgers.add(storage.stored.load(2))
             write_deletion(*arguments)  # type: ignore[arg-type]
 
-        storage._write_deletion = load_first  # type: ignore[method-assign,assignment]
+        storage.flusher.write_deletion = load_first  # type: ignore[method-assign,assignment]
         await storage.delete_ledgers([2])
         assert (await (await rig.connect()).read(2, 1)).status is Status.NO_LEDGER
         assert await storage.ledger_ids() == []

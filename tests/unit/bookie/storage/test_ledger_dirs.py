@@ -176,7 +176,7 @@ def test_a_log_that_a_start_discarded_does_not_come_back_beside_one_of_its_numbe
         await rig.node.start()
         assert rig.facts("bookie.entry_log_discarded")
         # The next log goes to another directory than the one before, as it may when one has filled or was added.
-        rig.bookie.storage.stored._places.in_turn()  # type: ignore[union-attr]
+        rig.bookie.storage.stored._places.in_turn()
         await fill_directories(rig, 4, 5)
         await rig.bookie.storage.flush()
         rig.node.crash()

@@ -41,7 +41,7 @@ SETTINGS: dict[str, Any] = {"flush_interval_s": 3600.0, "disk_check_interval_s":
 def test_entries_are_written_once_however_often_the_steps_behind_them_fail(prefix: str) -> None:
     async def body(rig: Rig) -> None:
         await fill(rig)
-        before = rig.bookie.storage.flush_number
+        before = rig.bookie.storage.flusher.flush_number
         fault = NoSpace(rig, prefix)
         flush = asyncio.ensure_future(rig.bookie.storage.flush())
         await until(lambda: fault.refused >= 1)
@@ -52,7 +52,7 @@ def test_entries_are_written_once_however_often_the_steps_behind_them_fail(prefi
             assert not any("index" in name for name in fault.writes), "the index has it"
         fault.prefix = ""
         await flush
-        assert rig.bookie.storage.flush_number == before + 1
+        assert rig.bookie.storage.flusher.flush_number == before + 1
         await check(rig)
         await rig.restart()
         assert dict(rig.facts("bookie.replayed")[-1].facts)["groups"] == 0
@@ -101,7 +101,7 @@ def test_a_deletion_that_succeeds_between_two_tries_lets_the_flush_begin_anew() 
         await fill(rig, (5, 6))
         assert (await (await rig.connect()).fence(codec(6))).status is Status.OK
         storage = rig.bookie.storage
-        before = storage.flush_number
+        before = storage.flusher.flush_number
         add, fails = storage.stored.index.add, [2]
 
         def fail_twice(*arguments: object) -> None:
@@ -116,9 +116,9 @@ def test_a_deletion_that_succeeds_between_two_tries_lets_the_flush_begin_anew() 
         fails[0] = 0
         await storage.delete_ledgers([6])
         assert not flush.done()
-        assert storage.flush_number == before + 2, "the number of the blocks that stand in the logs is nobody else's"
+        assert storage.flusher.flush_number == before + 2, "the number of the blocks that stand in the logs is nobody else's"
         await flush
-        assert storage.flush_number == before + 3
+        assert storage.flusher.flush_number == before + 3
         assert storage.stored.index.ledger_ids() == [5]
         assert storage.stored.index.runs_of(6) == []
         await check(rig)
@@ -178,7 +178,7 @@ def test_what_is_written_behind_a_flush_before_the_index_knows_it_is_not_forgott
         flush = asyncio.ensure_future(storage.flush())
         await until(lambda: fault.refused >= 2)
         fault.prefix = ""
-        log = storage.stored.writer.states(storage.flush_number, [])
+        log = storage.stored.writer.states(storage.flusher.flush_number, [])
         sizes = storage.stored.writer.sync()
         storage.stored.index.set_sizes(sizes.items())
         await flush

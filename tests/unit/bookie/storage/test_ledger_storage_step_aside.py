@@ -29,8 +29,7 @@ class Flushing:
     def __init__(self, folder: Path) -> None:
         self.asides = 0
         identity = FileIdentity("bookie", "instance", 0, 1)
-        self.stored = LedgerStorage(RealDisk(), [str(folder)], identity, BookieSettings(), no_trace, self._step_aside)
-        self.stored.open(0)
+        self.stored = LedgerStorage.open(RealDisk(), [str(folder)], identity, BookieSettings(), no_trace, 0, self._step_aside)
 
     def _step_aside(self) -> None:
         self.asides += 1

@@ -1,4 +1,4 @@
-"""What is kept of the index between reads never says anything else than the index, and batches hold what single reads find."""
+"""Runs cached between reads always equal those of the index, and batches hold the entries that single reads find."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_only_so_many_windows_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for ledger in range(20):
         for entry_id in range(3, 6):
             assert len(windows.holding(ledger, entry_id)) == 1
-    assert len(windows._windows) == len(windows._asked) == 5
+    assert len(windows._windows) == len(windows._last_read) == 5
     index.close()
 
 

@@ -24,7 +24,7 @@ def write(lac: int) -> WriteLacRequest:
 
 
 async def told(client: V3Client) -> tuple[int, int | None, int | None]:
-    """What each way of asking says: the explicit record, the piggyback of a read, a long poll that waits for no time."""
+    """The answers to each kind of request: the explicit record, the piggyback of a read, a long poll without a wait."""
     record = (await client.read_lac(5)).lac_body
     polled = await client.ask(ReadRequest(5, -1, previous_lac=100, timeout_ms=1, piggyback=True))
     assert isinstance(polled, ReadResponse)

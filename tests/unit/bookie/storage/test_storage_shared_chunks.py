@@ -8,8 +8,8 @@ from itertools import accumulate, pairwise
 import pytest
 
 from tests.unit.bookie.bookie_rig import RawClient, Rig, run_rig
+from triplicate.bookie.core.chunk_entries import SHARED_ENTRY_BYTES, entries_of
 from triplicate.bookie.server.server_connection import ServerConnection
-from triplicate.bookie.storage.storage import SHARED_ENTRY_BYTES, entries_of
 from triplicate.ledger import DigestType, EntryCodec
 from triplicate.wire import ADD_HEAD_BYTES, AddRequest, AddResponse, Status, encode_request
 

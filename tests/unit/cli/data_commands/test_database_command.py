@@ -1,4 +1,4 @@
-"""What the database commands make of the copies that the metadata tell of."""
+"""Roles, lags and addresses that the database commands derive from the copies in the metadata."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEADER = Candidate("a", "127.0.0.1:1", 9, "leader")
 BEHIND = Candidate("b", "127.0.0.1:2", 4, "follower")
 WRONG = Candidate("c", "127.0.0.1:3", 7, "diverged", "rows differ")
 OLD = Candidate("d", "127.0.0.1:4", 9)
-"""Of a release that does not tell its role."""
+"""Of a release that does not publish its role."""
 
 
 def test_roles_and_lags_of_old_and_new_nodes() -> None:

@@ -1,4 +1,4 @@
-"""Payloads come in line by line whatever the pipe's rhythm; entries go out in four forms."""
+"""Payloads are read line by line from any chunks of a pipe; entries are printed in four forms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class InlineWorker:
 
 
 def lines_of(*chunks: bytes) -> list[bytes]:
-    """What a source makes of chunks that arrive one read at a time."""
+    """The lines that a source finds in chunks that arrive one read at a time."""
     waiting = list(chunks)
 
     async def collect() -> list[bytes]:

@@ -1,4 +1,4 @@
-"""What a server logs has a level that alerts can go by, and a time with its zone."""
+"""Lines of a server's log have a level that alerts can use, and a time with its zone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server process does to itself before it serves."""
+"""The limit of open files of a server process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What doctor and status say of a bookie that never ran."""
+"""The answers of doctor and status about a bookie that never ran."""
 
 from __future__ import annotations
 

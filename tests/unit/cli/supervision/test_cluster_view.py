@@ -1,4 +1,4 @@
-"""`up` tells what changes in its cluster, each change once."""
+"""`up` reports each change of its cluster once."""
 
 from __future__ import annotations
 

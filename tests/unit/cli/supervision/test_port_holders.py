@@ -1,4 +1,4 @@
-"""A port that is in use is told with the process that holds it."""
+"""A port in use is reported with the process that holds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`up` starts again what ends, at intervals that grow to a bound, and tells what it does."""
+"""`up` starts again what ends, at intervals that grow to a bound, and reports each restart."""
 
 from __future__ import annotations
 

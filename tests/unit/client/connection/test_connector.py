@@ -113,7 +113,7 @@ def test_a_recovery_connects_to_known_bookies_while_the_metadata_are_away() -> N
             try:
                 reader = await recovering
             except RecoveryFailed:
-                # What the bookies have not said was believed of nobody; now there is somebody to confirm where they are.
+                # No missing answer counted as a denial; now a registration confirms the addresses.
                 reader = await client.recover(writer.ledger_id)
             assert reader.last_add_confirmed == 4
 
@@ -161,7 +161,7 @@ def test_a_bookie_that_is_neither_registered_nor_there_is_unavailable_and_not_as
 
 
 def test_what_is_missing_where_a_bookie_last_was_says_nothing() -> None:
-    """Another process may have its address. What is there carries its digest."""
+    """Another process may have its address. Entries carry a digest, so those that are there can be believed."""
 
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client(SETTINGS) as client:

@@ -33,7 +33,7 @@ def test_a_late_no_entry_is_not_taken_for_the_answer_to_a_later_read() -> None:
             (connection, request, transaction), *more = bookie.held
             assert isinstance(request, ReadRequest)
             bookie.rules.clear()
-            # What the bookie knew when the first request arrived; it comes before the answer to any other.
+            # The state when the first request arrived; this answer comes before that to any other.
             connection.answer(ReadResponse(Status.NO_ENTRY, request.ledger_id, 0), transaction)
             for connection, request, transaction in more:
                 connection.answer(bookie.serve(request), transaction)

@@ -91,7 +91,7 @@ def test_the_same_parts_are_joined_once() -> None:
 
 
 class Taking:
-    """A channel that notes what it takes, and a ledger's lanes that note when they are told that it is full."""
+    """A channel that notes what it takes, and a ledger's lanes that note when they hear that it is full."""
 
     def __init__(self, name: str, notes: list[str], scheduler: FlushScheduler, room: int = 99) -> None:
         self.name = name

@@ -47,7 +47,7 @@ def polls(cluster: FakeCluster) -> list[ReadRequest]:
 
 
 def parked(cluster: FakeCluster) -> list[str]:
-    """Who keeps a poll."""
+    """The bookies that hold polls, one name per poll."""
     return [name for name, bookie in cluster.bookies.items() for _ in bookie.parked]
 
 

@@ -1,4 +1,4 @@
-"""An idle writer tells how far it is confirmed; a busy one need not, and one without the setting never does."""
+"""An idle writer sends its last-add-confirmed; a busy one need not, and one without the setting never does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TELLING = replace(QUICK, explicit_lac_interval_s=0.03)
 
 
 def told(cluster: FakeCluster) -> dict[str, list[int]]:
-    """What each bookie was told, in order."""
+    """The explicit last-add-confirmed values that each bookie received, in order."""
     return {
         name: [request.lac for request in bookie.seen if isinstance(request, WriteLacRequest)] for name, bookie in cluster.bookies.items()
     }

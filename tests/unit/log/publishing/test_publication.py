@@ -313,7 +313,7 @@ def test_ledgers_that_no_reader_of_the_log_could_open_are_not_published(alive: b
         published = await logs.publish("l", [await staged(logs, [b"b"])], application="app", batch=1)
         assert (published.first_offset, published.by_writer) == (1, alive)
         await writer.close()
-        # An empty log takes the password of whoever writes first.
+        # An empty log takes the password of its first writer.
         await forgetful.create("m")
         await forgetful.publish("m", [await staged(forgetful, [b"y"], log="m")])
 

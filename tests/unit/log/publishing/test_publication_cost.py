@@ -1,4 +1,4 @@
-"""What a publish reads of the metadata does not grow with the log, and finds all the same whether a ledger is listed already."""
+"""The metadata that a publish reads does not grow with the log, and still shows whether a ledger is listed already."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ async def struck(stage: Stage, whose: str, step: int, strike: Strike, applicatio
 
 
 def _compare(again: PublishResult, publish: asyncio.Future[PublishResult]) -> None:
-    """What a repetition finds is what the first publish said, if it said anything."""
+    """A repetition returns the result of the first publish, if that had one."""
     if publish.cancelled():
         return
     error = publish.exception()

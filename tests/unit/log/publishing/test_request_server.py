@@ -527,6 +527,6 @@ def test_a_crowd_of_publishers_does_not_crowd_the_metadata() -> None:
             ]
             published = await asyncio.gather(*publishes)
         assert sorted(item.first_offset for item in published) == list(range(120))
-        assert len(created) <= 4 * len(crowd), "whoever finds no room does not try again at once"
+        assert len(created) <= 4 * len(crowd), "a publisher that finds no room does not try again at once"
 
     play(scene)

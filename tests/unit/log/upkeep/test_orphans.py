@@ -1,4 +1,4 @@
-"""What a log lists, or is about to list, is not deleted: by the sweep of orphans, by an abort, or by whoever lost a race."""
+"""Ledgers that a log lists, or is about to list, are not deleted by the sweep of orphans, by an abort, or by the loser of a race."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_a_writer_whose_open_ledger_is_gone_does_not_close_without_error() -> No
 
 def test_a_writer_of_a_deleted_log_closes_without_error() -> None:
     async def scene(stage: Stage) -> None:
-        logs = stage.logs(LogClientSettings(idle_noop_delay_s=10.0))  # No no-op is on its way, which would be told of as fenced.
+        logs = stage.logs(LogClientSettings(idle_noop_delay_s=10.0))  # No no-op is on its way, which would be reported as fenced.
         await logs.create("l")
         writer = await logs.writer("l", owner="w")
         await writer.append(b"a")

@@ -68,7 +68,7 @@ def test_an_entry_is_closed_at_its_target_size() -> None:
     play(scene)
 
 
-def test_a_record_over_the_limit_is_refused_and_nothing_is_written() -> None:
+def test_a_record_over_the_limit_is_refused_without_writing() -> None:
     async def scene(stage: Stage) -> None:
         logs = stage.logs()
         await logs.create("l")

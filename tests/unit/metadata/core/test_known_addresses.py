@@ -1,4 +1,4 @@
-"""What is remembered of addresses is bounded, and no address belongs to two bookies."""
+"""Known addresses are bounded in number, and no address belongs to two bookies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What bookies publish, and cookies. Source: BookKeeper `BookieServiceInfoUtils`, `BookieId`, `Cookie`."""
+"""Service information of bookies, and cookies. Source: BookKeeper `BookieServiceInfoUtils`, `BookieId`, `Cookie`."""
 
 from __future__ import annotations
 

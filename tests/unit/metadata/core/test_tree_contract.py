@@ -1,4 +1,4 @@
-"""What every driver of the metadata tree promises. Source: `triplicate.metadata.core.tree`; ZooKeeper Programmer's Guide."""
+"""The contract of every driver of the metadata tree. Source: `triplicate.metadata.core.tree`; ZooKeeper Programmer's Guide."""
 
 from __future__ import annotations
 

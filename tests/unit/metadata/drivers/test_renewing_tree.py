@@ -101,7 +101,7 @@ def test_a_session_that_cannot_be_opened_now_is_tried_again_by_the_next_call() -
 
 
 def test_a_watch_without_a_session_to_move_to_rests_between_its_attempts() -> None:
-    """Who only notes that something may have changed asks the watch again at once."""
+    """A caller that only notes a possible change waits for the watch again at once."""
     world = World(1)
     host = world.start_host("test")
     store = MemoryStore(host.port.clock)

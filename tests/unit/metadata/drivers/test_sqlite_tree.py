@@ -1,4 +1,4 @@
-"""What only the SQLite driver has: processes that die, stop and fork, files that are not ours, and a disk that stays locked."""
+"""The SQLite driver alone: processes that die, stop and fork, files that are not ours, and a disk that stays locked."""
 
 from __future__ import annotations
 

@@ -290,7 +290,7 @@ def test_a_restart_of_zookeeper_keeps_sessions_nodes_and_watches(server: ZooKeep
 
 
 class Gate:
-    """A way to a server that forwards the connections it is told to, and accepts the others without a word."""
+    """A way to a server that forwards the connections that a test allows, and accepts the others without an answer."""
 
     def __init__(self, address: str) -> None:
         host, port = address.split(":")
@@ -404,7 +404,7 @@ def test_a_zookeeper_that_does_not_answer_leaves_the_outcome_unknown(server: Zoo
         server.resume()
         while (await tree.get("/a"))[1].version == 0:
             await asyncio.sleep(0.02)
-        assert (await tree.get("/a"))[0] == b"two", "applied although nobody could tell"
+        assert (await tree.get("/a"))[0] == b"two", "applied although its answer was lost"
         await tree.close()
 
     run(body())

@@ -107,7 +107,7 @@ GOOD: dict[str, list[Event]] = {
     "a copy that is listed": [Copy("b1", 1, 0, None, True), Copy("b2", 1, 0, A), Copy("b3", 1, 0, None)],
     "read as written": [sent(0), sent(1, B), read(1, B), Tailed(1.0, "tailer", 1, 0, A)],
     "confirmed once acknowledged": [sent(0), sent(1, B), acked(0), knows(-1, 0.6), knows(0, 0.7), acked(1, 1.0), knows(1, 1.0)],
-    "a new handle begins anew": [sent(0), acked(0), knows(0, 0.7), knows(-1, 0.8, "reader#2")],
+    "a new handle starts from nothing": [sent(0), acked(0), knows(0, 0.7), knows(-1, 0.8, "reader#2")],
     "the end of a closed ledger was found by recovery": [sent(0), sent(1), acked(0), knows(1, 3.0, is_open=False)],
     "the first part of an append is confirmed before the whole is acknowledged": [
         *both(),
@@ -117,7 +117,7 @@ GOOD: dict[str, list[Event]] = {
         knows(1, 1.0, "writer"),
     ],
     "the first part of an append is confirmed that ends in failure": [*both(), knows(0, 0.6), knows(0, 1.0, "writer")],
-    "a writer knows what it was told": [sent(0), acked(0), knows(0, 0.5, "writer"), ended(0, 1)],
+    "a writer knows its acknowledgements": [sent(0), acked(0), knows(0, 0.5, "writer"), ended(0, 1)],
     "a deleted ledger ends nowhere": [sent(0), acked(0), knows(0, 0.5, "writer"), Deleted(2.0, 1), ended(-1, 0)],
 }
 
@@ -155,7 +155,7 @@ BAD: dict[str, tuple[str, list[Event]]] = {
         "metadata_moves_forward",
         [OPEN, CHANGED, version(2, "in recovery", CHANGED.segments), version(3, "closed", ((0, SECOND),), last=1)],
     ),
-    "history is written anew": ("metadata_moves_forward", [OPEN, CHANGED, version(2, segments=((0, SECOND), (1, SECOND)))]),
+    "history is rewritten": ("metadata_moves_forward", [OPEN, CHANGED, version(2, segments=((0, SECOND), (1, SECOND)))]),
     "a client believes in another end": ("clients_and_metadata_agree", [OPEN, CLOSED, ended(0, 1)]),
     "a recovery says that the ledger has ended, and leaves it in recovery": (
         "clients_and_metadata_agree",
@@ -194,7 +194,7 @@ BAD: dict[str, tuple[str, list[Event]]] = {
         "confirmed_is_acknowledged",
         [sent(0), Sent(0.0, "writer", 1, 1, B, 2), Sent(0.0, "writer", 1, 2, A, 2), knows(1, 0.6), knows(1, 1.0, "writer")],
     ),
-    "a writer that lives calls confirmed what nobody was told": (
+    "a living writer calls an entry confirmed that was not acknowledged": (
         "confirmed_is_acknowledged",
         [sent(0), knows(0, 0.6), knows(0, 0.9, "writer")],
     ),
@@ -230,8 +230,8 @@ def test_a_bad_history_is_blamed_on_the_invariant_it_breaks(name: str) -> None:
 DEAD: dict[str, tuple[bool, list[Event], float]] = {
     "an acknowledgement on its lips": (True, [sent(0), knows(0, 0.6), knows(0, 0.9, "writer")], 0.5),
     "it died before it sent this": (False, [Sent(0.5, "writer", 1, 0, A), knows(0, 0.6), knows(0, 0.9, "writer")], 0.4),
-    "it had time to tell": (False, [sent(0), knows(0, 0.6), knows(0, 0.9, "writer")], 1.0),
-    "it was told later": (False, [sent(0), knows(0, 0.6), acked(0, 0.7), knows(0, 0.9, "writer")], 0.5),
+    "it had time to answer": (False, [sent(0), knows(0, 0.6), knows(0, 0.9, "writer")], 1.0),
+    "it was acknowledged later": (False, [sent(0), knows(0, 0.6), acked(0, 0.7), knows(0, 0.9, "writer")], 0.5),
     "a reader knows more than it did": (False, [sent(0), sent(1), acked(0), knows(1, 0.6), knows(0, 0.9, "writer")], 0.5),
     "what it knew is lost": (False, [sent(0), knows(0, 0.9, "writer"), ended(-1, 0)], 0.5),
 }

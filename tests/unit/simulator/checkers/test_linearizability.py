@@ -53,7 +53,7 @@ GOOD: dict[str, list[RegisterOperation]] = {
     "an unknown swap that could not take effect any more": [write(1, 0, 1), swap(0, 5, True, 2, None), read(1, 3, 4), write(2, 5, 6)],
     "a swap that failed, as another was first": [swap(0, 1, True, 0, 5), swap(0, 2, False, 0, 5), read(1, 6, 7)],
     "sums beside one another": [add(2, 0, 5), add(1, 0, 5), add(3, 0, 6), read(3, 7, 8)],
-    "a sum that was never told": [add(None, 0, 1), add(None, 0, None), read(1, 2, 3), add(3, 4, 5)],
+    "a sum that was never returned": [add(None, 0, 1), add(None, 0, None), read(1, 2, 3), add(3, 4, 5)],
     "what returns at the instant in which another begins": [write(1, 0, 1), read(0, 1, 2)],
 }
 

@@ -187,7 +187,7 @@ def test_what_nobody_wanted_truncated_is_there() -> None:
 
 
 def retained(*segments: tuple[int, int, int], first: int, time_s: float = 5.0) -> SegmentsListed:
-    """What is left of a log that has had segments of ten records and a hundred bytes: ledger, first offset and size of each."""
+    """The rest of a log whose segments have ten records and a hundred bytes: ledger, first offset and size of each."""
     listed = tuple(ListedSegment(ledger, start, start + 10, size) for ledger, start, size in segments)
     return SegmentsListed(time_s, "l", "k", first, listed)
 
@@ -206,7 +206,7 @@ FOUR = [(1, 0, 100), (2, 10, 100), (3, 20, 100), (4, 30, 100)]
         [TruncationRequested(4.0, "l", 25), retained(*FOUR[2:], first=25)],
         # The segment that went was never seen while it was there; it may have been as large as segments get.
         [retained(*FOUR[2:], first=20)],
-        # What is marked is still listed.
+        # A marked segment is still listed.
         [SegmentsListed(5.0, "l", "k", 10, (ListedSegment(1, 0, 10, 100, True), *retained(*FOUR[1:], first=10).segments))],
     ],
 )

@@ -58,7 +58,7 @@ GOOD: dict[str, list[Any]] = {
     "an unknown one is not there": [*asked("a"), *copies(journal=[])],
     "a refused one is not there": [*asked("a"), RolledBack(2.0, "a", "40001"), *copies(journal=[])],
     "a request that was refused as one that has run is there": [*asked("a"), RequestTooOld(2.0, "a"), *copies(journal=journal("a"))],
-    "what was told later is so": [
+    "a later answer is true": [
         *asked("a", "b"),
         OutcomeReported(5.0, "a", "committed"),
         OutcomeReported(5.0, "b", "aborted"),
@@ -73,7 +73,7 @@ GOOD: dict[str, list[Any]] = {
         TicketIssued(5.0, 6.0, "t", 1),
         *copies(tickets=[(1, 1, "t", None), (4, 4, "u", None)], journal=journal("t", "u")),
     ],
-    "a ticket that nobody heard of is told to who asks again": [
+    "a repeated request gets the ticket that was never received": [
         CommitRequested(0.0, "client", "t"),
         TicketIssued(1.0, 2.0, "u", 2),
         CommitRequested(3.0, "client", "t"),
@@ -85,7 +85,7 @@ GOOD: dict[str, list[Any]] = {
         *acked("a", "b"),
         *copies(registers=[(1, "count0", 2, "b")], journal=journal("a", "b", registers={"a": "count0", "b": "count0"})),
     ],
-    "a copy that is built anew begins anew": [MonotonicRead(1.0, "n1", 1, "journal", 9), MonotonicRead(2.0, "n1", 2, "journal", 3)],
+    "a copy that is rebuilt starts from nothing": [MonotonicRead(1.0, "n1", 1, "journal", 9), MonotonicRead(2.0, "n1", 2, "journal", 3)],
     "a write is found by its client": [OwnWriteRead(3.0, "n2", "a", 5, 1)],
 }
 
@@ -98,11 +98,11 @@ BAD: dict[str, tuple[str, list[Any]]] = {
         [*asked("a"), RolledBack(2.0, "a", "40001"), *copies(journal=journal("a"))],
     ),
     "a transaction is there that nobody asked to commit": ("transactions_happen_once", copies(journal=journal("a"))),
-    "committed was told and it is not there": (
+    "reported committed and it is not there": (
         "transactions_happen_once",
         [*asked("a"), OutcomeReported(5.0, "a", "committed"), *copies(journal=[])],
     ),
-    "aborted was told and it is there": (
+    "reported aborted and it is there": (
         "transactions_happen_once",
         [*asked("a"), OutcomeReported(5.0, "a", "aborted"), *copies(journal=journal("a"))],
     ),

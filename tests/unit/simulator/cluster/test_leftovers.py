@@ -1,4 +1,4 @@
-"""What is left in the metadata when all is over is found, and what may stay is not taken for it."""
+"""Nodes left over in the metadata at the end of a run are found, and those that may stay are not reported."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def apply(patch):
 
     patch(History, "add", History.add)
 '''
-MISFIT = '''"""What it wants to replace is gone."""
+MISFIT = '''"""The attribute to replace does not exist."""
 
 
 def apply(patch):

@@ -1,4 +1,4 @@
-"""The timeline: facts and what clients saw in one order, what repeats told once, in words."""
+"""The timeline: facts and what clients saw in one order, repeats printed once, in words."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_a_run_that_was_interrupted_heals_what_was_cut() -> None:
 
 
 def fails_later(plan: Plan, at_s: float) -> list[str]:
-    """Who reports what, where a sync of bookie-1 fails once more, at a time of its own and by no fault of the plan."""
+    """The reports of each node, where a sync of bookie-1 fails once more, at a time of its own and by no fault of the plan."""
     scenario = Scenario(1, plan)
     scenario.world.loop.call_later(at_s, scenario.world.disk("bookie-1").fail_next_sync, "/data")
     return [violation for violation in scenario.run().violations if reporter_of(violation) == "bookies"]
@@ -140,7 +140,7 @@ SYNC_FAILS = Fault("sync_failed", 1.0, "bookie-1", lasts_s=1.0, options={"prefix
 
 @pytest.mark.parametrize("strike", [FULL_OF_ROOM, SYNC_FAILS])
 def test_a_fault_of_a_disk_excuses_no_failure_after_its_end(strike: Fault) -> None:
-    """One such fault excused whatever the bookie did in the rest of the seed."""
+    """One such fault must not excuse every later failure of the bookie in the seed."""
     plan = tiny_plan(strike, entries=110, duration_s=8.0)
     assert run_seed(1, plan).ok
     [violation] = fails_later(plan, 5.0)

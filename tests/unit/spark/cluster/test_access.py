@@ -106,7 +106,7 @@ def ranges(parts: Any) -> list[tuple[int, int]]:
 
 
 def batch(**given: str) -> list[tuple[int, int]]:
-    """What a batch job plans to read."""
+    """The ranges that a batch job plans to read."""
     return ranges(LogBatchReader(read_options(**given), None).partitions())  # type: ignore[arg-type]
 
 

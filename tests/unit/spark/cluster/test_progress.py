@@ -1,4 +1,4 @@
-"""What a stream reads of a log that is appended to, truncated, and deleted and made again, while the stream is killed and restarted."""
+"""The records that a stream reads while it is killed and restarted, of a log that is appended to, truncated, deleted and made again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Model:
         self.planned: LogPositions | None = None
         self.delivered: list[tuple[int, int]] = []
         self.batches: dict[str, list[tuple[int, int]]] = {}
-        """What the sink has of each batch; a batch that comes again adds nothing."""
+        """The rows of each batch in the sink; a repeated batch adds nothing."""
 
     def state(self) -> dict[str, LogState]:
         return {LOG: LogState(f"life {self.life}", self.first, self.end)}

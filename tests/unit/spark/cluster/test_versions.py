@@ -1,4 +1,4 @@
-"""What PySpark 4.1 lacks: the sources work with what it hands over, and refuse by name what they cannot have."""
+"""The sources work without the parts that PySpark 4.1 lacks, and refuse by name the options that need them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options: how they are read, and what each mistake is told."""
+"""Options: how they are read, and the error of each mistake."""
 
 from __future__ import annotations
 

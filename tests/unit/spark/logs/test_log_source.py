@@ -48,7 +48,7 @@ def created(**options: str) -> types.StructType:
     return types.StructType.fromJson(made.jsonValue())
 
 
-# What is refused before a task runs.
+# Refusals before a task runs.
 
 
 def both_writers(data_source: TriplicateDataSource) -> Iterator[Any]:
@@ -130,7 +130,7 @@ def test_a_batch_that_is_there_already_is_neither_read_nor_written(cluster: Stan
 
 
 def test_the_commit_and_the_abort_of_a_stream_are_not_refused(cluster: Stand) -> None:
-    """Spark hands the source over to the process that commits or aborts; what was staged must be reached there whatever has happened."""
+    """Spark hands the source over to the process that commits or aborts; staged ledgers must be reached there in every case."""
     there = pickle.loads(pickle.dumps(source()))
     writer = cluster.loop.call(cluster.logs.writer(LOG, owner="the-app"))
     cluster.bookies.writable = []

@@ -1,4 +1,4 @@
-"""What is read out of a schema change's text, against what SQLite makes of it."""
+"""The change read out of a statement's text, compared with the change that SQLite makes."""
 
 from __future__ import annotations
 

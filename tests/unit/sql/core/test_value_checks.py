@@ -1,4 +1,4 @@
-"""What the leader stores: a value fits its column's declared type, or the statement that brings it fails."""
+"""A value that the leader stores fits its column's declared type, or its statement fails."""
 
 from __future__ import annotations
 

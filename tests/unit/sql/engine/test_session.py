@@ -55,19 +55,47 @@ def test_a_statement_that_was_prepared_before_is_refused_as_a_new_one_would_be(t
     play(tmp_path, scene, nodes=2)
 
 
-def test_a_transaction_sees_the_shared_schema_until_it_reads_or_writes(tmp_path: Path) -> None:
+def test_a_transaction_sees_the_shared_schema_until_it_reads_a_snapshot_or_alters_the_schema(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
         session = await (await cluster.leader()).session()
         await run(session, "create table t(a)")
-        for statement in ("select a from t", "insert into t values(1)"):
+        for statement, is_shared in (("select a from t", False), ("insert into t values(1)", True), ("create table u(a)", False)):
             await run(session, "begin")
             assert session.sees_shared_schema
             await run(session, statement)
-            assert not session.sees_shared_schema
+            assert session.sees_shared_schema is is_shared
             await run(session, "rollback")
             assert session.sees_shared_schema
+        await run(session, "begin")
+        await run(session, "insert into t values(1)")
+        await run(session, "savepoint s")
+        await run(session, "alter table t add column b")
+        assert not session.sees_shared_schema
+        await run(session, "rollback to s")
+        assert session.sees_shared_schema
+        await run(session, "rollback")
 
     play(tmp_path, scene)
+
+
+def test_a_statement_that_was_prepared_before_meets_the_limit_that_ended_its_transaction(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        await cluster.start("quick", replace(SETTINGS, transaction_idle_s=0.05))
+        session = await (await cluster.leader()).session()
+        await run(session, "create table t(a)")
+        insert, rollback = await session.prepare("insert into t values(1)"), await session.prepare("rollback")
+        await run(session, "begin")
+        await run(session, "insert into t values(1)")
+        session.check_prepared(insert)
+        await asyncio.sleep(0.2)
+        session.check_prepared(rollback)
+        with pytest.raises(SqlError) as expired:
+            session.check_prepared(insert)
+        assert (expired.value.sqlstate, session.status) == ("25P03", TransactionStatus.FAILED)
+        await run(session, "rollback")
+        assert await run(session, "select * from t") == []
+
+    play(tmp_path, scene, nodes=0)
 
 
 def test_a_transaction_is_seen_by_others_only_after_its_commit(tmp_path: Path) -> None:

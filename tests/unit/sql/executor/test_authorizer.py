@@ -1,4 +1,4 @@
-"""The statement gate, SQLSTATEs, and telling statements apart."""
+"""The authorizer, SQLSTATEs, and kinds of statements."""
 
 from __future__ import annotations
 

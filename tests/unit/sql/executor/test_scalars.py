@@ -1,4 +1,4 @@
-"""What expressions of PostgreSQL give, run by SQLite."""
+"""Results of PostgreSQL's expressions, run by SQLite."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_a_deposed_leader_serves_no_read(tmp_path: Path) -> None:
         old = await cluster.leader()
         session = await old.session()
         assert await run(session, "select count(*) from t") == [(3,)]
-        # Somebody else recovers the log; the old leader has not been told and has nothing to write.
+        # Another process recovers the log; the old leader does not know and has nothing to write.
         info = cluster.nodes["n1"].databases.hosted["db"].info
         thief = await cluster.stage.logs().acting_for(Purpose(PurposeKind.DATABASE, info.name)).writer(info.log, owner="thief")
         assert await state_of(run(session, "select count(*) from t")) == "57P01"

@@ -87,7 +87,7 @@ class RawClient:
         return client
 
     async def send(self, *messages: bytes) -> list[str]:
-        """What is answered up to each ReadyForQuery that the messages ask for."""
+        """The answers up to each ReadyForQuery that the messages ask for."""
         self._writer.write(b"".join(messages))
         answers: list[str] = []
         for _ in range(sum(one[:1] in (b"S", b"Q") for one in messages)):

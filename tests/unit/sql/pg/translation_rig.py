@@ -46,6 +46,6 @@ class TranslatedDatabase:
         return self.connection.execute(translation.sql, values or None).fetchall()
 
     def value(self, expression: str, *parameters: Value) -> Value:
-        """What ``SELECT expression`` gives, for the first row of `t` where it names a column."""
+        """The result of ``SELECT expression``, for the first row of `t` where it names a column."""
         ((value, *_),) = self.rows(f"select {expression} from t where id = 1", *parameters)
         return value

@@ -1,4 +1,4 @@
-"""What is kept of past transactions, for how long, and what becomes of a request that is older."""
+"""Past transactions are kept for a time, and older requests are refused."""
 
 from __future__ import annotations
 

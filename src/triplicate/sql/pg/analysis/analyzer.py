@@ -20,7 +20,7 @@ from triplicate.sql.pg.values.conversions import CAST_NAMES, SHOWN, type_of_name
 
 
 @dataclass(frozen=True, slots=True)
-class _Reach:
+class _OrderByScope:
     """The names that ORDER BY of a SELECT resolves. A bare name is a column of the select list first; names in expressions are not."""
 
     named: Scope
@@ -167,7 +167,7 @@ class Analyzer(SourceTyping):
         outputs = self._body(query.body.left, inner)[1]
         return None if outputs is None else renamed(outputs, names, "WITH query")
 
-    def _body(self, body: nodes.Body, scope: Scope) -> tuple[_Reach | None, Outputs | None]:
+    def _body(self, body: nodes.Body, scope: Scope) -> tuple[_OrderByScope | None, Outputs | None]:
         match body:
             case nodes.Select():
                 return self._select(body, scope)
@@ -219,7 +219,7 @@ class Analyzer(SourceTyping):
             outputs.append((f"column{index + 1}", oid))
         return outputs
 
-    def _select(self, select: nodes.Select, outer: Scope) -> tuple[_Reach, Outputs | None]:
+    def _select(self, select: nodes.Select, outer: Scope) -> tuple[_OrderByScope, Outputs | None]:
         names = frozenset(item.alias.last.lower() for item in select.items if item.alias is not None)
         scope = Scope(parent=outer, hidden=names)
         if select.source is not None:
@@ -240,7 +240,7 @@ class Analyzer(SourceTyping):
             self.condition(select.having, scope, "HAVING")
         for window in select.windows:
             self.window(window, inner)
-        return _Reach(named, scope), outputs
+        return _OrderByScope(named, scope), outputs
 
     def items(self, items: list[nodes.SelectItem], scope: Scope) -> Outputs | None:
         """The columns of a select list or of RETURNING; None where a star stands for unknown columns."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import cast
 
 from triplicate.errors import ProtocolError
+from triplicate.runtime import resolve
 from triplicate.sql.pg.protocol.wire import ClientMessage, MessageBuffer, Startup, decode_message
 
 OUT_BUFFER_BYTES = 64 * 1024
@@ -85,8 +86,8 @@ class MessageStream(asyncio.Protocol):
 
     def wake(self) -> None:
         """Wake the task in `wait`."""
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        if self._waiter is not None:
+            resolve(self._waiter, None)
 
     async def wait(self) -> None:
         """Return after the next `wake`."""

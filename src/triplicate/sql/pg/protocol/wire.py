@@ -227,7 +227,7 @@ def _execute(body: bytes) -> tuple[ClientMessage, int]:
 
 
 _DESCRIBE_UNNAMED_PORTAL, _EXECUTE_UNNAMED = Describe(True, ""), Execute("", 0)
-"""What most clients send for each statement."""
+"""The messages that most clients send for each statement."""
 _DECODERS: dict[bytes, Callable[[bytes], tuple[ClientMessage, int]]] = {
     b"B": _bind,
     b"C": _close,

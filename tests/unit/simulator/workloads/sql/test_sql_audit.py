@@ -1,4 +1,4 @@
-"""What nodes say about their copies and snapshots: faults of a run explain some of it, and the rest is a finding."""
+"""Reports of nodes about their copies and snapshots: faults of a run explain some of them, and the others are findings."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ ROW = (1, "x", 1.5, dt.datetime.fromisoformat("2013-01-01 05:06:07"), True, Deci
 
 
 @pytest.mark.parametrize("binary", [False, True])
-def test_every_type_comes_back_as_it_went_in_with_psycopg(binary: bool) -> None:
+def test_every_type_round_trips_with_psycopg(binary: bool) -> None:
     async def body(s: Served) -> None:
         async with await s.psycopg() as connection:
             await connection.execute(TABLE)
@@ -35,7 +35,7 @@ def test_every_type_comes_back_as_it_went_in_with_psycopg(binary: bool) -> None:
     run(body)
 
 
-def test_every_type_comes_back_as_it_went_in_with_asyncpg() -> None:
+def test_every_type_round_trips_with_asyncpg() -> None:
     async def body(s: Served) -> None:
         connection = await s.asyncpg()
         await connection.execute(TABLE)

@@ -144,7 +144,7 @@ def test_the_types_of_parameters(sql: str, oids: dict[int, int]) -> None:
     assert query.parameters == oids
 
 
-def test_psycopg_finds_none_of_the_types_that_are_not_here() -> None:
+def test_psycopg_does_not_find_unsupported_types() -> None:
     async def body(served: Served) -> None:
         connection = await served.psycopg()
         assert await TypeInfo.fetch(connection, "hstore") is None

@@ -24,7 +24,7 @@ def small_commits() -> Iterator[None]:
         index_vfs.COMMITS_BYTES_MAX = before
 
 
-async def play(lives: Lives, seed: int) -> None:
+async def run_workload(lives: Lives, seed: int) -> None:
     """Run the whole workload. If the machine fails meanwhile, this may raise the client's error."""
     lives.machine.disk.interleave = random.Random(seed)
     await first_life(lives)
