@@ -27,6 +27,7 @@ from tests.unit.cli.doctor_rig import (
     newer_journal,
     read_only_directory,
     renamed_log,
+    setup,
     unprivileged,
     wiped_disk,
     without_a_mark,
@@ -43,6 +44,8 @@ from triplicate.errors import TriplicateError
 from triplicate.metadata import open_cluster
 from triplicate.runtime import Buffer, real_host
 from triplicate.runtime.real_disk import RealDisk, RealFile
+
+__all__ = ["setup"]
 
 ROOM_WANTED = "free some space, and start it again"
 
