@@ -63,8 +63,8 @@ class Index:
         self._database: apsw.Connection | None = None
         try:
             with self._errors():
-                self._database = apsw.Connection(path, vfs=self._vfs.vfs_name)
-                self._prepare(cache_bytes)
+                database = self._database = apsw.Connection(path, vfs=self._vfs.vfs_name)
+                self._prepare(database, cache_bytes)
         except BaseException:
             self.close()
             raise
@@ -92,9 +92,8 @@ class Index:
                 # Also after a failure, whose effect is unknown.
                 self.version += 1
 
-    def _prepare(self, cache_bytes: int) -> None:
-        assert self._database is not None
-        self._database.reserve_bytes(None, RESERVED_BYTES)
+    def _prepare(self, database: apsw.Connection, cache_bytes: int) -> None:
+        database.reserve_bytes(None, RESERVED_BYTES)
         for pragma in (
             f"page_size = {PAGE_BYTES}",
             "locking_mode = EXCLUSIVE",
@@ -103,16 +102,16 @@ class Index:
             "temp_store = MEMORY",
             f"cache_size = -{max(64, cache_bytes // 1024)}",
         ):
-            self._database.execute(f"PRAGMA {pragma}")
+            database.execute(f"PRAGMA {pragma}")
         if not self._rows("SELECT 1 FROM sqlite_schema LIMIT 1"):
-            with self._database:
-                self._database.execute(_SCHEMA_OF_1 + _SCHEMA_OF_2)
-                self._database.execute("INSERT INTO facts VALUES ('version', ?), ('flush', 0), ('complete', 0)", (INDEX_VERSION,))
+            with database:
+                database.execute(_SCHEMA_OF_1 + _SCHEMA_OF_2)
+                database.execute("INSERT INTO facts VALUES ('version', ?), ('flush', 0), ('complete', 0)", (INDEX_VERSION,))
         version = self.fact("version")
         if version == 1:
-            with self._database:
-                self._database.execute(_SCHEMA_OF_2)
-                self._database.execute("UPDATE facts SET value = ? WHERE name = 'version'", (INDEX_VERSION,))
+            with database:
+                database.execute(_SCHEMA_OF_2)
+                database.execute("UPDATE facts SET value = ? WHERE name = 'version'", (INDEX_VERSION,))
             version = INDEX_VERSION
         if version != INDEX_VERSION:
             raise CorruptionError(f"{self.path}: an index of version {version}, this release uses {INDEX_VERSION}")
