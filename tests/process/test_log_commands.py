@@ -82,7 +82,7 @@ def test_log_commands_that_would_harm_a_database_are_refused(uri: str, verb: tup
 def test_a_log_with_a_deleted_ledger_is_reported_and_restored(uri: str) -> None:
     run("log", "create", "broken", uri=uri)
     run("log", "append", "broken", "a", "b", uri=uri)
-    assert run("log", "repair", "broken", uri=uri).stdout == "log broken: every ledger is there\n"
+    assert run("log", "repair", "broken", uri=uri).stdout == "log broken: every ledger exists\n"
     (segment,) = run_json("log", "show", "broken", uri=uri)["segments"]
     ledger = str(segment["ledger_id"])
     run("ledger", "delete", ledger, "--yes", uri=uri)
