@@ -56,7 +56,7 @@ class _TableStatements:
         name = f"main.{quote(shape.name)}"
         columns = [quote(column) for column in shape.columns]
         assignments = ", ".join(f"{column} = ?" for column in columns)
-        # ABORT overrides a conflict clause of the schema: a replaced row is in the log as a delete of its own.
+        # ABORT overrides a conflict clause of the schema: the log contains a separate delete for each replaced row.
         if shape.without_rowid:
             self.insert = f"insert or abort into {name}({', '.join(columns)}) values({', '.join('?' * len(columns))})"
             self.move = ""
@@ -71,7 +71,11 @@ class _TableStatements:
 class Applier:
     """Applies batches on a connection made by `open_follower`.
 
-    Usage: `begin`, any number of `apply`, `commit`; or `rollback`. The position is part of the same SQLite transaction.
+    Call `begin`, then `apply` for each batch, then `commit` or `rollback`. The SQLite transaction that changes the rows also stores the
+    position. All methods block.
+
+    Attributes:
+        position: offset after the last log record applied.
     """
 
     def __init__(self, connection: apsw.Connection) -> None:
@@ -79,7 +83,8 @@ class Applier:
         self._cursor = connection.cursor()
         self._tables: dict[str, Table] | None = None
         self._statements: dict[TableShape, _TableStatements] = {}
-        self._of_batch: dict[int, _TableStatements] = {}
+        self._batch_statements: dict[int, _TableStatements] = {}
+        """The statements by the identity of a shape in the dictionary of the batch that is being applied."""
         state = read_state(connection)
         self._database = state.database
         self.position = state.position
@@ -94,6 +99,11 @@ class Applier:
         self._connection.execute("begin immediate")
 
     def commit(self) -> None:
+        """Commit everything since `begin`.
+
+        Raises:
+            EnvironmentFault: the disk is full or fails, or another connection holds a lock; a later attempt may succeed.
+        """
         try:
             self._connection.execute("commit")
         except LOCAL_FAULTS as error:
@@ -105,13 +115,13 @@ class Applier:
             self._connection.execute("rollback")
         state = read_state(self._connection)
         self.position, self._epoch, self._schema_version = state.position, state.epoch, state.schema_version
-        self._forget_tables()
+        self._clear_statements()
 
     def apply(self, batch: LogBatch) -> None:
-        """Apply one entry.
+        """Apply one entry. An entry that is applied already is skipped.
 
         Raises:
-            Diverged: this copy differs from the leader's. EnvironmentFault: the disk is full or similar; a later attempt may succeed.
+            Diverged: this copy differs from the leader's. EnvironmentFault: the disk is full or fails; a later attempt may succeed.
         """
         if self._is_applied(batch):
             return
@@ -127,7 +137,7 @@ class Applier:
         if batch.records and end <= self.position:
             return True
         if batch.first_offset != self.position:
-            raise Diverged(f"the log goes on at offset {batch.first_offset}, this copy stands at {self.position}")
+            raise Diverged(f"the log continues at offset {batch.first_offset}, but this copy is at position {self.position}")
         return False
 
     def _apply(self, batch: LogBatch) -> None:
@@ -137,20 +147,22 @@ class Applier:
                 self._epoch = batch.epoch
             return
         if batch.preamble is None:
-            raise Diverged(f"offset {batch.first_offset}: an entry without a batch header; this is not a database's log")
+            raise Diverged(f"offset {batch.first_offset}: the entry has no batch header; this is not the log of a database")
         header = decode_header(batch.preamble)
         self._check(header, batch)
-        self._of_batch.clear()
+        self._batch_statements.clear()
         numbers: list[int] = []
         requests: list[tuple[str, int, bytes]] = []
         for record in batch.records:
             transaction = decode_transaction(record, header.tables)
-            self._transaction(transaction)
+            self._apply_transaction(transaction)
             numbers.append(transaction.number)
             if transaction.request_id:
                 requests.append((transaction.request_id, transaction.number, encode_results(transaction.results)))
         if header.schema_version_after != self._schema_version:
-            raise Diverged(f"the schema is at version {self._schema_version}, the leader's at {header.schema_version_after}")
+            raise Diverged(
+                f"the schema is at version {self._schema_version} after the batch, the leader's at {header.schema_version_after}"
+            )
         end = batch.first_offset + len(batch.records)
         record_batch(
             self._connection,
@@ -171,44 +183,46 @@ class Applier:
 
     def _check(self, header: BatchHeader, batch: LogBatch) -> None:
         if header.database != self._database:
-            raise Diverged(f"offset {batch.first_offset} belongs to another database ({header.database.hex()})")
+            raise Diverged(f"the batch at offset {batch.first_offset} belongs to another database ({header.database.hex()})")
         if header.epoch != batch.epoch:
-            raise Diverged(f"offset {batch.first_offset} says epoch {header.epoch} within an entry of epoch {batch.epoch}")
+            raise Diverged(f"the batch at offset {batch.first_offset} has epoch {header.epoch}, its log entry has epoch {batch.epoch}")
         if header.schema_version_before != self._schema_version:
-            raise Diverged(f"the schema is at version {self._schema_version}, the leader's was at {header.schema_version_before}")
+            raise Diverged(
+                f"the schema is at version {self._schema_version} before the batch, the leader's was at {header.schema_version_before}"
+            )
 
-    def _transaction(self, transaction: Transaction) -> None:
+    def _apply_transaction(self, transaction: Transaction) -> None:
         for operation in transaction.operations:
             if isinstance(operation, RowRun):
-                self._rows(operation)
+                self._apply_rows(operation)
             elif isinstance(operation, SchemaChange):
-                self._schema(operation)
+                self._apply_schema_change(operation)
             else:
-                self._setting(operation)
+                self._apply_setting(operation)
 
-    def _forget_tables(self) -> None:
+    def _clear_statements(self) -> None:
         self._tables = None
         self._statements.clear()
-        self._of_batch.clear()
+        self._batch_statements.clear()
 
-    def _prepared(self, shape: TableShape) -> _TableStatements:
-        found = self._statements.get(shape)
-        if found is None:
+    def _statements_for(self, shape: TableShape) -> _TableStatements:
+        statements = self._statements.get(shape)
+        if statements is None:
             if self._tables is None:
                 self._tables = load_tables(self._connection)
             table = self._tables.get(shape.name)
             if table is None:
-                raise Diverged(f"table {shape.name!r} is not in this copy")
+                raise Diverged(f"table {shape.name!r} does not exist in this copy")
             if table.shape != shape:
                 raise Diverged(f"table {shape.name!r} has another shape in this copy: {table.shape}, the leader's is {shape}")
-            found = self._statements[shape] = _TableStatements(table)
-        return found
+            statements = self._statements[shape] = _TableStatements(table)
+        return statements
 
-    def _rows(self, run: RowRun) -> None:
+    def _apply_rows(self, run: RowRun) -> None:
         # The batch's dictionary keeps the shapes alive while it is applied, so their identity serves as a cheap key.
-        statements = self._of_batch.get(id(run.table))
+        statements = self._batch_statements.get(id(run.table))
         if statements is None:
-            statements = self._of_batch[id(run.table)] = self._prepared(run.table)
+            statements = self._batch_statements[id(run.table)] = self._statements_for(run.table)
         if run.kind is RowKind.INSERT:
             columns = run.new or ()
             sql, parts = statements.insert, columns if run.table.without_rowid else (run.rowids or (), *columns)
@@ -227,18 +241,18 @@ class Applier:
             self._cursor.executemany(sql, zip(*parts, strict=True))
         changed = self._connection.total_changes() - before
         if changed != run.count:
-            raise Diverged(f"{run.kind.name.lower()} of {run.count} rows of {run.table.name!r} changed {changed}")
+            raise Diverged(f"{run.kind.name.lower()} of {run.count} rows of table {run.table.name!r} changed {changed} rows")
 
-    def _schema(self, change: SchemaChange) -> None:
+    def _apply_schema_change(self, change: SchemaChange) -> None:
         for _ in self._connection.execute(change.sql):
             pass
-        self._forget_tables()
+        self._clear_statements()
         self._schema_version += 1
         digest = schema_digest(self._connection)
         if digest != change.digest_after:
             raise Diverged(f"the schema differs from the leader's after: {change.sql}")
 
-    def _setting(self, change: SettingChange) -> None:
+    def _apply_setting(self, change: SettingChange) -> None:
         kind, _, subject = change.name.partition(":")
         if kind in ("user_version", "application_id"):
             self._connection.pragma(kind, change.value)
@@ -249,11 +263,18 @@ class Applier:
         elif kind == "change_images":
             set_change_images(self._connection, subject, str(change.value))
         else:
-            raise Diverged(f"the log sets {change.name!r}, which this release does not know")
+            raise Diverged(f"the log changes the setting {change.name!r}, which this release does not know")
 
 
 def follow(applier: Applier, batches: Iterable[LogBatch]) -> int:
-    """Apply entries in one SQLite transaction; the position reached. An error undoes all of them."""
+    """Apply entries in one SQLite transaction. An error undoes all of them.
+
+    Returns:
+        The position after the last entry: an offset of the log.
+
+    Raises:
+        Diverged, EnvironmentFault: as `Applier.apply` and `Applier.commit`.
+    """
     applier.begin()
     try:
         for batch in batches:

@@ -29,18 +29,18 @@ def is_damage(error: apsw.Error) -> bool:
     if isinstance(error, apsw.NotADBError):
         return True
     # A virtual table reports the same error when a client has broken the rules of its own tables.
-    of_table = getattr(error, "extendedresult", 0) == apsw.SQLITE_CORRUPT_VTAB
-    return isinstance(error, apsw.CorruptError) and not of_table
+    of_virtual_table = getattr(error, "extendedresult", 0) == apsw.SQLITE_CORRUPT_VTAB
+    return isinstance(error, apsw.CorruptError) and not of_virtual_table
 
 
-def with_file_errors(path: str, work: Callable[[], Result]) -> Result:
-    """Do some work with a local file, and translate its errors.
+def with_file_errors(path: str, function: Callable[[], Result]) -> Result:
+    """Call a function that uses a local file, and translate its errors.
 
     Raises:
         Diverged: the file is damaged. EnvironmentFault: it cannot be used now.
     """
     try:
-        return work()
+        return function()
     except apsw.Error as error:
         if is_damage(error):
             raise Diverged(f"the local file {path} is damaged: {error}") from error
@@ -50,12 +50,12 @@ def with_file_errors(path: str, work: Callable[[], Result]) -> Result:
 
 
 def is_position_mismatch(reason: str) -> bool:
-    """Whether a copy was given up because of its place in the log, so that its content may be right."""
+    """Whether a copy was given up because of its position in the log, so that its content may be correct."""
     return reason.startswith(STANDS_AT)
 
 
 def verify_last_batch(connection: apsw.Connection, batch: LogBatch | None) -> None:
-    """Compare the batch that the copy applied last with the log's entry before its position. Unmark the copy when they agree.
+    """Compare the batch that the copy applied last with the log's entry before its position. If they are equal, clear the copy's mark.
 
     Raises:
         Diverged: they differ. FormatError: the entry is of a later release.
@@ -65,56 +65,57 @@ def verify_last_batch(connection: apsw.Connection, batch: LogBatch | None) -> No
         where = f"the log's entry before offset {state.position}"
         end = batch.first_offset + len(batch.records)
         if end != state.position:
-            raise Diverged(f"{where} ends at {end}")
+            raise Diverged(f"{where} ends at offset {end}")
         if batch.preamble is None:
-            raise Diverged(f"{where} has no batch header; this is not a database's log")
+            raise Diverged(f"{where} has no batch header; this is not the log of a database")
         header = decode_header(batch.preamble)
-        found = (header.database, header.epoch, header.batch)
+        logged = (header.database, header.epoch, header.batch)
         row = connection.execute("select max(last_id) from triplicate_transactions where position = ?", (state.position,)).fetchone()
         epoch = header.epoch if row is None or row[0] is None else int(row[0]) >> _EPOCH_BITS
-        wanted = (state.database, epoch, state.batch)
-        if found != wanted:
-            theirs, ours = f"batch {header.batch} of epoch {header.epoch}", f"batch {state.batch} of epoch {epoch}"
-            raise Diverged(f"{where} is {theirs}, this copy applied {ours} last")
+        applied = (state.database, epoch, state.batch)
+        if logged != applied:
+            raise Diverged(
+                f"{where} is batch {header.batch} of epoch {header.epoch}, this copy applied batch {state.batch} of epoch {epoch} last"
+            )
     connection.execute("update triplicate_state set diverged = null")
 
 
-def set_aside_copy(disk: Disk, path: str, kept: int) -> str | None:
+def set_aside_copy(disk: Disk, path: str, copies: int) -> str | None:
     """Move the folder of a copy out of the way and give the new one an empty folder. Blocks.
 
     Args:
         path: the copy's file, which is not open.
-        kept: number of set-aside folders to keep; the content of older ones is deleted.
+        copies: number of set-aside folders to keep; the content of older ones is deleted.
 
     Returns:
-        The folder's new path; None where there was no copy.
+        The folder's new path; None if there was no copy.
 
     Raises:
-        OSError.
+        OSError: the disk fails.
     """
     folder = os.path.dirname(path)
     if not disk.exists(folder):
         disk.mkdir(folder)
         return None
     parent, name = os.path.split(folder)
-    places = [os.path.join(parent, f".{name}.aside-{number}") for number in range(1, kept + 1)]
-    if disk.exists(places[-1]):
-        for file in disk.names(places[-1]):
-            disk.delete(os.path.join(places[-1], file))
-    for older, newer in zip(reversed(places[1:]), reversed(places[:-1]), strict=True):
+    folders = [os.path.join(parent, f".{name}.aside-{number}") for number in range(1, copies + 1)]
+    if disk.exists(folders[-1]):
+        for file in disk.names(folders[-1]):
+            disk.delete(os.path.join(folders[-1], file))
+    for older, newer in zip(reversed(folders[1:]), reversed(folders[:-1]), strict=True):
         if disk.exists(newer):
             disk.rename(newer, older)
-    disk.rename(folder, places[0])
+    disk.rename(folder, folders[0])
     disk.mkdir(folder)
     disk.sync_directory(parent)
-    return places[0]
+    return folders[0]
 
 
 def delete_copy(disk: Disk, path: str) -> None:
     """Delete the files of a copy that is not open. The empty folder stays. Blocks.
 
     Raises:
-        OSError.
+        OSError: the disk fails.
     """
     folder = os.path.dirname(path)
     if disk.exists(folder):
@@ -123,10 +124,10 @@ def delete_copy(disk: Disk, path: str) -> None:
 
 
 def rename_copy(disk: Disk, path: str, new_path: str) -> bool:
-    """Move the folder of a copy that is not open; False when the new place has a copy already. Blocks.
+    """Move the folder of a copy that is not open; False when the new path has a copy already. Blocks.
 
     Raises:
-        OSError.
+        OSError: the disk fails.
     """
     folder, new_folder = os.path.dirname(path), os.path.dirname(new_path)
     if not disk.exists(folder) or disk.exists(new_path):

@@ -1,8 +1,8 @@
 """Copying one SQLite file while it is read and written.
 
-SQLite's backup makes the copy from a connection that holds one read transaction. So all pages and the position are of one moment, while
-other transactions are committed. Pages are copied unchanged and implicit rowids stay; VACUUM INTO would assign new ones. The copy lies
-beside the database's file.
+SQLite's backup reads from a connection that holds one read transaction. All pages and the position are therefore of one moment, although
+other transactions commit meanwhile. Pages are copied unchanged, and implicit rowids stay; VACUUM INTO would assign new ones. The copy is
+in the same folder as the database's file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from triplicate.sql.storage.sqlite_file import ConnectionSetup, StoreState, open
 Result = TypeVar("Result")
 
 OUTGOING = ".snapshot"
-"""Suffix of a copy that is made for a snapshot."""
+"""Suffix of the copy that is made for a snapshot."""
 STEP_BYTES = CHUNK_BYTES
 """Bytes that one step of a backup copies."""
 SIDE_FILES = ("-wal", "-shm", "-journal")
@@ -35,7 +35,12 @@ _FINDINGS = 5
 class CopyScope:
     """The worker that makes and reads one copy, and everything that is open on it.
 
-    A function that was cancelled may still run on the worker. So it registers what it opens in `opened`, where `aclose` finds it.
+    A cancelled function may still run on the worker. It therefore registers each file and connection that it opens in `opened`, and
+    `aclose` closes them.
+
+    Args:
+        worker: used for nothing else; `aclose` ends it.
+        source_path: the database's file.
     """
 
     def __init__(self, host: Host, worker: Worker, source_path: str) -> None:
@@ -51,7 +56,7 @@ class CopyScope:
         return await on_disk(self._worker, function, *arguments)
 
     async def aclose(self) -> None:
-        """Close everything and delete the copy."""
+        """Close everything in `opened`, delete the copy and end the worker."""
         self.is_closing = True
         try:
             await self.run(self._close)
@@ -65,11 +70,11 @@ class CopyScope:
 
 
 class SqliteBackup:
-    """A copy that is being made, within one read transaction. Made by `begin`. All methods block.
+    """A copy in progress, within one read transaction. Created by `begin`. All methods block.
 
     Attributes:
         state: the state of the copy.
-        page_size: bytes.
+        page_size: size of one page, bytes.
     """
 
     def __init__(
@@ -85,7 +90,7 @@ class SqliteBackup:
         self.page_size = int(source.pragma("page_size"))
         self._scope = scope
         self._wal_limit_bytes = wal_limit_bytes
-        # SQLite overwrites the file from its beginning and never shrinks it. Only its growth is caused by the copy.
+        # SQLite overwrites the write-ahead log from its beginning and never shrinks it, so only growth is caused by the copy.
         self._wal_bytes = self._wal_size()
         self._backup = target.backup("main", source, "main")
         self._reading = reading
@@ -95,10 +100,10 @@ class SqliteBackup:
         """Begin the read transaction, which fixes the content and position of the copy.
 
         Args:
-            wal_limit_bytes: the copy is given up when the write-ahead log grows by more than this meanwhile.
+            wal_limit_bytes: the copy is given up when the write-ahead log grows by more than this while it is made.
 
         Raises:
-            EnvironmentFault: no room on the disk. Diverged: the file is known to be wrong.
+            EnvironmentFault: the disk has no room for the copy. Diverged: the database's file is marked as wrong.
         """
         delete_file(scope.host, scope.path)
         reading = scope.opened.enter_context(ExitStack())
@@ -117,7 +122,7 @@ class SqliteBackup:
         return cls(scope, wal_limit_bytes, source, target, state, reading)
 
     def step(self) -> bool:
-        """Copy some pages; True when all are copied.
+        """Copy up to `STEP_BYTES`. Returns True when all pages are copied.
 
         Raises:
             EnvironmentFault: the write-ahead log has grown too much.
@@ -128,15 +133,15 @@ class SqliteBackup:
         return bool(self._backup.done)
 
     def _check_wal(self) -> None:
-        """Give the copy up when the write-ahead log has grown too much. The read transaction keeps SQLite from reusing the log's file.
+        """Check the growth of the write-ahead log. The read transaction keeps SQLite from reusing the log's file.
 
         Raises:
-            EnvironmentFault: it has.
+            EnvironmentFault: the log has grown by more than the limit.
         """
         size = self._wal_size()
         if size - self._wal_bytes > self._wal_limit_bytes:
             raise EnvironmentFault(
-                f"the write-ahead log of {self._scope.source_path} grew to {size} bytes while the file was copied: raise "
+                f"the write-ahead log of {self._scope.source_path} grew to {size} bytes while the file was copied; raise "
                 "node.snapshot_rate_bytes_per_s or node.snapshot_wal_limit_bytes"
             )
 
@@ -151,13 +156,13 @@ class SqliteBackup:
             file.close()
 
     def finish(self) -> None:
-        """End the backup and its read transaction. Every page is copied."""
+        """End the backup and its read transaction, after every page is copied."""
         self._backup.finish()
         self._reading.close()
 
 
 class SqliteCopy:
-    """A sound copy of a database's file. Implements `replica.StateCopy`. Made by `SqlSnapshots.copy`."""
+    """A sound copy of a database's file. Implements `replica.StateCopy`. Created by `SqlSnapshots.copy`."""
 
     def __init__(self, scope: CopyScope, file: File, state: StoreState, page_size: int) -> None:
         self.position = state.position
@@ -172,7 +177,7 @@ class SqliteCopy:
         """Check the copy that a backup has made, and open it. Blocks.
 
         Raises:
-            CorruptionError: SQLite's quick check finds faults in the copy. EnvironmentFault: `scope` is closed meanwhile.
+            CorruptionError: SQLite's quick check finds faults in the copy. EnvironmentFault: `scope` was closed during the check.
         """
         check_copy(scope, setup, backup.state.position)
         file = scope.host.disk.open(scope.path, readonly=True)
@@ -186,7 +191,7 @@ class SqliteCopy:
     async def read(self, offset: int, size: int) -> bytes:
         content = await self._scope.run(self._file.pread, size, offset)
         if not content:
-            raise EnvironmentFault(f"{self._scope.path} ends at {offset}; it has {self.size_bytes} bytes")
+            raise EnvironmentFault(f"{self._scope.path} ends at byte {offset}, although it had {self.size_bytes} bytes when it was opened")
         return content
 
     async def discard(self) -> None:
@@ -194,26 +199,26 @@ class SqliteCopy:
 
 
 def check_copy(scope: CopyScope, setup: ConnectionSetup | None, position: int) -> None:
-    """Check that the file of a finished backup is sound and stands at a position. Raises as `SqliteCopy.open`."""
+    """Check that the file of a finished backup is sound and has the position. Raises as `SqliteCopy.open`."""
     connection = open_follower(scope.path, setup)
     try:
         connection.set_progress_handler(lambda: scope.is_closing, _CHECK_STEPS)
         findings = quick_check(connection)
         state = read_state(connection)
     except apsw.InterruptError as error:
-        raise EnvironmentFault("the copy for a snapshot was given up") from error
+        raise EnvironmentFault("the copy for a snapshot was cancelled during its check") from error
     finally:
         connection.close(True)
     if findings:
-        raise CorruptionError(f"the copy of {scope.source_path} is not sound and makes no snapshot: {'; '.join(findings)}")
+        raise CorruptionError(f"the copy of {scope.source_path} is not sound and is not used for a snapshot: {'; '.join(findings)}")
     if state.position != position:
-        raise CorruptionError(f"the copy of {scope.source_path} stands at {state.position}; it was taken at {position}")
+        raise CorruptionError(f"the copy of {scope.source_path} has position {state.position}; the backup began at position {position}")
 
 
 def quick_check(connection: apsw.Connection) -> list[str]:
     """The first few findings of SQLite's quick check; empty for a sound file."""
-    found = [str(row[0]) for row in connection.execute(f"pragma quick_check({_FINDINGS})")]
-    return [] if found == ["ok"] else found
+    findings = [str(row[0]) for row in connection.execute(f"pragma quick_check({_FINDINGS})")]
+    return [] if findings == ["ok"] else findings
 
 
 async def on_disk(worker: Worker, function: Callable[..., Result], *arguments: object) -> Result:
@@ -232,15 +237,19 @@ def delete_file(host: Host, path: str) -> None:
 
 
 def check_room(host: Host, path: str, size_bytes: int, purpose: str) -> None:
-    """Check that the disk beside a file has room for a copy.
+    """Check that the disk of a file has room for a copy and `_SPARE_BYTES`.
+
+    Args:
+        size_bytes: of the copy.
+        purpose: the subject of the error text.
 
     Raises:
-        EnvironmentFault: it has not.
+        EnvironmentFault: the disk lacks the room.
     """
     folder = os.path.dirname(path)
     free, _ = host.disk.free_space(folder)
     if free < size_bytes + _SPARE_BYTES:
         raise EnvironmentFault(
-            f"{purpose} needs {size_bytes} bytes in {folder} and {_SPARE_BYTES} to spare, {free} are free: make room, or move this node's "
-            "directory to a larger disk"
+            f"{purpose} needs {size_bytes} bytes in {folder} and {_SPARE_BYTES} bytes to spare, but {free} are free: make room, or move "
+            "this node's directory to a larger disk"
         )

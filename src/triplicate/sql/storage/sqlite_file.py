@@ -1,7 +1,7 @@
 """The local file of one copy: opening its connections, and the internal tables that make the file a checkpoint of the log.
 
-The log is authoritative. The file is in WAL mode with synchronous NORMAL: after a power failure it is consistent, but may be at an
-earlier position than was reported. Everything here blocks and runs on a worker.
+The log is authoritative. The file is in WAL mode with synchronous NORMAL. After a power failure it is consistent, but its position may be
+earlier than the position that was reported. All functions block and run on a worker.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from triplicate.sql.storage.transaction_history import CommitRecord
 STORE_FORMAT = 2
 
 ConnectionSetup = Callable[[apsw.Connection], None]
-"""Called on each new connection, for example to register functions. It must do the same on every node."""
+"""Called on each new connection, for example to register functions. Every node must register the same functions."""
 
 _TABLES = """
 create table triplicate_state(
@@ -48,10 +48,13 @@ class StoreState:
 
 
 def open_store(path: str, database: bytes) -> None:
-    """Make the file with its internal tables, or check that it is of this database. A file of an earlier format is upgraded.
+    """Create the file with its internal tables, or check that it belongs to this database. A file of an earlier format is upgraded.
+
+    Args:
+        path: the SQLite file. database: the database's identity, 16 bytes.
 
     Raises:
-        FormatError: it was written by a later release. ValueError: it belongs to another database.
+        FormatError: a later release wrote the file. ValueError: the file belongs to another database.
     """
     connection = apsw.Connection(path)
     try:
@@ -65,7 +68,10 @@ def open_store(path: str, database: bytes) -> None:
         _upgrade(connection)
         stored = _row(connection, "select format, database from triplicate_state")
         if stored is None or stored[0] != STORE_FORMAT:
-            raise FormatError(f"{path} has format {stored and stored[0]}; this release knows {STORE_FORMAT}")
+            raise FormatError(
+                f"{path}: written in format {stored and stored[0]}, this release knows {STORE_FORMAT}: "
+                "start the release that wrote it, or a newer one"
+            )
         if stored[1] != database:
             raise ValueError(f"{path} belongs to another database")
     finally:
@@ -85,14 +91,14 @@ def open_writer(path: str, setup: ConnectionSetup | None = None) -> apsw.Connect
     connection = _open(path, setup)
     connection.execute("pragma foreign_keys = on")
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-    # Without this, an index on a "name" without a column is an index on a text, and is damaged once a column gets the name. Indexes of
-    # stored schemas stay.
+    # Without this setting, SQLite reads "name" in an index as a text if no column has the name. The index is damaged once a column gets
+    # it. Existing indexes of this kind stay.
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
     return connection
 
 
 def open_follower(path: str, setup: ConnectionSetup | None = None) -> apsw.Connection:
-    """The connection that applies the log. Triggers and foreign keys are off, as their effects are logged; shadow tables are writable."""
+    """The connection that applies the log. Triggers and foreign keys are off, as the log has their effects; shadow tables are writable."""
     connection = _open(path, setup)
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
@@ -121,14 +127,15 @@ def _open(path: str, setup: ConnectionSetup | None) -> apsw.Connection:
 
 
 def read_state(connection: apsw.Connection) -> StoreState:
+    """The row of ``triplicate_state``. Raises FormatError if it is missing."""
     row = _row(connection, "select database, position, epoch, batch, schema_version, pruned_through, diverged from triplicate_state")
     if row is None:
-        raise FormatError("the local file has lost its state row")
+        raise FormatError("the local file has no row in triplicate_state; move its folder away, and the node builds the copy again")
     return StoreState(*row)
 
 
 def mark_diverged(connection: apsw.Connection, reason: str) -> None:
-    """Record that this copy is wrong and must not be served. Outside a transaction."""
+    """Record that this copy is wrong and must not be served. No transaction may be open."""
     connection.execute("update triplicate_state set diverged = ?", (reason,))
 
 
@@ -138,6 +145,7 @@ def mark_epoch(connection: apsw.Connection, epoch: int) -> None:
 
 
 def full_image_tables(connection: apsw.Connection) -> frozenset[str]:
+    """Names of the tables whose changes are logged with all columns."""
     return frozenset(str(name) for (name,) in connection.execute("select name from triplicate_tables where change_images = 'full'"))
 
 
@@ -148,13 +156,13 @@ def set_change_images(connection: apsw.Connection, table: str, value: str) -> No
         connection.execute("insert or replace into triplicate_tables values(?, ?)", (table, value))
 
 
-def record_batch(connection: apsw.Connection, facts: CommitRecord) -> None:
-    """Store position, transaction ids and results of a batch, in the open transaction that holds its changes."""
+def record_batch(connection: apsw.Connection, batch: CommitRecord) -> None:
+    """Store position, transaction ids and results of a batch, in the open transaction that contains its changes."""
     connection.execute(
         "update triplicate_state set position = ?, epoch = max(epoch, ?), batch = ?, schema_version = ?",
-        (facts.end, facts.epoch, facts.batch, facts.schema_version),
+        (batch.end, batch.epoch, batch.batch, batch.schema_version),
     )
-    transaction_history.record_history(connection, facts)
+    transaction_history.record_history(connection, batch)
 
 
 def _row(connection: apsw.Connection, sql: str, *parameters: Any) -> tuple[Any, ...] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -34,20 +34,34 @@ _STORED = (0, 3)
 """Ordinary columns, and generated ones that are stored."""
 
 
+class _ColumnRow(NamedTuple):
+    """One column as ``pragma_table_xinfo`` describes it."""
+
+    number: int
+    """From 0, among all columns of the table."""
+    name: str
+    declared: str
+    """The declared type; empty without one."""
+    key_position: int
+    """Position in the primary key from 1, or 0."""
+    hidden: int
+    """0 ordinary, 1 hidden, 2 virtual generated, 3 stored generated."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A table of the main database, with properties that capturing and applying need beyond its logged shape."""
+    """A table of the main database, with the properties beyond its logged shape that capturing and applying need."""
 
     shape: TableShape
     real: tuple[int, ...]
-    """Positions of the shape's columns among all columns of the table, generated ones included."""
+    """Positions, from 0, of the shape's columns among all columns of the table, including generated ones."""
     rowid_name: str
-    """A name of the rowid that no column hides; empty in a WITHOUT ROWID table."""
+    """A name of the rowid that is not the name of another column; empty in a WITHOUT ROWID table."""
     has_virtual_columns: bool
     whole: bool
-    """No generated columns: every column of the table is one of the shape's."""
+    """Whether the shape has every column of the table, because none is generated."""
     rules: RowRules
-    """Checks of the values of its columns. A shadow table has none: its virtual table decides about its values."""
+    """Checks of the values of its columns. A shadow table has none, because its virtual table determines its values."""
 
     @property
     def where(self) -> str:
@@ -62,13 +76,14 @@ def is_internal(name: str) -> bool:
 
 
 def load_tables(connection: apsw.Connection) -> dict[str, Table]:
-    """Every ordinary and shadow table by name, without SQLite's own and internal ones."""
-    found: dict[str, list[tuple[int, str, str, int, int]]] = {}
+    """The ordinary and shadow tables by name, without SQLite's tables and internal tables."""
+    columns_by_table: dict[str, list[_ColumnRow]] = {}
     without_rowid: dict[str, bool] = {}
     shadows: set[str] = set()
     for name, wr, shadow, cid, column, declared, key, hidden in connection.execute(_COLUMNS):
         if not is_internal(str(name)):
-            found.setdefault(str(name), []).append((int(cid), str(column), str(declared or ""), int(key), int(hidden)))
+            row = _ColumnRow(int(cid), str(column), str(declared or ""), int(key), int(hidden))
+            columns_by_table.setdefault(str(name), []).append(row)
             without_rowid[str(name)] = bool(wr)
             if shadow:
                 shadows.add(str(name))
@@ -80,36 +95,38 @@ def load_tables(connection: apsw.Connection) -> dict[str, Table]:
     }
     return {
         name: _table(name, columns, without_rowid[name], has_key_index=name in keyed, is_shadow=name in shadows)
-        for name, columns in found.items()
+        for name, columns in columns_by_table.items()
     }
 
 
-def _table(name: str, columns: list[tuple[int, str, str, int, int]], without_rowid: bool, *, has_key_index: bool, is_shadow: bool) -> Table:
-    ordinary = [column for column in columns if column[4] == 0]
-    key = tuple(index for index, column in sorted(enumerate(ordinary), key=lambda pair: pair[1][3]) if column[3] > 0)
+def _table(name: str, columns: list[_ColumnRow], without_rowid: bool, *, has_key_index: bool, is_shadow: bool) -> Table:
+    ordinary = [column for column in columns if column.hidden == 0]
+    key = tuple(index for index, column in sorted(enumerate(ordinary), key=lambda pair: pair[1].key_position) if column.key_position > 0)
     rowid_column = -1
-    # INTEGER PRIMARY KEY is the rowid itself and has no index; INTEGER PRIMARY KEY DESC, by an old quirk, is not and has one.
-    if not without_rowid and len(key) == 1 and not has_key_index and ordinary[key[0]][2].upper() == "INTEGER":
+    # INTEGER PRIMARY KEY is an alias of the rowid and has no index. INTEGER PRIMARY KEY DESC, by an old quirk, is none and has one.
+    if not without_rowid and len(key) == 1 and not has_key_index and ordinary[key[0]].declared.upper() == "INTEGER":
         rowid_column = key[0]
-    taken = {column[1].lower() for column in columns}
-    rowid_name = "" if without_rowid else next((free for free in ("rowid", "_rowid_", "oid") if free not in taken), "")
+    names = {column.name.lower() for column in columns}
+    rowid_name = "" if without_rowid else next((alias for alias in ("rowid", "_rowid_", "oid") if alias not in names), "")
     if rowid_column >= 0 and not rowid_name:
-        rowid_name = quote(ordinary[rowid_column][1])
+        rowid_name = quote(ordinary[rowid_column].name)
     shape = TableShape(
         name,
-        tuple(column[1] for column in ordinary),
-        tuple(column[2] for column in ordinary),
+        tuple(column.name for column in ordinary),
+        tuple(column.declared for column in ordinary),
         key,
         rowid_column,
         without_rowid,
     )
     return Table(
         shape=shape,
-        real=tuple(column[0] for column in ordinary),
+        real=tuple(column.number for column in ordinary),
         rowid_name=rowid_name,
-        has_virtual_columns=any(column[4] == _GENERATED_VIRTUAL for column in columns),
+        has_virtual_columns=any(column.hidden == _GENERATED_VIRTUAL for column in columns),
         whole=len(ordinary) == len(columns),
-        rules=RowRules([] if is_shadow else [column[:3] for column in columns if column[4] in _STORED]),
+        rules=RowRules(
+            [] if is_shadow else [(column.number, column.name, column.declared) for column in columns if column.hidden in _STORED]
+        ),
     )
 
 
@@ -127,18 +144,22 @@ def table_names(connection: apsw.Connection) -> frozenset[str]:
     return frozenset(str(name) for (name,) in rows)
 
 
-def stored_text(connection: apsw.Connection, made: frozenset[str]) -> str | None:
-    """The text that SQLite stores for a new table. After CREATE TABLE AS it has the columns, not the query."""
-    rows = connection.execute("select sql from main.sqlite_schema where type = 'table' and name = ?", (next(iter(made)),)).fetchall()
+def stored_text(connection: apsw.Connection, created: frozenset[str]) -> str | None:
+    """The text that SQLite stores for a new table, or None. After CREATE TABLE AS it has the columns, not the query.
+
+    Args:
+        created: the name of the one table that the statement has created.
+    """
+    rows = connection.execute("select sql from main.sqlite_schema where type = 'table' and name = ?", (next(iter(created)),)).fetchall()
     return str(rows[0][0]) if rows else None
 
 
 def unfit_reason(table: Table) -> str | None:
-    """Why rows of this table cannot be logged, or None. Such a table is refused."""
+    """Why rows of this table cannot be logged, or None if they can. Such a table is refused."""
     if table.shape.without_rowid and table.has_virtual_columns:
         return f"table {table.shape.name!r} is WITHOUT ROWID and has a virtual generated column; make the column STORED"
     if not table.shape.without_rowid and not table.rowid_name:
-        return f"table {table.shape.name!r} has columns named rowid, _rowid_ and oid, which leaves no name for the row's own number"
+        return f"table {table.shape.name!r} has columns named rowid, _rowid_ and oid, so its rowid has no name; rename one of them"
     return None
 
 
@@ -154,20 +175,20 @@ def schema_digest(connection: apsw.Connection) -> bytes:
 
 
 def check_references(connection: apsw.Connection) -> None:
-    """Raises SqlError 23503 when the open transaction violates a deferred foreign key."""
+    """Check deferred foreign keys. Raises SqlError 23503 if the open transaction violates one."""
     unresolved, _ = connection.status(apsw.SQLITE_DBSTATUS_DEFERRED_FKS)
     if unresolved:
         raise SqlError("23503", "FOREIGN KEY constraint failed")
 
 
 def key_of(connection: apsw.Connection, table: str) -> list[str]:
-    """The columns of a table's primary key; empty where there is none. Raises as `columns_of`."""
+    """Names of the columns of a table's primary key, in its order; empty without one. Raises as `columns_of`."""
     rows = _query(connection, "select name from pragma_table_xinfo(?, 'main') where pk > 0 order by pk", table)
     return [str(name) for (name,) in rows]
 
 
 def columns_of(connection: apsw.Connection, table: str) -> list[tuple[str, str]] | None:
-    """(name, declared type) of a table's or view's columns in order, or None.
+    """(name, declared type) of the columns of a table or view, in order; None if it does not exist.
 
     Raises:
         SqlError: 42P01, 42703, …: a view's query refers to a table or column that does not exist.

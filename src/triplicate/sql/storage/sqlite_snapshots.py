@@ -1,6 +1,6 @@
 """Snapshots of one SQLite copy: copying the file, and replacing it by another.
 
-The files lie beside the database's file. Only files that no connection has open are accessed through the disk port.
+The files of a snapshot are in the folder of the database's file. The disk port accesses only files that no connection has open.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from triplicate.sql.storage.sqlite_file import ConnectionSetup, StoreState, open
 MACHINE = "sql"
 CONTENT = "sqlite"
 INCOMING, REPLACED = ".restore", ".replaced"
-"""Suffixes of files beside the copy: a snapshot that is being loaded, and the file that it replaced."""
+"""Suffixes of a snapshot that is being loaded, and of the file that it replaces."""
 CATCH_UP_S = 1.0
-"""Seconds of slow steps that a copy may make up for by copying faster than its rate."""
+"""After slow steps, a copy may exceed its rate until it has made up for this many seconds."""
 
 
 def remove_leftovers(host: Host, path: str) -> None:
@@ -54,15 +54,15 @@ class CopyOwner(Protocol):
     def position(self) -> int: ...
 
     async def replace(self, swap: Callable[[], None]) -> int:
-        """Close the file, run `swap` on a worker, and open the file that is there then; its position."""
+        """Close the file, call `swap` on a worker, and open the file that `swap` has put in its place. Returns its position."""
 
 
 class SqlSnapshots:
     """Implements `replica.SnapshotMachine` for one database on this node.
 
     Args:
-        identity: 16 bytes; copies of another database are refused.
-        wal_limit_bytes: a copy is given up when the write-ahead log grows by more than this meanwhile.
+        name: of the database. identity: its id, 16 bytes; snapshots of another database are refused.
+        setup: called on each connection. wal_limit_bytes: see `SqliteBackup.begin`.
     """
 
     machine = MACHINE
@@ -78,11 +78,11 @@ class SqlSnapshots:
         self._setup = setup
         self._wal_limit_bytes = wal_limit_bytes
         self._reads_file = False
-        """Whether a backup reads the file, so that SQLite cannot empty the write-ahead log."""
+        """Whether a backup reads the file; SQLite cannot empty the write-ahead log then."""
 
     @property
     def holds_wal(self) -> bool:
-        """Whether a copy is being made, so that the write-ahead log cannot be emptied."""
+        """Whether a backup reads the file; SQLite cannot empty the write-ahead log then."""
         return self._reads_file
 
     @property
@@ -96,10 +96,13 @@ class SqlSnapshots:
     # Copying.
 
     async def copy(self, rate_bytes_per_s: int) -> SqliteCopy:
-        """A consistent copy of the file. Readers, the applier and the leader's writer continue meanwhile.
+        """Make a consistent copy of the file. Readers, the applier and the leader's writer continue meanwhile.
+
+        Args:
+            rate_bytes_per_s: the rate limit; 0 for none.
 
         Raises:
-            EnvironmentFault: no room on the disk, or the write-ahead log grew beyond its limit. Diverged: this copy is known to be wrong.
+            EnvironmentFault: the disk has no room, or the write-ahead log grew beyond its limit. Diverged: this copy is marked as wrong.
             CorruptionError: SQLite's quick check finds faults in the copy.
         """
         scope = CopyScope(self._host, self._host.new_worker(f"sql-{self._name}-snapshot"), self._owner.path)
@@ -116,7 +119,7 @@ class SqlSnapshots:
 
     @fault_point("sql.copy")
     async def _back_up(self, scope: CopyScope, rate_bytes_per_s: int) -> SqliteBackup:
-        """Copy all pages. The read transaction has ended then; after an error `scope` ends it."""
+        """Copy all pages and end the read transaction. After an error, closing `scope` ends it."""
         backup = await scope.run(SqliteBackup.begin, scope, self._setup, self._wal_limit_bytes)
         rate = RateLimiter(self._host.clock, rate_bytes_per_s, CATCH_UP_S)
         while not await scope.run(backup.step):
@@ -128,14 +131,14 @@ class SqlSnapshots:
 
     @fault_point("sql.restore")
     async def restore(self, snapshot: Snapshot, header: SnapshotHeader, chunks: AsyncIterator[memoryview]) -> int:
-        """Replace the local copy by a snapshot's content; its position.
+        """Replace the local copy by a snapshot's content. Returns its position.
 
-        The content is written to a file beside, checked, and renamed. A crash leaves one of the two files
-        complete, or none: then the node begins with an empty copy and loads the snapshot again.
+        The content is written to another file, checked, and renamed. After a crash, one of the two files is complete, or neither has the
+        database's name. In the second case the node begins with an empty copy and loads the snapshot again.
 
         Raises:
-            SnapshotDamaged: the content is no sound copy of this database. EnvironmentFault: the disk failed, or has no room.
-            FormatError: a later release wrote it. Also the errors of `chunks`.
+            SnapshotDamaged: the content is not a sound copy of this database. EnvironmentFault: the disk failed, or has no room.
+            FormatError: a later release wrote the content. Also the errors of `chunks`.
         """
         worker = self._host.new_worker(f"sql-{self._name}-restore")
         path = self._owner.path + INCOMING
@@ -148,18 +151,18 @@ class SqlSnapshots:
                     offset += await on_disk(worker, file.pwrite, [content], offset)
                 await on_disk(worker, file.sync)
             finally:
-                await shielded(_closed(worker, file))
+                await shielded(_close_file(worker, file))
             await on_disk(worker, self._check, path, snapshot, header)
             return await self._owner.replace(self._swap)
         finally:
-            await shielded(self._end(worker, path))
+            await shielded(self._remove_incoming(worker, path))
 
     def _prepare(self, path: str, size_bytes: int) -> None:
         delete_file(self._host, path)
         check_room(self._host, self._owner.path, size_bytes, f"a snapshot of database {self._name!r}")
         self._host.disk.open(path, create=True).close()
 
-    async def _end(self, worker: Worker, path: str) -> None:
+    async def _remove_incoming(self, worker: Worker, path: str) -> None:
         try:
             await worker.run(delete_file, self._host, path)
         except OSError as error:
@@ -170,8 +173,8 @@ class SqlSnapshots:
         """Check that a restored file is a sound copy of this database.
 
         Raises:
-            SnapshotDamaged: the file has the listed digest and is not sound, so the snapshot is at fault. EnvironmentFault: the file does
-                not have the listed digest, so the disk is at fault.
+            SnapshotDamaged: the file has the listed digest and is not sound; the snapshot is at fault. EnvironmentFault: the file does not
+                have the listed digest; the disk is at fault.
         """
         try:
             state = self._examine(path)
@@ -179,12 +182,12 @@ class SqlSnapshots:
             raise EnvironmentFault(f"{path} cannot be checked: {error}") from error
         except (apsw.Error, ValueError, CorruptionError) as error:
             if _digest_of_file(self._host, path) != snapshot.digest:
-                raise EnvironmentFault(f"the content of {path} differs from what was written to it: {error}") from error
-            raise SnapshotDamaged(f"snapshot {snapshot.snapshot_id} holds no sound copy of database {self._name!r}: {error}") from error
+                raise EnvironmentFault(f"{path} does not hold the bytes that were written to it: {error}") from error
+            raise SnapshotDamaged(f"snapshot {snapshot.snapshot_id} is not a sound copy of database {self._name!r}: {error}") from error
         if (state.position, state.epoch, state.diverged) != (snapshot.position, header.epoch, None):
             raise SnapshotDamaged(
-                f"snapshot {snapshot.snapshot_id} is listed at position {snapshot.position}, epoch {header.epoch}; its content stands at "
-                f"{state.position}, epoch {state.epoch}{', diverged' if state.diverged else ''}"
+                f"snapshot {snapshot.snapshot_id} is listed at position {snapshot.position}, epoch {header.epoch}; its content has "
+                f"position {state.position}, epoch {state.epoch}{', diverged' if state.diverged else ''}"
             )
 
     def _examine(self, path: str) -> StoreState:
@@ -193,7 +196,7 @@ class SqlSnapshots:
         try:
             findings = quick_check(connection)
             if findings:
-                raise CorruptionError(f"SQLite's quick check says: {'; '.join(findings)}")
+                raise CorruptionError(f"SQLite's quick check finds: {'; '.join(findings)}")
         finally:
             connection.close(True)
         open_store(path, self._identity)
@@ -227,7 +230,7 @@ class SqlSnapshots:
         delete_file(self._host, path + REPLACED)
 
 
-async def _closed(worker: Worker, file: File) -> None:
+async def _close_file(worker: Worker, file: File) -> None:
     await worker.run(file.close)
 
 

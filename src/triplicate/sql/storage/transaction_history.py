@@ -1,7 +1,7 @@
 """The history of past transactions: results by request id, and the ids of committed transactions.
 
-The history depends on the log alone, so that all copies have the same. Its time is the log's: the leader's clock, in the header of each
-batch, which never goes back. Batches of the first format have no time (0); there ages are counted in log records.
+The history depends on the log alone, so all copies have the same history. Its time is the log's time: the header of each batch contains
+the leader's time, which never decreases. Batches of the first format have no time (0); their age is a number of log records.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from triplicate.sql.core.records import StatementResult, decode_results
 from triplicate.sql.core.request_ids import fingerprint, issued_ms
 
 KEPT_POSITIONS = 200_000
-"""Least number of log records for which the history of batches without a time is kept."""
+"""The history of batches without a time is kept for at least this number of log records."""
 _PRUNE_STEP = 1024
 KEPT_RUNS = 1_000_000
-"""Upper bound on the stored runs of transaction ids. Beyond it the oldest are deleted, and the status of their ids is unknown."""
+"""Upper bound on the stored runs of transaction ids. Beyond it the oldest runs are deleted, and the status of their ids is unknown."""
 DELETE_AT_ONCE = 1000
-"""Upper bound on the old results that one batch deletes, so that no batch delays the others. A batch with more requests deletes more."""
+"""Upper bound on the old results that one batch deletes, to not delay later batches. A batch with many requests deletes more."""
 _FORGET_EVERY_MS = 1000
-"""Batches without a request delete old history at most once in each such span of the log's time."""
+"""Batches without a request delete old history at most once in this span of the log's time, ms."""
 _RUN_MS = 60_000
-"""Consecutive transaction ids of the same span of this length form one run."""
+"""Consecutive transaction ids from the same span of this length, ms, form one run."""
 AHEAD_MS = 3_600_000
-"""How far the time in a request id may be ahead of the log's time, since clients' clocks differ."""
+"""The time in a request id may be ahead of the log's time by this, ms, because clients' clocks differ."""
 
 TABLES = """
 create table triplicate_transactions(
@@ -54,7 +54,7 @@ select k.requests as requests, k.request_bytes as bytes, k.undated as undated,
 from triplicate_kept k;
 """
 _FROM_FORMAT_1 = (
-    # The tables are created again, not altered: so every copy has the same text, and SQLite does not rewrite views of users on them.
+    # The tables are created again, not altered. So every copy has the same schema text, and SQLite does not rewrite views on them.
     "create temp table old_transactions as select first_id, last_id, position from main.triplicate_transactions",
     "create temp table old_requests as select request_id, transaction_id, position, results from main.triplicate_requests",
     "drop table main.triplicate_transactions",
@@ -69,20 +69,24 @@ _FROM_FORMAT_1 = (
 
 @dataclass(frozen=True, slots=True)
 class StoredResult:
+    """The results of a request that has committed."""
+
     transaction_id: int
     results: tuple[StatementResult, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """The leader's limits on the history. Followers delete as the log prescribes, independently of their own limits."""
+    """The leader's limits on the history. Followers delete what the log says, independently of their own limits."""
 
     keep_ms: int = 24 * 3600 * 1000
+    """How long results are kept."""
     requests: int = 10_000_000
+    """Upper bound on the requests whose results are kept."""
     bytes: int = 4 * 1024**3
     """Beyond this size, results are stored without their rows."""
     undated: int = 10_000_000
-    """Upper bound on request ids without a time, over the life of a database, since each leaves its fingerprint for good."""
+    """Upper bound on request ids without a time over the life of a database, because the fingerprint of each is kept permanently."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +101,11 @@ class CommitRecord:
     """Offset after its last record."""
     schema_version: int
     numbers: Sequence[int]
+    """Numbers of the transactions, which are unique within the epoch."""
     requests: Sequence[tuple[str, int, bytes]]
-    """Request id, transaction number, encoded results."""
+    """(request id, transaction number, encoded results) of each."""
     time_ms: int = 0
-    """The log's own time; 0 in a batch of the first format."""
+    """The log's time; 0 in a batch of the first format."""
     forget_before_ms: int = 0
     """Results and ids from before this time are deleted with this batch."""
 
@@ -111,12 +116,13 @@ class HistoryTotals:
 
     time_ms: int
     forgotten_ms: int
-    """The results of a request dated at or before this may have been deleted."""
+    """The results of a request with this time or an earlier one may have been deleted."""
     requests: int
     bytes: int
     undated: int
-    """Request ids without a time: those with results, and those of which a fingerprint is left."""
+    """Request ids without a time: those with results, and those with only a fingerprint."""
     runs: int
+    """Stored runs of transaction ids."""
 
 
 def _query(connection: apsw.Connection, sql: str, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -129,13 +135,14 @@ def transaction_id(epoch: int, number: int) -> int:
 
 
 def upgrade_from_format_1(connection: apsw.Connection) -> None:
-    """Upgrade the tables of a file of the first format. In an open transaction."""
+    """Upgrade the tables of a file of the first format. A transaction must be open."""
     for sql in _FROM_FORMAT_1:
         _query(connection, sql)
     connection.execute("update triplicate_kept set runs = (select count(*) from triplicate_transactions)")
 
 
 def read_history(connection: apsw.Connection) -> HistoryTotals:
+    """The row of ``triplicate_kept``."""
     (row,) = _query(connection, "select time_ms, forgotten_ms, requests, request_bytes, undated, runs from triplicate_kept")
     return HistoryTotals(*row)
 
@@ -143,37 +150,37 @@ def read_history(connection: apsw.Connection) -> HistoryTotals:
 # Writing.
 
 
-def record_history(connection: apsw.Connection, facts: CommitRecord) -> None:
+def record_history(connection: apsw.Connection, batch: CommitRecord) -> None:
     """Store the ids and results of a batch and delete old ones, in the open transaction that holds its changes."""
-    kept = read_history(connection)
-    if facts.time_ms and not kept.time_ms:
-        _begin_time(connection, facts.time_ms)
-    time_ms = max(kept.time_ms, facts.time_ms)
-    runs = _record_runs(connection, facts, time_ms)
-    _record_requests(connection, facts, time_ms, runs)
+    totals = read_history(connection)
+    if batch.time_ms and not totals.time_ms:
+        _begin_time(connection, batch.time_ms)
+    time_ms = max(totals.time_ms, batch.time_ms)
+    runs = _record_runs(connection, batch, time_ms)
+    _record_requests(connection, batch, time_ms, runs)
     if time_ms == 0:
-        if facts.start // _PRUNE_STEP != facts.end // _PRUNE_STEP:
-            _delete_by_position(connection, facts.end - KEPT_POSITIONS)
+        if batch.start // _PRUNE_STEP != batch.end // _PRUNE_STEP:
+            _delete_by_position(connection, batch.end - KEPT_POSITIONS)
         return
-    if not facts.requests and time_ms // _FORGET_EVERY_MS == kept.time_ms // _FORGET_EVERY_MS:
+    if not batch.requests and time_ms // _FORGET_EVERY_MS == totals.time_ms // _FORGET_EVERY_MS:
         return
-    _delete_runs(connection, facts.forget_before_ms, kept.runs + runs)
-    _delete_requests(connection, facts.forget_before_ms, max(DELETE_AT_ONCE, 2 * len(facts.requests)))
+    _delete_runs(connection, batch.forget_before_ms, totals.runs + runs)
+    _delete_requests(connection, batch.forget_before_ms, max(DELETE_AT_ONCE, 2 * len(batch.requests)))
 
 
-def _record_runs(connection: apsw.Connection, facts: CommitRecord, time_ms: int) -> int:
-    """Store the batch's transaction ids; the number of runs that were added."""
+def _record_runs(connection: apsw.Connection, batch: CommitRecord, time_ms: int) -> int:
+    """Store the batch's transaction ids. Returns the number of runs that were added."""
     added = 0
-    for first, last in _runs(facts.numbers):
-        first_id, last_id = transaction_id(facts.epoch, first), transaction_id(facts.epoch, last)
+    for first, last in _runs(batch.numbers):
+        first_id, last_id = transaction_id(batch.epoch, first), transaction_id(batch.epoch, last)
         if time_ms:
             before = _query(connection, "select first_id, last_id, time_ms from triplicate_transactions order by first_id desc limit 1")
             if before and before[0][1] == first_id - 1 and before[0][2] // _RUN_MS == time_ms // _RUN_MS:
                 connection.execute(
-                    "update triplicate_transactions set last_id = ?, position = ? where first_id = ?", (last_id, facts.end, before[0][0])
+                    "update triplicate_transactions set last_id = ?, position = ? where first_id = ?", (last_id, batch.end, before[0][0])
                 )
                 continue
-        connection.execute("insert into triplicate_transactions values(?, ?, ?, ?)", (first_id, last_id, facts.end, time_ms))
+        connection.execute("insert into triplicate_transactions values(?, ?, ?, ?)", (first_id, last_id, batch.end, time_ms))
         added += 1
     return added
 
@@ -188,20 +195,20 @@ def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
     return runs
 
 
-def _record_requests(connection: apsw.Connection, facts: CommitRecord, time_ms: int, runs: int) -> None:
+def _record_requests(connection: apsw.Connection, batch: CommitRecord, time_ms: int, runs: int) -> None:
     size = undated = 0
-    for request_id, number, results in facts.requests:
+    for request_id, number, results in batch.requests:
         connection.execute(
             "insert or replace into triplicate_requests values(?, ?, ?, ?, ?)",
-            (request_id, transaction_id(facts.epoch, number), facts.end, results, _dated_ms(request_id, time_ms)),
+            (request_id, transaction_id(batch.epoch, number), batch.end, results, _dated_ms(request_id, time_ms)),
         )
         size += _size(request_id, len(results))
         undated += issued_ms(request_id) is None
-    if time_ms:  # Without a time, the results are counted by `_begin_time`.
+    if time_ms:  # `_begin_time` counts the results of batches without a time.
         connection.execute(
             "update triplicate_kept set time_ms = ?, requests = requests + ?, request_bytes = request_bytes + ?, undated = undated + ?,"
             " runs = runs + ?",
-            (time_ms, len(facts.requests), size, undated, runs),
+            (time_ms, len(batch.requests), size, undated, runs),
         )
     else:
         connection.execute("update triplicate_kept set runs = runs + ?", (runs,))
@@ -212,19 +219,19 @@ def _size(request_id: str, results: int) -> int:
 
 
 def _dated_ms(request_id: str, time_ms: int) -> int:
-    """The time from which a request's age counts. It is never before the time in its id, so deleted ids are older than stored ones."""
+    """The time from which a request's age counts, ms. It is never before the time in the id, so deleted ids are older than stored ones."""
     return max(time_ms, issued_ms(request_id) or 0) if time_ms else 0
 
 
 def _begin_time(connection: apsw.Connection, time_ms: int) -> None:
-    """The first batch with a time: the history so far gets the time of this batch."""
+    """Give the existing history the time of the first batch that has one."""
     rows = _query(connection, "select request_id, length(results) from triplicate_requests")
     connection.executemany(
         "update triplicate_requests set time_ms = ? where request_id = ?",
         [(_dated_ms(request_id, time_ms), request_id) for request_id, _ in rows],
     )
     connection.execute("update triplicate_transactions set time_ms = ?", (time_ms,))
-    # Requests that were deleted by position left no trace. If there were any, ids dated before this batch are refused.
+    # No fingerprint is kept of requests that were deleted by position. If there may be any, ids dated before this batch are refused.
     connection.execute(
         "update triplicate_kept set requests = ?, request_bytes = ?, undated = ?,"
         " forgotten_ms = case when (select pruned_through from triplicate_state) > 0 then ? else 0 end",
@@ -251,7 +258,7 @@ def _delete_by_position(connection: apsw.Connection, before: int) -> None:
 
 
 def _delete_runs(connection: apsw.Connection, before_ms: int, runs: int) -> None:
-    # A run has the time of its first id. Its last id may be younger by the span of a run.
+    # A run has the time of its first id. Its last id may be younger by `_RUN_MS`.
     old = _query(
         connection,
         "select first_id, last_id from triplicate_transactions where time_ms < ? order by time_ms limit ?",
@@ -299,40 +306,40 @@ def stored_result(connection: apsw.Connection, request_id: str) -> StoredResult 
 
 
 def check_request(
-    connection: apsw.Connection, request_id: str, kept: HistoryTotals, time_ms: int, limits: RequestLimits, waiting: int = 0
+    connection: apsw.Connection, request_id: str, totals: HistoryTotals, time_ms: int, limits: RequestLimits, pending: int = 0
 ) -> None:
     """Refuse a request without stored results that may have run before, or whose results cannot be stored.
 
     Args:
-        kept: the totals that the open transaction sees. time_ms: the log's time now.
-        waiting: requests of the same batch that will be stored besides.
+        totals: as the open transaction sees them. time_ms: the log's present time.
+        pending: further requests of the same batch that will be stored.
 
     Raises:
-        SqlError: 55000, it is older than the history; 22023, its time lies in the future; 53400, the history is full.
+        SqlError: 55000 if the id is older than the history, 22023 if its time is in the future, 53400 if the history is full.
     """
     issued = issued_ms(request_id)
     if issued is None:
-        gone = _query(connection, "select 1 from triplicate_forgotten where fingerprint = ?", (fingerprint(request_id),))
-        if gone:
+        forgotten = _query(connection, "select 1 from triplicate_forgotten where fingerprint = ?", (fingerprint(request_id),))
+        if forgotten:
             raise _too_old(connection, request_id)
-        if kept.undated + waiting >= limits.undated:
+        if totals.undated + pending >= limits.undated:
             raise SqlError(
                 "53400",
-                f"this database has had {kept.undated} request ids without a time in them, of which each leaves a trace for good",
+                f"this database has had {totals.undated} request ids without a time, and keeps no more of them",
                 hint="Use ids that are UUIDs of version 7, or begin with the ms since the epoch and a colon.",
             )
-    elif issued <= kept.forgotten_ms:
+    elif issued <= totals.forgotten_ms:
         raise _too_old(connection, request_id)
     elif issued > time_ms + AHEAD_MS:
         raise SqlError(
             "22023",
-            f"the time in request id {request_id!r} lies {(issued - time_ms) // 1000} s ahead of the database's",
-            hint="Set the client's clock.",
+            f"the time in request id {request_id!r} is {(issued - time_ms) // 1000} s ahead of the database's time",
+            hint="Correct the client's clock.",
         )
-    if kept.requests + waiting >= limits.requests:
+    if totals.requests + pending >= limits.requests:
         raise SqlError(
             "53400",
-            f"the results of {kept.requests} requests are kept, more than which this database does not keep",
+            f"this database keeps the results of {totals.requests} requests, which is its limit",
             detail=f"Each is kept for {limits.keep_ms // 1000} s. {_oldest(connection)}",
             hint="Send fewer requests with an id, or raise node.request_limit.",
         )
@@ -341,9 +348,9 @@ def check_request(
 def _too_old(connection: apsw.Connection, request_id: str) -> SqlError:
     return SqlError(
         "55000",
-        f"request id {request_id!r} is older than what is kept; it may have run before and is not run again",
+        f"request id {request_id!r} is older than the results that are kept; the request may have run before and is not run again",
         detail=_oldest(connection),
-        hint="Look in the tables for what it did. A new request needs a new id, with a time of now where it has one.",
+        hint="Check in the tables whether it has run. Give a new request a new id, with the present time if the id contains one.",
     )
 
 
@@ -354,7 +361,11 @@ def _oldest(connection: apsw.Connection) -> str:
 
 
 def committed(connection: apsw.Connection, identity: int) -> bool | None:
-    """Whether a transaction has committed; None when its id may have been deleted from the history."""
+    """Whether a transaction has committed; None if its id may have been deleted from the history.
+
+    Args:
+        identity: a 64-bit id of `transaction_id`.
+    """
     rows = _query(connection, "select last_id from triplicate_transactions where first_id <= ? order by first_id desc limit 1", (identity,))
     if rows and rows[0][0] >= identity:
         return True

@@ -198,7 +198,7 @@ def test_a_snapshot_that_stands_elsewhere_than_listed_is_refused(tmp_path: Path)
         await truncate(cluster, good[0].position)
         await cluster.start("n2", ON_REQUEST)
         await cluster.caught_up("n2", leader.position)
-        assert "its content stands at" in (await (await door_of(cluster)).read()).snapshots[1].reason
+        assert "its content has position" in (await (await door_of(cluster)).read()).snapshots[1].reason
 
     play(tmp_path, scene, nodes=0)
 

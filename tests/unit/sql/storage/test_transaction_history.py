@@ -61,7 +61,7 @@ def test_a_request_older_than_what_is_kept_is_refused_on_every_later_leader(pair
     assert contents(pair.paths[0]) == contents(pair.paths[1])
     pair.now_ms += 400 * DAY_MS
     later = pair.lead_on_the_follower(2)
-    with pytest.raises(Exception, match="is older than what is kept"):
+    with pytest.raises(Exception, match="is older than the results that are kept"):
         later.stored_result(request_id)
     later.close()
 
