@@ -2,7 +2,7 @@
 
 Modules in reading order: `type_names` (the types), `schema_facts` (the content of SQLite's schema), `relations` (the rows of each
 catalogue table), `virtual_tables` and `catalogue_functions` (tables and functions of a connection). Nothing is stored: the tables are
-virtual, read-only, and exist on every connection that runs statements of clients. Views and triggers may not use them, so that plain
+virtual and read-only, and exist on every connection that runs clients' statements. Views and triggers may not use them, so that plain
 SQLite can read the schema.
 """
 

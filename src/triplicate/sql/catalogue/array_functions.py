@@ -1,4 +1,4 @@
-"""Arrays of the catalogue: text in PostgreSQL's form, read and made by functions and one virtual table."""
+"""Arrays of the catalogue: text in PostgreSQL's form, which functions and one virtual table parse and build."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from triplicate.sql.core.interface import Value
 
 WIDTH = 4
 """Upper bound on the arrays of one ``pg_unnest``."""
-_COLUMNS = [*(f"value{place}" for place in range(1, WIDTH + 1)), "ordinality", "subscript"]
+_COLUMNS = [*(f"value{number}" for number in range(1, WIDTH + 1)), "ordinality", "subscript"]
 
 
 def array_element(value: Value) -> str:
-    """One element in the form that it has in an array's text."""
+    """One element in the form that it has in an array's text, in quotes where the text needs them."""
     if value is None:
         return "NULL"
     text = "\\x" + value.hex() if isinstance(value, bytes) else str(value)
@@ -34,7 +34,7 @@ def array_values(text: Value) -> list[Value]:
     """The elements of an array's text, of an int2vector's, or of a JSON array. Digits become integers.
 
     Raises:
-        SqlError: 22P02, it is none of these; 0A000 for more than one dimension.
+        SqlError: 22P02 if the text is none of these, 0A000 for more than one dimension.
     """
     if text is None:
         return []
@@ -53,25 +53,25 @@ def array_values(text: Value) -> list[Value]:
 
 
 def _elements(text: str) -> list[Value]:
-    found: list[Value] = []
+    elements: list[Value] = []
     at, size = 1, len(text)
     while at < size and text[at] != "}":
         if text[at] == "{":
             raise SqlError("0A000", "arrays of more than one dimension are not available")
-        piece: list[str] = []
+        characters: list[str] = []
         quoted = text[at] == '"'
         at += quoted
         while at < size and not (text[at] == '"' if quoted else text[at] in ",}"):
             at += text[at] == "\\"
-            piece.append(text[at : at + 1])
+            characters.append(text[at : at + 1])
             at += 1
         at += quoted
-        found.append("".join(piece) if quoted else _plain("".join(piece).strip()))
+        elements.append("".join(characters) if quoted else _plain("".join(characters).strip()))
         if at < size and text[at] == ",":
             at += 1
     if at >= size or text[at:] != "}":
         raise SqlError("22P02", f'malformed array literal: "{text:.60}"')
-    return found
+    return elements
 
 
 def _plain(text: str) -> Value:
@@ -85,21 +85,21 @@ def array_has(array: Value, value: Value) -> Value:
     if array is None or value is None:
         return None
     values = array_values(array)
-    if any(one is not None and (one == value or str(one) == str(value)) for one in values):
+    if any(element is not None and (element == value or str(element) == str(value)) for element in values):
         return 1
     return None if None in values else 0
 
 
-def array_item(array: Value, place: Value) -> Value:
-    """``array[position]``, from 1; NULL beyond the ends. The positions of a vector begin with 0."""
-    if array is None or not isinstance(place, int):
+def array_item(array: Value, subscript: Value) -> Value:
+    """``array[subscript]``; NULL beyond the ends. The subscripts of an array begin with 1, those of a vector with 0."""
+    if array is None or not isinstance(subscript, int):
         return None
     values = array_values(array)
-    index = place if isinstance(array, str) and array.strip()[:1] not in ("{", "[") else place - 1
+    index = subscript if isinstance(array, str) and array.strip()[:1] not in ("{", "[") else subscript - 1
     return values[index] if 0 <= index < len(values) else None
 
 
-class _Gathered:
+class _ArrayAggregate:
     """An aggregate of values as an array; NULL, or an empty array, for no rows."""
 
     def __init__(self, empty: Value) -> None:
@@ -113,24 +113,24 @@ class _Gathered:
         return array_text(self._values) if self._values else self._empty
 
 
-class _All:
-    """The aggregate bool_and, or bool_or: NULL for no rows that are not NULL."""
+class _BooleanAggregate:
+    """The aggregate bool_and, or bool_or: NULL without a value that is not NULL."""
 
     def __init__(self, *, conjunction: bool) -> None:
         self._conjunction = conjunction
-        self._found: bool | None = None
+        self._result: bool | None = None
 
     def step(self, *values: Value) -> None:
         if values[0] is None:
             return
         value = bool(values[0])
-        if self._found is None:
-            self._found = value
+        if self._result is None:
+            self._result = value
         else:
-            self._found = (self._found and value) if self._conjunction else (self._found or value)
+            self._result = (self._result and value) if self._conjunction else (self._result or value)
 
     def final(self) -> Value:
-        return None if self._found is None else int(self._found)
+        return None if self._result is None else int(self._result)
 
 
 class _Unnest:
@@ -138,21 +138,21 @@ class _Unnest:
 
     def Connect(self, connection: apsw.Connection, modulename: str, databasename: str, tablename: str, *args: Any) -> tuple[str, _Unnest]:
         connection.vtab_config(apsw.SQLITE_VTAB_DIRECTONLY)
-        hidden = ", ".join(f"a{place} hidden" for place in range(1, WIDTH + 1))
+        hidden = ", ".join(f"a{number} hidden" for number in range(1, WIDTH + 1))
         return f"create table t({', '.join(_COLUMNS)}, {hidden})", self
 
     Create = Connect
 
     def BestIndex(self, constraints: Sequence[tuple[int, int]], _orders: object) -> Any:
         used: list[Any] = []
-        places: list[str] = []
+        arguments: list[str] = []
         for column, operator in constraints:
             if operator == apsw.SQLITE_INDEX_CONSTRAINT_EQ and column >= len(_COLUMNS):
-                used.append((len(places), True))
-                places.append(str(column - len(_COLUMNS)))
+                used.append((len(arguments), True))
+                arguments.append(str(column - len(_COLUMNS)))
             else:
                 used.append(None)
-        return used, 0, ",".join(places), False, 10.0 if places else 1e9
+        return used, 0, ",".join(arguments), False, 10.0 if arguments else 1e9
 
     def Open(self) -> _UnnestCursor:
         return _UnnestCursor()
@@ -167,39 +167,39 @@ class _UnnestCursor:
     def __init__(self) -> None:
         self._arrays: list[list[Value]] = []
         self._arguments: dict[int, Any] = {}
-        self._starts_at = 1
-        self._place = 0
+        self._first_subscript = 1
+        self._row_index = 0
         self._count = 0
 
-    def Filter(self, _number: int, places: str | None, values: Sequence[Any] | None) -> None:
-        numbers = [int(place) for place in places.split(",")] if places else []
+    def Filter(self, _number: int, arguments: str | None, values: Sequence[Any] | None) -> None:
+        numbers = [int(number) for number in arguments.split(",")] if arguments else []
         self._arguments = dict(zip(numbers, values or (), strict=True))
-        given = [self._arguments.get(place) for place in range(WIDTH)]
-        self._arrays = [array_values(array) for array in given]
-        first = given[0]
-        # PostgreSQL counts the positions of an int2vector from 0, those of an array from 1.
-        self._starts_at = 0 if isinstance(first, str) and first.strip()[:1] not in ("{", "[") else 1
+        arrays = [self._arguments.get(number) for number in range(WIDTH)]
+        self._arrays = [array_values(array) for array in arrays]
+        first = arrays[0]
+        # The subscripts of an int2vector begin with 0 in PostgreSQL, those of an array with 1.
+        self._first_subscript = 0 if isinstance(first, str) and first.strip()[:1] not in ("{", "[") else 1
         self._count = max(len(array) for array in self._arrays)
-        self._place = 0
+        self._row_index = 0
 
     def Eof(self) -> bool:
-        return self._place >= self._count
+        return self._row_index >= self._count
 
     def Rowid(self) -> int:
-        return self._place
+        return self._row_index
 
     def Column(self, number: int) -> Any:
         if 0 <= number < WIDTH:
             array = self._arrays[number]
-            return array[self._place] if self._place < len(array) else None
+            return array[self._row_index] if self._row_index < len(array) else None
         if number == WIDTH:
-            return self._place + 1
+            return self._row_index + 1
         if number == WIDTH + 1:
-            return self._place + self._starts_at
-        return self._arguments.get(number - len(_COLUMNS)) if number >= 0 else self._place
+            return self._row_index + self._first_subscript
+        return self._arguments.get(number - len(_COLUMNS)) if number >= 0 else self._row_index
 
     def Next(self) -> None:
-        self._place += 1
+        self._row_index += 1
 
     def Close(self) -> None:
         self._arrays = []
@@ -211,9 +211,9 @@ def register_arrays(connection: apsw.Connection) -> None:
     connection.create_scalar_function("pg_array", lambda *values: array_text(values), -1, flags=flags)
     connection.create_scalar_function("pg_array_has", lambda *values: array_has(values[0], values[1]), 2, flags=flags)
     connection.create_scalar_function("pg_array_item", lambda *values: array_item(values[0], values[1]), 2, flags=flags)
-    connection.create_aggregate_function("array_agg", lambda: _Gathered(None), 1, flags=flags)
-    connection.create_aggregate_function("pg_array_of", lambda: _Gathered("{}"), 1, flags=flags)
+    connection.create_aggregate_function("array_agg", lambda: _ArrayAggregate(None), 1, flags=flags)
+    connection.create_aggregate_function("pg_array_of", lambda: _ArrayAggregate("{}"), 1, flags=flags)
     for name in ("bool_and", "every"):
-        connection.create_aggregate_function(name, lambda: _All(conjunction=True), 1, flags=flags)
-    connection.create_aggregate_function("bool_or", lambda: _All(conjunction=False), 1, flags=flags)
+        connection.create_aggregate_function(name, lambda: _BooleanAggregate(conjunction=True), 1, flags=flags)
+    connection.create_aggregate_function("bool_or", lambda: _BooleanAggregate(conjunction=False), 1, flags=flags)
     connection.create_module("pg_unnest", _Unnest(), eponymous=True, eponymous_only=True, read_only=True)  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
 """Functions over the catalogue, for one connection: names of objects from their oids and back, and texts of their definitions.
 
-A cast to an object's type becomes ``pg_cast_regclass`` or a similar function; clients do not call them by these names.
+The rewriter translates a cast to an object's type to ``pg_cast_regclass`` or a similar function. Clients do not call these functions.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Functions:
         return None if name is None else relation_oid(self._reader.read(), _text(name))
 
     def cast_regclass(self, value: Value) -> Value:
-        """The oid of a relation, given its name or its oid. Raises SqlError 42P01 when it does not exist."""
+        """The oid of a relation, given its name or its oid. Raises SqlError 42P01 if it does not exist."""
         if value is None or isinstance(value, int):
             return value
         found = self.to_regclass(value)
@@ -101,7 +101,7 @@ class _Functions:
 
     @staticmethod
     def get_expr(expression: Value, _relation: Value = None, _pretty: Value = None) -> Value:
-        """Expressions are stored as they were written."""
+        """The expression as it is stored, which is as it was written."""
         return expression
 
     def get_constraintdef(self, oid: Value, _pretty: Value = None) -> Value:
@@ -117,7 +117,7 @@ class _Functions:
         return created if number == 0 else columns[number - 1] if 0 < number <= len(columns) else ""
 
     def is_visible(self, oid: Value) -> Value:
-        """Whether a relation is found without the name of its schema. All are, since there is one schema."""
+        """Whether a relation is found without the name of its schema. All are, because there is one schema."""
         return None if oid is None else int(_integer(oid) in self._reader.read().names or oid in CATALOG_OIDS.values())
 
     @staticmethod
@@ -144,7 +144,7 @@ class _Functions:
         if found is None and not missing_ok:
             raise SqlError(
                 "0A000",
-                f"current_setting('{text}') is not available inside of a query",
+                f"current_setting('{text}') is not available inside a query",
                 hint=f"Use SHOW {text}, or SELECT current_setting('{text}') as a statement of its own.",
             )
         return found
@@ -162,12 +162,12 @@ def _integer(value: Value) -> int:
 
 
 def _true_of_existing(*arguments: Value) -> Value:
-    """has_…_privilege: true, since there are no roles and no grants."""
+    """has_…_privilege: true for an object that exists, because there are no roles and no grants."""
     return None if None in arguments else 1
 
 
 def _nothing(*_: Value) -> Value:
-    """Comments and sequences: there are none."""
+    """NULL, for functions of comments and sequences, which do not exist here."""
     return None
 
 

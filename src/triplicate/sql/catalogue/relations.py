@@ -1,8 +1,8 @@
 """The rows of each catalogue table, from the facts of a schema. Pure.
 
-The tables have those columns of PostgreSQL 15 that client libraries query. Other columns are left out, so that a query of them fails
-(42703) and gets no invented answer. Tables without a counterpart here (enumerations, ranges, comments, inheritance) exist and are empty.
-Object ids depend on names alone: they are the same on every node, in every session, and after a restart.
+The tables have the columns of PostgreSQL 15 that client libraries query. A query of any other column fails (42703) and gets no invented
+value. Tables without a counterpart here (enumerations, ranges, comments, inheritance) exist and are empty. Object ids depend on names
+alone: they are the same on every node, in every session, and after a restart.
 Source: PostgreSQL 15 documentation, "System Catalogs" and "The Information Schema".
 """
 
@@ -22,7 +22,7 @@ CATALOG, PUBLIC, INFORMATION = 11, 2200, 13000
 OWNER = 10
 HEAP, BTREE = 2, 403
 _FIRST_OWN = 16384
-"""Oids below are PostgreSQL's own."""
+"""The first oid of users' objects. PostgreSQL's own objects have lower oids."""
 
 CATALOG_OIDS = {
     "pg_type": 1247, "pg_attribute": 1249, "pg_class": 1259, "pg_database": 1262, "pg_tablespace": 1213, "pg_am": 2601,
@@ -71,7 +71,7 @@ TABLES: dict[str, str] = {
     " numeric_scale integer, datetime_precision integer, udt_catalog name, udt_schema name, udt_name name, is_identity text,"
     " is_generated text, generation_expression text, is_updatable text",
 }
-"""Name of each catalogue table to its columns and their types."""
+"""Maps the name of each catalogue table to its columns, each with its type."""
 
 
 @dataclass(slots=True)
@@ -80,28 +80,34 @@ class Catalogue:
 
     rows: dict[str, list[Row]]
     relations: dict[str, int] = field(default_factory=dict)
-    """Oid of each table, view and index by its name."""
+    """Maps the name of each table, view and index to its oid."""
     names: dict[int, str] = field(default_factory=dict)
+    """Maps the oid of a relation to its name, in quotes where SQL needs them."""
     constraint_texts: dict[int, str] = field(default_factory=dict)
+    """Maps the oid of a constraint to its definition."""
     index_texts: dict[int, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
-    """Oid of an index to CREATE INDEX and to the text of each key column."""
+    """Maps the oid of an index to (CREATE INDEX, the text of each key column)."""
 
 
 def object_ids(names: Sequence[str]) -> dict[str, int]:
-    """An oid of 31 bits for each name: its hash, or the next free oid when two names collide."""
-    found: dict[str, int] = {}
+    """Maps each name to an oid of 31 bits: the hash of the name, or the next free oid if two names collide."""
+    oids: dict[str, int] = {}
     used: set[int] = set()
     for name in sorted(names):
-        number = _FIRST_OWN + int.from_bytes(hashlib.blake2b(name.encode(), digest_size=4).digest(), "big") % (2**31 - 2 * _FIRST_OWN)
-        while number in used:
-            number += 1
-        used.add(number)
-        found[name] = number
-    return found
+        oid = _FIRST_OWN + int.from_bytes(hashlib.blake2b(name.encode(), digest_size=4).digest(), "big") % (2**31 - 2 * _FIRST_OWN)
+        while oid in used:
+            oid += 1
+        used.add(oid)
+        oids[name] = oid
+    return oids
 
 
 def build(facts: Sequence[RelationFacts], database: str) -> Catalogue:
-    """The catalogue of one schema."""
+    """The catalogue of one schema.
+
+    Args:
+        facts: of all tables and views. database: its name.
+    """
     builder = _Builder(facts, database)
     for relation in facts:
         builder.add(relation)
@@ -152,8 +158,8 @@ class _Builder:
         names = [relation.name for relation in facts]
         indexes = [self._index_name(relation, index) for relation in facts for index in relation.indexes]
         implicit = [self._key_name(relation) for relation in facts if relation.rowid_column is not None]
-        taken = {*names, *indexes, *implicit}
-        self._sequences = {relation.name: _sequence_name(relation, taken) for relation in facts if relation.rowid_column is not None}
+        used = {*names, *indexes, *implicit}
+        self._sequences = {relation.name: _sequence_name(relation, used) for relation in facts if relation.rowid_column is not None}
         self._oids = object_ids([*dict.fromkeys([*names, *indexes, *implicit, *self._sequences.values()])])
         constraints = [f"{relation.name} {kind} {columns}" for relation in facts for kind, columns in _constraint_keys(relation)]
         defaults = [
@@ -200,8 +206,8 @@ class _Builder:
             self._add_sequence(relation, number)
         for index in relation.indexes:
             self._add_index(relation, index)
-        for place, key in enumerate(relation.foreign_keys):
-            self._add_foreign_key(relation, key, place)
+        for number, key in enumerate(relation.foreign_keys):
+            self._add_foreign_key(relation, key, number)
         self._add_checks(relation)
 
     def _add_class(self, oid: int, name: str, kind: str, columns: int, *, has_index: bool = False, checks: int = 0) -> None:
@@ -242,8 +248,8 @@ class _Builder:
         """The sequence that PostgreSQL has for SERIAL. SQLAlchemy and Alembic recognise a generated key by it."""
         oid, table = self._oids[self._sequences[relation.name]], self._oids[relation.name]
         self._add_class(oid, self._sequences[relation.name], "S", 3)
-        own = CATALOG_OIDS["pg_class"]
-        self._rows["pg_depend"].append((own, oid, 0, own, table, column, "a"))
+        pg_class = CATALOG_OIDS["pg_class"]
+        self._rows["pg_depend"].append((pg_class, oid, 0, pg_class, table, column, "a"))
 
     def _add_index(self, relation: RelationFacts, index: IndexFacts) -> None:
         name = self._index_name(relation, index)
@@ -253,8 +259,8 @@ class _Builder:
         columns = _column_names(relation, index)
         expressions = index.definition.expressions
         texts = tuple(
-            _quoted(columns[place]) if number else f"({expressions[place]})" if place < len(expressions) else "?"
-            for place, number in enumerate(numbers)
+            _quoted(columns[position]) if number else f"({expressions[position]})" if position < len(expressions) else "?"
+            for position, number in enumerate(numbers)
         )
         spelled = ", ".join(text + (" DESC" if descends else "") for text, (_, descends) in zip(texts, index.columns, strict=True))
         unique = "UNIQUE " if index.unique else ""
@@ -281,10 +287,10 @@ class _Builder:
         *,
         index_oid: int = 0,
         key: ForeignKeyFacts | None = None,
-        place: int = 0,
+        key_number: int = 0,
         expression: str | None = None,
     ) -> None:
-        identity = (str(place), *columns) if kind == "f" else tuple(columns) if kind != "c" else (name,)
+        identity = (str(key_number), *columns) if kind == "f" else tuple(columns) if kind != "c" else (name,)
         oid = self._constraints[f"{relation.name} {kind} {identity}"]
         numbers = [_number(relation, column) for column in columns]
         deferred = kind == "f" and tuple(column.lower() for column in columns) in relation.definition.deferred
@@ -302,7 +308,7 @@ class _Builder:
             return 0, None  # SQLite allows a reference to a table that does not exist yet.
         return self._oids[other.name], _array([_number(other, column) for column in key.referenced or other.key])
 
-    def _add_foreign_key(self, relation: RelationFacts, key: ForeignKeyFacts, place: int) -> None:
+    def _add_foreign_key(self, relation: RelationFacts, key: ForeignKeyFacts, number: int) -> None:
         other = self._by_name.get(key.table.lower())
         referenced = key.referenced or (other.key if other is not None else ())
         default = f"{relation.name}_{'_'.join(key.columns)}_fkey"
@@ -311,7 +317,7 @@ class _Builder:
         text = f"FOREIGN KEY ({_listed(key.columns)}) REFERENCES {_quoted(target)}({_listed(referenced)})"
         for word, action in (("UPDATE", key.on_update), ("DELETE", key.on_delete)):
             text += f" ON {word} {action}" if action != "NO ACTION" else ""
-        self._add_constraint(relation, "f", name, key.columns, text, key=key, place=place)
+        self._add_constraint(relation, "f", name, key.columns, text, key=key, key_number=number)
 
     def _add_checks(self, relation: RelationFacts) -> None:
         for name, check in _check_names(relation):
@@ -323,13 +329,13 @@ _ACTIONS = {"NO ACTION": "a", "RESTRICT": "r", "CASCADE": "c", "SET NULL": "n", 
 _BITS = {20: 64, 21: 16, 23: 32, 700: 24, 701: 53}
 
 
-def _sequence_name(relation: RelationFacts, taken: set[str]) -> str:
+def _sequence_name(relation: RelationFacts, used: set[str]) -> str:
     name = plain = f"{relation.name}_{relation.rowid_column}_seq"
     number = 0
-    while name in taken:
+    while name in used:
         number += 1
         name = f"{plain}{number}"
-    taken.add(name)
+    used.add(name)
     return name
 
 
@@ -338,16 +344,16 @@ def _precision(oid: int) -> int | None:
 
 
 def _check_names(relation: RelationFacts) -> list[tuple[str, CheckConstraint]]:
-    found: list[tuple[str, CheckConstraint]] = []
-    for place, check in enumerate(relation.definition.checks):
+    names: list[tuple[str, CheckConstraint]] = []
+    for index, check in enumerate(relation.definition.checks):
         middle = f"_{check.column}" if check.column is not None else ""
-        default = f"{relation.name}{middle}_check{place if place and check.column is None else ''}"
-        found.append((check.name or default, check))
-    return found
+        default = f"{relation.name}{middle}_check{index if index and check.column is None else ''}"
+        names.append((check.name or default, check))
+    return names
 
 
 def _constraint_keys(relation: RelationFacts) -> list[tuple[str, tuple[str, ...]]]:
-    keys: list[tuple[str, tuple[str, ...]]] = [("f", (str(place), *key.columns)) for place, key in enumerate(relation.foreign_keys)]
+    keys: list[tuple[str, tuple[str, ...]]] = [("f", (str(number), *key.columns)) for number, key in enumerate(relation.foreign_keys)]
     if relation.key:
         keys.append(("p", relation.key))
     keys += [("u", tuple(_column_names(relation, index))) for index in relation.indexes if index.origin == "u"]
@@ -359,27 +365,24 @@ def _column_names(relation: RelationFacts, index: IndexFacts) -> list[str]:
 
 
 def _number(relation: RelationFacts, column: str) -> int:
-    for one in relation.columns:
-        if one.name.lower() == column.lower():
-            return one.number
-    return 0
+    return next((each.number for each in relation.columns if each.name.lower() == column.lower()), 0)
 
 
 def relation_oid(catalogue: Catalogue, name: str) -> int | None:
-    """The oid that a relation's name means: ``t``, ``public.t``, ``"T"``, ``pg_catalog.pg_class``; None when it does not exist."""
+    """The oid of a relation by its name: ``t``, ``public.t``, ``"T"``, ``pg_catalog.pg_class``; None if it does not exist."""
     parts = _parts(name)
     if len(parts) > 1 and parts[0] not in ("public", "pg_catalog"):
         return None
-    last = parts[-1]
-    if last.isdigit():
-        return int(last)
-    if parts[0] != "public" and last in CATALOG_OIDS:
-        return CATALOG_OIDS[last]
+    relation_name = parts[-1]
+    if relation_name.isdigit():
+        return int(relation_name)
+    if parts[0] != "public" and relation_name in CATALOG_OIDS:
+        return CATALOG_OIDS[relation_name]
     if parts[0] == "pg_catalog":
         return None
-    found = catalogue.relations.get(last)
-    # SQLite's names have no case: a table created as "Account" is found as account as well.
-    return found if found is not None else {known.lower(): oid for known, oid in catalogue.relations.items()}.get(last.lower())
+    oid = catalogue.relations.get(relation_name)
+    # SQLite's names are not case-sensitive: the name account also refers to a table that was created as "Account".
+    return oid if oid is not None else {relation.lower(): oid for relation, oid in catalogue.relations.items()}.get(relation_name.lower())
 
 
 def _parts(name: str) -> list[str]:

@@ -13,7 +13,9 @@ from triplicate.sql.storage.sqlite_schema import is_internal
 
 @dataclass(frozen=True, slots=True)
 class ColumnFacts:
-    """`number` from 1; `declared` as written; `default` the expression's text; `generated` is ``s`` for a generated column."""
+    """One column. `number` is from 1, `declared` the type as written, `default` the text of an expression. `generated` is ``s`` for a
+    generated column, else empty.
+    """
 
     name: str
     number: int
@@ -27,29 +29,31 @@ class ColumnFacts:
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """`origin` is ``c`` for CREATE INDEX, ``u`` for a UNIQUE and ``pk`` for a PRIMARY KEY constraint."""
+    """One index. `origin` is ``c`` for CREATE INDEX, ``u`` for a UNIQUE constraint and ``pk`` for a PRIMARY KEY constraint."""
 
     name: str
     unique: bool
     origin: str
     columns: tuple[tuple[int, bool], ...]
-    """(column number, is descending) of each key column; number 0 is an expression."""
+    """(column number from 1, whether descending) of each key column; number 0 is an expression."""
     definition: IndexDefinition
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyFacts:
+    """One foreign key. `table` is the referenced table."""
+
     table: str
     columns: tuple[str, ...]
     referenced: tuple[str, ...]
-    """Empty: the other table's primary key."""
+    """The referenced columns; empty for the primary key of the referenced table."""
     on_update: str
     on_delete: str
 
 
 @dataclass(slots=True)
 class RelationFacts:
-    """`kind` is ``r`` for a table, ``v`` for a view."""
+    """One table or view. `kind` is ``r`` for a table, ``v`` for a view."""
 
     name: str
     kind: str
@@ -86,25 +90,25 @@ join pragma_foreign_key_list(m.name, 'main') f where m.type = 'table' order by m
 
 
 def read_facts(connection: apsw.Connection) -> list[RelationFacts]:
-    """Every table and view of users by name, without Triplicate's and SQLite's own."""
-    found: dict[str, RelationFacts] = {}
+    """The users' tables and views in the order of their names, without Triplicate's and SQLite's own."""
+    relations: dict[str, RelationFacts] = {}
     without_rowid: set[str] = set()
     for name, kind, without, sql in connection.execute(_RELATIONS):
         if not is_internal(str(name)):
-            found[str(name)] = RelationFacts(str(name), "v" if kind == "view" else "r", read_table(str(sql or "")))
+            relations[str(name)] = RelationFacts(str(name), "v" if kind == "view" else "r", read_table(str(sql or "")))
             if without:
                 without_rowid.add(str(name))
-    _add_columns(found, connection.execute(_COLUMNS))
-    _add_indexes(found, connection.execute(_INDEXES))
-    _add_foreign_keys(found, connection.execute(_FOREIGN_KEYS))
-    for relation in found.values():
+    _add_columns(relations, connection.execute(_COLUMNS))
+    _add_indexes(relations, connection.execute(_INDEXES))
+    _add_foreign_keys(relations, connection.execute(_FOREIGN_KEYS))
+    for relation in relations.values():
         _mark_key(relation, without_rowid=relation.name in without_rowid)
-    return list(found.values())
+    return list(relations.values())
 
 
-def _add_columns(found: dict[str, RelationFacts], rows: Iterable[tuple[object, ...]]) -> None:
+def _add_columns(relations: dict[str, RelationFacts], rows: Iterable[tuple[object, ...]]) -> None:
     for table, name, declared, not_null, default, key, hidden in rows:
-        relation = found.get(str(table))
+        relation = relations.get(str(table))
         if relation is not None:
             relation.columns.append(
                 ColumnFacts(
@@ -119,35 +123,35 @@ def _add_columns(found: dict[str, RelationFacts], rows: Iterable[tuple[object, .
             )
 
 
-def _add_indexes(found: dict[str, RelationFacts], rows: Iterable[tuple[object, ...]]) -> None:
-    gathered: dict[tuple[str, str], list[tuple[object, ...]]] = {}
+def _add_indexes(relations: dict[str, RelationFacts], rows: Iterable[tuple[object, ...]]) -> None:
+    rows_by_index: dict[tuple[str, str], list[tuple[object, ...]]] = {}
     for row in rows:
-        gathered.setdefault((str(row[0]), str(row[1])), []).append(row)
-    for (table, name), parts in gathered.items():
-        relation = found.get(table)
+        rows_by_index.setdefault((str(row[0]), str(row[1])), []).append(row)
+    for (table, name), key_rows in rows_by_index.items():
+        relation = relations.get(table)
         if relation is None:
             continue
         rowid = next((column.number for column in relation.columns if column.key), 0)
         # SQLite numbers columns from 0; -1 is the rowid, -2 an expression.
-        numbers = [int(str(part[4])) for part in parts]
+        numbers = [int(str(key_row[4])) for key_row in key_rows]
         columns = tuple(
-            (number + 1 if number >= 0 else rowid if number == -1 else 0, bool(part[5]))
-            for number, part in zip(numbers, parts, strict=True)
+            (number + 1 if number >= 0 else rowid if number == -1 else 0, bool(key_row[5]))
+            for number, key_row in zip(numbers, key_rows, strict=True)
         )
-        definition = read_index(str(parts[0][6] or ""))
-        relation.indexes.append(IndexFacts(name, bool(parts[0][2]), str(parts[0][3]), columns, definition))
+        definition = read_index(str(key_rows[0][6] or ""))
+        relation.indexes.append(IndexFacts(name, bool(key_rows[0][2]), str(key_rows[0][3]), columns, definition))
 
 
-def _add_foreign_keys(found: dict[str, RelationFacts], rows: Iterable[tuple[object, ...]]) -> None:
-    gathered: dict[tuple[str, int], list[tuple[object, ...]]] = {}
+def _add_foreign_keys(relations: dict[str, RelationFacts], rows: Iterable[tuple[object, ...]]) -> None:
+    rows_by_key: dict[tuple[str, int], list[tuple[object, ...]]] = {}
     for row in rows:
-        gathered.setdefault((str(row[0]), int(str(row[1]))), []).append(row)
-    for (table, _), parts in gathered.items():
-        if table in found:
-            referenced = tuple(str(part[4]) for part in parts if part[4] is not None)
-            columns = tuple(str(part[3]) for part in parts)
-            key = ForeignKeyFacts(str(parts[0][2]), columns, referenced, str(parts[0][5]), str(parts[0][6]))
-            found[table].foreign_keys.append(key)
+        rows_by_key.setdefault((str(row[0]), int(str(row[1]))), []).append(row)
+    for (table, _), key_rows in rows_by_key.items():
+        if table in relations:
+            referenced = tuple(str(key_row[4]) for key_row in key_rows if key_row[4] is not None)
+            columns = tuple(str(key_row[3]) for key_row in key_rows)
+            key = ForeignKeyFacts(str(key_rows[0][2]), columns, referenced, str(key_rows[0][5]), str(key_rows[0][6]))
+            relations[table].foreign_keys.append(key)
 
 
 def _mark_key(relation: RelationFacts, *, without_rowid: bool) -> None:
@@ -156,7 +160,7 @@ def _mark_key(relation: RelationFacts, *, without_rowid: bool) -> None:
     if len(keyed) == 1 and not has_index and not without_rowid and keyed[0].declared.upper() == "INTEGER":
         relation.rowid_column = keyed[0].name
     if without_rowid or relation.rowid_column is not None:
-        # Neither can be NULL, with or without NOT NULL.
+        # The key of such a table cannot be NULL, with or without NOT NULL.
         relation.columns = [
             ColumnFacts(one.name, one.number, one.declared, one.not_null or one.key > 0, one.default, one.key, one.generated)
             for one in relation.columns

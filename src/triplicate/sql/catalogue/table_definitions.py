@@ -1,4 +1,4 @@
-"""Parsing CREATE TABLE and CREATE INDEX for facts that SQLite's pragmas lack: names of constraints, CHECK and index expressions. Pure."""
+"""Parses CREATE TABLE and CREATE INDEX for properties that SQLite's pragmas lack: constraint names, CHECK and index expressions. Pure."""
 
 from __future__ import annotations
 
@@ -9,55 +9,57 @@ from dataclasses import dataclass, field
 from triplicate.sql.core.lexer import Token, identifier, sqlite_tokens
 
 _WIDTH = re.compile(r"\s*/\* (bigint|smallint) \*/\s*")
-"""Follows the INTEGER of a generated key; see `pg.ddl.column_parser.numbered_text`."""
+"""Follows the INTEGER of an identity column; see `pg.ddl.column_parser.identity_text`."""
 _KINDS = {"PRIMARY": "p", "UNIQUE": "u", "FOREIGN": "f", "REFERENCES": "f", "CHECK": "c"}
 
 
 @dataclass(frozen=True, slots=True)
 class CheckConstraint:
+    """One CHECK; `expression` without its brackets."""
+
     name: str | None
     expression: str
     column: str | None
-    """The column in whose declaration it stands; None for a constraint of the table."""
+    """The column whose declaration contains it; None for a table constraint."""
 
 
 @dataclass(slots=True)
 class TableDefinition:
-    """`names` maps a constraint (``p``, ``u`` or ``f``, with column names in lower case) to the name that it was given."""
+    """The constraints of one table. `names` maps (``p``, ``u`` or ``f``; column names in lower case) to the name of the constraint."""
 
     names: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict)
     checks: list[CheckConstraint] = field(default_factory=list)
     deferred: set[tuple[str, ...]] = field(default_factory=set)
     """Columns of foreign keys that are INITIALLY DEFERRED."""
     widths: dict[str, str] = field(default_factory=dict)
-    """Maps the name of a generated key, in lower case, to its declared type when that is not integer."""
+    """Maps the name of an identity column, in lower case, to its declared type if that is not integer."""
     generated: dict[str, str] = field(default_factory=dict)
     """Maps the name of a generated column, in lower case, to its expression."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexDefinition:
-    """`expressions` as written, one per key column; `predicate` of a partial index. Empty for an index of a constraint."""
+    """One index. `expressions` are as written, one per key column; empty for a constraint's index. `predicate` is of a partial index."""
 
     expressions: tuple[str, ...] = ()
     predicate: str | None = None
 
 
 def read_table(sql: str) -> TableDefinition:
-    """The constraints of a CREATE TABLE; empty for any other statement."""
-    found = TableDefinition()
+    """The constraints in a CREATE TABLE; empty for any other statement."""
+    definition = TableDefinition()
     tokens = sqlite_tokens(sql)
     opening = next((index for index, token in enumerate(tokens) if token.text == "("), None)
     words = [_upper(token) for token in tokens[:3]]
     if opening is None or words[:2] != ["CREATE", "TABLE"]:
-        return found
+        return definition
     for item in items(tokens, opening):
-        _read_item(found, item, sql)
-    return found
+        _read_item(definition, item, sql)
+    return definition
 
 
 def read_index(sql: str) -> IndexDefinition:
-    """The key expressions and the condition of a CREATE INDEX."""
+    """The key expressions and the predicate of a CREATE INDEX; empty without brackets, as for an index of a constraint."""
     tokens = sqlite_tokens(sql)
     opening = next((index for index, token in enumerate(tokens) if token.text == "("), None)
     if opening is None:
@@ -74,7 +76,7 @@ def _upper(token: Token) -> str:
 
 
 def closing(tokens: Sequence[Token], opening: int) -> int:
-    """Index of the bracket that closes the one at this index."""
+    """Index of the token that closes the bracket at index `opening`; of the last token if none does."""
     depth = 0
     for index in range(opening, len(tokens)):
         depth += (tokens[index].text == "(") - (tokens[index].text == ")")
@@ -84,7 +86,7 @@ def closing(tokens: Sequence[Token], opening: int) -> int:
 
 
 def items(tokens: Sequence[Token], opening: int) -> list[list[Token]]:
-    """The items of a bracket, which are separated by commas."""
+    """The items of the bracket at index `opening`, which are separated by commas."""
     items: list[list[Token]] = [[]]
     depth = 0
     for token in tokens[opening + 1 : closing(tokens, opening)]:
@@ -100,15 +102,15 @@ def _names_in(tokens: Sequence[Token], opening: int) -> tuple[str, ...]:
     return tuple(identifier(item[0]).lower() for item in items(tokens, opening) if item)
 
 
-def _read_item(found: TableDefinition, item: list[Token], sql: str) -> None:
-    """One column or one table constraint."""
+def _read_item(definition: TableDefinition, item: list[Token], sql: str) -> None:
+    """Add the constraints of one column, or one table constraint, to the definition."""
     if not item:
         return
     first = _upper(item[0])
     column = None if first == "CONSTRAINT" or first in _KINDS else identifier(item[0])
     width = _WIDTH.fullmatch(sql[item[1].end : item[2].start]) if column is not None and len(item) > 2 else None
     if column is not None and width is not None:
-        found.widths[column.lower()] = width[1]
+        definition.widths[column.lower()] = width[1]
     name: str | None = None
     last_foreign: tuple[str, ...] | None = None
     index = 0 if column is None else 1
@@ -122,27 +124,27 @@ def _read_item(found: TableDefinition, item: list[Token], sql: str) -> None:
         bracket = next((at for at in range(index, len(item)) if item[at].text == "("), None)
         if kind == "c" and bracket is not None:
             end = closing(item, bracket)
-            found.checks.append(CheckConstraint(name, sql[item[bracket].end : item[end].start].strip(), column))
+            definition.checks.append(CheckConstraint(name, sql[item[bracket].end : item[end].start].strip(), column))
             name, index = None, end
         elif kind is not None and not (column is None and word == "REFERENCES"):
             columns = (column.lower(),) if column is not None else _names_in(item, bracket) if bracket is not None else ()
             if name is not None:
-                found.names[kind, columns] = name
+                definition.names[kind, columns] = name
             last_foreign = columns if kind == "f" else last_foreign
             name = None
         elif column is not None and word == "AS" and bracket == index + 1:
             end = closing(item, bracket)
-            found.generated[column.lower()] = sql[item[bracket].end : item[end].start].strip()
+            definition.generated[column.lower()] = sql[item[bracket].end : item[end].start].strip()
             index = end
         elif word == "DEFERRED" and last_foreign is not None:
-            found.deferred.add(last_foreign)
+            definition.deferred.add(last_foreign)
         elif item[index].text == "(":
             index = closing(item, index)
         index += 1
 
 
 def _spelled(token: Token) -> str:
-    """A name without its quotes. Names of constraints keep their case."""
+    """A constraint's name without its quotes, which keeps its case."""
     return identifier(token) if token.kind == "quoted" else token.text
 
 

@@ -1,7 +1,7 @@
 """The types that clients see: object ids, names, and the type for a column's declared type. Pure.
 
-The catalogue has the declared type of a column (``INTEGER`` is int4, ``VARCHAR(20)`` is varchar with its length), as tools expect that
-compare a schema with their model. The columns of results have the types of SQLite's values: every integer is int8.
+The catalogue has the declared type of a column: ``INTEGER`` is int4, ``VARCHAR(20)`` is varchar with its length. Tools that compare a
+schema with their model expect that. The columns of results have the types of SQLite's values: every integer is int8.
 Source: PostgreSQL 15, catalogue ``pg_type``.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TypeFacts:
-    """One row of pg_type. `length` in bytes, -1 for any; `array` is the oid of the type of its arrays; `shown` is the SQL name."""
+    """One row of pg_type. `length` is in bytes, -1 if it varies; `array` is the oid of the type of its arrays; `shown` is the SQL name."""
 
     oid: int
     name: str
@@ -53,8 +53,9 @@ _BASE = (
 _ARRAYS = tuple(
     TypeFacts(base.array, "_" + base.name, -1, "A", 0, base.shown + "[]", element=base.oid, collation=base.collation) for base in _BASE
 )
-TYPES = {one.oid: one for one in (*_BASE, *_ARRAYS)}
-_NAMES = {one.name: one.oid for one in TYPES.values()} | {one.shown: one.oid for one in TYPES.values()}
+TYPES = {each.oid: each for each in (*_BASE, *_ARRAYS)}
+"""Maps an oid to its type."""
+_NAMES = {each.name: each.oid for each in TYPES.values()} | {each.shown: each.oid for each in TYPES.values()}
 _NAMES |= {
     "int": 23,
     "char": 1042,
@@ -78,7 +79,7 @@ _SPELLED = re.compile(
     r"^(?P<name>[^(\[]*)(?:\(\s*(?P<first>\d+)\s*(?:,\s*(?P<second>\d+)\s*)?\))?(?P<rest>[^(\[]*)(?P<array>(?:\[\d*\])*)\s*$"
 )
 _HEADER = 4
-"""PostgreSQL counts four bytes of header into the modifiers of varchar and numeric."""
+"""The modifiers of varchar and numeric include four bytes of header in PostgreSQL."""
 
 
 def type_named(name: str) -> int | None:
@@ -93,30 +94,30 @@ def type_named(name: str) -> int | None:
     text = text.lower().removeprefix("pg_catalog.")
     if text in ('"char"', '"char"[]'):
         return 18 if text == '"char"' else 1002
-    found = _SPELLED.match(text.replace('"', ""))
-    if found is None:
+    match = _SPELLED.match(text.replace('"', ""))
+    if match is None:
         return None
-    base = _NAMES.get(" ".join((found["name"] + found["rest"]).split()))
-    return base if base is None or not found["array"] else TYPES[base].array or base
+    base = _NAMES.get(" ".join((match["name"] + match["rest"]).split()))
+    return base if base is None or not match["array"] else TYPES[base].array or base
 
 
 def declared_type(declared: str) -> tuple[int, int]:
-    """Oid and modifier of a declared type; -1 for no modifier. Text for types that SQLite accepts and PostgreSQL does not have."""
-    found = _SPELLED.match(" ".join(declared.lower().split()))
+    """(oid, modifier) of a declared type; modifier -1 without one. A type that PostgreSQL does not have follows SQLite's affinity."""
+    match = _SPELLED.match(" ".join(declared.lower().split()))
     oid = type_named(declared)
-    if found is None or oid is None or declared.strip().isdigit():
+    if match is None or oid is None or declared.strip().isdigit():
         return _by_affinity(declared), -1
-    if found["array"] or found["first"] is None:
+    if match["array"] or match["first"] is None:
         # A bare `char` is one character long.
-        return oid, 1 + _HEADER if oid == BPCHAR and found["name"].strip() != "bpchar" else -1
-    first, second = int(found["first"]), int(found["second"] or 0)
+        return oid, 1 + _HEADER if oid == BPCHAR and match["name"].strip() != "bpchar" else -1
+    first, second = int(match["first"]), int(match["second"] or 0)
     if oid == NUMERIC:
         return oid, (first << 16 | second) + _HEADER
     return oid, first + _HEADER if oid in (BPCHAR, VARCHAR) else -1
 
 
 def _by_affinity(declared: str) -> int:
-    # Unknown names follow SQLite's rules of affinity, so that `UNSIGNED BIG INT` is an integer for tools as well.
+    # SQLite's rules of affinity, so that `UNSIGNED BIG INT` is an integer for tools as well.
     upper = declared.upper()
     if "INT" in upper:
         return 20
@@ -131,12 +132,12 @@ def format_type(oid: int | None, modifier: int | None) -> str | None:
     """The SQL name of a type with its modifier, as in ``format_type``; ``???`` for an unknown oid."""
     if oid is None:
         return None
-    found = TYPES.get(oid)
-    if found is None:
+    facts = TYPES.get(oid)
+    if facts is None:
         return "-" if oid == 0 else "???"
     if modifier is None or modifier < _HEADER:
-        return found.shown
+        return facts.shown
     size = modifier - _HEADER
     if oid == NUMERIC:
         return f"numeric({size >> 16},{size & 0xFFFF})"
-    return f"{found.shown}({size})" if oid in (BPCHAR, VARCHAR) else found.shown
+    return f"{facts.shown}({size})" if oid in (BPCHAR, VARCHAR) else facts.shown

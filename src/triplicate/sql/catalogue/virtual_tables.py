@@ -13,25 +13,27 @@ from triplicate.sql.catalogue.schema_facts import read_facts
 from triplicate.sql.core.interface import Row
 
 _SCANNED_ROWS = 1000.0
-"""Estimated rows of a table, for the planner. Each column that is compared with one value divides the estimate."""
+"""Estimated rows of a table, for the planner. Each equality constraint divides the estimate by 10."""
 
 
 class CatalogueReader:
-    """The catalogue of the schema that the connection's transaction sees, built again when the schema has changed."""
+    """The catalogue of the schema that the connection's transaction sees. It is built again when the schema has changed."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._version: tuple[int, int] | None = None
         self._catalogue: Catalogue | None = None
         self._by_column: dict[tuple[str, int], tuple[type | None, dict[Any, list[Row]]]] = {}
-        """Rows by the value of one column, with the type of all its values; None when they have several types."""
+        """For (table, position of a column): the type of all its values, None if they have several, and the rows by value."""
 
     @property
     def database(self) -> str:
-        # A node keeps each database's file in a folder of the database's name.
+        """The database's name."""
+        # A node keeps each database's file in a folder with the database's name.
         return os.path.basename(os.path.dirname(self._connection.db_filename("main") or ""))
 
     def read(self) -> Catalogue:
+        """The catalogue of the present schema."""
         version = self._schema_version()
         if self._catalogue is None or version != self._version:
             self._catalogue = build(read_facts(self._connection), self.database)
@@ -41,22 +43,26 @@ class CatalogueReader:
 
     def _schema_version(self) -> tuple[int, int]:
         """A key that differs for different schemas: SQLite's schema version, and in a writing transaction also a hash of the schema's
-        text, since SQLite reuses a version that was rolled back.
+        text, because SQLite reuses a version that was rolled back.
         """
         number = int(self._connection.pragma("schema_version"))
         if self._connection.txn_state("main") != apsw.SQLITE_TXN_WRITE:
             return number, 0
         return number, hash(tuple(self._connection.execute("select name, sql from main.sqlite_schema")))
 
-    def rows(self, catalogue: Catalogue, table: str, wanted: Sequence[tuple[int, Any]]) -> Sequence[Row]:
-        """Rows of a table that may have these values in these columns (position, value). SQLite compares them again."""
+    def rows(self, catalogue: Catalogue, table: str, constraints: Sequence[tuple[int, Any]]) -> Sequence[Row]:
+        """Rows of a table that may satisfy the constraints. SQLite checks them again.
+
+        Args:
+            constraints: (position of a column from 0, value) of each equality.
+        """
         rows: Sequence[Row] = catalogue.rows[table]
         if catalogue is not self._catalogue:
-            return rows  # The schema has changed since the statement began; the index is of the present one.
-        for column, value in wanted:
+            return rows  # The schema has changed since the statement began, and the index is of the present schema.
+        for column, value in constraints:
             kind, index = self._by_column.get((table, column)) or self._index(table, column, rows)
             if kind is type(value):
-                # One column selects few rows. SQLite compares values of another type by its own rules.
+                # The constraint on one column selects few rows. SQLite's own rules compare values of different types.
                 return index.get(value, ())
         return rows
 
@@ -65,9 +71,9 @@ class CatalogueReader:
         for row in rows:
             index.setdefault(row[column], []).append(row)
         kinds = {int if isinstance(key, int) else type(key) for key in index}
-        found = (kinds.pop() if len(kinds) == 1 else None, index)
-        self._by_column[table, column] = found
-        return found
+        entry = (kinds.pop() if len(kinds) == 1 else None, index)
+        self._by_column[table, column] = entry
+        return entry
 
 
 class _Module:
@@ -140,7 +146,7 @@ class _Cursor:
         return self._number
 
     def Column(self, number: int) -> Any:
-        assert self._row is not None, "SQLite asks for columns of a row that there is"
+        assert self._row is not None, "SQLite reads columns of an existing row only"
         return self._number if number < 0 else self._row[number]
 
     def Next(self) -> None:
@@ -152,7 +158,7 @@ class _Cursor:
 
 
 def register_tables(connection: apsw.Connection) -> CatalogueReader:
-    """Register the catalogue's tables on a connection; the reader for its functions."""
+    """Register the catalogue's tables on a connection. Returns the reader, which its functions use too."""
     reader = CatalogueReader(connection)
     for name in TABLES:
         connection.create_module(name, _Module(reader), eponymous=True, eponymous_only=True, read_only=True)  # type: ignore[arg-type]
