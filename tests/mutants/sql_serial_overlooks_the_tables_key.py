@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from triplicate.sql.pg.ddl import create_table
 
-TESTS = ["tests/unit/sql/executor/test_definitions.py::test_a_column_that_numbers_itself_does_so_and_never_gives_a_number_again"]
+TESTS = ["tests/unit/sql/executor/test_definitions.py::test_a_serial_or_identity_column_never_reuses_a_number"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

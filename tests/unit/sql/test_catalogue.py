@@ -227,7 +227,7 @@ def test_every_table_can_be_read(connection: apsw.Connection) -> None:
         assert all(len(row) == len(columns.split(",")) for row in rows), name
 
 
-def test_a_key_that_numbers_itself_has_the_sequence_that_tools_look_for(connection: apsw.Connection) -> None:
+def test_a_serial_or_identity_key_has_the_sequence_that_tools_read(connection: apsw.Connection) -> None:
     connection.execute("create table taken_id_seq(x)")
     connection.execute("create table taken(id integer primary key)")
     owned = (
@@ -255,7 +255,7 @@ def test_a_generated_column_shows_its_expression(connection: apsw.Connection) ->
     assert found == [(None, None), (None, "a + (1)"), (None, "upper('as (x)')")]
 
 
-def test_a_key_that_numbers_itself_shows_its_declared_type(connection: apsw.Connection) -> None:
+def test_a_serial_or_identity_key_shows_its_declared_type(connection: apsw.Connection) -> None:
     connection.execute("create table wide(id INTEGER /* bigint */ PRIMARY KEY AUTOINCREMENT, x INTEGER /* bigint */)")
     connection.execute("create table narrow(id INTEGER /* smallint */ CONSTRAINT k PRIMARY KEY AUTOINCREMENT)")
     connection.execute("alter table wide rename to wider")

@@ -59,12 +59,12 @@ class ColumnRule:
     accepted: tuple[type, ...]
     fits: Fits | None
     """A check of values whose type does not decide; None when it always does."""
-    numbers_itself: bool
-    """Whether the type is declared as SERIAL or similar, which SQLite does not know. Earlier releases stored such types."""
+    is_serial: bool
+    """Whether the declared type is SERIAL or similar, which is no type of SQLite. Earlier releases stored such types."""
 
     def accepts(self, value: Value) -> bool:
         if value is None:
-            return not self.numbers_itself
+            return not self.is_serial
         return type(value) in self.accepted and (self.fits is None or self.fits(value))
 
     def refusal(self, table: str, value: Value) -> SqlError:
@@ -85,7 +85,7 @@ class RowRules:
 
     def inspections(self, kinds: tuple[type, ...]) -> tuple[tuple[int, Fits], ...] | None:
         """The checks that a row of these types needs; None when a type is refused."""
-        present = [rule for rule in self._rules if kinds[rule.index] is not _NULL or rule.numbers_itself]
+        present = [rule for rule in self._rules if kinds[rule.index] is not _NULL or rule.is_serial]
         if any(kinds[rule.index] not in rule.accepted for rule in present):
             return None
         return tuple((rule.index, rule.fits) for rule in present if rule.fits is not None)
@@ -99,8 +99,8 @@ def _rule(index: int, name: str, text: str) -> ColumnRule | None:
     declared = parse_declared(text)
     if declared.kind is Kind.ANY:
         return None
-    numbers_itself = _SERIAL.match(text) is not None
-    return ColumnRule(index, name, declared, _ACCEPTED.get(declared.kind, (str,)), _inspection(declared), numbers_itself)
+    is_serial = _SERIAL.match(text) is not None
+    return ColumnRule(index, name, declared, _ACCEPTED.get(declared.kind, (str,)), _inspection(declared), is_serial)
 
 
 def _inspection(declared: Declared) -> Fits | None:

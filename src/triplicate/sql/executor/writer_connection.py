@@ -346,7 +346,7 @@ class WriterConnection:
                 return self._capture.poison
             return self.limit.stop.reason or SqlError("57014", "canceling statement due to user request")
         if isinstance(error, apsw.FullError) and self._capture.used_up():
-            return SqlError("2200H", f"a column that numbers itself has reached its last number, {2**63 - 1}")
+            return SqlError("2200H", f"a serial or identity column has reached its maximum value, {2**63 - 1}")
         if isinstance(error, apsw.FullError | apsw.IOError) or (isinstance(error, apsw.Error) and is_damage(error)):
             self._local_fault = error
         return from_sqlite(error, sql)

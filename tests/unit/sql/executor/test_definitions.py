@@ -65,7 +65,7 @@ def same(pair: Pair) -> None:
         "PRIMARY KEY (id), id serial8, x int",
     ],
 )
-def test_a_column_that_numbers_itself_does_so_and_never_gives_a_number_again(pair: Pair, columns: str) -> None:
+def test_a_serial_or_identity_column_never_reuses_a_number(pair: Pair, columns: str) -> None:
     send(pair, f"CREATE TABLE public.t ({columns})")
     assert send(pair, "insert into t(x) values(7), (8) returning id") == [(1,), (2,)]
     send(pair, "delete from t where id = 2")

@@ -1,1 +1,1 @@
-"""CREATE, ALTER and DROP as PostgreSQL's clients write them, in the words of SQLite and of `sql.executor.definitions`. Pure."""
+"""Rewrites CREATE, ALTER and DROP of PostgreSQL to the syntax of SQLite and of `sql.executor.definitions`. Pure."""

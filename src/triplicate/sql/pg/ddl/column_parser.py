@@ -1,4 +1,4 @@
-"""One column of CREATE TABLE or ALTER TABLE: its parts, and whether it numbers itself. Pure."""
+"""Parses and rewrites one column of CREATE TABLE or ALTER TABLE. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,12 @@ _INTEGER_TYPES = ("INT", "INTEGER", "INT2", "INT4", "INT8", "SMALLINT", "BIGINT"
 
 @dataclass(slots=True)
 class Clause:
-    """One constraint of a column, from its name where it has one."""
+    """One constraint of a column, with CONSTRAINT and its name if it has one.
+
+    Attributes:
+        kind: ``NOT NULL``, ``NULL``, ``CHECK``, ``AS``, ``DEFAULT``, ``IDENTITY``, ``UNIQUE``, ``PRIMARY KEY``, ``REFERENCES`` or
+            ``COLLATE``.
+    """
 
     kind: str
     tokens: list[Token]
@@ -37,38 +42,44 @@ class Clause:
 
 @dataclass(slots=True)
 class ColumnParts:
-    """A column as it is written."""
+    """The parts of a column definition."""
 
     tokens: Tokens
     type_tokens: Tokens
     clauses: list[Clause] = field(default_factory=list)
     declared: str = ""
-    """The type that SQLite gets."""
+    """The declared type in SQLite; empty for a serial or identity column."""
 
     @property
     def name(self) -> str:
         return self.tokens[0].name or ""
 
     def clause(self, kind: str) -> Clause | None:
+        """The first constraint of a kind, or None."""
         return next((clause for clause in self.clauses if clause.kind == kind), None)
 
     @property
-    def numbers_itself(self) -> bool:
+    def is_identity(self) -> bool:
+        """Whether it is a serial column or GENERATED … AS IDENTITY."""
         is_serial = bool(self.type_tokens) and self.type_tokens[0].upper in SERIALS
         return is_serial or self.clause("IDENTITY") is not None
 
     @property
     def is_rowid(self) -> bool:
-        """A primary key of this type is the row's own number, never NULL."""
+        """Whether a primary key of this type is an alias of the rowid, which is never NULL."""
         return self.declared.upper() == "INTEGER"
 
     def text_position(self) -> int:
-        """Where a constraint can be inserted."""
+        """The position in the text at which a constraint can be inserted."""
         return (self.type_tokens or self.tokens[:1])[-1].end
 
 
 def parse_column(tokens: Tokens) -> ColumnParts:
-    """Parse a column definition. Raises SqlError 42601 for a syntax error, 0A000 for an unsupported feature."""
+    """Parse a column definition.
+
+    Raises:
+        SqlError: 42601 for a syntax error, 0A000 for an unsupported feature; and as `stored_type`.
+    """
     if not tokens or tokens[0].name is None:
         raise SqlError("42601", f"syntax error at or near {at(tokens, 0).text!r}")
     end = _type_stop(tokens)
@@ -78,13 +89,13 @@ def parse_column(tokens: Tokens) -> ColumnParts:
         stop, kind = _clause(tokens, index)
         column.clauses.append(Clause(kind, list(tokens[index:stop])))
         index = stop
-    if not column.numbers_itself and column.type_tokens:
+    if not column.is_identity and column.type_tokens:
         column.declared = stored_type(column.type_tokens)
     return column
 
 
 def _type_stop(tokens: Tokens) -> int:
-    """The index after the type; a type that only SQLite accepts may consist of any words."""
+    """The index after the type. In SQLite a type may consist of any words."""
     index = max(1, type_end(tokens, 1)) if at(tokens, 1).upper not in _STARTS else 1
     while index < len(tokens) and tokens[index].upper not in _STARTS:
         index = closing(tokens, index) + 1 if tokens[index].text == "(" else index + 1
@@ -92,7 +103,7 @@ def _type_stop(tokens: Tokens) -> int:
 
 
 def _clause(tokens: Tokens, start: int) -> tuple[int, str]:
-    """The index behind one constraint, and its kind."""
+    """(index after one constraint, its kind)."""
     index = start + 2 if tokens[start].upper == "CONSTRAINT" else start
     word, after = at(tokens, index).upper, at(tokens, index + 1).upper
     if word == "NOT" and after == "NULL":
@@ -128,7 +139,7 @@ def _conflict(tokens: Tokens, index: int) -> int:
 
 
 def _default_stop(tokens: Tokens, index: int) -> int:
-    """The index behind an expression: at the next word that begins a constraint."""
+    """The index after an expression: that of the next word that begins a constraint."""
     first = True
     while index < len(tokens):
         if not first and tokens[index].upper in _STARTS:
@@ -147,14 +158,14 @@ def _generated(tokens: Tokens, index: int) -> tuple[int, str]:
         return end + (at(tokens, end).upper in ("STORED", "VIRTUAL")), "AS"
     end = stop + 2
     if at(tokens, end).text == "(":
-        last = closing(tokens, end)
-        _check_sequence(tokens[end + 1 : last])
-        end = last + 1
+        bracket = closing(tokens, end)
+        _check_sequence(tokens[end + 1 : bracket])
+        end = bracket + 1
     return end, "IDENTITY"
 
 
 def _check_sequence(options: Tokens) -> None:
-    """Raises SqlError 0A000 for any option that would number otherwise than 1, 2, 3, …"""
+    """Check the options of an identity column. Raises SqlError 0A000 for one that would change the sequence 1, 2, 3, …"""
     words = " ".join(token.upper or token.text for token in options)
     for name, harmless in (
         ("START", ("START 1", "START WITH 1")),
@@ -165,8 +176,8 @@ def _check_sequence(options: Tokens) -> None:
         ("SEQUENCE NAME", ()),
         ("OWNED BY", ()),
     ):
-        if name in words and not any(f" {one} " in f" {words} " for one in harmless):
-            raise refuse(f"{name} of an identity column", "leave the options out: the numbers begin with 1, one after the other")
+        if name in words and not any(f" {option} " in f" {words} " for option in harmless):
+            raise refuse(f"{name} of an identity column", "leave the options out: the sequence begins with 1 and has the increment 1")
 
 
 def _key_stop(tokens: Tokens, index: int) -> int:
@@ -185,7 +196,7 @@ def _key_stop(tokens: Tokens, index: int) -> int:
 
 
 def refuse_key_options(tokens: Tokens) -> None:
-    """Refuse options of a key that SQLite does not accept or silently ignores. Raises SqlError 0A000."""
+    """Refuse options of a key that SQLite refuses or silently ignores. Raises SqlError 0A000."""
     for token in tokens[:2]:
         if token.upper in ("DEFERRABLE", "INITIALLY"):
             raise refuse("a DEFERRABLE primary key or unique constraint", "leave it out: keys are checked at once; foreign keys may wait")
@@ -217,7 +228,7 @@ def _references_stop(tokens: Tokens, index: int) -> int:
 
 
 def check_references(tokens: Tokens) -> None:
-    """Raises SqlError 0A000 for a table's foreign key with MATCH FULL or PARTIAL, which SQLite would pass over."""
+    """Check a table's foreign key. Raises SqlError 0A000 for MATCH FULL or PARTIAL, which SQLite ignores."""
     for index, token in enumerate(tokens):
         if token.upper == "REFERENCES":
             _references_stop(tokens, index)
@@ -228,6 +239,9 @@ def rewrite_column(column: ColumnParts, edits: Edits, expressions: StoredExpress
 
     Args:
         expressions: of the table; None where its columns are unknown.
+
+    Raises:
+        SqlError: as `stored_default` and `StoredExpressions.rewrite`; 42704 for an unknown collation.
     """
     if column.type_tokens:
         edits.replace_tokens(column.type_tokens, column.declared)
@@ -235,7 +249,7 @@ def rewrite_column(column: ColumnParts, edits: Edits, expressions: StoredExpress
         tokens = clause.tokens[2:] if clause.tokens[0].upper == "CONSTRAINT" else clause.tokens
         if clause.kind == "DEFAULT":
             if len(tokens) < 2:
-                raise SqlError("42601", f'column "{column.name}" has DEFAULT without a value')
+                raise SqlError("42601", f'column "{column.name}" has DEFAULT without an expression')
             edits.replace_tokens(tokens[1:], stored_default(tokens[1:], column.declared, edits))
         elif clause.kind == "COLLATE" and len(tokens) > 1:
             edits.replace_tokens(tokens[1:], _collation(tokens[-1]))
@@ -246,35 +260,35 @@ def rewrite_column(column: ColumnParts, edits: Edits, expressions: StoredExpress
 
 
 def _collation(token: Token) -> str:
-    found = _COLLATIONS.get((token.name or "").upper())
-    if found is None:
+    collation = _COLLATIONS.get((token.name or "").upper())
+    if collation is None:
         raise SqlError("42704", f"collation {token.text} does not exist", hint='There are BINARY (also as "C"), NOCASE and RTRIM.')
-    return found
+    return collation
 
 
-def numbered_text(column: ColumnParts, key_name: str | None, edits: Edits, expressions: StoredExpressions) -> str:
-    """An identity or serial column in SQLite's words.
+def identity_text(column: ColumnParts, key_name: str | None, edits: Edits, expressions: StoredExpressions) -> str:
+    """The definition of a serial or identity column in SQLite's syntax.
 
     Args:
-        key_name: the name of the primary key's constraint.
+        key_name: the name of the primary key's constraint, or None.
 
     Raises:
         SqlError: 0A000 or 42601 for an option that such a column cannot have.
     """
     if column.clause("IDENTITY") is not None and (not column.type_tokens or column.type_tokens[0].upper not in _INTEGER_TYPES):
         raise SqlError("22023", "identity column type must be smallint, integer, or bigint")
-    kept: list[str] = []
+    constraints: list[str] = []
     for clause in column.clauses:
         if clause.kind in ("DEFAULT", "AS", "COLLATE"):
-            raise SqlError("42601", f'column "{column.name}" numbers itself and cannot have {clause.kind} as well')
+            raise SqlError("42601", f'serial or identity column "{column.name}" cannot have {clause.kind}')
         if clause.kind == "CHECK":
             expressions.rewrite(expression_of(clause.tokens), edits, is_condition=True)
         if clause.kind in ("CHECK", "REFERENCES"):
-            kept.append(edits.stretch(clause.tokens[0].start, clause.tokens[-1].end))
+            constraints.append(edits.stretch(clause.tokens[0].start, clause.tokens[-1].end))
     name = f"CONSTRAINT {key_name} " if key_name else ""
-    # SQLite numbers only columns declared INTEGER. The comment keeps the declared type for the catalogue.
+    # Only a column declared INTEGER can be AUTOINCREMENT. The comment keeps the declared type for the catalogue.
     kind = _WIDTHS.get(column.type_tokens[0].upper if column.type_tokens else "", "")
-    return " ".join([column.tokens[0].text, f"INTEGER {kind}{name}PRIMARY KEY AUTOINCREMENT", *kept])
+    return " ".join([column.tokens[0].text, f"INTEGER {kind}{name}PRIMARY KEY AUTOINCREMENT", *constraints])
 
 
 _WIDTHS = dict.fromkeys(("BIGSERIAL", "SERIAL8", "BIGINT", "INT8"), "/* bigint */ ") | dict.fromkeys(

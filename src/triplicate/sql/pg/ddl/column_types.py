@@ -1,4 +1,4 @@
-"""Types of columns in definitions: those that are stored, and those of PostgreSQL that are not here. Pure."""
+"""Types of columns in definitions: the types to store, and PostgreSQL's types that are not available. Pure."""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ _REFUSED = {
     **dict.fromkeys(("INT4RANGE", "INT8RANGE", "NUMRANGE", "TSRANGE", "TSTZRANGE", "DATERANGE"), "use two columns"),
     **dict.fromkeys(("INT4MULTIRANGE", "INT8MULTIRANGE", "NUMMULTIRANGE", "TSMULTIRANGE", "TSTZMULTIRANGE", "DATEMULTIRANGE"), _TEXT_HINT),
     "OID": "declare the column BIGINT",
-    # SQLite would store texts that look like numbers as numbers.
+    # With these names, SQLite would store a text that looks like a number as a number.
     **dict.fromkeys(("NAME", "JSONPATH", "XID", "XID8", "CID", "TID"), _TEXT_HINT),
     **dict.fromkeys(("PG_LSN", "TXID_SNAPSHOT", "PG_SNAPSHOT", "REGCLASS", "REGTYPE", "REGPROC"), _TEXT_HINT),
 }
 _ARGUMENTS = re.compile(r"\(\s*(-?\d+)\s*(?:,\s*(-?\d+)\s*)?\)")
 _PRECISION = 6
-"""Digits of a second that are kept."""
+"""Digits of a second that a stored time has."""
 
 
 def stored_type(tokens: Tokens) -> str:
-    """The declared type that SQLite gets for the tokens of a type.
+    """The declared type in SQLite for the tokens of a type.
 
     Raises:
-        SqlError: 0A000 for a type of PostgreSQL that is not here, 22023 for a length or precision that it does not have.
+        SqlError: 0A000 for a type of PostgreSQL that is not available, 22023 for an invalid length or precision, 3F000 for an unknown
+            schema, 42601 for a syntax error.
     """
     if at(tokens, 1).text == ".":
         if (tokens[0].name or "").upper() not in SCHEMAS:
@@ -52,8 +53,8 @@ def stored_type(tokens: Tokens) -> str:
         raise refuse(f"an array as the type of a column ({text})", "use a table of its own, or JSONB")
     if first in _REFUSED:
         raise refuse(f"type {text.lower()}", _REFUSED[first])
-    found = _ARGUMENTS.search(text)
-    first_argument, second_argument = (int(found[1]), int(found[2] or 0)) if found is not None else (None, 0)
+    arguments = _ARGUMENTS.search(text)
+    first_argument, second_argument = (int(arguments[1]), int(arguments[2] or 0)) if arguments is not None else (None, 0)
     if first in ("TIME", "TIMESTAMP", "TIMESTAMPTZ"):
         return _moment(upper, text, first_argument)
     if first in ("NUMERIC", "DECIMAL", "DEC") and first_argument is not None:

@@ -1,17 +1,19 @@
-"""CREATE TABLE as PostgreSQL means it, in SQLite's words. Pure.
+"""Rewrites CREATE TABLE of PostgreSQL to SQLite's syntax, with PostgreSQL's meaning. Pure.
 
-Serial and identity columns become ``INTEGER PRIMARY KEY AUTOINCREMENT``, which never reuses the number of a deleted row. The columns
-of any other primary key become NOT NULL, which SQLite does not imply.
+Serial and identity columns become ``INTEGER PRIMARY KEY AUTOINCREMENT``, which never reuses the number of a deleted row. The columns of
+any other primary key become NOT NULL, because SQLite does not imply it.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import Token
 from triplicate.sql.pg.ddl.column_parser import (
     ColumnParts,
     check_references,
-    numbered_text,
+    identity_text,
     parse_column,
     refuse_key_options,
     rewrite_column,
@@ -25,13 +27,13 @@ _CONSTRAINTS = ("CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN", "EXCLUDE"
 
 
 def create_table(sql: str, tokens: Tokens) -> str:
-    """The statement for SQLite.
+    """The statement in SQLite's syntax.
 
     Args:
         tokens: of the statement, which begins with CREATE TABLE.
 
     Raises:
-        SqlError: 0A000 for an unsupported feature, by its name; 42601 for a syntax error.
+        SqlError: 0A000 for an unsupported feature, with its name; 42601 for a syntax error; and as `parse_column` and `rewrite_column`.
     """
     edits = Edits(sql)
     drop_schemas(tokens, edits)
@@ -39,7 +41,7 @@ def create_table(sql: str, tokens: Tokens) -> str:
     index += 3 if at(tokens, index + 1).text == "." else 1
     columns = closing(tokens, index) + 1 if at(tokens, index).text == "(" else index
     if at(tokens, columns).upper == "AS":
-        # The query is for the translation, as the query of an INSERT is.
+        # The query is translated later, as the query of an INSERT is.
         _refuse_options(tokens[columns:], edits, is_query=True)
         return edits.text()
     if at(tokens, index).upper in ("OF", "PARTITION"):
@@ -54,7 +56,7 @@ def create_table(sql: str, tokens: Tokens) -> str:
 
 
 def _refuse_options(tokens: Tokens, edits: Edits, *, is_query: bool) -> None:
-    """Rewrite the options after the columns: storage parameters are removed, SQLite's own options stay, others are refused."""
+    """Rewrite the options after the columns. Storage parameters are removed, SQLite's options stay, and all others are refused."""
     words = [token.upper for token in tokens]
     if is_query:
         if words[-3:] == ["WITH", "NO", "DATA"]:
@@ -86,8 +88,17 @@ def _check_storage(tokens: Tokens) -> None:
             raise refuse(f"the storage parameter {at(part, 0).text}", "leave it out")
 
 
+class _TableKey(NamedTuple):
+    """A PRIMARY KEY that is a table constraint."""
+
+    tokens: list[Token]
+    name: str | None
+    """Of the constraint."""
+    columns: list[str]
+
+
 class _Body:
-    """The columns and constraints between the brackets."""
+    """The columns and constraints between the brackets of CREATE TABLE."""
 
     def __init__(self, tokens: Tokens, edits: Edits, *, without_rowid: bool) -> None:
         self._edits = edits
@@ -103,23 +114,23 @@ class _Body:
 
     @staticmethod
     def _is_column(item: list[Token]) -> bool:
-        """SQLite lets a column be named after a word of PostgreSQL: ``like TEXT``."""
+        """Whether the item is a column with the name LIKE or EXCLUDE, which SQLite allows: ``like TEXT``."""
         return item[0].upper in ("LIKE", "EXCLUDE") and at(item, 1).upper in ("TEXT", "INTEGER", "INT", "BOOLEAN")
 
     def rewrite(self) -> None:
-        columns = [(column.name, "BIGINT" if column.numbers_itself else column.declared) for column in self._columns]
+        columns = [(column.name, "BIGINT" if column.is_identity else column.declared) for column in self._columns]
         expressions = StoredExpressions(columns)
         for item in self._constraints:
             self._check(item, expressions)
-        numbered = [column for column in self._columns if column.numbers_itself]
+        identities = [column for column in self._columns if column.is_identity]
         key = self._table_key()
-        if len(numbered) > 1:
-            raise refuse(f'a second column that numbers itself ("{numbered[1].name}")', "number rows by one column only")
+        if len(identities) > 1:
+            raise refuse(f'a second serial or identity column ("{identities[1].name}")', "declare one such column")
         for column in self._columns:
-            if not column.numbers_itself:
+            if not column.is_identity:
                 rewrite_column(column, self._edits, expressions)
-        if numbered:
-            self._number(numbered[0], key, expressions)
+        if identities:
+            self._rewrite_identity(identities[0], key, expressions)
         else:
             self._forbid_nulls(key)
 
@@ -131,7 +142,7 @@ class _Body:
         if word in ("PRIMARY", "UNIQUE"):
             opening = next((index for index, token in enumerate(body) if token.text == "("), None)
             if word == "UNIQUE" and at(body, 1).upper == "NULLS":
-                raise refuse("UNIQUE NULLS [NOT] DISTINCT of a table", "leave NULLS DISTINCT out: that is how NULLs are seen")
+                raise refuse("UNIQUE NULLS [NOT] DISTINCT of a table", "leave NULLS DISTINCT out: NULLs are always distinct")
             if opening is not None:
                 refuse_key_options(body[closing(body, opening) + 1 :])
         if word == "FOREIGN":
@@ -141,46 +152,45 @@ class _Body:
                 raise refuse("NO INHERIT", "leave it out: there are no inherited tables")
             expressions.rewrite(expression_of(body), self._edits, is_condition=True)
 
-    def _table_key(self) -> tuple[list[Token], str | None, list[str]] | None:
-        """The table's own PRIMARY KEY: its tokens, the name of the constraint, and the names of its columns."""
+    def _table_key(self) -> _TableKey | None:
         for item in self._constraints:
             named = item[0].upper == "CONSTRAINT"
             body = item[2:] if named else item
             if at(body, 0).upper == "PRIMARY" and at(body, 2).text == "(":
                 columns = [at(part, 0).name or "" for part in split(body[3 : closing(body, 2)])]
-                return item, item[1].text if named else None, columns
+                return _TableKey(item, item[1].text if named else None, columns)
         return None
 
-    def _number(self, column: ColumnParts, key: tuple[list[Token], str | None, list[str]] | None, expressions: StoredExpressions) -> None:
-        own = column.clause("PRIMARY KEY")
+    def _rewrite_identity(self, column: ColumnParts, key: _TableKey | None, expressions: StoredExpressions) -> None:
+        column_key = column.clause("PRIMARY KEY")
         name: str | None = None
         if self._without_rowid:
-            raise refuse(f'column "{column.name}" of a table WITHOUT ROWID, which numbers itself,', "leave WITHOUT ROWID out")
-        if own is not None:
-            name = own.tokens[1].text if own.tokens[0].upper == "CONSTRAINT" else None
-        elif key is not None and [one.lower() for one in key[2]] == [column.name.lower()]:
-            name = key[1]
-            self._remove(key[0])
+            raise refuse(f'serial or identity column "{column.name}" of a table WITHOUT ROWID', "leave WITHOUT ROWID out")
+        if column_key is not None:
+            name = column_key.tokens[1].text if column_key.tokens[0].upper == "CONSTRAINT" else None
+        elif key is not None and [name.lower() for name in key.columns] == [column.name.lower()]:
+            name = key.name
+            self._remove(key.tokens)
         else:
-            raise refuse(f'column "{column.name}" numbers itself and is not the primary key, which', _KEY_HINT)
-        self._edits.replace_tokens(column.tokens, numbered_text(column, name, self._edits, expressions))
+            raise refuse(f'serial or identity column "{column.name}" that is not the primary key', _KEY_HINT)
+        self._edits.replace_tokens(column.tokens, identity_text(column, name, self._edits, expressions))
 
     def _remove(self, item: list[Token]) -> None:
         """Remove a constraint and one of the commas beside it."""
-        index = next(i for i, one in enumerate(self._items) if one is item)
+        index = next(i for i, other in enumerate(self._items) if other is item)
         if index > 0:
             self._edits.replace(self._items[index - 1][-1].end, item[-1].end, "")
         elif len(self._items) > 1:
             self._edits.replace(item[0].start, self._items[1][0].start, "")
 
-    def _forbid_nulls(self, key: tuple[list[Token], str | None, list[str]] | None) -> None:
-        names = {one.lower() for one in key[2]} if key is not None else set()
+    def _forbid_nulls(self, key: _TableKey | None) -> None:
+        names = {name.lower() for name in key.columns} if key is not None else set()
         for column in self._columns:
-            own = column.clause("PRIMARY KEY")
-            if own is None and column.name.lower() not in names:
+            column_key = column.clause("PRIMARY KEY")
+            if column_key is None and column.name.lower() not in names:
                 continue
-            descends = own is not None and any(token.upper == "DESC" for token in own.tokens)
-            is_rowid = column.is_rowid and not descends and (own is not None or len(names) == 1)
+            descends = column_key is not None and any(token.upper == "DESC" for token in column_key.tokens)
+            is_rowid = column.is_rowid and not descends and (column_key is not None or len(names) == 1)
             if column.clause("NULL") is not None:
                 raise SqlError("42601", f'conflicting NULL/NOT NULL declarations for column "{column.name}"')
             if column.clause("NOT NULL") is None and not (is_rowid and not self._without_rowid):

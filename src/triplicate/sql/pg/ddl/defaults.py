@@ -1,4 +1,4 @@
-"""Defaults of columns: PostgreSQL's constants, casts and functions as SQLite's text, which any tool that opens the file reads. Pure."""
+"""Rewrites defaults of columns, with PostgreSQL's constants, casts and functions, to plain SQLite, which any tool can read. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from triplicate.sql.core.lexer import Token
 from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, constant_casts, literal, refuse, top_level, type_text
 from triplicate.sql.pg.values.types import convert_text
 
-_PRESENT = {
+_CURRENT_TIME = {
     Kind.TIMESTAMPTZ: "(replace(strftime('%Y-%m-%d %H:%M:%f000','now'),'.000000','') || '+00:00')",
     Kind.TIMESTAMP: "(replace(strftime('%Y-%m-%d %H:%M:%f000','now'),'.000000',''))",
     Kind.DATE: "(strftime('%Y-%m-%d','now'))",
     Kind.TIME: "(replace(strftime('%H:%M:%f000','now'),'.000000',''))",
 }
-"""The present as a column of each kind stores it, in UTC and to the millisecond. A fraction that is zero is left out."""
+"""The current time as a column of each kind stores it, in UTC and to the millisecond. A fraction of zero is left out."""
 _UUID = (
     "(lower(hex(randomblob(4)) || '-' || hex(randomblob(2)) || '-4' || substr(hex(randomblob(2)),2) || '-' ||"
     " substr('89AB',1 + (random() & 3),1) || substr(hex(randomblob(2)),2) || '-' || hex(randomblob(6))))"
@@ -36,7 +36,7 @@ _TEXTS = (Kind.ANY, Kind.TEXT, Kind.VARCHAR)
 _MOMENTS = (Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _INTEGER_DIGITS = 19
-"""The most digits of an integer of 64 bits."""
+"""An integer of 64 bits has at most this number of digits."""
 _CASTABLE = {
     Kind.TIMESTAMPTZ: _MOMENTS,
     Kind.TIMESTAMP: _MOMENTS,
@@ -46,23 +46,23 @@ _CASTABLE = {
 
 
 def stored_default(tokens: Tokens, declared: str, edits: Edits) -> str:
-    """The text that follows DEFAULT in SQLite's words.
+    """The text after DEFAULT in SQLite's syntax.
 
     Args:
         tokens: the default's expression. declared: the type of its column. edits: of the whole statement.
 
     Raises:
-        SqlError: 22P02, 22007, … for a constant that is not of the column's type, 42804 for a function of another type, 0A000 for an
-            unsupported cast or function.
+        SqlError: 22P02, 22007, … for a constant that the column's type does not accept, 42804 for a function of another type, 0A000
+            for an unsupported cast or function.
     """
     inner = _without_brackets(tokens)
     casts: list[str] = []
     while len(inner) > 1 and (cast := _last_cast(inner)) is not None:
         casts.insert(0, type_text(inner[cast + 1 :]))
         inner = _without_brackets(inner[:cast])
-    present = _present(inner)
-    if present is not None:
-        return _moment(present, casts, declared, bare=tokens[0].upper == "CURRENT_TIMESTAMP" and len(tokens) == 1)
+    kind = _current_time_kind(inner)
+    if kind is not None:
+        return _current_time(kind, casts, declared, bare=tokens[0].upper == "CURRENT_TIMESTAMP" and len(tokens) == 1)
     if _calls(inner, _UUID_FUNCTIONS):
         return _UUID
     if _calls(inner, ("NEXTVAL",)):
@@ -78,7 +78,7 @@ def stored_default(tokens: Tokens, declared: str, edits: Edits) -> str:
     if inner and inner[-1].kind == "number" and (len(inner) == 1 or (len(inner) == 2 and inner[0].text in "+-")):
         return _number("".join(token.text for token in inner), casts, declared)
     if casts:
-        raise refuse("a cast with :: of anything but a constant, inside of a definition,", "write CAST(… AS type)")
+        raise refuse("a cast with :: of an expression that is not a constant, in a definition,", "write CAST(… AS type)")
     constant_casts(inner, edits)
     return f"({edits.stretch(inner[0].start, inner[-1].end)})"
 
@@ -90,7 +90,7 @@ def _without_brackets(tokens: Tokens) -> Tokens:
 
 
 def _last_cast(tokens: Tokens) -> int | None:
-    """Where the last cast is, if the whole expression is one."""
+    """The index of the last ``::`` if the whole expression is a cast, else None."""
     operators = [index for index, token in top_level(tokens) if token.text == "::"]
     others = [token for index, token in top_level(tokens[: operators[0]] if operators else ()) if token.kind == "operator"]
     is_whole = all(token.text in "()+-" for token in others)
@@ -103,33 +103,33 @@ def _calls(tokens: Tokens, names: tuple[str, ...]) -> bool:
     return at(tokens, 0).upper in names and at(tokens, 1).text == "(" and closing(tokens, 1) == len(tokens) - 1
 
 
-def _present(tokens: Tokens) -> Kind | None:
+def _current_time_kind(tokens: Tokens) -> Kind | None:
     """The type of an expression for the current date or time; None for any other expression."""
     words = [token.upper for token in tokens]
     if len(words) > 4 and words[-4:-1] == ["AT", "TIME", "ZONE"] and tokens[-1].text.lower() in ("'utc'", "'gmt'"):
-        return Kind.TIMESTAMP if _present(_without_brackets(tokens[:-4])) is Kind.TIMESTAMPTZ else None
+        return Kind.TIMESTAMP if _current_time_kind(_without_brackets(tokens[:-4])) is Kind.TIMESTAMPTZ else None
     if _calls(tokens, ("TIMEZONE",)) and at(tokens, 2).text.lower() == "'utc'":
-        return Kind.TIMESTAMP if _present(_without_brackets(tokens[4:-1])) is Kind.TIMESTAMPTZ else None
+        return Kind.TIMESTAMP if _current_time_kind(_without_brackets(tokens[4:-1])) is Kind.TIMESTAMPTZ else None
     if _calls(tokens, _MOMENT_FUNCTIONS):
         return Kind.TIMESTAMPTZ
     is_word = len(tokens) == 1 or (at(tokens, 1).text == "(" and len(tokens) == 4)
     return _MOMENT_WORDS.get(words[0]) if words and is_word else None
 
 
-def _moment(present: Kind, casts: list[str], declared: str, *, bare: bool) -> str:
-    wanted = parse_declared(declared).kind
-    if bare and (wanted in _TEXTS or declared.upper().startswith("DATETIME")):
+def _current_time(source_kind: Kind, casts: list[str], declared: str, *, bare: bool) -> str:
+    column_kind = parse_declared(declared).kind
+    if bare and (column_kind in _TEXTS or declared.upper().startswith("DATETIME")):
         return "CURRENT_TIMESTAMP"
     for kind in (parse_declared(cast).kind for cast in casts):
-        present = kind if kind in _MOMENTS else present
-    if wanted in _TEXTS:
-        return _PRESENT[present]
-    if wanted not in _CASTABLE[present]:
-        raise SqlError("42804", f"a column of type {declared.lower()} cannot have a default of type {present.value}")
-    # A value without a time of day is midnight.
-    if present is Kind.DATE and wanted is not Kind.DATE:
-        return f"(strftime('%Y-%m-%d 00:00:00{'+00:00' if wanted is Kind.TIMESTAMPTZ else ''}','now'))"
-    return _PRESENT[wanted]
+        source_kind = kind if kind in _MOMENTS else source_kind
+    if column_kind in _TEXTS:
+        return _CURRENT_TIME[source_kind]
+    if column_kind not in _CASTABLE[source_kind]:
+        raise SqlError("42804", f"a column of type {declared.lower()} cannot have a default of type {source_kind.value}")
+    # A date as a timestamp is its midnight.
+    if source_kind is Kind.DATE and column_kind is not Kind.DATE:
+        return f"(strftime('%Y-%m-%d 00:00:00{'+00:00' if column_kind is Kind.TIMESTAMPTZ else ''}','now'))"
+    return _CURRENT_TIME[column_kind]
 
 
 def _constant(text: str, casts: list[str], declared: str) -> str:
@@ -189,18 +189,20 @@ def _assigned(value: Value, declared: str) -> Value:
     Raises:
         SqlError: 22001 for a text that is too long; and as `convert_text`.
     """
-    found = parse_declared(declared)
-    if isinstance(value, (int, float)) and found.kind is Kind.INTEGER:
+    column_type = parse_declared(declared)
+    if isinstance(value, (int, float)) and column_type.kind is Kind.INTEGER:
         return _assigned_number(repr(value), declared)
-    if found.kind not in _TEXTS:
+    if column_type.kind not in _TEXTS:
         return convert_text(value if isinstance(value, str) else str(value), declared) if not isinstance(value, bytes) else value
-    if isinstance(value, str) and found.length is not None:
-        kept = value.rstrip(" ") if found.kind is Kind.TEXT else value
-        if len(kept) > found.length:
-            raise SqlError("22001", f"value too long for type {found.kind.value}({found.length}): the default has {len(kept)} characters")
-        return kept
-    return value if isinstance(value, (str, bytes)) or found.kind is Kind.ANY else str(value)
+    if isinstance(value, str) and column_type.length is not None:
+        text = value.rstrip(" ") if column_type.kind is Kind.TEXT else value
+        if len(text) > column_type.length:
+            raise SqlError(
+                "22001", f"value too long for type {column_type.kind.value}({column_type.length}): the default has {len(text)} characters"
+            )
+        return text
+    return value if isinstance(value, (str, bytes)) or column_type.kind is Kind.ANY else str(value)
 
 
-def _mismatch(declared: str, given: str) -> SqlError:
-    return SqlError("42804", f"a column of type {declared.lower()} cannot have a default of type {given}")
+def _mismatch(declared: str, type_name: str) -> SqlError:
+    return SqlError("42804", f"a column of type {declared.lower()} cannot have a default of type {type_name}")

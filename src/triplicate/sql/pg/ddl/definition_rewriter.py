@@ -1,4 +1,4 @@
-"""Every CREATE, ALTER, DROP and COMMENT: brought into the engine's words, or refused by its name. Pure."""
+"""Rewrites every CREATE, ALTER and DROP to the engine's syntax, or refuses it with its name, as COMMENT. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triplicate.sql.pg.ddl.column_types import SERIALS, stored_type
 from triplicate.sql.pg.ddl.create_table import create_table
 from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, constant_casts, drop_schemas, past_words, refuse, split, type_end
 
-_OURS = ("TABLE", "INDEX", "VIEW", "TRIGGER")
+_SUPPORTED = ("TABLE", "INDEX", "VIEW", "TRIGGER")
 _MANY_WORDS = {
     "MATERIALIZED": "MATERIALIZED VIEW", "FOREIGN": "FOREIGN TABLE", "EVENT": "EVENT TRIGGER", "TEXT": "TEXT SEARCH",
     "ACCESS": "ACCESS METHOD", "DEFAULT": "DEFAULT PRIVILEGES", "LARGE": "LARGE OBJECT",
@@ -36,7 +36,7 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class RewrittenDefinition:
-    """The engine's statement. `text` is empty where there is nothing to do, and `tag` is the command tag then."""
+    """The engine's statement. If there is nothing to do, `text` is empty and `tag` is the command tag."""
 
     text: str
     tag: str = ""
@@ -56,7 +56,7 @@ def rewrite_definition(statement: Statement) -> RewrittenDefinition:
             return RewrittenDefinition(_alter(sql, tokens))
         case "DROP":
             return _drop(sql, tokens)
-    raise refuse(tokens[0].upper, "keep comments beside the schema, or in a table")
+    raise refuse(tokens[0].upper, "keep comments outside the schema, or in a table")
 
 
 def _kind(tokens: Tokens, index: int) -> str:
@@ -68,12 +68,12 @@ def _kind(tokens: Tokens, index: int) -> str:
 def _create(sql: str, tokens: Tokens) -> str:
     index = past_words(tokens, 1, "OR", "REPLACE")
     if at(tokens, index).upper in ("TEMP", "TEMPORARY", "GLOBAL", "LOCAL"):
-        raise refuse("a temporary table or view", "every copy of a replicated database holds the same: use a table")
+        raise refuse("a temporary table or view", "use a table: every copy of a replicated database has the same content")
     if at(tokens, index).upper == "UNLOGGED":
         raise refuse("CREATE UNLOGGED TABLE", "leave UNLOGGED out: the log is how a table is replicated")
     word = at(tokens, index).upper
     if index > 1:
-        hint = f"drop the {word.lower()} first" if word in _OURS else _HINTS.get(_kind(tokens, index))
+        hint = f"drop the {word.lower()} first" if word in _SUPPORTED else _HINTS.get(_kind(tokens, index))
         raise refuse(f"CREATE OR REPLACE {_kind(tokens, index)}", hint)
     match word:
         case "TABLE":
@@ -92,7 +92,7 @@ def _create(sql: str, tokens: Tokens) -> str:
 
 def _create_view(sql: str, tokens: Tokens) -> str:
     if [token.upper for token in tokens[-2:]] == ["CHECK", "OPTION"]:
-        raise refuse("WITH CHECK OPTION", "views cannot be changed, but by INSTEAD OF triggers")
+        raise refuse("WITH CHECK OPTION", "leave it out: only INSTEAD OF triggers change rows through a view")
     edits = Edits(sql)
     drop_schemas(tokens, edits)
     constant_casts(tokens, edits)
@@ -175,9 +175,9 @@ def _index_options(tokens: Tokens, edits: Edits) -> None:
 def _drop(sql: str, tokens: Tokens) -> RewrittenDefinition:
     kind = _kind(tokens, 1)
     has_if = [token.upper for token in tokens[2:4]] == ["IF", "EXISTS"]
-    if kind not in _OURS:
+    if kind not in _SUPPORTED:
         if has_if and kind not in ("OWNED", "DATABASE", ""):
-            return RewrittenDefinition("", f"DROP {kind}")  # There cannot be one.
+            return RewrittenDefinition("", f"DROP {kind}")  # Objects of this kind do not exist.
         raise refuse(f"DROP {kind}", _HINTS.get(kind) if kind != "DATABASE" else "`triplicate database drop NAME` drops one")
     edits = Edits(sql)
     drop_schemas(tokens, edits)
@@ -195,7 +195,7 @@ def _drop(sql: str, tokens: Tokens) -> RewrittenDefinition:
 def _alter(sql: str, tokens: Tokens) -> str:
     kind = _kind(tokens, 1)
     if kind != "TABLE":
-        raise refuse(f"ALTER {kind}", "drop it and make another" if kind in _OURS else _HINTS.get(kind))
+        raise refuse(f"ALTER {kind}", "drop it and create another" if kind in _SUPPORTED else _HINTS.get(kind))
     edits = Edits(sql)
     drop_schemas(tokens, edits)
     if at(tokens, 2).upper == "IF":
@@ -245,15 +245,15 @@ def _add(tokens: Tokens, edits: Edits) -> None:
         check_references(body)
         return
     if word == "CHECK" and at(body, 1).text == "(":
-        rest = [token.upper for token in body[closing(body, 1) + 1 :]]
-        if rest:
-            raise refuse(" ".join(rest), "leave it out: the rows are checked at once")
+        options = [token.upper for token in body[closing(body, 1) + 1 :]]
+        if options:
+            raise refuse(" ".join(options), "leave it out: existing rows are checked at once")
         constant_casts(body, edits)
         return
     start = past_words(tokens, past_words(tokens, 1, "COLUMN"), "IF", "NOT", "EXISTS")
     column = parse_column(tokens[start:])
-    if column.numbers_itself:
-        raise refuse(f'ADD COLUMN "{column.name}" of a type that numbers itself', "make another table with it, and copy the rows")
+    if column.is_identity:
+        raise refuse(f'ADD COLUMN of the serial or identity column "{column.name}"', "create another table with it, and copy the rows")
     rewrite_column(column, edits)
 
 
@@ -288,5 +288,5 @@ def _alter_column(tokens: Tokens, edits: Edits) -> None:
             edits.replace_tokens(kind, stored_type(kind))
         return
     if words[1:2] == ["DEFAULT"]:
-        raise refuse(f"ALTER COLUMN … {words[0]} DEFAULT", "make another table with the default, and copy the rows")
+        raise refuse(f"ALTER COLUMN … {words[0]} DEFAULT", "create another table with the default, and copy the rows")
     raise refuse(f"ALTER COLUMN … {' '.join(words[:3])}")

@@ -1,9 +1,10 @@
-"""Tokens of definitions, ranges of them, and edits of their text. Pure."""
+"""Tools for definitions: positions in tokens, and edits of the text. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Value
@@ -12,17 +13,17 @@ from triplicate.sql.pg.values.types import convert_text
 
 Tokens = Sequence[Token]
 SCHEMAS = ("PUBLIC", "PG_CATALOG", "MAIN")
-"""Names before a dot that are left out: there is one schema."""
+"""Qualifiers that are removed, because there is one schema."""
 _END = Token("operator", "", 0, 0)
 
 
 def refuse(subject: str, hint: str | None = None) -> SqlError:
-    """The error for a construct of PostgreSQL that is not here."""
+    """The error 0A000 for a construct of PostgreSQL that is not supported. `subject` is its name, without a verb."""
     return SqlError("0A000", f"{subject} is not supported", hint=hint)
 
 
 def at(tokens: Tokens, index: int) -> Token:
-    """The token, or an empty one beyond the end."""
+    """The token at an index, or an empty one beyond the ends."""
     return tokens[index] if 0 <= index < len(tokens) else _END
 
 
@@ -30,7 +31,7 @@ def closing(tokens: Tokens, opening: int) -> int:
     """The index of the bracket that matches the one at `opening`.
 
     Raises:
-        SqlError: 42601, there is none.
+        SqlError: 42601 if none does.
     """
     depth = 0
     for index in range(opening, len(tokens)):
@@ -41,7 +42,7 @@ def closing(tokens: Tokens, opening: int) -> int:
 
 
 def split(tokens: Tokens) -> list[list[Token]]:
-    """Cut at the commas outside brackets."""
+    """The parts between the commas outside brackets."""
     parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
@@ -54,7 +55,7 @@ def split(tokens: Tokens) -> list[list[Token]]:
 
 
 def top_level(tokens: Tokens) -> Iterator[tuple[int, Token]]:
-    """The tokens outside brackets, the outermost brackets included, with their indices."""
+    """(index, token) of the tokens outside brackets, including the outermost brackets."""
     depth = 0
     for index, token in enumerate(tokens):
         depth -= token.text == ")"
@@ -65,22 +66,30 @@ def top_level(tokens: Tokens) -> Iterator[tuple[int, Token]]:
 
 def past_words(tokens: Tokens, index: int, *words: str) -> int:
     """The index after the words if they are at `index`, else `index` itself."""
-    found = tuple(at(tokens, index + offset).upper for offset in range(len(words)))
-    return index + len(words) if found == words else index
+    present = tuple(at(tokens, index + offset).upper for offset in range(len(words)))
+    return index + len(words) if present == words else index
+
+
+class _Edit(NamedTuple):
+    """The characters from `start` to `end` become `text`."""
+
+    start: int
+    end: int
+    text: str
 
 
 @dataclass(slots=True)
 class Edits:
-    """Changes to a text, each of a stretch of its characters."""
+    """Edits of the text `sql`. Positions are those in the unchanged text."""
 
     sql: str
-    changes: list[tuple[int, int, str]] = field(default_factory=list)
+    edits: list[_Edit] = field(default_factory=list)
 
     def replace(self, start: int, end: int, text: str) -> None:
-        self.changes.append((start, end, text))
+        self.edits.append(_Edit(start, end, text))
 
     def replace_tokens(self, tokens: Tokens, text: str) -> None:
-        """Put a text in the place of one or more tokens that follow each other."""
+        """Replace consecutive tokens, of which there is at least one, by a text."""
         self.replace(tokens[0].start, tokens[-1].end, text)
 
     def remove(self, tokens: Tokens) -> None:
@@ -91,18 +100,18 @@ class Edits:
         self.replace(position, position, text)
 
     def text(self) -> str:
-        """The text with all changes; one inside of another is left out."""
+        """The text with all edits. An edit inside another one is left out."""
         return self.stretch(0, len(self.sql))
 
     def stretch(self, start: int, end: int) -> str:
-        """The part of the text between two positions, changed."""
+        """The part of the text between two positions, with its edits."""
         pieces: list[str] = []
         reached = start
-        # Of edits that begin at one place, insertions come first, then the longest.
-        for first, last, text in sorted(self.changes, key=lambda one: (one[0], one[1] != one[0], -one[1])):
-            if first >= reached and last <= end:
-                pieces += [self.sql[reached:first], text]
-                reached = last
+        # Of edits with one start, insertions come first, then the longest.
+        for edit in sorted(self.edits, key=lambda edit: (edit.start, edit.end != edit.start, -edit.end)):
+            if edit.start >= reached and edit.end <= end:
+                pieces += [self.sql[reached : edit.start], edit.text]
+                reached = edit.end
         return "".join(pieces) + self.sql[reached:end]
 
 
@@ -110,7 +119,7 @@ def literal(value: Value) -> str:
     """A value as a literal of SQLite.
 
     Raises:
-        SqlError: 22021 for text that no constant can hold.
+        SqlError: 22021 for text that cannot be a literal, as `quote_string`.
     """
     match value:
         case None:
@@ -133,10 +142,10 @@ def drop_schemas(tokens: Tokens, edits: Edits) -> None:
 
 
 def constant_casts(tokens: Tokens, edits: Edits) -> None:
-    """Replace ``'constant'::type`` by its value: SQLite alone reads the text of a schema.
+    """Replace ``'constant'::type`` by its value, because plain SQLite must be able to read the text of a schema.
 
     Raises:
-        SqlError: 0A000 for a cast of anything but a constant; and as `convert_text`.
+        SqlError: 0A000 for a cast of an expression that is not a constant; and as `convert_text`.
     """
     index = 0
     while index < len(tokens):
@@ -160,7 +169,7 @@ def _constant(operand: Token, names: list[str]) -> str:
     if operand.upper in ("NULL", "TRUE", "FALSE") or operand.kind == "number":
         return operand.text
     if operand.kind != "string":
-        raise refuse("a cast with :: of anything but a constant, inside of a definition,", "write CAST(… AS type)")
+        raise refuse("a cast with :: of an expression that is not a constant, in a definition,", "write CAST(… AS type)")
     value: Value = operand.string()
     for name in names:
         value = convert_text(str(value), name)
@@ -177,7 +186,7 @@ _TYPE_FOLLOWS = {
 
 
 def type_end(tokens: Tokens, start: int) -> int:
-    """The index after the type, with its arguments, that begins at `start`; `start` where there is none."""
+    """The index after the type, with its arguments, that begins at `start`; `start` if none does."""
     index = start
     if at(tokens, index + 1).text == ".":
         index += 2
@@ -201,9 +210,9 @@ def type_end(tokens: Tokens, start: int) -> int:
 
 
 def type_text(tokens: Tokens) -> str:
-    """The words of a type, as SQLite joins them."""
+    """The text of a type, with the spaces that SQLite stores."""
     text = ""
     for token in tokens:
-        glued = not text or token.text in ("(", ")", ",", "[", "]", ".") or text[-1] in "(,[."
-        text += token.text if glued else f" {token.text}"
+        is_joined = not text or token.text in ("(", ")", ",", "[", "]", ".") or text[-1] in "(,[."
+        text += token.text if is_joined else f" {token.text}"
     return text

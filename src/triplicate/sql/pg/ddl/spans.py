@@ -1,9 +1,10 @@
-"""The expressions of definitions on an existing table, whose columns determine their meaning. Pure."""
+"""The expressions in definitions on an existing table. The types of its columns determine their translation. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import Statement
@@ -12,23 +13,39 @@ from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, past_words, 
 from triplicate.sql.pg.ddl.stored_expressions import StoredExpressions, expression_of
 
 
+class ExpressionSpan(NamedTuple):
+    """The characters of one expression."""
+
+    start: int
+    end: int
+    is_condition: bool
+    """Whether it is the condition of a CHECK."""
+
+
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """The expressions of a statement on an existing table: start and end of each, and whether it is a condition of CHECK."""
+    """The expressions of a statement on an existing table."""
 
     table: str
-    spans: tuple[tuple[int, int, bool], ...]
+    spans: tuple[ExpressionSpan, ...]
     is_binding: bool = True
-    """The expressions restrict the rows. Those of a plain index only decide which queries it serves."""
+    """Whether the expressions restrict the rows. Those of a plain index only determine which queries can use it."""
     added: tuple[tuple[str, str], ...] = ()
-    """The column that the statement adds."""
+    """(name, declared type) of the column that the statement adds; empty without one."""
 
     def rewrite(self, sql: str, columns: Sequence[tuple[str, str]]) -> str:
-        """The statement with their translations; raises as `StoredExpressions.rewrite`."""
+        """The statement with the expressions translated.
+
+        Args:
+            sql: the statement. columns: (name, declared type) of the table's columns.
+
+        Raises:
+            SqlError: as `StoredExpressions.rewrite`.
+        """
         edits, expressions = Edits(sql), StoredExpressions([*columns, *self.added])
-        for start, end, is_condition in self.spans:
+        for span in self.spans:
             try:
-                expressions.rewrite_span(start, end, edits, is_condition=is_condition)
+                expressions.rewrite_span(span.start, span.end, edits, is_condition=span.is_condition)
             except SqlError as error:
                 if self.is_binding or error.sqlstate != "0A000":
                     raise
@@ -44,16 +61,17 @@ def spans_of(statement: Statement) -> Spans | None:
         if at(tokens, at_check).upper != "CHECK":
             return _added(tokens)
         inner = expression_of(tokens[at_check:])
-        return Spans(tokens[2].name or "", ((inner[0].end, inner[-1].start, True),))
+        return Spans(tokens[2].name or "", (ExpressionSpan(inner[0].end, inner[-1].start, True),))
     if words[:1] != ["CREATE"] or "INDEX" not in words[1:3] or "ON" not in words:
         return None
     on = words.index("ON")
     if at(tokens, on + 2).text != "(":
         return None
     end = closing(tokens, on + 2)
-    spans = [(part[0].start, part[-1].end, False) for part in map(_without_order, split(tokens[on + 3 : end])) if len(part) > 1]
+    parts = map(_without_order, split(tokens[on + 3 : end]))
+    spans = [ExpressionSpan(part[0].start, part[-1].end, False) for part in parts if len(part) > 1]
     if at(tokens, end + 1).upper == "WHERE" and end + 2 < len(tokens):
-        spans.append((tokens[end + 2].start, tokens[-1].end, False))
+        spans.append(ExpressionSpan(tokens[end + 2].start, tokens[-1].end, False))
     return Spans(tokens[on + 1].name or "", tuple(spans), words[1] == "UNIQUE")
 
 
@@ -62,8 +80,8 @@ def _added(tokens: Tokens) -> Spans | None:
     if at(tokens, start).upper in ("CONSTRAINT", "UNIQUE", "FOREIGN", "PRIMARY"):
         return None
     column = parse_column(tokens[start:])
-    found = [(expression_of(clause.tokens), clause.kind == "CHECK") for clause in column.clauses if clause.kind in ("CHECK", "AS")]
-    spans = tuple((inner[0].end, inner[-1].start, is_condition) for inner, is_condition in found)
+    expressions = [(expression_of(clause.tokens), clause.kind == "CHECK") for clause in column.clauses if clause.kind in ("CHECK", "AS")]
+    spans = tuple(ExpressionSpan(inner[0].end, inner[-1].start, is_condition) for inner, is_condition in expressions)
     return Spans(tokens[2].name or "", spans, added=((column.name, column.declared),))
 
 

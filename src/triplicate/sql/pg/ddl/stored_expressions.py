@@ -1,7 +1,7 @@
-"""Expressions of CHECK constraints, generated columns and indexes: PostgreSQL's meaning in the words of plain SQLite. Pure.
+"""Translates the expressions of CHECK constraints, generated columns and indexes to plain SQLite, with PostgreSQL's meaning. Pure.
 
-Tools that have none of our functions read the schema. So an expression is stored as its translation where that needs no such
-function, which is nearly always. It is refused where SQLite alone would compute another value.
+Tools without our SQL functions must be able to read the schema. An expression is therefore stored as its translation if that needs none of
+them, which is the usual case. It is refused if plain SQLite would compute another value.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _SHOWN = {
     "numeric_subtract": "arithmetic of numerics",
     "numeric_remainder": "arithmetic of numerics",
     "numeric_order": "arithmetic of numerics",
-    "divisor": "a division by what may be zero",
-    "quotient": "a division by what may be zero",
-    "remainder": "a division by what may be zero",
-    "glob": "LIKE with a pattern that is no constant",
+    "divisor": "a division by a value that may be zero",
+    "quotient": "a division by a value that may be zero",
+    "remainder": "a division by a value that may be zero",
+    "glob": "LIKE with a pattern that is not a constant",
     "matches": "a regular expression",
     "json_text": "->>",
     "date_add": "arithmetic of dates",
     "date_difference": "arithmetic of dates",
 }
-_HINT = "Plain SQLite must be able to read a definition, and has nothing of this meaning. Compute it in the statements that change rows."
+_HINT = "Plain SQLite must be able to read a definition, and cannot compute this. Compute it in the statements that change rows."
 
 
 class StoredExpressions:
@@ -50,27 +50,31 @@ class StoredExpressions:
         """Replace a bracketed expression by its translation.
 
         Args:
-            is_condition: of CHECK, whose value is not stored.
+            is_condition: whether it is the condition of a CHECK, whose value is not stored.
 
         Raises:
-            SqlError: as `translate`; 0A000 where SQLite alone would compute another value.
+            SqlError: as `translate`; 0A000 if plain SQLite would compute another value.
         """
         if not self.rewrite_span(tokens[0].end, tokens[-1].start, edits, is_condition=is_condition):
             constant_casts(tokens, edits)
 
     def rewrite_span(self, start: int, end: int, edits: Edits, *, is_condition: bool) -> bool:
-        """Put the translation of an expression in its place; False where it stays as it is written. As `rewrite`."""
-        # The line's end closes a comment of the expression.
+        """Replace an expression by its translation. Returns False if it stays as it is written. Raises as `rewrite`.
+
+        Args:
+            start, end: positions in the text of `edits`.
+        """
+        # The newline ends a comment at the end of the expression.
         head, tail = "SELECT ", f"\n FROM {quote(_TABLE)}"
-        place = TargetContext.CONDITION if is_condition else TargetContext.STORED
-        found = translate(statement_of(f"{head}{edits.sql[start:end]}{tail}"), self._tables, place=place)
-        if not found.is_understood or found.parameter_oids or found.supplied or not found.sql.endswith(tail):
+        context = TargetContext.CONDITION if is_condition else TargetContext.STORED
+        translation = translate(statement_of(f"{head}{edits.sql[start:end]}{tail}"), self._tables, context=context)
+        if not translation.is_understood or translation.parameter_oids or translation.supplied or not translation.sql.endswith(tail):
             return False
-        needed = set(_OURS.findall(found.sql))
+        needed = set(_OURS.findall(translation.sql))
         if needed:
-            subject = next((_SHOWN[name] for name in sorted(needed) if name in _SHOWN), "what this expression computes")
-            raise refuse(f"{subject}, inside of a definition,", _HINT)
-        edits.replace(start, end, found.sql[len(head) : -len(tail)])
+            subject = next((_SHOWN[name] for name in sorted(needed) if name in _SHOWN), "this expression")
+            raise refuse(f"{subject} in a definition", _HINT)
+        edits.replace(start, end, translation.sql[len(head) : -len(tail)])
         return True
 
 
@@ -78,7 +82,7 @@ def expression_of(tokens: Tokens) -> Tokens:
     """The bracketed expression after CHECK or AS.
 
     Raises:
-        SqlError: 42601, there is none.
+        SqlError: 42601 if there is none.
     """
     opening = next((index for index, token in enumerate(tokens) if token.text == "("), None)
     if opening is None:
