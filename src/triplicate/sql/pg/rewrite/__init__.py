@@ -1,1 +1,1 @@
-"""Statements of client libraries, rewritten over their tokens."""
+"""Rewrites statements of client libraries, token by token."""

@@ -1,7 +1,7 @@
 """Queries of the catalogue, rewritten for SQLite and the catalogue's virtual tables. Pure.
 
-Client libraries write these queries, with arrays, ``::regclass`` and set-returning functions; users of a database do not. So rules
-over tokens rewrite them, apart from the translation of users' statements. SQLite refuses the forms that no rule covers.
+Client libraries write these queries, with arrays, ``::regclass`` and set-returning functions; users of a database do not. Rules over
+tokens rewrite them, separately from the translation of users' statements. SQLite refuses the forms that no rule covers.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _TRIGGERS = {name.upper() for name in TABLES if not name.startswith("information
     "PG_PROC", "PG_STAT_USER_TABLES", "PG_TABLES", "PG_VIEWS", "PG_INDEXES", "PG_ROLES", "PG_USER", "PG_EXTENSION", "PG_TRIGGER",
     "PG_CAST", "PG_OPERATOR", "PG_CURSORS", "PG_LOCKS", "PG_STAT_ACTIVITY", "PG_SETTINGS", "PG_POLICY", "PG_AUTHID", "PG_FOREIGN_TABLE",
 }  # fmt: skip
-"""Words that identify such a query. Names without a table here are included, so that the error names the table."""
+"""Words that identify such a query. They include tables that do not exist here, so that the error contains their names."""
 _MAY_ASK = re.compile(rf"\b(?:{'|'.join(sorted(_TRIGGERS))})\b", re.IGNORECASE)
 _PIECES = ("pg_", "reg", "_schema", "format_type", "_description", "has_")
-"""Each trigger has one of these in it."""
+"""Each trigger contains one of these."""
 _OBJECTS = {"REGCLASS": "regclass", "REGTYPE": "regtype", "REGNAMESPACE": "regnamespace"}
 _INTEGERS = {"OID", "INT", "INTEGER", "INT2", "INT4", "INT8", "BIGINT", "SMALLINT", "XID"}
 _TEXTS = {"TEXT", "VARCHAR", "NAME", "CHARACTER VARYING", "CHAR", "BPCHAR", "UNKNOWN"}
@@ -58,24 +58,25 @@ _AFTER_TABLE = {
 
 @dataclass(frozen=True, slots=True)
 class CatalogueQuery:
-    """The rewritten text, and the types that follow from it."""
+    """The rewritten text, with the types of its parameters and columns."""
 
     text: str
     parameters: dict[int, int]
-    """Oid of a parameter by its number, where a cast or a column determines it."""
+    """Maps the number of a parameter to its type's oid, if a cast or a column determines it."""
     columns: tuple[int | None, ...]
-    """Oid of each column of the result; None where only the declared type of a column, or a value, determines it."""
+    """The type's oid of each column of the result; None if only a column's declared type, or a value, determines it."""
 
 
 def catalogue_query(statement: Statement) -> CatalogueQuery | None:
-    """The rewritten query; None for a statement that does not ask for the catalogue.
+    """The rewritten query; None for a statement that does not query the catalogue.
 
     Raises:
-        SqlError: 0A000 for a cast or a quantifier that no rule knows.
+        SqlError: 0A000 for a cast, a quantifier or a use of unnest() that no rule covers, or for a user's table in the same query; 42601
+            for a syntax error.
     """
     sql, tokens = statement.sql, statement.tokens
     lowered = sql.lower()
-    # Most statements end here, at the cost of some microseconds.
+    # Most statements return here, within some microseconds.
     if not any(piece in lowered for piece in _PIECES) or _MAY_ASK.search(sql) is None:
         return None
     if statement.first_word not in ("SELECT", "WITH", "("):
@@ -97,7 +98,7 @@ def catalogue_query(statement: Statement) -> CatalogueQuery | None:
 
 
 class MutableToken:
-    """A token that rewriting may change."""
+    """A token that a rule may change."""
 
     __slots__ = ("kind", "text", "upper")
 
@@ -107,18 +108,18 @@ class MutableToken:
         self.upper = text.upper() if kind in ("word", "operator") else ""
 
 
-def _made(text: str) -> list[MutableToken]:
+def _tokens(text: str) -> list[MutableToken]:
     return [MutableToken(token.kind, token.text) for token in tokenize(text)]
 
 
 def closing(parts: Sequence[MutableToken], opening: int) -> int:
-    """Where the bracket that opens here ends."""
+    """The index of the bracket that closes the one at index `opening`. Raises SqlError 42601 if none does."""
     depth = 0
     for index in range(opening, len(parts)):
         depth += (parts[index].text in ("(", "[")) - (parts[index].text in (")", "]"))
         if depth == 0:
             return index
-    raise SqlError("42601", "a bracket has no end")
+    raise SqlError("42601", "syntax error: a bracket is not closed")
 
 
 def _opening(parts: Sequence[MutableToken], end: int) -> int:
@@ -127,11 +128,11 @@ def _opening(parts: Sequence[MutableToken], end: int) -> int:
         depth += (parts[index].text in (")", "]")) - (parts[index].text in ("(", "["))
         if depth == 0:
             return index
-    raise SqlError("42601", "a bracket has no beginning")
+    raise SqlError("42601", "syntax error: a closing bracket has no opening one")
 
 
-def _primary(parts: Sequence[MutableToken], end: int) -> int:
-    """Where the operand that ends at `end` begins: a name with its dots, a call, brackets, CASE … END, a constant."""
+def _operand_start(parts: Sequence[MutableToken], end: int) -> int:
+    """The index at which the operand that ends at index `end` begins. It is a dotted name, a call, brackets, CASE … END or a constant."""
     start = end
     last = parts[end]
     if last.text in (")", "]"):
@@ -140,7 +141,7 @@ def _primary(parts: Sequence[MutableToken], end: int) -> int:
         if before is not None and before.kind in ("word", "quoted") and before.upper not in _NO_FUNCTIONS:
             start -= 1
         elif before is not None and last.text == "]":
-            return _primary(parts, start - 1)
+            return _operand_start(parts, start - 1)
     elif last.upper == "END":
         depth = 0
         for index in range(end, -1, -1):
@@ -153,7 +154,7 @@ def _primary(parts: Sequence[MutableToken], end: int) -> int:
 
 
 def _without_schemas(parts: list[MutableToken]) -> list[MutableToken]:
-    found: list[MutableToken] = []
+    rewritten: list[MutableToken] = []
     index = 0
     while index < len(parts):
         part = parts[index]
@@ -163,19 +164,19 @@ def _without_schemas(parts: list[MutableToken]) -> list[MutableToken]:
             continue
         if has_name and part.upper == "INFORMATION_SCHEMA":
             name = parts[index + 2].text.strip('"').lower()
-            found.append(MutableToken("quoted", f'"information_schema.{name}"'))
+            rewritten.append(MutableToken("quoted", f'"information_schema.{name}"'))
             after = parts[index + 3] if index + 3 < len(parts) else None
             if after is None or after.upper in _AFTER_TABLE:
-                found += [MutableToken("word", "AS"), MutableToken("word", name)]
+                rewritten += [MutableToken("word", "AS"), MutableToken("word", name)]
             index += 3
             continue
-        found.append(part)
+        rewritten.append(part)
         index += 1
-    return found
+    return rewritten
 
 
 def _refuse_other_tables(parts: Sequence[MutableToken]) -> None:
-    """Raises SqlError 0A000 for a user's table beside the catalogue: its values would be compared and sorted by SQLite's rules."""
+    """Refuse a user's table in the same query, because SQLite's rules would compare and sort its values. Raises SqlError 0A000."""
     common = _common_names(parts)
     for index, part in enumerate(parts):
         name = part.text.strip('"').lower()
@@ -186,7 +187,7 @@ def _refuse_other_tables(parts: Sequence[MutableToken]) -> None:
             raise SqlError(
                 "0A000",
                 f'a query of the catalogue cannot read table "{part.text}" as well',
-                hint="Ask the catalogue and the table in two queries.",
+                hint="Query the catalogue and the table separately.",
             )
 
 
@@ -208,30 +209,30 @@ def _names_a_table(parts: Sequence[MutableToken], index: int) -> bool:
 
 
 def _common_names(parts: Sequence[MutableToken]) -> set[str]:
-    """Names of the tables that WITH makes."""
-    found: set[str] = set()
+    """Names of the common table expressions."""
+    names: set[str] = set()
     for index, part in enumerate(parts):
         if part.kind not in ("word", "quoted") or not index or parts[index - 1].upper not in ("WITH", "RECURSIVE", ","):
             continue
         after = index + 1
         if after < len(parts) and parts[after].text == "(":
             after = closing(parts, after) + 1
-        if [one.upper for one in parts[after : after + 2]] == ["AS", "("]:
-            found.add(part.text.strip('"').lower())
-    return found
+        if [following.upper for following in parts[after : after + 2]] == ["AS", "("]:
+            names.add(part.text.strip('"').lower())
+    return names
 
 
 def _arrays(parts: list[MutableToken]) -> list[MutableToken]:
-    """``ARRAY[…]`` and ``ARRAY(SELECT …)``."""
+    """Replace ``ARRAY[…]`` and ``ARRAY(SELECT …)`` by calls."""
     index = 0
     while index + 1 < len(parts):
         if parts[index].upper == "ARRAY" and parts[index + 1].text == "[":
             end = closing(parts, index + 1)
-            parts = [*parts[:index], *_made("pg_array("), *parts[index + 2 : end], *_made(")"), *parts[end + 1 :]]
+            parts = [*parts[:index], *_tokens("pg_array("), *parts[index + 2 : end], *_tokens(")"), *parts[end + 1 :]]
         elif parts[index].upper == "ARRAY" and parts[index + 1].text == "(":
             end = closing(parts, index + 1)
             query = parts[index + 2 : end]
-            whole = [*_made('(WITH "_a"("v") AS ('), *query, *_made(') SELECT pg_array_of("v") FROM "_a")')]
+            whole = [*_tokens('(WITH "_a"("v") AS ('), *query, *_tokens(') SELECT pg_array_of("v") FROM "_a")')]
             parts = [*parts[:index], *whole, *parts[end + 1 :]]
         index += 1
     return parts
@@ -241,7 +242,7 @@ def _arrays(parts: list[MutableToken]) -> list[MutableToken]:
 
 
 def type_at(parts: Sequence[MutableToken], start: int) -> tuple[str, int]:
-    """The type that is written here, in capitals and without modifiers (``TEXT[]`` with brackets), and where it ends."""
+    """(the type that begins at an index, the index after it). The type is in capitals, without modifiers: ``TEXT[]``."""
     words: list[str] = []
     at = start
     while at < len(parts) and parts[at].kind in ("word", "quoted") and len(words) < 4:
@@ -265,7 +266,7 @@ def _casts(parts: list[MutableToken]) -> list[MutableToken]:
     index = 0
     while index < len(parts):
         if parts[index].text == "::":
-            start = _primary(parts, index - 1)
+            start = _operand_start(parts, index - 1)
             name, end = type_at(parts, index + 1)
             cast = _cast(parts[start:index], name)
             parts = [*parts[:start], *cast, *parts[end:]]
@@ -273,7 +274,7 @@ def _casts(parts: list[MutableToken]) -> list[MutableToken]:
         elif parts[index].upper == "CAST" and index + 1 < len(parts) and parts[index + 1].text == "(":
             end = closing(parts, index + 1)
             inner = _casts(parts[index + 2 : end])
-            at = max(place for place, part in enumerate(inner) if part.upper == "AS")
+            at = max(as_index for as_index, part in enumerate(inner) if part.upper == "AS")
             cast = _cast(inner[:at], type_at(inner, at + 1)[0])
             parts = [*parts[:index], *cast, *parts[end + 1 :]]
             index += len(cast)
@@ -284,18 +285,18 @@ def _casts(parts: list[MutableToken]) -> list[MutableToken]:
 
 def _cast(operand: list[MutableToken], name: str) -> list[MutableToken]:
     if name in _OBJECTS:
-        return [MutableToken("word", f"pg_cast_{_OBJECTS[name]}"), *_made("("), *operand, *_made(")")]
+        return [MutableToken("word", f"pg_cast_{_OBJECTS[name]}"), *_tokens("("), *operand, *_tokens(")")]
     of_object = operand[0].text.removeprefix("pg_cast_") if operand[0].text.startswith("pg_cast_") else ""
     if name in _TEXTS:
         if of_object:
-            return [MutableToken("word", f"pg_{of_object}_text"), *_made("("), *operand, *_made(")")]
-        return [*_made("CAST("), *operand, *_made("AS TEXT)")]
+            return [MutableToken("word", f"pg_{of_object}_text"), *_tokens("("), *operand, *_tokens(")")]
+        return [*_tokens("CAST("), *operand, *_tokens("AS TEXT)")]
     if name in _INTEGERS:
-        return [*_made("CAST("), *operand, *_made("AS INTEGER)")]
+        return [*_tokens("CAST("), *operand, *_tokens("AS INTEGER)")]
     if name.endswith("[]"):
         return operand
     if name in ("BOOL", "BOOLEAN"):
-        return [*_made("("), *operand, *_made(")")]
+        return [*_tokens("("), *operand, *_tokens(")")]
     raise SqlError("0A000", f"a cast to {name.lower()} is not available in a query of the catalogue")
 
 
@@ -303,8 +304,8 @@ def _subscripts(parts: list[MutableToken]) -> list[MutableToken]:
     index = 1
     while index < len(parts):
         if parts[index].text == "[" and (parts[index - 1].kind in ("word", "quoted") or parts[index - 1].text == ")"):
-            start, end = _primary(parts, index - 1), closing(parts, index)
-            item = [*_made("pg_array_item("), *parts[start:index], *_made(","), *parts[index + 1 : end], *_made(")")]
+            start, end = _operand_start(parts, index - 1), closing(parts, index)
+            item = [*_tokens("pg_array_item("), *parts[start:index], *_tokens(","), *parts[index + 1 : end], *_tokens(")")]
             parts = [*parts[:start], *item, *parts[end + 1 :]]
             index = start + len(item)
         index += 1
@@ -312,51 +313,51 @@ def _subscripts(parts: list[MutableToken]) -> list[MutableToken]:
 
 
 def _quantified(parts: list[MutableToken]) -> list[MutableToken]:
-    """``x = ANY (array)`` and ``x <> ALL (array)``."""
+    """Replace ``x = ANY (array)`` and ``x <> ALL (array)`` by IN or a call."""
     index = 2
     while index + 1 < len(parts):
         word = parts[index].upper
         if word in ("ANY", "SOME", "ALL") and parts[index + 1].text == "(":
             operator = parts[index - 1].text
-            start, end = _primary(parts, index - 2), closing(parts, index + 1)
+            start, end = _operand_start(parts, index - 2), closing(parts, index + 1)
             if (operator, word == "ALL") not in (("=", False), ("<>", True), ("!=", True)):
                 raise SqlError("0A000", f"{operator} {word} (…) is not available in a query of the catalogue")
-            negation = _made("NOT") if word == "ALL" else []
+            negation = _tokens("NOT") if word == "ALL" else []
             operand, inside = parts[start : index - 1], parts[index + 2 : end]
             if inside and inside[0].upper in ("SELECT", "WITH"):
-                made = [*operand, *negation, *_made("IN ("), *inside, *_made(")")]
+                replacement = [*operand, *negation, *_tokens("IN ("), *inside, *_tokens(")")]
             else:
-                made = [*negation, *_made("pg_array_has("), *inside, *_made(","), *operand, *_made(")")]
-            parts = [*parts[:start], *made, *parts[end + 1 :]]
+                replacement = [*negation, *_tokens("pg_array_has("), *inside, *_tokens(","), *operand, *_tokens(")")]
+            parts = [*parts[:start], *replacement, *parts[end + 1 :]]
             index = start
         index += 1
     return parts
 
 
 def _patterns(parts: list[MutableToken]) -> list[MutableToken]:
-    """LIKE is case-sensitive and has the backslash as its escape, as in PostgreSQL; ILIKE is SQLite's LIKE."""
+    """Replace LIKE by GLOB, because LIKE is case-sensitive in PostgreSQL, and ILIKE by SQLite's LIKE. Both have the backslash as escape."""
     index = 0
     while index < len(parts):
         word = parts[index].upper
         if word in ("LIKE", "ILIKE"):
             end = _operand_end(parts, index + 1)
-            pattern, rest = parts[index + 1 : end], end
+            pattern, next_index = parts[index + 1 : end], end
             escape = [MutableToken("string", "'\\'")]
             if end < len(parts) and parts[end].upper == "ESCAPE":
-                rest = _operand_end(parts, end + 1)
-                escape = parts[end + 1 : rest]
+                next_index = _operand_end(parts, end + 1)
+                escape = parts[end + 1 : next_index]
             if word == "LIKE":
-                made = [*_made("GLOB triplicate_glob("), *pattern, *_made(","), *escape, *_made(")")]
+                replacement = [*_tokens("GLOB triplicate_glob("), *pattern, *_tokens(","), *escape, *_tokens(")")]
             else:
-                made = [*_made("LIKE ("), *pattern, *_made(") ESCAPE"), *escape]
-            parts = [*parts[:index], *made, *parts[rest:]]
-            index += len(made)
+                replacement = [*_tokens("LIKE ("), *pattern, *_tokens(") ESCAPE"), *escape]
+            parts = [*parts[:index], *replacement, *parts[next_index:]]
+            index += len(replacement)
         index += 1
     return parts
 
 
 def _operand_end(parts: Sequence[MutableToken], start: int) -> int:
-    """The end of an operand of LIKE: the first token that binds no more tightly than LIKE."""
+    """The index after an operand of LIKE: that of the first token that does not bind more tightly than LIKE."""
     depth = 0
     for index in range(start, len(parts)):
         is_end = parts[index].upper in _OPERAND_ENDS or parts[index].text in (")", "]", ",", "=", "<>", "!=", "<", ">", "<=", ">=")
@@ -370,7 +371,7 @@ def _operand_end(parts: Sequence[MutableToken], start: int) -> int:
 
 
 def _unnested(parts: list[MutableToken]) -> list[MutableToken]:
-    """``unnest`` and ``generate_subscripts`` in a select list and ``unnest`` in FROM become ``pg_unnest`` in FROM."""
+    """Replace ``unnest`` and ``generate_subscripts`` in a select list, and ``unnest`` in FROM, by ``pg_unnest`` in FROM."""
     index = 0
     while index + 1 < len(parts):
         if parts[index].upper in ("UNNEST", "GENERATE_SUBSCRIPTS") and parts[index + 1].text == "(":
@@ -381,7 +382,7 @@ def _unnested(parts: list[MutableToken]) -> list[MutableToken]:
 
 
 def _clause_of(parts: Sequence[MutableToken], index: int) -> tuple[int, bool]:
-    """The SELECT that contains a token, and whether the token follows its FROM."""
+    """(the index of the SELECT that contains a token, whether the token follows its FROM)."""
     depth, in_from = 0, False
     for at in range(index - 1, -1, -1):
         depth += (parts[at].text in (")", "]")) - (parts[at].text in ("(", "["))
@@ -395,43 +396,43 @@ def _clause_of(parts: Sequence[MutableToken], index: int) -> tuple[int, bool]:
 
 
 def _arguments(parts: Sequence[MutableToken], opening: int) -> list[list[MutableToken]]:
-    found: list[list[MutableToken]] = [[]]
+    arguments: list[list[MutableToken]] = [[]]
     depth = 0
     for part in parts[opening + 1 : closing(parts, opening)]:
         depth += (part.text in ("(", "[")) - (part.text in (")", "]"))
         if depth == 0 and part.text == ",":
-            found.append([])
+            arguments.append([])
         else:
-            found[-1].append(part)
-    return found
+            arguments[-1].append(part)
+    return arguments
 
 
 def _unnest_in_list(parts: list[MutableToken], select: int) -> list[MutableToken]:
     arrays: list[list[MutableToken]] = []
-    made: list[MutableToken] = list(parts[: select + 1])
+    rewritten: list[MutableToken] = list(parts[: select + 1])
     index, depth = select + 1, 0
     while index < len(parts) and not (depth == 0 and parts[index].upper == "FROM") and depth >= 0:
         depth += (parts[index].text in ("(", "[")) - (parts[index].text in (")", "]"))
         word = parts[index].upper
         if depth == 0 and word in ("UNNEST", "GENERATE_SUBSCRIPTS") and parts[index + 1].text == "(":
             array = _arguments(parts, index + 1)[0]
-            place = next((at for at, known in enumerate(arrays) if _text(known) == _text(array)), None)
-            if place is None:
-                place = len(arrays)
+            number = next((at for at, other in enumerate(arrays) if _text(other) == _text(array)), None)
+            if number is None:
+                number = len(arrays)
                 arrays.append(array)
-            made += _made(f'"_u".value{place + 1}' if word == "UNNEST" else '"_u".subscript')
+            rewritten += _tokens(f'"_u".value{number + 1}' if word == "UNNEST" else '"_u".subscript')
             index = closing(parts, index + 1) + 1
             continue
-        made.append(parts[index])
+        rewritten.append(parts[index])
         index += 1
-    call = _made("pg_unnest(")
+    call = _tokens("pg_unnest(")
     for array in arrays:
-        call += [*array, *_made(",")]
-    call = [*call[:-1], *_made(') AS "_u"')]
+        call += [*array, *_tokens(",")]
+    call = [*call[:-1], *_tokens(') AS "_u"')]
     if index >= len(parts) or parts[index].upper != "FROM":
-        return [*made, *_made("FROM"), *call, *parts[index:]]
+        return [*rewritten, *_tokens("FROM"), *call, *parts[index:]]
     end = _from_end(parts, index)
-    return [*made, *parts[index:end], *_made(","), *call, *parts[end:]]
+    return [*rewritten, *parts[index:end], *_tokens(","), *call, *parts[end:]]
 
 
 def _from_end(parts: Sequence[MutableToken], start: int) -> int:
@@ -445,26 +446,28 @@ def _from_end(parts: Sequence[MutableToken], start: int) -> int:
 
 def _unnest_in_from(parts: list[MutableToken], index: int) -> list[MutableToken]:
     end = closing(parts, index + 1) + 1
-    call = [*_made("pg_unnest"), *parts[index + 1 : end]]
-    has_place = [part.upper for part in parts[end : end + 2]] == ["WITH", "ORDINALITY"]
-    end += 2 if has_place else 0
+    call = [*_tokens("pg_unnest"), *parts[index + 1 : end]]
+    has_ordinality = [part.upper for part in parts[end : end + 2]] == ["WITH", "ORDINALITY"]
+    end += 2 if has_ordinality else 0
     end += end < len(parts) and parts[end].upper == "AS"
     alias = parts[end] if end < len(parts) and parts[end].kind in ("word", "quoted") else None
     if alias is None or end + 1 >= len(parts) or parts[end + 1].text != "(":
-        raise SqlError("0A000", "unnest() in FROM needs names for its columns: unnest(x) AS t(a)")
+        raise SqlError("0A000", "unnest() in FROM requires names for its columns: unnest(x) AS t(a)")
     names = [part.text.strip('"').lower() for argument in _arguments(parts, end + 1) for part in argument]
-    rest_at = closing(parts, end + 1) + 1
-    columns = [f"value{place + 1}" for place in range(len(names))]
-    if has_place and names:
+    after = closing(parts, end + 1) + 1
+    columns = [f"value{number + 1}" for number in range(len(names))]
+    if has_ordinality and names:
         columns[-1] = "ordinality"
     renamed = dict(zip(names, columns, strict=True))
-    shown = {place for place in range(len(parts)) if parts[place].text.strip('"').lower() in renamed}
-    made = [MutableToken("word", renamed[part.text.strip('"').lower()]) if place in shown else part for place, part in enumerate(parts)]
-    return [*made[:index], *call, *_made("AS"), alias, *made[rest_at:]]
+    shown = {number for number in range(len(parts)) if parts[number].text.strip('"').lower() in renamed}
+    rewritten = [
+        MutableToken("word", renamed[part.text.strip('"').lower()]) if number in shown else part for number, part in enumerate(parts)
+    ]
+    return [*rewritten[:index], *call, *_tokens("AS"), alias, *rewritten[after:]]
 
 
 def _named_values(parts: list[MutableToken]) -> list[MutableToken]:
-    """``(VALUES …) AS t(a, b)``: SQLite names the columns itself and accepts no names after the alias."""
+    """Rewrite ``(VALUES …) AS t(a, b)``, because SQLite accepts no column names after the alias."""
     index = 0
     while index + 1 < len(parts):
         if parts[index].text == "(" and parts[index + 1].upper == "VALUES":
@@ -472,12 +475,12 @@ def _named_values(parts: list[MutableToken]) -> list[MutableToken]:
             alias = end + 1 + (end + 1 < len(parts) and parts[end + 1].upper == "AS")
             if alias + 1 < len(parts) and parts[alias].kind in ("word", "quoted") and parts[alias + 1].text == "(":
                 names = [argument[0] for argument in _arguments(parts, alias + 1) if argument]
-                made = _made("(SELECT")
-                for place, name in enumerate(names, start=1):
-                    made += [*_made(f"{',' if place > 1 else ''} column{place} AS"), name]
-                made += [*_made("FROM"), *parts[index : end + 1], *_made(")"), parts[alias]]
-                parts = [*parts[:index], *made, *parts[closing(parts, alias + 1) + 1 :]]
-                index += len(made)
+                replacement = _tokens("(SELECT")
+                for number, name in enumerate(names, start=1):
+                    replacement += [*_tokens(f"{',' if number > 1 else ''} column{number} AS"), name]
+                replacement += [*_tokens("FROM"), *parts[index : end + 1], *_tokens(")"), parts[alias]]
+                parts = [*parts[:index], *replacement, *parts[closing(parts, alias + 1) + 1 :]]
+                index += len(replacement)
         index += 1
     return parts
 

@@ -15,6 +15,8 @@ from triplicate.sql.pg.values import types
 
 
 class CatalogueToken(Protocol):
+    """A token of a query."""
+
     kind: str
     text: str
     upper: str
@@ -36,7 +38,7 @@ COLUMNS = {
 
 
 def column_oid(column: Column) -> int | None:
-    """The type of a result's column that comes from a table as it is; None for an expression."""
+    """The type of a result's column that is a column of a table; None for an expression."""
     if column.table in TABLES and column.origin is not None:
         return COLUMNS[column.origin]
     return types.oid_of_declared(column.declared_type) if column.declared_type else None
@@ -56,24 +58,24 @@ _Named = dict[str, list[list["CatalogueToken"]]]
 
 
 def parameter_oids(parts: Sequence[CatalogueToken]) -> dict[int, int]:
-    """Oids of parameters by number: from a cast behind one, or from the column that it is compared with."""
-    found: dict[int, int] = {}
+    """Maps the number of a parameter to its type's oid: from a cast of it, or from the column that it is compared with."""
+    oids: dict[int, int] = {}
     for index, part in enumerate(parts):
         if part.kind != "parameter" or not part.text[1:].isdigit():
             continue
         number = int(part.text[1:])
         after = parts[index + 1].upper if index + 1 < len(parts) else ""
-        oid = _type_behind(parts, index + 2) if after == "::" or (after == "AS" and _in_cast(parts, index)) else _compared(parts, index)
+        oid = _type_at(parts, index + 2) if after == "::" or (after == "AS" and _in_cast(parts, index)) else _compared(parts, index)
         if oid is not None:
-            found.setdefault(number, types.TEXT if oid in (NAME, CHAR1) else oid)
-    return found
+            oids.setdefault(number, types.TEXT if oid in (NAME, CHAR1) else oid)
+    return oids
 
 
 def _in_cast(parts: Sequence[CatalogueToken], index: int) -> bool:
     return index >= 2 and parts[index - 1].text == "(" and parts[index - 2].upper == "CAST"
 
 
-def _type_behind(parts: Sequence[CatalogueToken], start: int) -> int | None:
+def _type_at(parts: Sequence[CatalogueToken], start: int) -> int | None:
     words: list[str] = []
     at = start
     while at < len(parts) and parts[at].kind in ("word", "quoted") and len(words) < 4:
@@ -104,7 +106,7 @@ def _compared(parts: Sequence[CatalogueToken], index: int) -> int | None:
 
 
 def result_oids(parts: Sequence[CatalogueToken]) -> tuple[int | None, ...]:
-    """The type of each item of the outer select list; empty where a star hides how many there are."""
+    """The type of each item of the outer select list; empty if the list contains a star."""
     items = _items(parts, _main_select(parts))
     if any(item and item[-1].text == "*" for item in items):
         return ()
@@ -139,8 +141,8 @@ def _items(parts: Sequence[CatalogueToken], select: int) -> list[list[CatalogueT
 
 
 def _named_items(parts: Sequence[CatalogueToken]) -> _Named:
-    """Every ``expression AS name`` of any select list inside, the outer ones first."""
-    found: _Named = {}
+    """Maps a name to its expressions in every ``expression AS name`` of any select list, the outer ones first."""
+    named: _Named = {}
     for index, part in enumerate(parts):
         if part.upper == "SELECT":
             for item in _items(parts, index):
@@ -148,8 +150,8 @@ def _named_items(parts: Sequence[CatalogueToken]) -> _Named:
                     name = item[-1].text.strip('"').lower()
                     is_itself = len(item) in (3, 5) and item[-3].text.strip('"').lower() == name
                     if not is_itself:
-                        found.setdefault(name, []).append(item[:-2])
-    return found
+                        named.setdefault(name, []).append(item[:-2])
+    return named
 
 
 def _expression(item: Sequence[CatalogueToken], named: _Named, depth: int) -> int | None:
@@ -163,15 +165,14 @@ def _expression(item: Sequence[CatalogueToken], named: _Named, depth: int) -> in
             return _expression(_items(item, 0)[0], named, depth + 1)
     top = _top(item)
     if item[0].upper == "CASE":
-        then = next((index for index, part in enumerate(top) if part.upper == "THEN"), None)
-        return None if then is None else _case(item, named, depth)
+        return _case(item, named, depth) if any(part.upper == "THEN" for part in top) else None
     if item[0].upper in ("NOT", "EXISTS") or any(part.upper in _BOOL_WORDS for part in top):
         return types.BOOL
     if any(part.text == "||" for part in top):
         return types.TEXT
     if "::" in [part.text for part in top]:
-        place = max(index for index, part in enumerate(item) if part.text == "::")
-        return _cast_oid(item, place + 1)
+        operator = max(index for index, part in enumerate(item) if part.text == "::")
+        return _cast_oid(item, operator + 1)
     return _operand(item, named, depth)
 
 
@@ -182,9 +183,9 @@ def _operand(item: Sequence[CatalogueToken], named: _Named, depth: int) -> int |
     if first.kind in ("word", "quoted") and all(part.kind in ("word", "quoted") or part.text == "." for part in item):
         name = item[-1].text.strip('"').lower()
         if named.get(name):
-            # Inside the query that a name refers to, the same name refers to a query further inside.
-            meant, *inner = named[name]
-            return _expression(meant, {**named, name: inner}, depth + 1)
+            # Within the query of a name's expression, the same name refers to a nested query.
+            expression, *inner = named[name]
+            return _expression(expression, {**named, name: inner}, depth + 1)
         return COLUMNS.get(name)
     if first.kind == "number":
         return types.INT8
@@ -195,8 +196,8 @@ def _call(item: Sequence[CatalogueToken], named: _Named, depth: int) -> int | No
     name = item[0].upper
     inside = item[2:-1]
     if name == "CAST":
-        place = max((index for index, part in enumerate(inside) if part.upper == "AS"), default=0)
-        return _cast_oid(inside, place + 1)
+        as_index = max((index for index, part in enumerate(inside) if part.upper == "AS"), default=0)
+        return _cast_oid(inside, as_index + 1)
     if name in _BOOL_CALLS:
         return types.BOOL
     if name in _OID_CALLS:
@@ -213,13 +214,13 @@ def _call(item: Sequence[CatalogueToken], named: _Named, depth: int) -> int | No
             argument.append(part)
         return _expression(argument, named, depth + 1)
     if name in ("ARRAY_AGG", "ARRAY"):
-        return _array_of(_gathered(inside, named, depth))
+        return _array_of(_aggregated(inside, named, depth))
     if name == "CURRENT_SCHEMAS":
         return TEXT_ARRAY
     return types.TEXT
 
 
-def _gathered(inside: Sequence[CatalogueToken], named: _Named, depth: int) -> int | None:
+def _aggregated(inside: Sequence[CatalogueToken], named: _Named, depth: int) -> int | None:
     if inside and inside[0].upper == "SELECT":
         return _expression(_items(inside, 0)[0], named, depth + 1)
     level, end = 0, len(inside)
@@ -232,19 +233,19 @@ def _gathered(inside: Sequence[CatalogueToken], named: _Named, depth: int) -> in
 
 
 def _array_of(element: int | None) -> int:
-    found = TYPES.get(element or types.TEXT)
-    # The drivers have a type text[] and no name[].
-    return TEXT_ARRAY if found is None or element in (NAME, CHAR1) or not found.array else found.array
+    facts = TYPES.get(element or types.TEXT)
+    # Drivers have the type text[] and do not have name[].
+    return TEXT_ARRAY if facts is None or element in (NAME, CHAR1) or not facts.array else facts.array
 
 
 def _cast_oid(parts: Sequence[CatalogueToken], start: int) -> int | None:
-    oid = _type_behind(parts, start)
+    oid = _type_at(parts, start)
     word = parts[start].upper if start < len(parts) else ""
     return types.OID if word in ("REGCLASS", "REGTYPE", "REGNAMESPACE") else oid
 
 
 def _case(item: Sequence[CatalogueToken], named: _Named, depth: int) -> int | None:
-    """The type of the first branch that has one."""
+    """The type of the first branch whose type is determined."""
     level, cases = 0, 0
     branch: list[CatalogueToken] | None = None
     for part in item:
@@ -264,18 +265,18 @@ def _case(item: Sequence[CatalogueToken], named: _Named, depth: int) -> int | No
 
 
 def _top(item: Sequence[CatalogueToken]) -> list[CatalogueToken]:
-    found: list[CatalogueToken] = []
+    top: list[CatalogueToken] = []
     level = 0
     for part in item:
         level -= part.text in (")", "]")
         if level == 0:
-            found.append(part)
+            top.append(part)
         level += part.text in ("(", "[")
-    return found
+    return top
 
 
 def _closes_at_end(item: Sequence[CatalogueToken]) -> bool:
-    """Whether the bracket that opens the item ends it."""
+    """Whether the first bracket closes at the end of the item."""
     level = 0
     for index, part in enumerate(item):
         level += (part.text in ("(", "[")) - (part.text in (")", "]"))

@@ -1,6 +1,6 @@
-"""CREATE TABLE AS: the columns have the types of the query's results, and the query has the meaning of one in an INSERT. Pure.
+"""CREATE TABLE AS: the columns have the types of the query's results, and the query is translated as in an INSERT. Pure.
 
-SQLite's own CREATE TABLE AS would give the query SQLite's meaning, and reduce a column's type to its affinity.
+SQLite's CREATE TABLE AS would run the query with SQLite's meaning, and reduce a column's type to its affinity.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PLAIN = re.compile(r"\w+(?: \w+)*(?:\([\d ,]+\))?(?: \w+)*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class CreateTableAs:
-    """A CREATE TABLE AS. `head`: its words before the table's columns. `columns`: their names, as far as they are given."""
+    """The parts of a CREATE TABLE AS. `head` is the text before the columns. `columns` are the names that it gives to the first columns."""
 
     head: str
     table: str
@@ -33,8 +33,11 @@ class CreateTableAs:
     def definition(self, columns: Sequence[tuple[str, str]]) -> str:
         """The engine's statement without its query; the INSERT follows it.
 
+        Args:
+            columns: (name, declared type) of each.
+
         Raises:
-            SqlError: 42601, more names than columns; 42701, two columns of one name.
+            SqlError: 42601 for more names than columns, 42701 for two columns with one name.
         """
         if len(self.columns) > len(columns):
             raise SqlError("42601", "too many column names were specified")
@@ -51,12 +54,12 @@ class CreateTableAs:
         return f"INSERT INTO {quote(self.table)} ({', '.join(quote(name) for name, _ in columns)}) {self.query}"
 
     def named(self, columns: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        """The columns under the statement's names for them."""
+        """The columns (name, declared type), with the statement's names for them."""
         return [(self.columns[index] if index < len(self.columns) else name, kind) for index, (name, kind) in enumerate(columns)]
 
 
 def table_query(statement: Statement) -> CreateTableAs | None:
-    """The parts of a CREATE TABLE AS; None for any other statement."""
+    """The parts of a CREATE TABLE AS; None for any other statement. Raises SqlError 42601 for column types."""
     sql, tokens = statement.sql, statement.tokens
     if [token.upper for token in tokens[:2]] != ["CREATE", "TABLE"]:
         return None
@@ -73,11 +76,11 @@ def table_query(statement: Statement) -> CreateTableAs | None:
 
 
 def column_type(column: Column, translated: int | None, *, is_exact: bool) -> str:
-    """The declared type of a query's column; empty where it is undetermined.
+    """The declared type of a query's column; empty if it is undetermined.
 
     Args:
-        translated: the type that the translation found, or None.
-        is_exact: the result's column is the table's, with its length or precision.
+        column: as SQLite describes it. translated: the type that the translation has determined, or None.
+        is_exact: whether the result's column is a table's column, with its length or precision.
     """
     declared = column.declared_type or ""
     if declared and is_exact and _PLAIN.fullmatch(declared):

@@ -1,4 +1,4 @@
-"""Names that PostgreSQL allows without quotes and SQLite does not, as ``index``, pandas' name for a frame's first column. Pure."""
+"""Quotes names that PostgreSQL allows without quotes and SQLite does not. An example is ``index``, pandas' default column. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAMES = {
     "CREATE": _QUERY - {"COMMIT"},
     "ALTER": frozenset(("INDEX", "TRANSACTION")),
 }
-"""By a statement's first word: the words that are never keywords in it, its first three left out (``CREATE UNIQUE INDEX``)."""
+"""Maps a statement's first word to the words that are never keywords in it after its first three (``CREATE UNIQUE INDEX``)."""
 _HEAD = 3
 
 

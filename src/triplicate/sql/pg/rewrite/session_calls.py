@@ -1,7 +1,7 @@
-"""``SELECT set_config(…), current_setting(…)``: calls of client libraries at connect, answered by the session itself. Pure.
+"""``SELECT set_config(…), current_setting(…)``, which client libraries send at connect and the session answers. Pure.
 
-The settings belong to the session, not to the engine. So these functions are recognized where a SELECT has nothing else.
-`current_setting` inside a query is the engine's, and has only the values that all sessions share.
+The settings belong to the session, not to the engine. These functions are therefore recognized in a SELECT of nothing else. The engine
+has `current_setting` in other queries, with only the values that all sessions share.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class SessionCall:
+    """One call; `sets` distinguishes set_config from current_setting."""
+
     column: str
     sets: bool
     arguments: tuple[Argument, ...]
@@ -41,7 +43,7 @@ class SessionCalls:
 
     @property
     def parameters(self) -> int:
-        """How many parameters the client binds."""
+        """The number of parameters that the client binds."""
         return max((argument.parameter for call in self.calls for argument in call.arguments), default=0)
 
 
@@ -53,10 +55,10 @@ def session_calls(statement: Statement) -> SessionCalls | None:
     calls: list[SessionCall] = []
     at = 1
     while True:
-        found = _call(tokens, at)
-        if found is None:
+        parsed = _call(tokens, at)
+        if parsed is None:
             return None
-        call, at = found
+        call, at = parsed
         calls.append(call)
         if at == len(tokens):
             return SessionCalls(tuple(calls))
@@ -66,7 +68,7 @@ def session_calls(statement: Statement) -> SessionCalls | None:
 
 
 def _call(tokens: Sequence[Token], at: int) -> tuple[SessionCall, int] | None:
-    """One call with its alias, and where it ends."""
+    """(one call with its alias, the index after it); None for any other tokens."""
     if at + 1 < len(tokens) and tokens[at].upper == "PG_CATALOG" and tokens[at + 1].text == ".":
         at += 2
     if at + 2 >= len(tokens) or tokens[at].upper not in _FUNCTIONS or tokens[at + 1].text != "(":
@@ -81,7 +83,7 @@ def _call(tokens: Sequence[Token], at: int) -> tuple[SessionCall, int] | None:
         arguments.append(argument)
         at += 1
         while at + 1 < len(tokens) and tokens[at].text == "::":
-            at += 2  # Whatever it is cast to, it is text or a boolean.
+            at += 2  # The type of the cast is ignored, because the argument is text or a boolean.
         if at >= len(tokens) or tokens[at].text not in (",", ")"):
             return None
         at += 1

@@ -1,7 +1,7 @@
-"""``SELECT setval(pg_get_serial_sequence(table, column), max(column)) FROM table``, as Django writes it after it has loaded rows. Pure.
+"""``SELECT setval(pg_get_serial_sequence(table, column), max(column)) FROM table``, which Django sends after it has loaded rows. Pure.
 
-It puts the next number above the existing ones, where it always is here. So the statement is answered with the number that `setval`
-returns, and nothing changes. Any other call of `setval` is refused.
+The statement makes the next number greater than the existing ones, which it always is here. So the server returns the result of `setval`
+and changes nothing. Any other call of `setval` is refused.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _AT_MAXIMUM = re.compile(
 
 
 def number_above_maximum(statement: Statement) -> Statement:
-    """The statement as a query of the number; unchanged if it does not have this form."""
+    """A query of the number that `setval` returns; the unchanged statement if it does not have this form."""
     if "setval" not in statement.sql.lower():
         return statement
-    found = _AT_MAXIMUM.fullmatch(statement.sql)
-    return statement if found is None else statement_of(f"SELECT {found['value']} AS setval FROM {found['table']}")
+    match = _AT_MAXIMUM.fullmatch(statement.sql)
+    return statement if match is None else statement_of(f"SELECT {match['value']} AS setval FROM {match['table']}")

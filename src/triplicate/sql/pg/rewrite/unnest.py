@@ -1,7 +1,7 @@
-"""``INSERT … SELECT * FROM UNNEST(array, …)``, Django's form for many rows, rewritten with VALUES. Pure.
+"""Rewrites ``INSERT … SELECT * FROM UNNEST(array, …)``, Django's form for many rows, with VALUES. Pure.
 
-The arrays are constants, one per column. Their elements become untyped constants, whose types the table's columns determine as the
-arrays' casts would.
+The arrays are constants, one per column. Their elements become untyped constants. The table's columns determine their types, as the casts
+of the arrays would.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ def unnest_as_values(statement: Statement) -> Statement:
     """The statement with VALUES in place of UNNEST; unchanged if it does not have this form.
 
     Raises:
-        SqlError: 0A000 for an argument that is not constant, 22P02 for one that is not an array.
+        SqlError: 0A000 for an argument that is not a constant and for empty arrays, 22P02 for one that is not an array.
     """
     sql, tokens = statement.sql, statement.tokens
     if statement.first_word != "INSERT" or "unnest" not in sql.lower():
         return statement
     words = [token.upper for token in tokens]
-    found = next((at for at in range(len(tokens)) if words[at : at + 5] == ["SELECT", "*", "FROM", "UNNEST", "("]), None)
-    if found is None:
+    start = next((at for at in range(len(tokens)) if words[at : at + 5] == ["SELECT", "*", "FROM", "UNNEST", "("]), None)
+    if start is None:
         return statement
-    arguments, end = _arguments(tokens, found + 4)
+    arguments, end = _arguments(tokens, start + 4)
     columns = [_elements(argument) for argument in arguments]
     rows = ", ".join("(" + ", ".join(_constant(value) for value in row) + ")" for row in zip_longest(*columns))
     if not rows:
         raise SqlError("0A000", "UNNEST of empty arrays is not available", hint="Send no statement where there are no rows.")
-    return statement_of(f"{sql[: tokens[found].start]}VALUES {rows}{sql[tokens[end].end :]}")
+    return statement_of(f"{sql[: tokens[start].start]}VALUES {rows}{sql[tokens[end].end :]}")
 
 
 def _arguments(tokens: Sequence[Token], opening: int) -> tuple[list[list[Token]], int]:
-    found: list[list[Token]] = [[]]
+    arguments: list[list[Token]] = [[]]
     depth = 0
     for index in range(opening + 1, len(tokens)):
         text = tokens[index].text
         if depth == 0 and text == ")":
-            return found, index
+            return arguments, index
         depth += (text in ("(", "[")) - (text in (")", "]"))
         if depth == 0 and text == ",":
-            found.append([])
+            arguments.append([])
         else:
-            found[-1].append(tokens[index])
-    raise SqlError("42601", "the bracket after UNNEST has no end")
+            arguments[-1].append(tokens[index])
+    raise SqlError("42601", "syntax error: the bracket after UNNEST is not closed")
 
 
 def _elements(argument: Sequence[Token]) -> list[Value]:
