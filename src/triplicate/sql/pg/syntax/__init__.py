@@ -1,1 +1,1 @@
-"""PostgreSQL's grammar of queries and changes: statements become trees, whose nodes know their places in the text. Pure."""
+"""Parses queries and changes by PostgreSQL's grammar into trees, whose nodes have their positions in the text. Pure."""

@@ -21,7 +21,7 @@ class Assignment(SyntaxNode):
 
 @dataclass(slots=True, eq=False)
 class Conflict(SyntaxNode):
-    """ON CONFLICT; `target` are its expressions, `constraint` the name after ON CONSTRAINT."""
+    """ON CONFLICT. `target` has its expressions, `constraint` the name after ON CONSTRAINT."""
 
     target: list[Sort]
     target_where: Expression | None
@@ -49,9 +49,9 @@ class InsertStatement(StatementNode):
     conflicts: list[Conflict]
     returning: list[SelectItem]
     overriding: tuple[int, int] | None = None
-    """Where OVERRIDING … VALUE is."""
+    """Start and end of OVERRIDING … VALUE in the text."""
     first_columns: tuple[str, ...] = field(default=(), init=False)
-    """The columns that get values, if the statement names none and leaves the last ones out."""
+    """The columns that get values, if the statement names none and omits the last ones."""
 
     def children(self) -> Iterator[SyntaxNode]:
         yield from self.common

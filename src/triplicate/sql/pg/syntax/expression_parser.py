@@ -1,4 +1,4 @@
-"""Expressions, read by precedence climbing with PostgreSQL's table of precedences. Pure.
+"""Parses expressions by precedence climbing, with PostgreSQL's operator precedences. Pure.
 
 Source: PostgreSQL 15 documentation, "Operator Precedence" and "Value Expressions".
 """
@@ -10,7 +10,7 @@ from triplicate.sql.pg.syntax.nodes import Expression, Name, QueryExpression, So
 from triplicate.sql.pg.syntax.token_cursor import TokenCursor
 
 OR, AND, NOT, IS, COMPARISON, LIKE, OTHER, SUM, PRODUCT, POWER, ZONE, COLLATE, SIGN, SUBSCRIPT, CAST = range(1, 16)
-"""How strongly operators bind, the weakest first."""
+"""Precedences of operators, the lowest first."""
 
 _BINARY = {
     "^": POWER, "*": PRODUCT, "/": PRODUCT, "%": PRODUCT, "+": SUM, "-": SUM,
@@ -36,28 +36,26 @@ _NOT_NAMES = {
     "SIMILAR", "GLOB", "REGEXP", "MATCH", "COLLATE", "ISNULL", "NOTNULL", "INTO", "JOIN", "DISTINCT", "CREATE", "TABLE", "ASC",
     "DESC", "CROSS", "NATURAL", "INNER", "FULL", "OUTER", "FOR", "WITH", "TO",
 }  # fmt: skip
-"""Words that begin or end something and are no column's name unless quoted."""
+"""Keywords that are not names of columns unless quoted."""
 _DEEPEST = 100
 _LONGEST_CHAIN = 150
 
 
 class ExpressionParser(TokenCursor):
-    """Reads expressions from tokens. Queries inside are read by the subclass."""
-
-    # Expressions.
+    """Parses expressions. The subclass parses queries in them. Methods raise NotUnderstood for tokens outside the grammar."""
 
     def query_in_brackets(self) -> QueryExpression:
-        """The query that begins at this token, which follows an opening bracket."""
+        """Parse the query that begins at the present token, after an opening bracket."""
         raise NotImplementedError
 
     def begins_query(self, distance: int = 0) -> bool:
-        """Whether a query begins here, perhaps after more brackets."""
+        """Whether a query begins at a distance from the present token, perhaps after more brackets."""
         while self.ahead(distance).upper == "(":
             distance += 1
         return self.ahead(distance).upper in ("SELECT", "VALUES", "WITH")
 
     def expression(self, weakest: int = OR) -> Expression:
-        """An expression whose operators bind at least as strongly as `weakest`."""
+        """Parse an expression whose operators have at least the precedence `weakest`."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise self.not_understood()
@@ -76,7 +74,7 @@ class ExpressionParser(TokenCursor):
         return left
 
     def _postfix(self, left: Expression, start: int, weakest: int) -> Expression | None:
-        """`left` with the operator that follows, or None if no operator follows that binds tightly enough."""
+        """Parse the operator after `left` and its right operand. None if no operator of at least the precedence `weakest` follows."""
         token = self.token
         word = token.upper
         if token.kind == "operator":
@@ -210,7 +208,7 @@ class ExpressionParser(TokenCursor):
             found.append(self.expression())
         return found
 
-    # Beginnings of expressions.
+    # Primary expressions.
 
     def _prefix(self) -> Expression:
         token = self.token
@@ -264,7 +262,7 @@ class ExpressionParser(TokenCursor):
         return first
 
     def _is_query_bracket(self) -> bool:
-        """In ``((select 1) + 2)`` the outer brackets contain an expression, in ``((select 1) union select 2)`` a query."""
+        """Whether brackets contain a query. ``((select 1) + 2)`` contains an expression, ``((select 1) union select 2)`` a query."""
         if self.ahead().upper != "(":
             return True
         depth, distance = 0, 1

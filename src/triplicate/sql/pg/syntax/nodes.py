@@ -1,7 +1,7 @@
 """The tree of a statement: expressions and queries, each with its range of the text. Pure.
 
-`start` and `end` count characters of the text; brackets around an expression belong to its parent. `children` returns the parts in
-the order of the text.
+`start` and `end` are positions in the text, in characters. Brackets around an expression belong to its parent. `children` returns the parts
+in the order of the text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class SyntaxNode:
 
 @dataclass(slots=True, eq=False)
 class Name(SyntaxNode):
-    """A name of one or more parts. `text` of each part is folded to lower case where it was not quoted."""
+    """A name of one or more parts. A part that was not quoted is in lower case."""
 
     parts: tuple[str, ...]
     spans: tuple[tuple[int, int], ...] = ()
@@ -35,10 +35,10 @@ class Name(SyntaxNode):
 
 @dataclass(slots=True, eq=False)
 class TypeName(SyntaxNode):
-    """A type as it is written in a cast: ``numeric(10, 2)``, ``double precision``, ``int[]``."""
+    """A type in a cast: ``numeric(10, 2)``, ``double precision``, ``int[]``."""
 
     name: str
-    """In lower case, words parted by one blank, without a schema."""
+    """In lower case, with one blank between words, without a schema."""
     modifiers: tuple[int, ...] = ()
     dimensions: int = 0
 
@@ -51,15 +51,15 @@ class Expression(SyntaxNode):
     oid: int | None = field(default=None, init=False)
     """The type, set by analysis; None where it is undetermined."""
     as_oid: int | None = field(default=None, init=False)
-    """The type to which its context converts it, where that is another."""
+    """The type to which its context converts it; None if it stays."""
     as_modifiers: tuple[int, ...] = field(default=(), init=False)
-    """That type's length, or precision and scale."""
+    """(length,) or (precision, scale) of that type."""
     is_stored: bool = field(default=False, init=False)
     """It is assigned to a column."""
     is_ordered: bool = field(default=False, init=False)
     """ORDER BY names this item of a select list."""
     is_checked: bool = field(default=False, init=False)
-    """It is arithmetic of integers whose overflow is looked for."""
+    """It is integer arithmetic that is checked for overflow."""
     is_trimmed: bool = field(default=False, init=False)
     """It is assigned to a char(n), without the blanks at its end."""
     enclosed: bool = field(default=False, init=False)
@@ -82,7 +82,7 @@ class Parameter(Expression):
 
 @dataclass(slots=True, eq=False)
 class CurrentTime(Expression):
-    """``current_timestamp``, ``now()`` and their kin, by their name in lower case."""
+    """``current_timestamp``, ``now()`` and similar words, by their name in lower case."""
 
     name: str
     precision: int | None = None
@@ -92,15 +92,15 @@ class CurrentTime(Expression):
 class ColumnRef(Expression):
     name: Name
     is_computed: bool = field(default=False, init=False)
-    """It names an expression, or a column of a query, and not one of a table."""
+    """It refers to an expression or to a column of a query, not to a column of a table."""
     scale: int | None = field(default=None, init=False)
-    """Of a numeric column that declares its precision."""
+    """The scale of a numeric column that declares its precision."""
     session_name: str = field(default="", init=False)
-    """It is no column but this word: ``current_user`` or one of its kin."""
+    """It is not a column but this keyword: ``current_user`` or a similar one. Empty for a column."""
     relation: object = field(default=None, init=False)
     """The relation in FROM, set by analysis; None where it is undetermined."""
     qualifier: str = field(default="", init=False)
-    """The qualifier that SQLite's text has before a bare name."""
+    """The qualifier that the rendered text has before a bare name."""
 
 
 @dataclass(slots=True, eq=False)
@@ -109,7 +109,7 @@ class Star(Expression):
 
     qualifier: Name | None
     expansion: tuple[str, ...] | None = field(default=None, init=False)
-    """The items of the select list for SQLite, where its own order of columns is another."""
+    """The items of the select list for SQLite, if its order of columns differs; None if it does not."""
 
 
 @dataclass(slots=True, eq=False)
@@ -127,7 +127,7 @@ class Binary(Expression):
     left: Expression
     right: Expression
     at: tuple[int, int]
-    """Where the operator is."""
+    """Start and end of the operator in the text."""
 
     def children(self) -> Iterator[SyntaxNode]:
         yield self.left
@@ -136,7 +136,7 @@ class Binary(Expression):
 
 @dataclass(slots=True, eq=False)
 class Logical(Expression):
-    """AND or OR of two or more."""
+    """AND or OR of two or more operands."""
 
     operator: str
     operands: list[Expression]
@@ -209,7 +209,7 @@ class In(Expression):
 
 @dataclass(slots=True, eq=False)
 class Quantified(Expression):
-    """``left operator ANY (right)``; `right` is an expression of an array, or `query` is there."""
+    """``left operator ANY (right)``: either `right`, an array, or `query` is set."""
 
     left: Expression
     operator: str
@@ -237,7 +237,7 @@ class Exists(Expression):
 class Subquery(Expression):
     query: QueryExpression
     width: int | None = field(default=None, init=False)
-    """Columns of the query, where they are known."""
+    """Number of columns of the query; None if it is unknown."""
 
     def children(self) -> Iterator[SyntaxNode]:
         yield self.query
@@ -344,7 +344,7 @@ class Call(Expression):
     window: WindowDefinition | None = None
     is_window: bool = False
     arguments_end: int = 0
-    """Where the closing bracket of the arguments is."""
+    """Position of the closing bracket of the arguments."""
 
     def children(self) -> Iterator[SyntaxNode]:
         yield from self.arguments
@@ -368,9 +368,9 @@ class Sort(SyntaxNode):
     by: Expression | None = field(default=None, init=False)
     """The item of the select list that a name or a number refers to."""
     is_result: bool = field(default=False, init=False)
-    """It names a column of the result, which is sorted as it is."""
-    place: int = field(default=0, init=False)
-    """That column's number, from 1, where only the number identifies it."""
+    """It refers to a column of the result and is sorted without a conversion."""
+    column_number: int = field(default=0, init=False)
+    """The number of that column from 1, if only the number identifies it, else 0."""
 
     def children(self) -> Iterator[SyntaxNode]:
         yield self.expression
@@ -389,7 +389,7 @@ class SelectItem(SyntaxNode):
 
 @dataclass(slots=True, eq=False)
 class FromItem(SyntaxNode):
-    """An item of FROM: exactly one of table, query, call and joined (two or more items with the words between them) is set."""
+    """An item of FROM. Exactly one of `table`, `query`, `call` and `joined` (two or more items) is set."""
 
     table: Name | None = None
     query: QueryExpression | None = None
@@ -400,16 +400,16 @@ class FromItem(SyntaxNode):
     columns: tuple[Name, ...] = ()
     has_ordinality: bool = False
     kinds: tuple[str, ...] = ()
-    """For each join: ``,``, ``LEFT``, ``RIGHT``, ``FULL``, or empty for an inner one; in capitals. But for commas there is one."""
+    """For each join: ``,``, ``LEFT``, ``RIGHT``, ``FULL``, or empty for an inner join; in capitals. Only commas may be more than one."""
     using: tuple[Name, ...] = ()
     is_natural: bool = False
     is_lateral: bool = False
     needs_brackets: bool = False
-    """The right side of a join that is a join itself, written without the brackets that SQLite wants."""
+    """The right side of a join that is a join itself, written without the brackets that SQLite requires."""
     in_schema: bool = field(default=False, init=False)
     """A table whose name SQLite would resolve to a common table expression that is not in scope in PostgreSQL."""
     expansion: tuple[str, ...] | None = field(default=None, init=False)
-    """For SQLite: the columns of a join with an alias, as items of a select list (None: ``*``); the names of a query's columns."""
+    """For SQLite: the columns of a join with an alias, as items of a select list (None for ``*``), or the names of a query's columns."""
 
     def children(self) -> Iterator[SyntaxNode]:
         if self.query is not None:
@@ -453,7 +453,7 @@ class Values(SyntaxNode):
 
 @dataclass(slots=True, eq=False)
 class Compound(SyntaxNode):
-    """UNION, EXCEPT or INTERSECT; `operator` in capitals with ALL where it is there."""
+    """UNION, EXCEPT or INTERSECT. `operator` is in capitals, with ALL if the text has it."""
 
     left: Body
     right: Body
@@ -481,7 +481,7 @@ class With(SyntaxNode):
     materialized: tuple[int, int] | None = None
     is_recursive: bool = False
     names_left: tuple[str, ...] = field(default=(), init=False)
-    """The columns after those that `columns` names: SQLite requires all or none."""
+    """Names of the columns after those in `columns`, because SQLite requires all or none."""
 
     def children(self) -> Iterator[SyntaxNode]:
         yield self.body
@@ -506,9 +506,9 @@ class QueryExpression(StatementNode):
     order: list[Sort]
     limits: LimitClause | None
     locking: tuple[int, int] | None
-    """Where FOR UPDATE and its kin are."""
+    """Start and end of FOR UPDATE, FOR SHARE, … in the text."""
     lock: str = ""
-    """Their words, in capitals."""
+    """The words of the locking clause, in capitals."""
 
     def children(self) -> Iterator[SyntaxNode]:
         yield from self.common

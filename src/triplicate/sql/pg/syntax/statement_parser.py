@@ -1,7 +1,7 @@
-"""SELECT, VALUES, INSERT, UPDATE and DELETE, read from tokens into the tree of `nodes`. Pure.
+"""Parses SELECT, VALUES, INSERT, UPDATE and DELETE into trees of `nodes`. Pure.
 
-Any other text is not an error here: `parse` returns None, and SQLite judges the text.
-Source: PostgreSQL 15 documentation, "SQL Commands"; SQLite's grammar for what it adds.
+For any other text `parse` returns None, and SQLite accepts or refuses the text.
+Source: PostgreSQL 15 documentation, "SQL Commands"; SQLite's grammar for its additions.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _AFTER_ITEM = {
     "DEFAULT", "INDEXED", "NOT", "TABLESAMPLE", "WITH", "WHEN", "THEN", "ELSE", "END", "AND", "OR", "IS", "IN", "LIKE", "ILIKE",
     "BETWEEN", "COLLATE", "DO", "OVERRIDING",
 }  # fmt: skip
-"""Words that continue the statement, and so are not aliases."""
+"""Words that continue the statement after an item and are therefore not aliases."""
 _JOIN_WORDS = ("JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "NATURAL")
 _LONGEST_COMPOUND = 100
 
 
 class StatementParser(ExpressionParser):
-    """Reads one statement."""
+    """Parses one statement."""
 
     def statement(self) -> DmlStatement:
-        """The whole text. Raises NotUnderstood."""
+        """Parse the whole text. Raises NotUnderstood."""
         found = self._statement()
         self.accept(";")
         if self.token.kind != "end":
@@ -56,10 +56,11 @@ class StatementParser(ExpressionParser):
         raise self.not_understood()
 
     def listed(self, part: Callable[[], _Part]) -> list[_Part]:
-        found = [part()]
+        """Parse one or more parts with commas between them."""
+        parts = [part()]
         while self.accept(","):
-            found.append(part())
-        return found
+            parts.append(part())
+        return parts
 
     # Queries.
 
@@ -268,7 +269,7 @@ class StatementParser(ExpressionParser):
         return FromItem(start, self.last_end, joined=tuple(groups), kinds=(",",) * (len(groups) - 1))
 
     def _joins(self, start: int, left: FromItem) -> FromItem:
-        """`left` with everything that is joined to it by words. PostgreSQL's JOIN binds more tightly than the comma."""
+        """Parse the JOINs after `left`. In PostgreSQL, JOIN binds more tightly than the comma."""
         count = 0
         while self.token.upper in _JOIN_WORDS:
             left = self._join(start, left)
@@ -303,7 +304,7 @@ class StatementParser(ExpressionParser):
                 if self.token.upper == "AS":
                     raise SqlError("0A000", "JOIN … USING (…) AS name is not available", hint="Name the columns by their tables.")
             else:
-                raise self._syntax_error("JOIN needs ON or USING: write CROSS JOIN, or the condition")
+                raise self._syntax_error("JOIN requires ON or USING: write CROSS JOIN, or the condition")
         found.end = self.last_end
         return found
 
@@ -346,7 +347,7 @@ class StatementParser(ExpressionParser):
         return found
 
     def _is_query_source(self) -> bool:
-        """``((select …) a join b)`` is a bracket around a join; ``((select …))`` and ``((select …) union …)`` are queries."""
+        """Whether brackets in FROM contain a query, as ``((select …) union …)`` does and ``((select …) a join b)`` does not."""
         return self.ahead().upper != "(" or self._is_query_bracket()
 
     # Changes.
@@ -437,13 +438,14 @@ class StatementParser(ExpressionParser):
 
 
 def parse(tokens: Sequence[Token], size: int) -> DmlStatement | None:
-    """The tree of one statement, or None where this grammar does not cover it.
+    """The tree of one statement, or None if this grammar does not cover it.
 
     Args:
-        size: characters of the text.
+        tokens: of the statement, with positions in its text. size: characters of the text.
 
     Raises:
-        SqlError: a malformed string constant, see `Token.string`; a join that SQLite accepts and PostgreSQL refuses.
+        SqlError: as `Token.string` for a malformed string constant; 42601 for a join that SQLite accepts and PostgreSQL refuses; 54001
+            for too many joined tables.
     """
     first = tokens[0].upper if tokens else ""
     if first not in ("SELECT", "VALUES", "WITH", "INSERT", "UPDATE", "DELETE", "("):

@@ -1,4 +1,4 @@
-"""A parser's position in the tokens of a statement, and the rules that all others use: names and types. Pure."""
+"""A parser's position in the tokens of a statement, and the rules for names and types. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from triplicate.sql.pg.syntax.nodes import Name
 
 
 class NotUnderstood(Exception):
-    """The text is not of the grammar read here: SQLite judges it as it is written. `token` is where that was seen."""
+    """The grammar here does not cover the text, so SQLite gets it as it is written. `token` is the first token that does not fit."""
 
     def __init__(self, token: Token) -> None:
         super().__init__(f"at {token.text!r}")
@@ -48,11 +48,11 @@ class TokenCursor:
 
     @property
     def last_end(self) -> int:
-        """Where the token before this one ended."""
+        """The position in the text at which the previous token ends."""
         return self._tokens[self._at - 1].end if self._at else 0
 
     def accept(self, *words: str) -> bool:
-        """Step over the words when all of them are next."""
+        """Advance past the words if all of them are next, and return whether they are."""
         for distance, word in enumerate(words):
             if self.ahead(distance).upper != word:
                 return False
@@ -75,12 +75,12 @@ class TokenCursor:
         return self.advance()
 
     def name(self) -> Name:
-        """One name of one part."""
+        """Parse a name of one part."""
         token = self.identifier()
         return Name(token.start, token.end, (folded(token),), ((token.start, token.end),), token.kind == "quoted")
 
     def dotted(self) -> Name:
-        """A name with the schema and table before it."""
+        """Parse a name, with a schema and table before it."""
         first = self.identifier()
         parts, spans, last = [folded(first)], [(first.start, first.end)], first
         while self.token.upper == "." and self.ahead().kind in ("word", "quoted"):
@@ -128,16 +128,16 @@ class TokenCursor:
         if self.token.upper != "(":
             return ()
         self.advance()
-        found = []
+        modifiers = []
         while self.token.upper != ")":
             sign = -1 if self.accept("-") else 1
             if self.token.kind != "number" or not self.token.text.isdigit():
                 raise self.not_understood()
-            found.append(sign * int(self.advance().text))
+            modifiers.append(sign * int(self.advance().text))
             if self.token.upper != ")":
                 self.expect(",")
         self.expect(")")
-        return tuple(found)
+        return tuple(modifiers)
 
 
 def folded(token: Token) -> str:
@@ -147,8 +147,8 @@ def folded(token: Token) -> str:
 
 
 def _parameter_numbers(tokens: Sequence[Token]) -> dict[int, int]:
-    """Number of each parameter by its token's index. A bare ``?`` has the next number after the largest before it."""
-    found: dict[int, int] = {}
+    """Maps the index of a parameter's token to its number. A bare ``?`` has the number after the largest one before it."""
+    numbers: dict[int, int] = {}
     largest = 0
     for index, token in enumerate(tokens):
         if token.kind != "parameter":
@@ -158,5 +158,5 @@ def _parameter_numbers(tokens: Sequence[Token]) -> dict[int, int]:
             continue
         number = int(digits) if digits else largest + 1
         largest = max(largest, number)
-        found[index] = number
-    return found
+        numbers[index] = number
+    return numbers

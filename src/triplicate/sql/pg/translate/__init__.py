@@ -1,1 +1,1 @@
-"""Statements in SQLite's words: the text that SQLite runs, and the types for the client. Pure."""
+"""Translates statements: the text that SQLite runs, and the types for the client. Pure."""

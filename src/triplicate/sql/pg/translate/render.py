@@ -1,7 +1,7 @@
-"""The text for SQLite: the client's own, changed only where SQLite would read or do something else. Pure.
+"""Renders the text for SQLite: the client's text, changed only where SQLite would parse or compute something else. Pure.
 
-Parameters become ``?1``, casts become functions of ours (`triplicate.sql.executor.scalars`) or vanish, constants become what their context
-makes of them. Where the two databases group operators differently, brackets are added.
+Parameters become ``?1``. Casts become our SQL functions (`triplicate.sql.executor.scalars`) or are removed. Constants become values of the
+types that their contexts require. Brackets are added where the two databases group operators differently.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from triplicate.sql.pg.values.patterns import glob_of_like
 OURS = "triplicate_"
 _SCHEMAS = ("public", "pg_catalog")
 
-# How strongly SQLite binds, the weakest first: OR, AND, NOT, = IS IN LIKE, < >, & | << >>, + -, * / %, || ->, COLLATE, ~ -.
+# SQLite's precedences, the lowest first: OR, AND, NOT, = IS IN LIKE, < >, & | << >>, + -, * / %, || ->, COLLATE, ~ -.
 _SQLITE = {
     "OR": 1, "AND": 2, "=": 4, "==": 4, "<>": 4, "!=": 4, "<": 5, ">": 5, "<=": 5, ">=": 5, "&": 6, "|": 6, "<<": 6, ">>": 6, "+": 7,
     "-": 7, "*": 8, "/": 8, "%": 8, "||": 9, "->": 9, "->>": 9, "~~": 4, "~~*": 4, "!~~": 4, "!~~*": 4,
@@ -58,12 +58,12 @@ def sqlite_strength(node: SyntaxNode) -> int:
 
 
 def is_json_path(text: str) -> bool:
-    """Whether the right side of ``->`` is a path of SQLite's."""
+    """Whether the right side of ``->`` is a JSON path in SQLite's syntax."""
     return text.startswith(("$.", "$["))
 
 
 def literal_text(value: Value) -> str:
-    """A constant of SQLite."""
+    """A value as a literal of SQLite. Raises SqlError 0A000 for NaN."""
     match value:
         case None:
             return "NULL"
@@ -82,7 +82,7 @@ def literal_text(value: Value) -> str:
 
 
 class TargetContext(Enum):
-    """The use of the text. Plain SQLite reads a definition, so its arithmetic has no checks of ours."""
+    """The use of the text. Plain SQLite must be able to read a definition, so its arithmetic is not checked by our functions."""
 
     STATEMENT = "statement"
     STORED = "a definition of values that are stored: generated columns, unique indexes"
@@ -90,21 +90,22 @@ class TargetContext(Enum):
 
 
 class Renderer:
-    """Writes one statement.
+    """Renders one statement.
 
     Args:
         source: its text as the client sent it.
-        first_hidden: the number of the first parameter of our own.
+        first_supplied: the number of the first parameter that the session supplies.
+        context: the use of the text.
     """
 
-    def __init__(self, source: str, first_hidden: int, place: TargetContext = TargetContext.STATEMENT) -> None:
+    def __init__(self, source: str, first_supplied: int, context: TargetContext = TargetContext.STATEMENT) -> None:
         self.pieces = Pieces(source)
-        self.place = place
+        self.context = context
         self.supplied: dict[tuple[str, int, int | None], int] = {}
-        """Parameters of our own: (which moment, or the user, type, digits of the second) to number."""
+        """Maps (``transaction``, ``statement`` or ``user``; type; digits of the second) of a supplied parameter to its number."""
         self.lock = ""
         self._source = source
-        self._next_hidden = first_hidden
+        self._next_supplied = first_supplied
         self._rules: dict[type, Callable[[Any], None]] = {
             nodes.Literal: self._literal,
             nodes.Parameter: self._parameter,
@@ -139,7 +140,7 @@ class Renderer:
     # Writing.
 
     def write(self, node: SyntaxNode) -> None:
-        """The node in SQLite's words, with the conversion that its context requires."""
+        """Render a node, with the conversion that its context requires."""
         if isinstance(node, Expression) and node.is_trimmed:
             node.is_trimmed = False
             if isinstance(node, nodes.Literal) and node.kind == "string":
@@ -168,7 +169,7 @@ class Renderer:
             rule(node)
 
     def verbatim(self, node: SyntaxNode) -> None:
-        """The node as it is written, with its parts in SQLite's words."""
+        """Copy a node's text, with its parts rendered."""
         at = node.start
         strength = sqlite_strength(node)
         for index, child in enumerate(node.children()):
@@ -178,7 +179,7 @@ class Renderer:
         self.pieces.copy(at, node.end)
 
     def part(self, child: SyntaxNode, strength: int, *, is_right: bool) -> None:
-        """One operand, in brackets where SQLite would group it differently."""
+        """Render an operand, in brackets if SQLite would group it differently."""
         inner = sqlite_strength(child)
         enclosed = not isinstance(child, Expression) or child.enclosed or inner == _TIGHTEST or strength == _TIGHTEST
         if enclosed or inner > strength or (inner == strength and not is_right):
@@ -189,7 +190,7 @@ class Renderer:
         self.add(")", child)
 
     def operand(self, child: Expression, strength: int, *, is_right: bool) -> None:
-        """As `part`, for a child whose surrounding text, with its own brackets, is not copied."""
+        """As `part`, for a child whose surrounding text, including its brackets, is not copied."""
         inner = sqlite_strength(child)
         if inner == _TIGHTEST or inner > strength or (inner == strength and not is_right):
             self.write(child)
@@ -202,7 +203,7 @@ class Renderer:
         self.pieces.add(text, node.start)
 
     def call(self, name: str, node: SyntaxNode, *arguments: SyntaxNode | str) -> None:
-        """A call, with expressions or texts as arguments."""
+        """Render a call, with nodes or texts as arguments."""
         self.add(f"{name}(", node)
         for index, argument in enumerate(arguments):
             if index:
@@ -214,7 +215,11 @@ class Renderer:
         self.add(")", node)
 
     def replaced(self, node: SyntaxNode, parts: list[tuple[int, int, str]]) -> None:
-        """`verbatim`, with stretches of the text between the parts replaced: (start, end, new text), in order."""
+        """As `verbatim`, with some of the text between the parts replaced.
+
+        Args:
+            parts: (start, end, new text) of each replacement, in order.
+        """
         at = node.start
         cuts = iter([*parts, (node.end + 1, node.end + 1, "")])
         start, end, text = next(cuts)
@@ -257,18 +262,18 @@ class Renderer:
     def _moment(self, node: nodes.CurrentTime) -> None:
         oid = node.as_oid or node.oid or types.TIMESTAMPTZ
         if oid in TEXTS or node.oid == types.DATE != oid:
-            # Text of a moment is not its stored form; and a day is its midnight, not the present.
+            # The text of a timestamp differs from its stored form, and a date as a timestamp is its midnight.
             node.as_oid = None
             self.converted(node, oid)
             return
         which = {"clock_timestamp": "statement", "statement_timestamp": "statement"}.get(node.name, "transaction")
-        self.hidden((which, oid, node.precision), node)
+        self.supply((which, oid, node.precision), node)
 
-    def hidden(self, key: tuple[str, int, int | None], node: SyntaxNode) -> None:
-        """A parameter of our own."""
+    def supply(self, key: tuple[str, int, int | None], node: SyntaxNode) -> None:
+        """Render a parameter that the session supplies."""
         if key not in self.supplied:
-            self.supplied[key] = self._next_hidden
-            self._next_hidden += 1
+            self.supplied[key] = self._next_supplied
+            self._next_supplied += 1
         self.add(f"?{self.supplied[key]}", node)
 
     def _column(self, node: nodes.ColumnRef) -> None:
@@ -276,14 +281,14 @@ class Renderer:
             self.add("current_schema()" if node.session_name == "current_schema" else "current_database()", node)
             return
         if node.session_name:
-            self.hidden(("user", types.TEXT, None), node)
+            self.supply(("user", types.TEXT, None), node)
             return
         if node.qualifier:
             self.add(node.qualifier + ".", node)
         self.name(node.name)
 
     def name(self, name: nodes.Name) -> None:
-        """A name without the schema that every table here is in."""
+        """Render a name without its schema, which is the only one."""
         if len(name.parts) > 1 and name.parts[0] in _SCHEMAS:
             self.pieces.copy(name.spans[1][0], name.end)
         else:
@@ -304,7 +309,7 @@ class Renderer:
 
     def _unary(self, node: nodes.Unary) -> None:
         if node.operator == "-" and isinstance(node.operand, nodes.Literal) and node.operand.kind == "number":
-            # The sign is folded into the constant: otherwise the least integer is out of range.
+            # The sign becomes part of the constant; otherwise the smallest integer is out of range.
             text = node.operand.value.replace("_", "")
             if not text.lower().startswith("0x"):
                 self.add(literal_text(value_of_decimal(decimal_of(text).copy_negate())), node)
@@ -345,7 +350,7 @@ class Renderer:
             self.verbatim(node)
 
     def _json_part(self, node: nodes.Binary, key: nodes.Literal) -> None:
-        """An element by a constant key, which SQLite would read as a path if it begins with a dollar sign."""
+        """Render an element of JSON by a constant key. SQLite would parse a key that begins with a dollar sign as a path."""
         self.add(OURS + "json_text(" if node.operator == "->>" else "", node)
         self.operand(node.left, sqlite_strength(node), is_right=False)
         self.add(" -> ", node)
@@ -364,11 +369,11 @@ class Renderer:
     def _pattern(
         self, node: SyntaxNode, operand: Expression, pattern: Expression, escape: Expression | None, *, ignores_case: bool, negated: bool
     ) -> None:
-        """LIKE is SQLite's GLOB, which minds the case and uses an index; ILIKE is SQLite's LIKE, which folds A to Z as locale C does."""
+        """Render LIKE as GLOB, which is case-sensitive and can use an index, and ILIKE as LIKE, which folds A to Z as locale C does."""
         character = "\\"
         if escape is not None:
             if not isinstance(escape, nodes.Literal) or escape.kind != "string" or len(escape.value) > 1:
-                raise SqlError("22019", "ESCAPE needs a constant of one character, or none")
+                raise SqlError("22019", "ESCAPE requires a constant of at most one character")
             character = escape.value
         self.operand(operand, 4, is_right=False)
         self.add(" NOT" if negated else "", node)
@@ -418,7 +423,7 @@ class Renderer:
                 self.add(", " if index else "", node)
                 self.write(item)
         else:
-            assert node.right is not None, "there is a query or an array"
+            assert node.right is not None, "there is either a query or an array"
             self._elements(node.right)
         self.add(")", node)
 
@@ -435,7 +440,7 @@ class Renderer:
                 return
             self.add(", ".join(literal_text(value) for value in read_array(operand.value, element)), operand)
         elif isinstance(operand, nodes.Parameter):
-            # An array that is NULL makes the comparison unknown, as a list of one NULL does.
+            # A NULL array makes the comparison unknown, as a list of one NULL does.
             value = "unhex(value)" if element == types.BYTEA else "value"
             self.add(f"SELECT {value} FROM json_each(coalesce(?{operand.number}, '[null]'))", operand)
         else:
@@ -444,7 +449,7 @@ class Renderer:
     # Conversions.
 
     def converted(self, node: Expression, oid: int, modifiers: tuple[int, ...] = ()) -> None:
-        """A call of the function that converts the node's value to a type."""
+        """Render a call of the function that converts the node's value to a type."""
         as_oid, node.as_oid = node.as_oid, None
         if oid == types.FLOAT8 and node.oid in INTEGERS:
             self.add("CAST(", node)
@@ -494,7 +499,7 @@ class Renderer:
         self.converted(operand, oid, modifiers)
 
     def _constant(self, node: nodes.Literal, oid: int, modifiers: tuple[int, ...]) -> None:
-        """A constant converted to a type, now."""
+        """Render a constant that is converted to a type in advance."""
         value: Value = node.value
         source = node.oid
         if node.kind == "number":
@@ -531,7 +536,7 @@ class Renderer:
         else:
             self.verbatim(node)
 
-    # Written by the subclasses.
+    # The subclasses render these.
 
     def _arithmetic(self, node: nodes.Binary) -> None:
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Calls of functions, in SQLite's words. Pure."""
+"""Renders calls of functions. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CallRenderer(NumberRenderer):
         if function is not None and function.takes_text:
             for argument in node.arguments:
                 if argument.oid == types.BOOL and name != "string_agg":
-                    # As PostgreSQL's concat writes it: t or f.
+                    # PostgreSQL's concat writes t or f.
                     argument.as_oid, argument.as_modifiers = types.BPCHAR, (1,)
                 elif argument.oid in WRITTEN_OTHERWISE:
                     argument.as_oid = types.TEXT
@@ -41,7 +41,7 @@ class CallRenderer(NumberRenderer):
         if name in ("sum", "avg") and node.oid == types.NUMERIC == node.arguments[0].oid and not node.is_window:
             sqlite = f"{OURS}numeric_{name}"
         elif name == "replace" and len(node.arguments) == 3 and not _is_text(node.arguments[1]):
-            # SQLite replaces nothing in an empty text, not even by NULL.
+            # In SQLite, replace() of an empty text returns the text, even if the replacement is NULL.
             sqlite = OURS + name
         if sqlite or len(node.name.parts) > 1:
             self.replaced(node, [(node.name.start, node.name.end, sqlite or name)])
@@ -49,7 +49,7 @@ class CallRenderer(NumberRenderer):
             self.verbatim(node)
 
     def _is_special(self, node: nodes.Call, name: str) -> bool:
-        """Write a call that needs more than another name; returns False for any other call."""
+        """Render a call that needs more than another name. Returns False for any other call."""
         arguments = node.arguments
         if name in DATE_PARTS:
             function = "date_trunc" if name == "date_trunc" else "date_part"
@@ -85,12 +85,12 @@ class CallRenderer(NumberRenderer):
         return True
 
     def _trim(self, node: nodes.Call) -> None:
-        """``trim(both 'x' from text)``: the characters come first, SQLite has them last."""
+        """Render ``trim(both 'x' from text)``. In SQLite the characters are the last argument."""
         name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.words[0], "trim")
         self.call(name, node, *reversed(node.arguments))
 
     def _distinct_join(self, node: nodes.Call) -> None:
-        """SQLite has DISTINCT for aggregates of one argument only."""
+        """Render string_agg(DISTINCT …). SQLite has DISTINCT only for aggregates of one argument."""
         if node.is_window:
             raise SqlError("0A000", "DISTINCT is not implemented for window functions", position=node.start + 1)
         for sort in node.order:
@@ -119,11 +119,11 @@ class CallRenderer(NumberRenderer):
             isinstance(argument, str) or (isinstance(argument, nodes.Literal) and argument.value.isdigit() and int(argument.value) > 0)
             for argument in arguments[1:]
         )
-        # From a constant position both databases cut the same text, and an index can use SQLite's own function.
+        # With a constant position both databases return the same text, and an index can use SQLite's function.
         self.call("substr" if plain else OURS + "substr", node, *arguments)
 
     def _extreme(self, node: nodes.Call, name: str) -> None:
-        """NULLs count in SQLite's max(a, b) and do not in greatest(a, b)."""
+        """Render greatest and least, which ignore NULL. SQLite's max(a, b) and min(a, b) return NULL for it."""
         if len(node.arguments) == 1:
             self.call("", node, node.arguments[0])
             return
@@ -131,7 +131,7 @@ class CallRenderer(NumberRenderer):
         self.call(OURS + kind + ("greatest" if name == "max" else "least"), node, *node.arguments)
 
     def _longest(self, node: nodes.Call) -> None:
-        """min() and max() of numerics that may be texts."""
+        """Render min() and max() of numerics that may be stored as text."""
         at = node.start
         for argument in node.arguments:
             self.pieces.copy(at, argument.start)
@@ -172,5 +172,5 @@ class CallRenderer(NumberRenderer):
 
 
 def _is_text(node: Expression) -> bool:
-    """Whether it is a constant that is not empty."""
+    """Whether it is a text constant that is not empty."""
     return isinstance(node, nodes.Literal) and node.kind == "string" and node.value != ""

@@ -1,6 +1,6 @@
-"""Arithmetic and comparisons, in SQLite's words. Pure.
+"""Renders arithmetic and comparisons. Pure.
 
-Where SQLite would continue with another number, a function of ours computes or checks it: see `triplicate.sql.pg.analysis.overflow`.
+Where SQLite would compute another number, one of our SQL functions computes or checks it: see `triplicate.sql.pg.analysis.overflow`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _LARGEST_SHIFT = 63
 
 
 class NumberRenderer(Renderer):
-    """Writes operators of numbers."""
+    """Renders operators of numbers."""
 
     def _binary(self, node: nodes.Binary) -> None:
         operator = node.operator
-        if self.place is TargetContext.CONDITION and operator in COMPARISONS:
+        if self.context is TargetContext.CONDITION and operator in COMPARISONS:
             super()._binary(node)
         elif operator in COMPARISONS and (may_be_long(node.left) or may_be_long(node.right)):
             self._long_comparison(node)
@@ -56,7 +56,7 @@ class NumberRenderer(Renderer):
             self.add(")", node)
 
     def ordered(self, node: Expression) -> None:
-        """The value among others that are compared or sorted: a text of digits becomes the nearest number."""
+        """Render a value to compare or sort: a numeric that is stored as text becomes the nearest number."""
         if not may_be_long(node):
             self.operand(node, _SUM_STRENGTH, is_right=False)
             return
@@ -65,7 +65,7 @@ class NumberRenderer(Renderer):
         self.add(" + 0)", node)
 
     def _between(self, node: nodes.Between) -> None:
-        is_plain = self.place is TargetContext.CONDITION or node.symmetric
+        is_plain = self.context is TargetContext.CONDITION or node.symmetric
         if is_plain or not any(map(may_be_long, (node.operand, node.low, node.high))):
             super()._between(node)
             return
@@ -76,7 +76,7 @@ class NumberRenderer(Renderer):
         self.ordered(node.high)
 
     def _shift(self, node: nodes.Binary) -> None:
-        """PostgreSQL shifts by the last six bits of the number, SQLite by a negative number to the other side."""
+        """Render a shift. PostgreSQL uses the last six bits of the number; SQLite shifts by a negative number in the other direction."""
         right = node.right
         if isinstance(right, nodes.Literal) and right.value.isdigit() and int(right.value) <= _LARGEST_SHIFT:
             self.verbatim(node)
@@ -88,7 +88,7 @@ class NumberRenderer(Renderer):
 
     def _arithmetic(self, node: nodes.Binary) -> None:
         operator = node.operator
-        if self.place is TargetContext.CONDITION and (operator in ("+", "-", "*") or (operator in ("/", "%") and node.oid in INTEGERS)):
+        if self.context is TargetContext.CONDITION and (operator in ("+", "-", "*") or (operator in ("/", "%") and node.oid in INTEGERS)):
             self.verbatim(node)
         elif operator == "^":
             self.call(OURS + "power", node, node.left, node.right)
@@ -115,8 +115,8 @@ class NumberRenderer(Renderer):
             self.call(OURS + "divisor", node.right, node.right, node.left)
 
     def _float_arithmetic(self, node: nodes.Binary) -> None:
-        """A result that is no finite number, or 0 of numbers that are not, is looked at by a function of ours."""
-        if self.place is not TargetContext.STATEMENT or _cannot_overflow(node):
+        """Render float arithmetic. A function of ours checks an infinite or NaN result, and a result 0 of operands other than 0."""
+        if self.context is not TargetContext.STATEMENT or _cannot_overflow(node):
             self._plain(node)
             return
         function = f"{OURS}float_{_NAMES[node.operator]}"
@@ -149,12 +149,12 @@ class NumberRenderer(Renderer):
 
 
 def _is_simple(node: Expression) -> bool:
-    """Whether the expression is cheap enough to be evaluated twice."""
+    """Whether the expression is cheap enough to evaluate it twice."""
     return isinstance(node, nodes.ColumnRef | nodes.Parameter | nodes.Literal) and node.as_oid is None
 
 
 def _cannot_overflow(node: nodes.Binary) -> bool:
-    """Whether the right side is a constant with which every finite float has a finite result, which is 0 for operands near 0 only."""
+    """Whether the right side is a constant that gives every finite float a finite result, which is 0 only for operands near 0."""
     right = node.right
     if not isinstance(right, nodes.Literal) or right.kind != "number" or right.value.lower().startswith("0x"):
         return False

@@ -1,4 +1,4 @@
-"""Queries and changes, in SQLite's words. Pure."""
+"""Renders queries and changes. Pure."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from triplicate.sql.pg.translate.render_calls import CallRenderer
 
 
 class StatementRenderer(CallRenderer):
-    """Writes whole statements."""
+    """Renders whole statements."""
 
-    def __init__(self, source: str, first_hidden: int, place: TargetContext = TargetContext.STATEMENT) -> None:
-        super().__init__(source, first_hidden, place)
+    def __init__(self, source: str, first_supplied: int, context: TargetContext = TargetContext.STATEMENT) -> None:
+        super().__init__(source, first_supplied, context)
         self._shortened: set[int] = set()
-        """Rows of VALUES without some of their items, whose text must be written again."""
+        """Identities of the rows of VALUES from which items were removed, and which are therefore not copied."""
 
     def _sort(self, node: nodes.Sort) -> None:
-        """PostgreSQL sorts NULL after all values, SQLite before them. So the order of NULLs is written out."""
+        """Render an item of ORDER BY with the order of NULLs. PostgreSQL sorts NULL after all values, SQLite before them."""
         by = node.by if node.by is not None else node.expression
-        if node.is_result and not node.place:
+        if node.is_result and not node.column_number:
             self.verbatim(node)
-        elif node.place or may_be_long(by):
-            if node.place:
-                self.add(str(node.place), node)
+        elif node.column_number or may_be_long(by):
+            if node.column_number:
+                self.add(str(node.column_number), node)
             else:
                 self.ordered(by)
             self.add((" DESC" if node.descending else "") + (f" NULLS {node.nulls}" if node.nulls else ""), node)
@@ -40,7 +40,7 @@ class StatementRenderer(CallRenderer):
         name = _shown(node) if node.alias is None and node.expression.is_ordered else ""
         self.verbatim(node)
         if name:
-            # An expression on a column does not have the column's name.
+            # In SQLite, an expression of a column does not have the column's name.
             self.pieces.add(f" AS {quote(name)}", node.end)
 
     def _query(self, node: nodes.QueryExpression) -> None:
@@ -60,13 +60,13 @@ class StatementRenderer(CallRenderer):
         self.replaced(node, [*cuts, (*node.locking, "")])
 
     def _compound(self, node: nodes.Compound) -> None:
-        """INTERSECT binds more tightly than UNION, and parts may have brackets. SQLite groups from the left, and has no brackets there."""
+        """Render a set operation. SQLite groups from the left without precedence, and allows no brackets around the parts."""
         cuts: list[tuple[int, int, str]] = []
         for part in (node.left, node.right):
             if isinstance(part, nodes.QueryExpression):
                 opening, _, text = _query_cut(self.pieces.source, part)
                 if isinstance(part.body, nodes.Select) and not (part.common or part.order or part.limits or part.locking):
-                    # Its brackets have no effect; SQLite allows no recursion inside them.
+                    # These brackets have no effect, and SQLite allows no recursion inside them.
                     closing = self.pieces.source.index(")", part.end)
                     cuts += [(opening, opening + 1, ""), (closing, closing + 1, "")]
                 else:
@@ -78,7 +78,7 @@ class StatementRenderer(CallRenderer):
         self.replaced(node, cuts)
 
     def _subquery(self, node: nodes.Subquery) -> None:
-        """Limit a scalar subquery to one row: SQLite would use the first one."""
+        """Render a scalar subquery that fails for more than one row. SQLite would use the first one."""
         if not node.width or _is_single(node.query):
             self.verbatim(node)
             return
@@ -130,7 +130,7 @@ class StatementRenderer(CallRenderer):
         self.add(begin, node)
         cuts: list[tuple[int, int, str]] = []
         for joined in node.joined[1:] if node.kinds[:1] == (",",) else ():
-            # SQLite's comma is an ordinary join: the items before it would become the left side of the next join.
+            # In SQLite the comma is an ordinary join, and the items before it would become the left side of the next join.
             if _needs_left_side(joined):
                 cuts += [(joined.start, joined.start, "("), (joined.end, joined.end, ")")]
         self.replaced(node, cuts)
@@ -167,7 +167,7 @@ class StatementRenderer(CallRenderer):
         self.verbatim(node)
 
     def _named_columns(self, node: nodes.FromItem, query: nodes.QueryExpression, alias: nodes.Name) -> None:
-        """``(query) alias(a, b)``: SQLite names the columns of a common table expression only."""
+        """Render ``(query) alias(a, b)``. In SQLite only a common table expression can name its columns."""
         given = [self.pieces.source[column.start : column.end] for column in node.columns]
         names = ", ".join([*given, *(node.expansion or ())[len(given) :]])
         shown = self.pieces.source[alias.start : alias.end]
@@ -176,9 +176,9 @@ class StatementRenderer(CallRenderer):
         self.add(f") SELECT * FROM {shown}) AS {shown}", node)
 
     def _series(self, node: nodes.FromItem, call: nodes.Call) -> None:
-        """``generate_series(a, b, step)`` as a recursive query of one column."""
+        """Render ``generate_series(a, b, step)`` as a recursive query of one column."""
         if not 2 <= len(call.arguments) <= 3:
-            raise SqlError("42883", "generate_series() takes two or three integers")
+            raise SqlError("42883", "generate_series() requires two or three integers")
         alias = self.pieces.source[node.alias.start : node.alias.end] if node.alias is not None else "generate_series"
         column = self.pieces.source[node.columns[0].start : node.columns[0].end] if node.columns else alias
         self.add("(WITH RECURSIVE triplicate_bounds(low, high, step) AS MATERIALIZED (SELECT ", node)
@@ -201,20 +201,20 @@ class StatementRenderer(CallRenderer):
     # Changes.
 
     def _table_cuts(self, table: nodes.Name, start: int) -> list[tuple[int, int, str]]:
-        """ONLY and the schema go: there is no inheritance, and one schema."""
+        """Remove ONLY and the schema. There is no inheritance, and only one schema."""
         end = table.spans[1][0] if len(table.parts) > 1 and table.parts[0] == "public" else table.start
         only = self.pieces.source.upper().rfind("ONLY", start, table.start)
         begin = only if only >= 0 and self.pieces.source[only + 4 : table.start].isspace() else table.start
         return [(begin, end, "")] if begin < end else []
 
     def _alias_cut(self, table: nodes.Name, alias: nodes.Name | None) -> list[tuple[int, int, str]]:
-        """SQLite wants AS before the alias of a table that is changed."""
+        """Add AS before the alias of a changed table, which SQLite requires."""
         if alias is None or not self.pieces.source[table.end : alias.start].isspace():
             return []
         return [(table.end, table.end, " AS")]
 
     def _unqualify(self, items: list[nodes.SelectItem], owner: str) -> None:
-        """In RETURNING of a table with an alias, SQLite has the table's columns by their bare names only."""
+        """Remove qualifiers in RETURNING. If the table has an alias, SQLite resolves its columns only by their bare names there."""
         waiting: list[nodes.SyntaxNode] = list(items)
         while waiting:
             node = waiting.pop()
@@ -241,44 +241,44 @@ class StatementRenderer(CallRenderer):
         if query is not None and node.conflicts and isinstance(query.body, nodes.Select):
             select = query.body
             if select.source is not None and select.where is None and not select.group and not query.order and query.limits is None:
-                # Without it SQLite reads ON as the condition of a join.
+                # Without WHERE, SQLite parses ON as the condition of a join.
                 cuts.append((query.end, query.end, " WHERE true"))
         self._unqualify(node.returning, (node.alias or node.table).last)
         self.replaced(node, cuts)
 
     def _default_values(self, node: dml_nodes.InsertStatement, values: nodes.Values, cuts: list[tuple[int, int, str]]) -> None:
-        """Remove a column whose value is DEFAULT, which SQLite can do for all rows together only."""
-        places = {
+        """Remove a column whose value is DEFAULT. In SQLite a column can be omitted only for all rows."""
+        positions = {
             index
             for row in values.rows
             for index, item in enumerate(row.items)
             if isinstance(item, nodes.Literal) and item.kind == "default"
         }
-        if not places:
+        if not positions:
             return
         everywhere = all(
             index < len(row.items) and isinstance(item := row.items[index], nodes.Literal) and item.kind == "default"
             for row in values.rows
-            for index in places
+            for index in positions
         )
         if not everywhere or not node.columns or len(node.columns) != len(values.rows[0].items):
             raise SqlError(
                 "0A000",
-                "DEFAULT among values is available where the columns are named and every row has it at the same place",
-                hint="Leave the column out of the list, and insert rows with another list by another statement.",
+                "DEFAULT among values is available if the columns are named and every row has it at the same position",
+                hint="Leave the column out of the list, and insert rows with other columns by another statement.",
             )
-        kept = [column for index, column in enumerate(node.columns) if index not in places]
-        if not kept:
+        columns = [column for index, column in enumerate(node.columns) if index not in positions]
+        if not columns:
             if len(values.rows) > 1 or node.query is None:
-                raise SqlError("0A000", "several rows of DEFAULT only are not available", hint="Insert them one by one.")
+                raise SqlError("0A000", "several rows with DEFAULT for every column are not available", hint="Insert them one by one.")
             opening = self.pieces.source.rindex("(", 0, node.columns[0].start)
             cuts.append((opening, node.query.end, " DEFAULT VALUES"))
             node.query = None
             return
-        shown = ", ".join(self.pieces.source[column.start : column.end] for column in kept)
+        shown = ", ".join(self.pieces.source[column.start : column.end] for column in columns)
         cuts.append((node.columns[0].start, node.columns[-1].end, shown))
         for row in values.rows:
-            row.items = [item for index, item in enumerate(row.items) if index not in places]
+            row.items = [item for index, item in enumerate(row.items) if index not in positions]
             row.is_explicit = False
         self._shortened.update(id(row) for row in values.rows)
 
@@ -310,7 +310,7 @@ class StatementRenderer(CallRenderer):
         self._unqualify(node.returning, (node.alias or node.table).last)
         cuts += self._alias_cut(node.table, node.alias)
         if node.source is None and any(map(has_query, node.assignments)):
-            # SQLite computes new values row by row, and a query would see the rows changed before. With FROM it computes all first.
+            # SQLite computes new values row by row, and a query would read rows changed before. With FROM it computes all values first.
             at = node.assignments[-1].end
             cuts.append((at, at, " FROM (SELECT 1) AS triplicate_once"))
         self.replaced(node, cuts)
@@ -324,7 +324,7 @@ class StatementRenderer(CallRenderer):
             return
         if node.returning:
             raise SqlError("0A000", "DELETE … USING … RETURNING is not available", hint="Write WHERE EXISTS (SELECT … ).")
-        # USING is a subquery that finds at least one row.
+        # USING becomes a subquery in WHERE EXISTS.
         begin = self.pieces.source.upper().rindex("USING", 0, node.using.start + 1)
         head_end = node.alias.end if node.alias is not None else node.table.end
         at = node.start
@@ -367,16 +367,16 @@ def _check_lock(query: nodes.QueryExpression) -> None:
     """Refuse a row lock where the result's rows are not rows of a table. Raises SqlError 0A000."""
     select = query.body
     if isinstance(select, nodes.Compound):
-        what = "UNION/INTERSECT/EXCEPT"
+        clause = "UNION/INTERSECT/EXCEPT"
     elif isinstance(select, nodes.Select) and select.is_distinct:
-        what = "DISTINCT clause"
+        clause = "DISTINCT clause"
     elif isinstance(select, nodes.Select) and select.group:
-        what = "GROUP BY clause"
+        clause = "GROUP BY clause"
     elif isinstance(select, nodes.Select) and (select.having or any(has_aggregate(item.expression) for item in select.items)):
-        what = "aggregate functions"
+        clause = "aggregate functions"
     else:
         return
-    raise SqlError("0A000", f"{query.lock} is not allowed with {what}")
+    raise SqlError("0A000", f"{query.lock} is not allowed with {clause}")
 
 
 def _needs_left_side(source: nodes.FromItem) -> bool:
@@ -389,35 +389,35 @@ def _needs_left_side(source: nodes.FromItem) -> bool:
 
 
 def _rows_as_table(values: nodes.Values) -> list[tuple[int, int, str]]:
-    """VALUES among other queries, or with ORDER BY, as SQLite reads it."""
+    """The cuts that make VALUES a subquery, which SQLite requires in a set operation and before ORDER BY."""
     return [(values.start, values.start, "SELECT * FROM ("), (values.end, values.end, ")")]
 
 
 def _query_cut(source: str, query: nodes.QueryExpression) -> tuple[int, int, str]:
-    """A query in brackets as SQLite reads it."""
+    """The cut that makes a query in brackets a subquery in FROM."""
     opening = source.rindex("(", 0, query.start)
     return opening, opening, "SELECT * FROM "
 
 
 def _find_sorted(query: nodes.QueryExpression) -> None:
-    """Columns of the result that ORDER BY names: a numeric that may be a text is sorted as a number."""
+    """Mark the columns of the result to which ORDER BY refers, so that a numeric that may be stored as text is sorted as a number."""
     rows = rows_of(query.body)
     names = [_shown(item) for item in _first_items(query.body)]
     is_plain = isinstance(query.body, nodes.Select) and not query.body.is_distinct
     for sort in query.order:
-        # A compound query can be sorted by the columns of its result only.
+        # A set operation can only be sorted by the columns of its result.
         sort.is_result = not isinstance(query.body, nodes.Select)
-        place = _place_of(sort.expression, names)
-        if not place or any(len(row) < place or any(isinstance(one, nodes.Star) for one in row) for row in rows):
+        number = _column_number(sort.expression, names)
+        if not number or any(len(row) < number or any(isinstance(item, nodes.Star) for item in row) for row in rows):
             continue
-        column = [row[place - 1] for row in rows]
+        column = [row[number - 1] for row in rows]
         if is_plain and may_be_long(column[0]):
             sort.by = column[0]
             continue
         sort.is_result = True
         if any(map(may_be_long, column)):
-            # Its name may refer to a column of a table, which is text.
-            sort.place = place
+            # The name could refer to a column of a table that is stored as text.
+            sort.column_number = number
         for expression in column:
             expression.is_ordered = may_be_long(expression)
 
@@ -434,8 +434,8 @@ def _first_items(body: nodes.Body) -> list[nodes.SelectItem]:
     return []
 
 
-def _place_of(expression: nodes.Expression, names: list[str]) -> int:
-    """The number, from 1, of the result's column that an expression of ORDER BY names; 0 where it names none."""
+def _column_number(expression: nodes.Expression, names: list[str]) -> int:
+    """The number from 1 of the result's column to which an expression of ORDER BY refers; 0 if it refers to none."""
     if isinstance(expression, nodes.Literal) and expression.kind == "number" and expression.value.isdigit():
         return int(expression.value)
     if isinstance(expression, nodes.ColumnRef) and len(expression.name.parts) == 1:

@@ -1,4 +1,4 @@
-"""One statement of a client as SQLite gets it, with the types that the client is given. Pure."""
+"""Translates one statement of a client for SQLite, and determines the types for the client. Pure."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ KeysByTable = tuple[tuple[str, tuple[str, ...]], ...]
 """Each table's name with the columns of its primary key."""
 _REMEMBERED = 2000
 _REMEMBERED_CHARACTERS = 16 * 1024
-"""Longer statements are sent once, and thousands of them would fill the memory."""
+"""Longer statements are rarely repeated, and thousands of them would fill the memory."""
 _PARAMETERS_MAX = 32_766
 """SQLite's limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuppliedParameter:
-    """A parameter of ours that the session fills: the time of the transaction or of the statement, or, as a text, the user's name."""
+    """A parameter that the session supplies: the time of the transaction or of the statement or, if `oid` is text, the user's name."""
 
     number: int
     of_statement: bool
@@ -45,27 +45,27 @@ class Translation:
 
     sql: str
     parameter_oids: tuple[int, ...] = ()
-    """Of the client's parameters by number, from 1."""
+    """Types of the client's parameters, in the order of their numbers."""
     supplied: tuple[SuppliedParameter, ...] = ()
     outputs: tuple[tuple[str, int | None], ...] | None = None
-    """The result's columns: name and type; None where they are unknown."""
+    """(name, type) of the result's columns; None if they are unknown."""
     scales: tuple[int | None, ...] = ()
-    """Scales of the result's numeric columns, where the expressions determine them."""
+    """Scale of each column of the result; None for one that is not numeric or whose expression does not determine it."""
     lock: str = ""
-    """``FOR UPDATE`` and its kin."""
+    """``FOR UPDATE``, ``FOR SHARE``, …, or empty."""
     pieces: Pieces | None = None
     is_understood: bool = False
-    """The statement is read as PostgreSQL's, not left to SQLite as it is written."""
+    """Whether the statement was parsed by PostgreSQL's grammar; otherwise SQLite gets it as it is written."""
     is_united: bool = False
-    """The statement contains UNION, INTERSECT or EXCEPT, of which SQLite reports the column types of the first part only."""
+    """Whether it contains UNION, INTERSECT or EXCEPT. SQLite reports only the column types of their first part."""
 
     def origin(self, position: int) -> int:
-        """Where in the client's text the character at `position` (both from 1) of ours comes from."""
+        """The position in the client's text of the character at `position` in the translated text. Both are from 1."""
         return position if self.pieces is None else self.pieces.origin(position - 1) + 1
 
 
 class _FreshTrees:
-    """Trees that `named_tables` has parsed, for the translation that follows. The analysis changes a tree, so each is given out once."""
+    """Trees that `named_tables` has parsed, for the translation that follows. The analysis changes a tree, so each is used once."""
 
     _CAPACITY = 64
 
@@ -73,7 +73,7 @@ class _FreshTrees:
         self._trees: dict[Statement, DmlStatement] = {}
 
     def keep(self, statement: Statement, tree: DmlStatement) -> None:
-        """Keep the tree of a statement that is not too long."""
+        """Keep the tree of a statement, unless its text is long."""
         if len(statement.sql) > _REMEMBERED_CHARACTERS:
             return
         if len(self._trees) >= self._CAPACITY:
@@ -88,47 +88,47 @@ _fresh_trees = _FreshTrees()
 
 
 def named_tables(statement: Statement) -> tuple[str, ...]:
-    """Tables that the statement may read or change, as they are written, without their schema; none where the grammar does not cover it."""
+    """Names of the tables that the statement may read or change, as written, without a schema; empty if the grammar does not cover it."""
     tree = parse(statement.tokens[_prefix(statement.tokens) :], len(statement.sql))
     if tree is None:
         return ()
     _fresh_trees.keep(statement, tree)
-    found: dict[str, None] = {}
-    waiting: list[nodes.SyntaxNode] = [tree]
-    while waiting:
-        node = waiting.pop()
+    names: dict[str, None] = {}
+    pending: list[nodes.SyntaxNode] = [tree]
+    while pending:
+        node = pending.pop()
         table = getattr(node, "table", None)
         if isinstance(table, nodes.Name):
-            found[table.last] = None
-        waiting.extend(node.children())
-    return tuple(found)
+            names[table.last] = None
+        pending.extend(node.children())
+    return tuple(names)
 
 
 def translate(
     statement: Statement,
     tables: ColumnsByTable = (),
-    given: Sequence[int] = (),
+    given_oids: Sequence[int] = (),
     keys: KeysByTable | None = None,
-    place: TargetContext = TargetContext.STATEMENT,
+    context: TargetContext = TargetContext.STATEMENT,
 ) -> Translation:
-    """The statement for SQLite.
+    """Translate a statement for SQLite.
 
     Args:
         tables: the columns of those of `named_tables` that exist.
-        keys: their primary keys; None: columns beside GROUP BY are not checked.
-        given: the parameters' types that the client declares; 0 for an undeclared one.
-        place: the use of the text.
+        given_oids: the parameters' types that the client declares; 0 for an undeclared one.
+        keys: the primary keys of the tables; None if ungrouped columns are not checked.
+        context: the use of the text.
 
     Raises:
-        SqlError: an error that PostgreSQL reports too, or an unsupported feature; see docs/sql.md.
+        SqlError: an error that PostgreSQL also reports, or an unsupported feature; see docs/sql.md.
     """
     run = _translate if len(statement.sql) <= _REMEMBERED_CHARACTERS else _translate.__wrapped__
-    return run(statement, tables, tuple(given), keys, place)
+    return run(statement, tables, tuple(given_oids), keys, context)
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _translate(
-    text: Statement, tables: ColumnsByTable, given: tuple[int, ...], keys: KeysByTable | None, place: TargetContext
+    text: Statement, tables: ColumnsByTable, given_oids: tuple[int, ...], keys: KeysByTable | None, context: TargetContext
 ) -> Translation:
     sql, tokens = text.sql, text.tokens
     for start, end in nested_comments(sql, tokens):
@@ -137,15 +137,15 @@ def _translate(
     begin = _prefix(tokens)
     statement = _fresh_trees.remove(text) or parse(tokens[begin:], len(sql))
     if statement is None:
-        return _as_written(sql, tokens, given)
-    parameters = Parameters(given)
+        return _as_written(sql, tokens, given_oids)
+    parameters = Parameters(given_oids)
     analysis = Analyzer(dict(tables), parameters, None if keys is None else dict(keys))
     outputs = analysis.statement(statement)
-    if place is TargetContext.STATEMENT:
+    if context is TargetContext.STATEMENT:
         mark_arithmetic(statement)
     oids = parameters.all()
     _check_count(len(oids))
-    renderer = StatementRenderer(sql, len(oids) + 1, place)
+    renderer = StatementRenderer(sql, len(oids) + 1, context)
     renderer.pieces.copy(0, statement.start)
     renderer.write(statement)
     supplied = tuple(
@@ -157,12 +157,12 @@ def _translate(
 
 
 def _is_united(statement: nodes.SyntaxNode) -> bool:
-    waiting = [statement]
-    while waiting:
-        node = waiting.pop()
+    pending = [statement]
+    while pending:
+        node = pending.pop()
         if isinstance(node, nodes.Compound):
             return True
-        waiting.extend(node.children())
+        pending.extend(node.children())
     return False
 
 
@@ -173,7 +173,7 @@ def _columns(outputs: Outputs | None) -> tuple[tuple[str, int | None], ...] | No
 
 
 def _prefix(tokens: Sequence[Token]) -> int:
-    """How many tokens are EXPLAIN or EXPLAIN QUERY PLAN."""
+    """The number of tokens of EXPLAIN or EXPLAIN QUERY PLAN at the beginning."""
     if not tokens or tokens[0].upper != "EXPLAIN":
         return 0
     words = [token.upper for token in tokens[:3]]
@@ -202,13 +202,13 @@ def _check_count(count: int) -> None:
         raise SqlError("54000", f"a statement may have {_PARAMETERS_MAX} parameters, this one has {count}")
 
 
-def _as_written(sql: str, tokens: Sequence[Token], given: tuple[int, ...]) -> Translation:
-    """A statement outside of the grammar, for SQLite to judge. Parameters keep their numbers, and strings their values.
+def _as_written(sql: str, tokens: Sequence[Token], given_oids: tuple[int, ...]) -> Translation:
+    """Prepare a statement that the grammar does not cover. Parameters keep their numbers, and strings their values.
 
     Raises:
-        SqlError: 0A000 for a cast, which SQLite would read as a part of a name.
+        SqlError: 0A000 for a cast, which SQLite would parse as a part of a name.
     """
-    parameters = Parameters(given)
+    parameters = Parameters(given_oids)
     pieces = Pieces(sql)
     at = largest = 0
     is_change = not tokens or tokens[0].upper not in ("CREATE", "ALTER", "DROP")
@@ -223,8 +223,8 @@ def _as_written(sql: str, tokens: Sequence[Token], given: tuple[int, ...]) -> Tr
         elif token.upper == "::" and is_change:
             raise SqlError(
                 "0A000",
-                "the cast :: is not available in this statement, which is not read as PostgreSQL's",
-                hint="Write CAST(value AS type), or the statement in PostgreSQL's words.",
+                "the cast :: is not available in a statement that is not in PostgreSQL's syntax",
+                hint="Write CAST(value AS type), or the statement in PostgreSQL's syntax.",
                 position=token.start + 1,
             )
         elif not token.is_plain:
