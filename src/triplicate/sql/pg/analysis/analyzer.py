@@ -1,6 +1,6 @@
-"""Parse analysis of queries and changes: the columns in scope at each place, and the types of the results. Pure.
+"""Parse analysis of queries and changes: the columns in scope of each expression, and the types of the results. Pure.
 
-Expressions are typed in the order in which PostgreSQL analyses the clauses: the first use of a parameter determines its type.
+Expressions are analysed in PostgreSQL's order of the clauses, because the first use of a parameter determines its type.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from triplicate.sql.pg.values.conversions import CAST_NAMES, SHOWN, type_of_name
 
 @dataclass(frozen=True, slots=True)
 class _OrderByScope:
-    """The names that ORDER BY of a SELECT resolves. A bare name is a column of the select list first; names in expressions are not."""
+    """The scopes of ORDER BY: `named`, with the names of the select list, is for a bare name, and `plain` for other expressions."""
 
     named: Scope
     plain: Scope
 
 
 class Analyzer(SourceTyping):
-    """Types of one statement.
+    """Determines the types of one statement.
 
     Args:
-        tables: columns of the existing tables that the statement names. keys: their primary keys.
-        parameters: the types that the client has declared.
+        tables: columns of the existing tables that the statement names. keys: their primary keys; None if ungrouped columns are not
+            checked.
+        parameters: the types that the client has declared. The analysis adds the types that it determines.
     """
 
     def __init__(self, tables: Tables, parameters: Parameters, keys: Mapping[str, tuple[str, ...]] | None = None) -> None:
@@ -40,7 +41,7 @@ class Analyzer(SourceTyping):
         self._keys = None if keys is None else {name.lower(): key for name, key in keys.items()}
 
     def statement(self, statement: nodes.StatementNode, parent: Scope | None = None) -> Outputs | None:
-        """The columns of a statement's result; None where they are unknown."""
+        """The columns of a statement's result; None if they are unknown. Raises SqlError for an error that PostgreSQL also reports."""
         match statement:
             case nodes.QueryExpression():
                 return self.query(statement, parent)
@@ -50,10 +51,10 @@ class Analyzer(SourceTyping):
                 return self._update(statement, parent)
             case dml_nodes.DeleteStatement():
                 return self._delete(statement, parent)
-        raise TypeError(f"{type(statement).__name__} is no statement that can be analyzed")
+        raise TypeError(f"{type(statement).__name__} is not a statement that can be analyzed")
 
     def scales(self, statement: dml_nodes.DmlStatement, width: int) -> tuple[int | None, ...]:
-        """Fractional digits of the numerics in a statement's result, which has `width` columns."""
+        """The scale of each of the `width` columns of a statement's result; None for one that is not numeric or has several scales."""
         rows = (
             rows_of(statement.body) if isinstance(statement, nodes.QueryExpression) else [[item.expression for item in statement.returning]]
         )
@@ -66,11 +67,11 @@ class Analyzer(SourceTyping):
     def query(self, query: nodes.QueryExpression, parent: Scope | None) -> Outputs | None:
         scope = self._common(query.common, parent)
         inner, outputs = self._body(query.body, scope)
-        _check_places(query.order, outputs, "ORDER")
+        _check_positions(query.order, outputs, "ORDER")
         for sort in query.order:
             if inner is not None:
                 self.expression(sort.expression, inner.named if is_bare(sort.expression) else inner.plain)
-                _check_place(sort.expression, query.body, inner.plain, outputs)
+                _check_numeric_position(sort.expression, query.body, inner.plain, outputs)
             else:
                 self._order_of_rows(sort.expression, query.body, outputs, scope)
         if isinstance(query.body, nodes.Select) and inner is not None:
@@ -103,26 +104,26 @@ class Analyzer(SourceTyping):
             self._check_sortable(expression, body, outputs, scope)
 
     def _check_sortable(self, sort: nodes.Expression, body: nodes.Compound, outputs: Outputs, scope: Scope) -> None:
-        """Refuse to sort a set operation by a numeric behind a star that may have many digits: SQLite would sort it as text."""
+        """Refuse to sort a set operation by a numeric of a star that may have many digits, because SQLite would sort it as text."""
         names = [name.lower() for name, _ in outputs]
         if isinstance(sort, nodes.Literal):
-            place = int(sort.value) if sort.value.isdigit() else 0
+            number = int(sort.value) if sort.value.isdigit() else 0
         else:
-            place = names.index(sort.name.last.lower()) + 1 if isinstance(sort, nodes.ColumnRef) else 0
-        if not 1 <= place <= len(outputs) or outputs[place - 1][1] not in (types.NUMERIC, None):
+            number = names.index(sort.name.last.lower()) + 1 if isinstance(sort, nodes.ColumnRef) else 0
+        if not 1 <= number <= len(outputs) or outputs[number - 1][1] not in (types.NUMERIC, None):
             return
         for select in selects_of(body):
             starred = [item for item in select.items if isinstance(item.expression, nodes.Star)]
             if starred and (len(starred) < len(select.items) or not self._is_stored(select.source, scope)):
                 raise SqlError(
                     "0A000",
-                    "ORDER BY a numeric of united queries behind * is not available here",
+                    "ORDER BY a numeric column of * is not available in UNION, INTERSECT and EXCEPT",
                     hint="Name the columns in each part.",
                     position=sort.start + 1,
                 )
 
     def _is_stored(self, source: nodes.FromItem | None, scope: Scope) -> bool:
-        """Whether all of FROM are tables, whose numerics have few digits."""
+        """Whether FROM has only tables, whose numerics have few digits."""
         if source is None:
             return True
         if source.joined:
@@ -137,7 +138,7 @@ class Analyzer(SourceTyping):
             raise SqlError("42712", f'WITH query name "{twice}" specified more than once')
         scope = Scope(parent=parent, declared=frozenset(names))
         if any(table.is_recursive for table in common):
-            # Each query may use all others. The columns of later ones are not known yet.
+            # With RECURSIVE each query may use all others. The columns of later ones are not known yet.
             scope.common = dict.fromkeys(names)
         for table in common:
             name = table.name.last.lower()
@@ -194,7 +195,7 @@ class Analyzer(SourceTyping):
                 oid = common_type((oid, other))
             if other is not None and left[index][1] is not None and cannot_unite(left[index][1], other):
                 word = compound.operator.split()[0]
-                shown = [SHOWN.get(one or 0, "?") for one in (left[index][1], other)]
+                shown = [SHOWN.get(side or 0, "?") for side in (left[index][1], other)]
                 raise SqlError("42804", f"{word} types {shown[0]} and {shown[1]} cannot be matched", hint="Cast one side: value::type.")
             outputs.append((name, oid))
         return outputs
@@ -202,7 +203,7 @@ class Analyzer(SourceTyping):
     def _values(
         self, values: nodes.Values, scope: Scope, targets: list[tuple[str, int | None]] | None, table: Relation | None = None
     ) -> Outputs | None:
-        """The columns of VALUES; in an INSERT the table's columns determine the types."""
+        """The columns of VALUES. In an INSERT the table's columns determine the types."""
         for row in values.rows:
             for index, item in enumerate(row.items):
                 if isinstance(item, nodes.Literal) and item.kind == "default":
@@ -229,9 +230,9 @@ class Analyzer(SourceTyping):
         if select.where is not None:
             self.condition(select.where, scope, "WHERE")
         named = Scope(scope, aliases={item.alias.last.lower(): item.expression.oid for item in select.items if item.alias})
-        _check_places([*select.group], outputs, "GROUP")
+        _check_positions([*select.group], outputs, "GROUP")
         for expression in select.group:
-            # A bare name is a column first, and then one of the select list.
+            # A bare name is a column of FROM, or else a name of the select list.
             is_column = is_bare(expression) and isinstance(expression, nodes.ColumnRef) and scope.has(expression.name.last)
             self.expression(expression, named if is_bare(expression) and not is_column else scope)
         for expression in select.distinct_on:
@@ -243,11 +244,11 @@ class Analyzer(SourceTyping):
         return _OrderByScope(named, scope), outputs
 
     def items(self, items: list[nodes.SelectItem], scope: Scope) -> Outputs | None:
-        """The columns of a select list or of RETURNING; None where a star stands for unknown columns."""
+        """The columns of a select list or of RETURNING; None if a star expands to unknown columns."""
         outputs: Outputs | None = []
         for item in items:
-            found = self._item(item, scope)
-            outputs = None if outputs is None or found is None else [*outputs, *found]
+            columns = self._item(item, scope)
+            outputs = None if outputs is None or columns is None else [*outputs, *columns]
         return outputs
 
     def _item(self, item: nodes.SelectItem, scope: Scope) -> Outputs | None:
@@ -278,7 +279,7 @@ class Analyzer(SourceTyping):
         if insert.query is not None:
             width = self._inserted(insert.query, scope, targets or [], table)
             if not insert.columns and targets is not None and 0 < width < len(targets):
-                # Omitted columns have their defaults. SQLite requires a value for each column, or a list of names.
+                # Omitted columns get their defaults. SQLite requires a value for each column, or a list of columns.
                 insert.first_columns = tuple(name for name, _ in targets[:width])
         refuse_own_reads(insert.returning, insert.table, "RETURNING")
         inner = Scope(parent=scope, relations=[table])
@@ -296,7 +297,7 @@ class Analyzer(SourceTyping):
         self.typing.assign(expression, oid, column, modifiers)
 
     def _inserted(self, query: nodes.QueryExpression, scope: Scope, targets: list[tuple[str, int | None]], table: Relation) -> int:
-        """Number of columns of the rows; 0 where it is unknown."""
+        """The number of columns of the inserted rows; 0 if it is unknown."""
         if isinstance(query.body, nodes.Values) and not query.common:
             outputs = self._values(query.body, scope, targets, table)
             for sort in query.order:
@@ -314,13 +315,13 @@ class Analyzer(SourceTyping):
             self.expression(sort.expression, inner)
         if conflict.target_where is not None:
             self.condition(conflict.target_where, inner, "WHERE")
-        # A bare name is the table's column, as PostgreSQL has it: `excluded` is looked at by its name only.
+        # As in PostgreSQL, a bare name is the table's column; a column of `excluded` needs the qualifier.
         self._assignments(conflict.assignments, scope, table)
         if conflict.where is not None:
             self.condition(conflict.where, scope, "WHERE")
 
     def _assignments(self, assignments: list[dml_nodes.Assignment], scope: Scope, table: Relation) -> None:
-        _check_once([column.last for one in assignments for column in one.columns], "42601", "assigned more than once")
+        _check_once([column.last for assignment in assignments for column in assignment.columns], "42601", "assigned more than once")
         for assignment in assignments:
             self.expression(assignment.value, scope)
             values = assignment.value.items if isinstance(assignment.value, nodes.RowConstructor) else [assignment.value]
@@ -328,7 +329,9 @@ class Analyzer(SourceTyping):
             if width is not None and width != len(assignment.columns):
                 if len(values) == 1 and not isinstance(assignment.value, nodes.RowConstructor | nodes.Subquery):
                     raise SqlError(
-                        "0A000", "several columns take their values from (SELECT …) or ROW (…)", position=assignment.value.start + 1
+                        "0A000",
+                        "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
+                        position=assignment.value.start + 1,
                     )
                 raise SqlError("42601", "number of columns does not match number of values", position=assignment.value.start + 1)
             for column, value in zip(assignment.columns, values, strict=False):
@@ -358,62 +361,62 @@ class Analyzer(SourceTyping):
         return self.items(delete.returning, inner)
 
 
-def refuse_own_reads(parts: Sequence[nodes.SyntaxNode | None], table: nodes.Name, where: str) -> None:
-    """Refuse a query that reads the table being changed: in SQLite it sees the rows changed so far, in PostgreSQL none of them.
+def refuse_own_reads(parts: Sequence[nodes.SyntaxNode | None], table: nodes.Name, clause: str) -> None:
+    """Refuse a query that reads the table being changed. In SQLite it would read the rows changed so far, in PostgreSQL the old rows.
 
     Raises:
         SqlError: 0A000 for a query that reads the changed table.
     """
     for part in parts:
-        found = None if part is None else next(reads(part, table), None)
-        if found is not None:
+        read = None if part is None else next(reads(part, table), None)
+        if read is not None:
             raise SqlError(
                 "0A000",
-                f"a query in {where} that reads the changed table is not available: it would see rows that are changed already",
-                hint="Read before or after, by a statement of its own in one transaction.",
-                position=found.start + 1,
+                f"a query in {clause} that reads the changed table is not available: it would read rows that are changed already",
+                hint="Read before or after the change, by another statement in one transaction.",
+                position=read.start + 1,
             )
 
 
 def reads(node: nodes.SyntaxNode, table: nodes.Name) -> Iterator[nodes.FromItem]:
-    """Where a table is read in queries."""
+    """The items of FROM, in a node and below, that read a table."""
     if isinstance(node, nodes.FromItem) and node.table is not None and node.table.last.lower() == table.last.lower():
         yield node
     for child in node.children():
         yield from reads(child, table)
 
 
-def _check_once(columns: list[str], state: str, what: str) -> None:
-    """Raises SqlError where a column is named twice."""
+def _check_once(columns: list[str], sqlstate: str, problem: str) -> None:
+    """Raises SqlError if a column is named twice."""
     seen: set[str] = set()
     for column in columns:
         if column.lower() in seen:
-            raise SqlError(state, f'column "{column}" {what}')
+            raise SqlError(sqlstate, f'column "{column}" {problem}')
         seen.add(column.lower())
 
 
-def _check_place(sort: nodes.Expression, body: nodes.Body, inner: Scope, outputs: Outputs | None) -> None:
-    """Refuse a position in ORDER BY for a column behind a star that may have numerics of many digits: only its name can be sorted."""
+def _check_numeric_position(sort: nodes.Expression, body: nodes.Body, inner: Scope, outputs: Outputs | None) -> None:
+    """Refuse a position in ORDER BY for a column of a star that may have numerics of many digits. Only the name can be sorted then."""
     if not (isinstance(sort, nodes.Literal) and sort.kind == "number" and sort.value.isdigit() and isinstance(body, nodes.Select)):
         return
     if outputs is None or not any(isinstance(item.expression, nodes.Star) for item in body.items):
         return
     stored = all(relation.is_table for relation in inner.relations)
     if not stored and 1 <= int(sort.value) <= len(outputs) and outputs[int(sort.value) - 1][1] == types.NUMERIC:
-        raise SqlError("0A000", "ORDER BY the number of a numeric behind * is not available here", hint="Name the column in ORDER BY.")
+        raise SqlError("0A000", "ORDER BY the position of a numeric column of * is not available", hint="Name the column in ORDER BY.")
 
 
 def _star(star: nodes.Star, scope: Scope) -> Outputs | None:
     if star.qualifier is None and scope.visible is not None:
         if scope.has_merged:
             star.expansion = expanded(scope.visible)
-        return [(one.name, one.oid) for one in scope.visible] or None
+        return [(column.name, column.oid) for column in scope.visible] or None
     if star.qualifier is None and scope.has_merged:
-        raise SqlError("0A000", "* over USING or NATURAL needs known columns on both sides", hint="Name the columns.")
+        raise SqlError("0A000", "* over USING or NATURAL requires known columns on both sides", hint="Name the columns.")
     relations = scope.relations
     if star.qualifier is not None:
-        wanted = star.qualifier.last.lower()
-        relations = [relation for relation in relations if relation.name.lower() == wanted]
+        qualifier = star.qualifier.last.lower()
+        relations = [relation for relation in relations if relation.name.lower() == qualifier]
     outputs: Outputs = []
     for relation in relations:
         if relation.columns is None:
@@ -423,12 +426,16 @@ def _star(star: nodes.Star, scope: Scope) -> Outputs | None:
 
 
 def is_bare(expression: nodes.Expression) -> bool:
-    """Whether it may be a name of the select list, or a place in it."""
+    """Whether it may be a name of the select list, or a position in it."""
     return isinstance(expression, nodes.Literal) or (isinstance(expression, nodes.ColumnRef) and len(expression.name.parts) == 1)
 
 
-def _check_places(expressions: Sequence[nodes.SyntaxNode], outputs: Outputs | None, word: str) -> None:
-    """Check a constant in ORDER BY. Raises SqlError 42P10 for a position out of range, 42601 for a constant that SQLite would ignore."""
+def _check_positions(expressions: Sequence[nodes.SyntaxNode], outputs: Outputs | None, word: str) -> None:
+    """Check constants in ORDER BY or GROUP BY, which are positions.
+
+    Raises:
+        SqlError: 42P10 for a position out of range, 42601 for a constant that SQLite would ignore.
+    """
     for node in expressions:
         expression = node.expression if isinstance(node, nodes.Sort) else node
         sign = 1
@@ -438,9 +445,9 @@ def _check_places(expressions: Sequence[nodes.SyntaxNode], outputs: Outputs | No
             continue
         if expression.kind != "number" or not expression.value.isdigit():
             raise SqlError("42601", f"non-integer constant in {word} BY", position=expression.start + 1)
-        place = sign * int(expression.value)
-        if outputs is not None and not 1 <= place <= len(outputs):
-            raise SqlError("42P10", f"{word} BY position {place} is not in select list", position=expression.start + 1)
+        position = sign * int(expression.value)
+        if outputs is not None and not 1 <= position <= len(outputs):
+            raise SqlError("42P10", f"{word} BY position {position} is not in select list", position=expression.start + 1)
 
 
 def selects_of(body: nodes.Body) -> list[nodes.Select]:
@@ -474,7 +481,7 @@ def result_name(expression: nodes.Expression) -> str:
 
 
 def _named(expression: nodes.Expression) -> tuple[str, bool]:
-    """The name, and whether it stays where a cast is around the expression."""
+    """(name, whether it stays if the expression is the operand of a cast)."""
     match expression:
         case nodes.ColumnRef():
             return expression.name.last, True

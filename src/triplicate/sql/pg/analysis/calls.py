@@ -1,7 +1,7 @@
 """Functions: the types of their arguments and results, and their equivalents in SQLite. Pure.
 
-A function that SQLite has with PostgreSQL's meaning keeps its name. Every other available function becomes one of ours
-(`triplicate.sql.executor.scalars`) or an expression. Unavailable functions of PostgreSQL are refused by name.
+A function that SQLite has with PostgreSQL's meaning keeps its name. Every other available function becomes one of our SQL functions
+(`triplicate.sql.executor.scalars`) or an expression. Functions of PostgreSQL that are not available are refused by name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from triplicate.sql.pg.values.conversions import INTEGERS, MOMENTS, NUMBERS, SHO
 
 _I, _F, _T, _B, _N, _Y = types.INT8, types.FLOAT8, types.TEXT, types.BOOL, types.NUMERIC, types.BYTEA
 SAME = -1
-"""The result has the type in which the arguments meet."""
+"""The result has the common type of the arguments."""
 FIRST = -2
 """The result has the first argument's type."""
 OURS = "triplicate_"
@@ -24,22 +24,22 @@ OURS = "triplicate_"
 
 @dataclass(frozen=True, slots=True)
 class FunctionSignature:
-    """A function's types. `arguments` are those of constants and parameters; the last one applies to all further arguments."""
+    """A function's types. `arguments` are the types for constants and parameters; the last one applies to all further arguments."""
 
     result: int | None
     arguments: tuple[int, ...] = ()
     sqlite: str = ""
-    """Its name in SQLite where that is another."""
+    """Its name in SQLite; empty if that is the same."""
     takes_text: bool = False
-    """Booleans, floats and timestamps among the arguments are written as PostgreSQL writes them."""
+    """Whether booleans, floats and timestamps among the arguments become PostgreSQL's text of them."""
 
 
 def _functions() -> dict[str, FunctionSignature]:
-    found: dict[str, FunctionSignature] = {}
+    functions: dict[str, FunctionSignature] = {}
 
     def add(names: str, result: int | None, *arguments: int, ours: bool = False, sqlite: str = "", takes_text: bool = False) -> None:
         for name in names.split():
-            found[name] = FunctionSignature(result, arguments, OURS + name if ours else sqlite, takes_text)
+            functions[name] = FunctionSignature(result, arguments, OURS + name if ours else sqlite, takes_text)
 
     add("count row_number rank dense_rank changes total_changes last_insert_rowid pg_current_xact_id txid_current pg_backend_pid", _I)
     add("unixepoch json_array_length random_int", _I)
@@ -79,7 +79,7 @@ def _functions() -> dict[str, FunctionSignature]:
     add("random", _F)
     add("gen_random_uuid uuid_generate_v4", types.UUID)
     add("to_timestamp", types.TIMESTAMPTZ, _F, ours=True)
-    return found
+    return functions
 
 
 FUNCTIONS = _functions()
@@ -93,7 +93,7 @@ REFUSED = {
     "width_bucket", "quote_literal", "quote_ident", "encode", "decode", "sha256", "nextval", "currval", "setval", "lastval",
     "timezone", "date_bin", "pg_sleep", "stddev", "variance", "stddev_pop", "stddev_samp", "var_pop", "var_samp",
 }  # fmt: skip
-"""Functions of PostgreSQL that are not here."""
+"""Functions of PostgreSQL that are not available."""
 DATE_PARTS = ("extract", "date_part", "date_trunc")
 AGGREGATES = {
     "count", "sum", "avg", "total", "min", "max", "group_concat", "string_agg", "bool_and", "bool_or", "every", "json_group_array",
@@ -107,10 +107,10 @@ _OF_INTEGERS = {"to_hex", "chr"}
 
 
 def call_type(call: nodes.Call, typing: TypeResolver) -> int | None:
-    """Resolve the call's type, and the types of its constant and open arguments.
+    """Determine the call's type, and the types of arguments that are constants and parameters.
 
     Raises:
-        SqlError: 0A000 or 42883 for a function that is not available.
+        SqlError: 0A000 for a function that is not available, 42883 for arguments of types that it does not accept.
     """
     name = call.name.last
     if name in REFUSED:
@@ -127,8 +127,8 @@ def call_type(call: nodes.Call, typing: TypeResolver) -> int | None:
     if name == "substring" and len(call.arguments) > 1 and call.arguments[1].oid in (types.UNKNOWN, *TEXTS):
         raise SqlError(
             "0A000",
-            "substring() of a pattern is not available",
-            hint="A place is an integer: substring(text FROM $1::int), or substr(text, $1).",
+            "substring() with a pattern is not available",
+            hint="Cast a position to an integer: substring(text FROM $1::int), or substr(text, $1).",
         )
     if name in ("round", "trunc") and len(call.arguments) == 2:
         typing.resolve(call.arguments[0], types.NUMERIC)
@@ -139,7 +139,7 @@ def call_type(call: nodes.Call, typing: TypeResolver) -> int | None:
     if name in ("substr", "substring") and call.arguments and call.arguments[0].oid == types.BYTEA:
         return types.BYTEA
     if name == "avg" and call.arguments and call.arguments[0].oid in (*INTEGERS, types.NUMERIC):
-        # As a float it would be rounded to the even neighbour.
+        # A float would be rounded half to even.
         return types.NUMERIC
     match function.result:
         case -1:
@@ -150,13 +150,13 @@ def call_type(call: nodes.Call, typing: TypeResolver) -> int | None:
 
 
 def _check_numbers(name: str, call: nodes.Call) -> None:
-    """Refuse a text where a number is expected, which SQLite would read as its leading digits or 0. Raises SqlError 42883."""
-    wanted = INTEGERS if name in _OF_INTEGERS else NUMBERS if name in _OF_NUMBERS else None
-    if wanted is None:
+    """Refuse text in place of a number, which SQLite would convert to its leading digits or 0. Raises SqlError 42883."""
+    accepted = INTEGERS if name in _OF_INTEGERS else NUMBERS if name in _OF_NUMBERS else None
+    if accepted is None:
         return
     for argument in call.arguments:
-        if argument.oid in SHOWN and argument.oid != types.UNKNOWN and argument.oid not in (*wanted, types.OID):
-            shown = ", ".join(SHOWN.get(one.oid or 0, "unknown") for one in call.arguments)
+        if argument.oid in SHOWN and argument.oid != types.UNKNOWN and argument.oid not in (*accepted, types.OID):
+            shown = ", ".join(SHOWN.get(other.oid or 0, "unknown") for other in call.arguments)
             raise SqlError("42883", f"function {name}({shown}) does not exist", hint="Cast the argument to a number: value::int.")
 
 
@@ -189,13 +189,13 @@ def _first_type(name: str, call: nodes.Call, typing: TypeResolver) -> int | None
 
 def _date_part_type(call: nodes.Call, typing: TypeResolver) -> int | None:
     if len(call.arguments) != 2 or not isinstance(call.arguments[0], nodes.Literal):
-        raise SqlError("0A000", f"{call.name.last}() needs the name of a field as a constant")
+        raise SqlError("0A000", f"{call.name.last}() requires the name of a field as a constant")
     field, moment = call.arguments
     field.oid = types.TEXT
     if moment.oid == types.UNKNOWN:
         typing.resolve(moment, types.TIMESTAMPTZ if call.name.last == "date_trunc" else types.TIMESTAMP)
     if moment.oid is not None and moment.oid not in (types.DATE, types.TIME, types.TIMESTAMP, types.TIMESTAMPTZ):
-        raise SqlError("42883", f"function {call.name.last}() needs a date, a time or a timestamp", hint="Cast it: value::timestamp.")
+        raise SqlError("42883", f"function {call.name.last}() requires a date, a time or a timestamp", hint="Cast it: value::timestamp.")
     if call.name.last == "date_trunc":
         return types.TIMESTAMPTZ if moment.oid in (types.DATE, types.TIMESTAMPTZ) else moment.oid
     return types.FLOAT8 if call.name.last == "date_part" else types.NUMERIC

@@ -1,4 +1,4 @@
-"""Types of expressions, found from the columns and constants they are made of. Pure."""
+"""Determines the types of expressions from the columns and constants in them. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MOMENT_TYPES = {
     "localtimestamp": types.TIMESTAMP,
 }
 SESSION_NAMES = ("current_user", "session_user", "user", "current_role", "current_schema", "current_catalog")
-"""PostgreSQL's keywords for values. A column of that name, which a schema written for SQLite may have, takes precedence."""
+"""PostgreSQL's keywords for values of the session. A column with such a name, which a schema for SQLite may have, takes precedence."""
 _PATTERN_OPERATORS = ("~", "~*", "!~", "!~*", "~~", "~~*", "!~~", "!~~*")
 _REFUSED = {
     "#": "write (a | b) - (a & b)",
@@ -45,7 +45,7 @@ _REFUSED_PREFIXES = {"@": "write abs(x)", "!!": "", "|/": "write sqrt(x)", "||/"
 
 
 class ExpressionTyping:
-    """Gives each expression its type, and constants and parameters the types of their contexts."""
+    """Sets the type of each expression. Constants and parameters get the types of their contexts. Raises SqlError for type errors."""
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
@@ -86,7 +86,7 @@ class ExpressionTyping:
         return expression.oid
 
     def condition(self, expression: Expression, scope: Scope, clause: str) -> None:
-        """An expression that is true or false. Raises SqlError 42804 for text, which SQLite would read as a number."""
+        """Analyse a condition. Raises SqlError 42804 for text, which SQLite would convert to a number."""
         self.expression(expression, scope)
         self.typing.resolve(expression, types.BOOL)
         if expression.oid in TEXTS or expression.oid in MOMENTS or expression.oid in (types.UUID, types.BYTEA):
@@ -99,7 +99,11 @@ class ExpressionTyping:
             self.expression(sort.expression, scope)
 
     def union(self, expressions: list[Expression], left_oid: int | None, right_oid: int | None) -> int | None:
-        """The type of one column of united queries, whose expressions for it these are."""
+        """The type of one column of a set operation.
+
+        Args:
+            expressions: that are the column in each part. left_oid, right_oid: its types in the two sides.
+        """
         if any(isinstance(expression, nodes.Star) for expression in expressions):
             return left_oid if left_oid == right_oid else None
         if any(expression.oid is None for expression in expressions):
@@ -125,15 +129,15 @@ class ExpressionTyping:
 
     def _moment(self, node: nodes.CurrentTime, _scope: Scope) -> int | None:
         if node.name == "current_time":
-            raise SqlError("0A000", "current_time is not available: there is no type for a time with a zone", hint="Write localtime.")
+            raise SqlError("0A000", "current_time is not available: there is no type time with time zone", hint="Write localtime.")
         return _MOMENT_TYPES.get(node.name, types.TIMESTAMPTZ)
 
     def _column(self, node: nodes.ColumnRef, scope: Scope) -> int | None:
-        found, oid, relation = scope.column(node.name)
+        exists, oid, relation = scope.column(node.name)
         node.relation = relation
-        if not found and node.name.quoted and len(node.name.parts) == 1 and scope.is_known():
+        if not exists and node.name.quoted and len(node.name.parts) == 1 and scope.is_known():
             raise SqlError("42703", f'column "{node.name.last}" does not exist', hint="Text is written in single quotes.")
-        if not found and len(node.name.parts) == 1 and not node.name.quoted and node.name.last in SESSION_NAMES:
+        if not exists and len(node.name.parts) == 1 and not node.name.quoted and node.name.last in SESSION_NAMES:
             node.session_name = node.name.last
             return types.TEXT
         if oid in (types.NUMERIC, types.FLOAT4, types.FLOAT8):
@@ -180,7 +184,7 @@ class ExpressionTyping:
         if operator in ("->", "->>"):
             is_index = node.right.oid in INTEGERS
             if isinstance(node.right, nodes.Literal) and node.right.value.startswith(("$.", "$[")):
-                # A path is SQLite's syntax, whose operator returns numbers as numbers.
+                # A path is in SQLite's syntax. SQLite's operator returns numbers as numbers.
                 self.typing.resolve_as_text(node.right)
                 return types.JSON if operator == "->" else None
             self.typing.resolve(node.left, types.JSON)
@@ -226,7 +230,7 @@ class ExpressionTyping:
         raise SqlError(
             "0A000",
             f"there are no intervals: {SHOWN.get(left.oid or 0, '?')} {node.operator} {SHOWN.get(right.oid or 0, '?')} is not available",
-            hint="Dates can be subtracted, and take a number of days: date '2024-01-31' + 1. Compute other moments in the client.",
+            hint="Subtract dates, or add a number of days: date '2024-01-31' + 1. Compute other timestamps in the client.",
         )
 
     def _concatenation(self, node: nodes.Binary) -> int | None:
@@ -313,7 +317,7 @@ class ExpressionTyping:
         return types.BOOL
 
     def _meet(self, expression: Expression, operator: str, oid: int | None) -> None:
-        """`expression` is compared with values of this type."""
+        """Analyse an expression that is compared with values of the type `oid`."""
         if clash(expression.oid, oid):
             raise no_operator(expression.oid, operator, oid)
         if is_known(oid) and oid is not None:
@@ -336,7 +340,7 @@ class ExpressionTyping:
             if outputs and len(outputs) == 1:
                 self._meet(node.left, node.operator, outputs[0][1])
             return types.BOOL
-        assert node.right is not None, "there is a query or an array"
+        assert node.right is not None, "there is either a query or an array"
         self._array_operand(node.left, node.right, scope)
         return types.BOOL
 
@@ -360,7 +364,7 @@ class ExpressionTyping:
             raise SqlError("42809", "op ANY/ALL (array) requires array on right side", hint="Send an array parameter, or write IN (…).")
         self._meet(left, "=", ELEMENT_OF[oid])
 
-    # Queries inside.
+    # Subqueries.
 
     def _exists(self, node: nodes.Exists, scope: Scope) -> int | None:
         self.query(node.query, scope)
@@ -373,7 +377,7 @@ class ExpressionTyping:
             return None
         return types.TEXT if outputs[0][1] == types.UNKNOWN else outputs[0][1]
 
-    # The rest.
+    # Other expressions.
 
     def _case(self, node: nodes.Case, scope: Scope) -> int | None:
         if node.operand is not None:
@@ -398,7 +402,7 @@ class ExpressionTyping:
             raise SqlError("42846", f"cannot cast an array to {node.type.name}")
         source = self.expression(node.operand, scope)
         if source == types.UNKNOWN:
-            # A constant is converted to the type; a result computed from constants is text by now.
+            # A constant is converted to the type; an expression of constants has become text.
             self.typing.resolve(node.operand, oid if isinstance(_uncollated(node.operand), nodes.Literal | nodes.Parameter) else types.TEXT)
         elif source is not None and not has_cast(source, oid) and node.type.name != "blob":
             raise SqlError("42846", f"cannot cast type {SHOWN[source]} to {SHOWN[oid]}", hint="Cast to text first.")
@@ -426,7 +430,7 @@ class ExpressionTyping:
             self.typing.resolve(node.operand, types.TIMESTAMPTZ)
             oid = types.TIMESTAMPTZ
         if oid not in (types.TIMESTAMP, types.TIMESTAMPTZ):
-            raise SqlError("42883", "AT TIME ZONE needs a timestamp", hint="Cast it: value::timestamp.")
+            raise SqlError("42883", "AT TIME ZONE requires a timestamp", hint="Cast it: value::timestamp.")
         return types.TIMESTAMP if oid == types.TIMESTAMPTZ else types.TIMESTAMPTZ
 
     def _row(self, node: nodes.RowConstructor, scope: Scope) -> int | None:

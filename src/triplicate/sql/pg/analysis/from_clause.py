@@ -1,7 +1,7 @@
 """FROM: the relations and columns that it brings into scope, and the order in which a star expands to them. Pure.
 
-PostgreSQL puts the merged columns of USING or NATURAL first, SQLite leaves them in the left table's order. So a star over such a join
-is expanded into its columns.
+PostgreSQL puts the merged columns of USING or NATURAL first; SQLite leaves them in the left table's order. A star over such a join is
+therefore expanded into its columns.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SourceTyping(ExpressionTyping):
             raise SqlError("42712", f'table name "{twice}" specified more than once', hint="Give one of them an alias.")
 
     def _source(self, source: nodes.FromItem, scope: Scope) -> list[Visible] | None:
-        """The columns of a FROM item that bare names and stars resolve to; None where they are unknown."""
+        """Add an item of FROM. Returns the columns to which bare names and stars resolve; None if they are unknown."""
         if source.joined:
             return self._joined(source, scope)
         if source.is_lateral:
@@ -61,7 +61,7 @@ class SourceTyping(ExpressionTyping):
         if source.table is not None:
             relation = self._relation(source, source.table, scope)
         elif source.query is not None:
-            # It does not see the items beside it.
+            # A subquery does not see the other items of FROM.
             relation = Relation(source.alias.last if source.alias else "", self.query(source.query, scope.parent))
         else:
             assert source.call is not None, "a source is a table, a query, a call or a join"
@@ -90,7 +90,7 @@ class SourceTyping(ExpressionTyping):
             for argument in call.arguments:
                 self.typing.resolve(argument, types.INT8)
             if any(argument.oid not in (types.INT2, types.INT4, types.INT8) for argument in call.arguments):
-                raise SqlError("0A000", "generate_series() is there for integers only")
+                raise SqlError("0A000", "generate_series() is available for integers only")
             return Relation(name, [(name, types.INT8)])
         for argument in call.arguments:
             self.expression(argument, scope)
@@ -99,7 +99,7 @@ class SourceTyping(ExpressionTyping):
     # Joins.
 
     def _joined(self, source: nodes.FromItem, scope: Scope) -> list[Visible] | None:
-        """A join sees its own relations only."""
+        """Add a join. Its conditions see only its own relations."""
         inner = Scope(parent=scope.parent, hidden=scope.hidden)
         sides = [self._source(joined, inner) for joined in source.joined]
         if len(sides) == 2 and source.kinds != (",",):
@@ -121,67 +121,67 @@ class SourceTyping(ExpressionTyping):
         return _visible_of([relation])
 
     def _merged(self, source: nodes.FromItem, left: list[Visible] | None, right: list[Visible] | None) -> list[Visible] | None:
-        """The columns of a join: those that USING or NATURAL makes one, the others of the left side, and of the right."""
+        """The columns of a join: the merged columns of USING or NATURAL, then the others of the left side, then those of the right."""
         if left is None or right is None:
             return None
         names = [name.last for name in source.using]
         if source.is_natural:
-            others = {one.name.lower() for one in right}
-            names = list(dict.fromkeys(one.name for one in left if one.name.lower() in others))
+            right_names = {column.name.lower() for column in right}
+            names = list(dict.fromkeys(column.name for column in left if column.name.lower() in right_names))
         lower = [name.lower() for name in names]
         twice = next((name for name, count in Counter(lower).items() if count > 1), None)
         if twice is not None:
             raise SqlError("42701", f'column name "{twice}" appears more than once in USING clause')
         merged = []
         for name in lower:
-            one, other = (_only(name, side, word) for side, word in ((left, "left"), (right, "right")))
-            merged.append(_together(source.kinds[0], one, other))
-        rest = [one for one in (*left, *right) if one.name.lower() not in lower]
-        return [*merged, *rest]
+            left_column, right_column = (_merged_column(name, side, word) for side, word in ((left, "left"), (right, "right")))
+            merged.append(_merge(source.kinds[0], left_column, right_column))
+        others = [column for column in (*left, *right) if column.name.lower() not in lower]
+        return [*merged, *others]
 
 
 def _qualify(node: nodes.SyntaxNode, relations: Sequence[Relation]) -> None:
-    """Resolve bare names in ON to columns of the join itself; SQLite would search the whole FROM."""
+    """Qualify bare names in ON, which refer to the relations of the join. SQLite would search the whole FROM."""
     if isinstance(node, nodes.ColumnRef) and len(node.name.parts) == 1:
-        owner = next((one for one in relations if one is node.relation), None)
+        owner = next((relation for relation in relations if relation is node.relation), None)
         if owner is not None and owner.name:
             node.qualifier = quote(owner.name)
     for child in node.children():
         _qualify(child, relations)
 
 
-def _only(name: str, side: Sequence[Visible], word: str) -> Visible:
-    found = [one for one in side if one.name.lower() == name]
-    if not found:
+def _merged_column(name: str, side: Sequence[Visible], word: str) -> Visible:
+    columns = [column for column in side if column.name.lower() == name]
+    if not columns:
         raise SqlError("42703", f'column "{name}" specified in USING clause does not exist in {word} table')
-    if len(found) > 1:
+    if len(columns) > 1:
         raise SqlError("42702", f'common column name "{name}" appears more than once in {word} table')
-    return found[0]
+    return columns[0]
 
 
-def _together(kind: str, left: Visible, right: Visible) -> Visible:
+def _merge(kind: str, left: Visible, right: Visible) -> Visible:
     oid = common_type((left.oid, right.oid))
     if kind == "FULL":
         text = f"coalesce({left.text}, {right.text})" if left.text and right.text else ""
         return Visible(left.name, oid, text, None)
-    kept = right if kind == "RIGHT" else left
-    return Visible(left.name, oid, kept.text, kept.relation)
+    preserved = right if kind == "RIGHT" else left
+    return Visible(left.name, oid, preserved.text, preserved.relation)
 
 
 def _visible_of(relations: Sequence[Relation]) -> list[Visible] | None:
-    found: list[Visible] = []
+    visible: list[Visible] = []
     for relation in relations:
         if relation.columns is None:
             return None
         counts = Counter(name.lower() for name, _ in relation.columns)
         for name, oid in relation.columns:
             text = f"{quote(relation.name)}.{quote(name)}" if relation.name and counts[name.lower()] == 1 else ""
-            found.append(Visible(name, oid, text, relation))
-    return found
+            visible.append(Visible(name, oid, text, relation))
+    return visible
 
 
 def has_merged(source: nodes.FromItem) -> bool:
-    """Whether USING or NATURAL merges columns in it, so that SQLite's star has another order."""
+    """Whether USING or NATURAL merges columns in it, so that SQLite expands a star in another order."""
     if source.using or source.is_natural:
         return True
     return any(has_merged(joined) for joined in source.joined if joined.alias is None)
@@ -191,21 +191,24 @@ def expanded(visible: Sequence[Visible]) -> tuple[str, ...]:
     """The columns that a star expands to, as items of a select list.
 
     Raises:
-        SqlError: 0A000 for a column that no name means.
+        SqlError: 0A000 for a column without an unambiguous name.
     """
-    if not all(one.text for one in visible):
+    if not all(column.text for column in visible):
         raise SqlError(
-            "0A000", "* over USING or NATURAL needs a name for each subquery and each of its columns", hint="Write (SELECT …) AS name."
+            "0A000", "* over USING or NATURAL requires a name for each subquery and each of its columns", hint="Write (SELECT …) AS name."
         )
-    return tuple(f"{one.text} AS {quote(one.name)}" for one in visible)
+    return tuple(f"{column.text} AS {quote(column.name)}" for column in visible)
 
 
-def renamed(outputs: Outputs, names: Sequence[nodes.Name], what: str) -> Outputs:
-    """The columns under other names; those behind the last name keep theirs.
+def renamed(outputs: Outputs, names: Sequence[nodes.Name], subject: str) -> Outputs:
+    """The columns with other names; those after the last name keep theirs.
+
+    Args:
+        subject: of the error text.
 
     Raises:
         SqlError: 42P10 for more names than columns.
     """
     if len(names) > len(outputs):
-        raise SqlError("42P10", f"{what} has {len(outputs)} columns available but {len(names)} columns specified")
+        raise SqlError("42P10", f"{subject} has {len(outputs)} columns available but {len(names)} columns specified")
     return [(names[index].last if index < len(names) else name, oid) for index, (name, oid) in enumerate(outputs)]

@@ -1,4 +1,4 @@
-"""Ungrouped columns beside an aggregate: PostgreSQL refuses them, SQLite returns their values from an arbitrary row. Pure."""
+"""Checks for ungrouped columns in grouping queries. PostgreSQL refuses them, SQLite returns values of an arbitrary row. Pure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def check_grouped(
     """Refuse a column in the select list, HAVING or ORDER BY that is neither grouped nor depends on a grouped key.
 
     Args:
-        relations: of the query's own FROM. keys: primary keys by table; None where unknown, and then GROUP BY is not checked.
+        relations: of the query's FROM. keys: primary keys by table; None if they are unknown, and GROUP BY is not checked then.
 
     Raises:
-        SqlError: 42803, with the column; 42P10 for SELECT DISTINCT ordered by what it does not select.
+        SqlError: 42803, with the column; 42P10 for SELECT DISTINCT that is ordered by an expression outside its select list.
     """
     if select.is_distinct and not select.distinct_on:
         _check_distinct(select, order, relations)
@@ -27,7 +27,7 @@ def check_grouped(
     if select.having is not None:
         expressions.append(select.having)
     sorts = [sort.expression for sort in order]
-    if not (select.group or select.having is not None or any(_aggregates(one, relations) for one in (*expressions, *sorts))):
+    if not (select.group or select.having is not None or any(_aggregates(expression, relations) for expression in (*expressions, *sorts))):
         return
     if select.group and (keys is None or any(relation.columns is None for relation in relations)):
         return
@@ -48,28 +48,29 @@ class _Check:
     def __init__(self, select: nodes.Select, relations: Sequence[Relation], keys: Mapping[str, tuple[str, ...]]) -> None:
         self._relations = relations
         self._aliases = {item.alias.last.lower(): item.expression for item in select.items if item.alias is not None}
-        self._groups = [self._meant(expression, select.items) for expression in select.group]
+        self._groups = [self._resolve(expression, select.items) for expression in select.group]
         names: dict[int, set[str]] = {}
         for group in self._groups:
             if isinstance(group, nodes.ColumnRef) and group.relation is not None:
                 names.setdefault(id(group.relation), set()).add(group.name.last.lower())
         self._names = names
-        self._whole = {id(one) for one in relations if _is_grouped(one, names.get(id(one), set()), keys)}
+        self._whole = {id(relation) for relation in relations if _is_grouped(relation, names.get(id(relation), set()), keys)}
 
-    def _meant(self, expression: nodes.Expression, items: Sequence[nodes.SelectItem]) -> nodes.Expression:
+    def _resolve(self, expression: nodes.Expression, items: Sequence[nodes.SelectItem]) -> nodes.Expression:
         """The expression that a position or a name of the select list refers to in GROUP BY."""
         if isinstance(expression, nodes.Literal) and expression.kind == "number" and expression.value.isdigit():
-            place = int(expression.value)
-            return items[place - 1].expression if 1 <= place <= len(items) else expression
+            position = int(expression.value)
+            return items[position - 1].expression if 1 <= position <= len(items) else expression
         return self._aliases[_name(expression)] if self.is_of_list(expression) and _name(expression) in self._aliases else expression
 
     def is_of_list(self, expression: nodes.Expression) -> bool:
-        """Whether it is a place in the select list, or a name of it that is no column."""
+        """Whether it is a position in the select list, or a name of the select list and not of a column."""
         if isinstance(expression, nodes.Literal):
             return True
         return isinstance(expression, nodes.ColumnRef) and expression.relation is None and _name(expression) in self._aliases
 
     def star(self, star: nodes.Star) -> None:
+        """Check every column to which a star expands."""
         for relation in self._relations:
             if star.qualifier is None or star.qualifier.last.lower() == relation.name.lower():
                 for name, _ in relation.columns or ():
@@ -80,13 +81,13 @@ class _Check:
         return id(relation) in self._whole or name in self._names.get(id(relation), ())
 
     def columns(self, node: nodes.SyntaxNode, *, is_nested: bool = False) -> None:
-        """Check every column outside of the query's own aggregates, those in subqueries included."""
+        """Check every column outside the query's own aggregates, including those in subqueries."""
         if any(same_expression(node, group) for group in self._groups) or _is_aggregate_of(node, self._relations, is_nested=is_nested):
             return
         if isinstance(node, nodes.ColumnRef) and not node.session_name:
             relation = node.relation
             if isinstance(relation, Relation):
-                is_own = any(relation is one for one in self._relations)
+                is_own = any(relation is other for other in self._relations)
                 if is_own and not self._is_free(relation, node.name.last.lower()):
                     raise _not_grouped(".".join(node.name.parts), node)
             elif not is_nested:
@@ -117,7 +118,7 @@ def _owner(relation: object) -> str:
 
 
 def _name(expression: nodes.Expression) -> str:
-    """The name, where the expression is a bare name; else an empty text."""
+    """The name if the expression is a bare name, else an empty text."""
     if isinstance(expression, nodes.ColumnRef) and len(expression.name.parts) == 1:
         return expression.name.last.lower()
     return ""
@@ -140,8 +141,8 @@ def same_expression(left: nodes.SyntaxNode, right: nodes.SyntaxNode) -> bool:
     ]
     if facts[0] != facts[1] or _last_name(left) != _last_name(right):
         return False
-    ours, theirs = list(left.children()), list(right.children())
-    return len(ours) == len(theirs) and all(map(same_expression, ours, theirs))
+    left_children, right_children = list(left.children()), list(right.children())
+    return len(left_children) == len(right_children) and all(map(same_expression, left_children, right_children))
 
 
 def _last_name(node: nodes.SyntaxNode) -> str:
@@ -167,15 +168,15 @@ def _is_aggregate_of(node: nodes.SyntaxNode, relations: Sequence[Relation], *, i
     """Whether a call aggregates the rows of these relations: an aggregate belongs to the innermost query whose columns it uses.
 
     Args:
-        is_nested: the call is in a subquery.
+        is_nested: whether the call is in a subquery.
     """
     if not _is_aggregate(node):
         return False
     used = [column.relation for column in _columns(node)]
     if not used or any(relation is None for relation in used):
         return not is_nested
-    own = [any(relation is one for one in relations) for relation in used]
-    return all(own) if is_nested else any(own)
+    is_own = [any(relation is other for other in relations) for relation in used]
+    return all(is_own) if is_nested else any(is_own)
 
 
 def _columns(node: nodes.SyntaxNode) -> Iterator[nodes.ColumnRef]:
@@ -186,7 +187,7 @@ def _columns(node: nodes.SyntaxNode) -> Iterator[nodes.ColumnRef]:
 
 
 def _aggregates(node: nodes.SyntaxNode, relations: Sequence[Relation], *, is_nested: bool = False) -> bool:
-    """Whether an aggregate of this query's rows is in the expression."""
+    """Whether the expression contains an aggregate over rows of these relations."""
     if _is_aggregate_of(node, relations, is_nested=is_nested):
         return True
     is_nested = is_nested or isinstance(node, nodes.QueryExpression)
@@ -194,7 +195,7 @@ def _aggregates(node: nodes.SyntaxNode, relations: Sequence[Relation], *, is_nes
 
 
 def has_aggregate(node: nodes.SyntaxNode) -> bool:
-    """Whether the expression contains an aggregate outside of its subqueries."""
+    """Whether the expression contains an aggregate outside its subqueries."""
     if _is_aggregate(node):
         return True
     return not isinstance(node, nodes.QueryExpression) and any(map(has_aggregate, node.children()))

@@ -1,6 +1,6 @@
-"""Arithmetic that could silently leave its type: integers that become floats, and numerics that are stored as text. Pure.
+"""Finds arithmetic whose result could silently change its type: integers that become floats, numerics that become text. Pure.
 
-SQLite continues with a float where integers overflow, and sorts every text after every number.
+SQLite converts to a float when integers overflow, and sorts text after numbers.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from triplicate.sql.pg.values.conversions import INTEGERS, convert, decimal_of, 
 
 COMPARISONS = ("=", "==", "<", ">", "<=", ">=", "<>", "!=")
 _EXACT_DIGITS = 15
-"""A float keeps every number with at most this number of digits."""
+"""A float represents every number with at most this number of digits."""
 _PASSING = ("coalesce", "nullif", "ifnull")
 _SHORTENING = ("round", "trunc", "abs", "sign", "ceil", "ceiling", "floor", "lag", "lead", "first_value", "last_value", "nth_value")
 
 
 def mark_arithmetic(statement: dml_nodes.DmlStatement) -> None:
-    """Mark integer arithmetic whose result is an operand of another expression: it is checked there.
+    """Mark integer arithmetic whose result is an operand of another expression, so that it is checked for overflow there.
 
-    Results of the statement are checked when they are sent, and a float compares as its number.
+    Results of the statement are checked when they are sent, and comparisons with a float are correct.
     """
-    waiting: list[tuple[SyntaxNode, bool]] = [(statement, True)]
-    while waiting:
-        node, leaves = waiting.pop()
+    pending: list[tuple[SyntaxNode, bool]] = [(statement, True)]
+    while pending:
+        node, leaves = pending.pop()
         for child in node.children():
             unchecked = _leaves(node, child, leaves)
             if not unchecked and isinstance(child, Expression) and _may_overflow(child):
                 child.is_checked = True
-            waiting.append((child, unchecked))
+            pending.append((child, unchecked))
 
 
 def _leaves(node: SyntaxNode, child: SyntaxNode, leaves: bool) -> bool:
-    """Whether `child` is checked elsewhere or only compared. `leaves` says the same of `node`."""
+    """Whether `child` is checked elsewhere or only compared. `leaves` is the same property of `node`."""
     match node:
         case nodes.Binary(operator=operator):
             return operator in COMPARISONS
@@ -63,7 +63,7 @@ def _may_overflow(node: Expression) -> bool:
 
 
 def may_be_long(node: Expression) -> bool:
-    """Whether a numeric may have more digits than an integer or a float keeps, and is a text then."""
+    """Whether a numeric may have more digits than an integer or a float represents. Such a numeric is text."""
     if node.as_oid is not None and not isinstance(node, nodes.Literal):
         return node.as_oid == types.NUMERIC and not node.is_stored
     if node.oid != types.NUMERIC:
@@ -98,7 +98,7 @@ def _is_long(node: nodes.Literal) -> bool:
             return isinstance(value_of_decimal(decimal_of(node.value.replace("_", ""))), str)
         return node.kind == "string" and isinstance(convert(node.value, None, types.NUMERIC), str)
     except SqlError:
-        # It is refused where it is written.
+        # The renderer refuses such a constant.
         return False
 
 

@@ -1,7 +1,7 @@
-"""The scale with which PostgreSQL shows a numeric. Pure.
+"""The scale with which PostgreSQL prints a numeric. Pure.
 
-A numeric is stored as an integer or a float, without trailing zeros. Where the expression determines the scale, the zeros are added
-when the value is shown. Source: PostgreSQL 15, ``numeric.c``.
+A numeric is stored as an integer or a float, without trailing zeros. If the expression determines the scale, the zeros are added when the
+value is sent. Source: PostgreSQL 15, ``numeric.c``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FIELDS = {"second": 6, "milliseconds": 3}
 
 
 def scale_of(node: Expression) -> int | None:
-    """The scale of every value of a numeric expression; None where it differs or is unknown."""
+    """The scale of every value of a numeric expression; None if it varies or is unknown."""
     if node.as_oid is not None and not isinstance(node, nodes.Literal):
         return _declared(node.as_modifiers) if node.as_oid == types.NUMERIC else None
     if node.oid in INTEGERS:
@@ -53,8 +53,8 @@ def scale_of(node: Expression) -> int | None:
 
 
 def common_scale(expressions: Sequence[Expression]) -> int | None:
-    """The scale of one column of several queries or rows."""
-    return _alike(expressions) if any(one.oid == types.NUMERIC for one in expressions) else None
+    """The scale of one column of several queries or rows; None if they differ or it is unknown."""
+    return _alike(expressions) if any(expression.oid == types.NUMERIC for expression in expressions) else None
 
 
 def _declared(modifiers: tuple[int, ...]) -> int | None:
@@ -103,5 +103,5 @@ def _of_call(call: nodes.Call) -> int | None:
 
 
 def _alike(expressions: Sequence[Expression]) -> int | None:
-    scales = {scale_of(one) for one in expressions if not (isinstance(one, nodes.Literal) and one.kind == "null")}
+    scales = {scale_of(each) for each in expressions if not (isinstance(each, nodes.Literal) and each.kind == "null")}
     return scales.pop() if len(scales) == 1 else None

@@ -1,4 +1,4 @@
-"""Type resolution: the common type of expressions, and the types of constants and parameters from their context. Pure."""
+"""Type resolution: the common type of expressions, and the types of constants and parameters from their contexts. Pure."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def is_known(oid: int | None) -> bool:
 
 
 def common_type(oids: Iterable[int | None]) -> int | None:
-    """The common type of these types; None where they have none, or none is known."""
-    known = {oid for oid in oids if oid is not None and oid != types.UNKNOWN}
-    if len(known) <= 1:
-        return next(iter(known), None)
-    if known <= _RANKS.keys():
-        return max(known, key=_RANKS.__getitem__)
-    if known <= _MOMENT_RANKS.keys():
-        return max(known, key=_MOMENT_RANKS.__getitem__)
-    if known <= set(TEXTS):
+    """The common type of these types; None if they have none, or none is known."""
+    distinct = {oid for oid in oids if oid is not None and oid != types.UNKNOWN}
+    if len(distinct) <= 1:
+        return next(iter(distinct), None)
+    if distinct <= _RANKS.keys():
+        return max(distinct, key=_RANKS.__getitem__)
+    if distinct <= _MOMENT_RANKS.keys():
+        return max(distinct, key=_MOMENT_RANKS.__getitem__)
+    if distinct <= set(TEXTS):
         return types.TEXT
-    if known <= {types.BOOL, *INTEGERS}:
-        # SQLite's booleans are integers, and its users write them so.
+    if distinct <= {types.BOOL, *INTEGERS}:
+        # SQLite's booleans are integers, and statements for SQLite write them as integers.
         return types.BOOL
     return None
 
@@ -61,18 +61,19 @@ def cannot_unite(left: int | None, right: int | None) -> bool:
     return bool(inside[0]) and bool(inside[1]) and not inside[0] & inside[1]
 
 
-def _is_text_beside_a_moment(one: Expression, other: Expression) -> bool:
-    """Whether a value declared as text is compared with a date, a time or a UUID: it would match the stored form only."""
-    is_said = isinstance(one, nodes.Parameter | nodes.Cast) and one.oid in TEXTS
-    return is_said and (other.oid in MOMENTS or other.oid == types.UUID)
+def _is_text_beside_a_moment(left: Expression, right: Expression) -> bool:
+    """Whether a value declared as text is compared with a date, a time or a UUID. It would only match the stored form."""
+    is_declared = isinstance(left, nodes.Parameter | nodes.Cast) and left.oid in TEXTS
+    return is_declared and (right.oid in MOMENTS or right.oid == types.UUID)
 
 
 def are_unlike(left: Expression, right: Expression) -> bool:
-    """Whether PostgreSQL has no comparison for the two."""
+    """Whether PostgreSQL has no comparison of the two."""
     return clash(left.oid, right.oid) or _is_text_beside_a_moment(left, right) or _is_text_beside_a_moment(right, left)
 
 
 def no_operator(left: int | None, operator: str, right: int | None) -> SqlError:
+    """The error for an operator that PostgreSQL does not have for two types."""
     shown = f"{SHOWN.get(left or 0, 'unknown')} {operator} {SHOWN.get(right or 0, 'unknown')}"
     return SqlError("42883", f"operator does not exist: {shown}", hint="Cast one side to the type of the other: value::type.")
 
@@ -114,7 +115,7 @@ class TypeResolver:
         """Resolve the common type; constants and parameters get it, dates and timestamps are converted to it.
 
         Args:
-            is_result: one of them becomes the value. An integer becomes a float then: SQLite would truncate its division.
+            is_result: whether the value is one of them. An integer then becomes a float, because SQLite would truncate its division.
         """
         target = common_type(expression.oid for expression in expressions)
         if target is None:
@@ -133,7 +134,7 @@ class TypeResolver:
         return target
 
     def coerce(self, expression: Expression, target: int) -> None:
-        """A value of another date type is converted to the type it meets."""
+        """Convert a date or timestamp to the type of its context, if that is another one of these types."""
         if expression.oid in _MOMENT_RANKS and target in _MOMENT_RANKS and expression.oid != target:
             expression.as_oid = target
 
@@ -142,7 +143,7 @@ class TypeResolver:
         self.resolve(expression, types.TEXT)
 
     def compare(self, left: Expression, operator: str, right: Expression) -> None:
-        """Resolve both sides of a comparison to one type. Raises SqlError 42883 where there is none."""
+        """Resolve both sides of a comparison to one type. Raises SqlError 42883 if there is none."""
         if isinstance(left, nodes.RowConstructor) and isinstance(right, nodes.RowConstructor) and len(left.items) == len(right.items):
             for one, other in zip(left.items, right.items, strict=True):
                 self.compare(one, operator, other)
@@ -154,10 +155,10 @@ class TypeResolver:
             self.resolve_as_text(right)
 
     def assign(self, expression: Expression, target: int | None, column: str, modifiers: tuple[int, ...] = ()) -> None:
-        """`expression` is stored in a column of this type; with precision and scale it is rounded.
+        """Resolve an expression that is stored in a column of the type `target`. With precision and scale it is rounded.
 
         Raises:
-            SqlError: 42804 where PostgreSQL has no such conversion and SQLite would store something else.
+            SqlError: 42804 if PostgreSQL has no such conversion and SQLite would store another value.
         """
         if target is None:
             return

@@ -1,4 +1,4 @@
-"""Arrays, which exist as parameters and constants only: read in both formats, and handed to SQLite as JSON. Pure.
+"""Decodes arrays, which exist only as parameters and constants, from both formats to the JSON that SQLite gets. Pure.
 
 Source: PostgreSQL 15, ``array_in`` and ``array_recv``, catalogue ``pg_type``.
 """
@@ -24,10 +24,11 @@ _ELEMENTS_MAX = 1_000_000
 
 
 def decode_array(data: bytes, oid: int, is_binary: bool) -> str:
-    """An array parameter as a JSON array; bytes are hexadecimal digits in it.
+    """Decode an array parameter to a JSON array, in which bytes are hexadecimal digits.
 
     Raises:
-        SqlError: 22P02 and 22P03 for a malformed array, 0A000 for one of several dimensions.
+        SqlError: 22P02 and 22P03 for a malformed array, 22021 for text that is not UTF-8, 0A000 for several dimensions and for NaN,
+            54000 for too many elements.
     """
     element = ELEMENT_OF[oid]
     if is_binary:
@@ -40,7 +41,7 @@ def decode_array(data: bytes, oid: int, is_binary: bool) -> str:
 
 
 def read_array(text: str, element: int) -> list[Value]:
-    """The elements of ``{1,2,NULL}``."""
+    """The elements of an array in text format: ``{1,2,NULL}``. Raises SqlError as `decode_array`."""
     return [None if part is None else convert(part, None, element) for part in _parts(text)]
 
 
@@ -52,21 +53,21 @@ def _decode_binary(data: bytes, element: int) -> list[Value]:
         if dimensions != 1:
             raise _too_many()
         (count,) = struct.unpack_from(">i", data, 12)
-        found: list[Value] = []
+        elements: list[Value] = []
         at = 20
         for _ in range(count):
             (size,) = struct.unpack_from(">i", data, at)
             at += 4
             if size < 0:
-                found.append(None)
+                elements.append(None)
                 continue
             if at + size > len(data):
                 raise SqlError("22P03", "insufficient data left in message")
-            found.append(types.decode_parameter(data[at : at + size], sent or element, True))
+            elements.append(types.decode_parameter(data[at : at + size], sent or element, True))
             at += size
     except struct.error as error:
         raise SqlError("22P03", f"malformed binary array: {error}") from None
-    return found
+    return elements
 
 
 def _too_many() -> SqlError:
@@ -77,22 +78,22 @@ def _parts(text: str) -> list[str | None]:
     body = text.strip()
     if len(body) < 2 or body[0] != "{" or body[-1] != "}":
         raise SqlError("22P02", f'malformed array literal: "{text[:60]}"', hint="Write {1,2,3}.")
-    found: list[str | None] = []
+    parts: list[str | None] = []
     at, end = 1, len(body) - 1
     if not body[1:end].strip():
-        return found
+        return parts
     while True:
         part, at = _part(body, at, end, text)
-        found.append(part)
+        parts.append(part)
         if at >= end:
-            return found
+            return parts
         if body[at] != ",":
             raise SqlError("22P02", f'malformed array literal: "{text[:60]}"')
         at += 1
 
 
 def _part(body: str, at: int, end: int, text: str) -> tuple[str | None, int]:
-    """One element that begins at `at`, and where the comma behind it is."""
+    """(the element that begins at `at`, the position of the comma after it)."""
     while at < end and body[at].isspace():
         at += 1
     if at < end and body[at] == "{":
@@ -129,5 +130,5 @@ def _json_value(value: Value) -> int | float | str | None:
     if isinstance(value, float) and not math.isfinite(value):
         raise SqlError("0A000", "NaN and infinity are not available in arrays")
     if isinstance(value, str) and "\0" in value:
-        raise SqlError("22021", "text cannot hold the character with number 0")
+        raise SqlError("22021", "text cannot contain the character with code zero")
     return int(value) if isinstance(value, bool) else value

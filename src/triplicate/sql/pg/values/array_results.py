@@ -1,4 +1,4 @@
-"""Arrays in results, which only the catalogue has: from their text to the binary format. Pure.
+"""Encodes arrays in results, which only the catalogue has, from their text. Pure.
 
 Source: PostgreSQL 15, ``array_send`` and ``int2vectorsend``.
 """
@@ -11,8 +11,8 @@ from triplicate.sql.catalogue.array_functions import array_text, array_values
 from triplicate.sql.catalogue.type_names import TYPES
 from triplicate.sql.core.interface import Value
 
-ELEMENTS = {oid: one.element for oid, one in TYPES.items() if one.category == "A"}
-"""The type of the elements, by the oid of the array's type."""
+ELEMENTS = {oid: facts.element for oid, facts in TYPES.items() if facts.category == "A"}
+"""Maps the oid of an array's type to that of its elements."""
 _PACKED = {20: struct.Struct(">q"), 21: struct.Struct(">h"), 23: struct.Struct(">i"), 26: struct.Struct(">I")}
 _INT2VECTOR = 22
 BOOL_ARRAY = 1000
@@ -20,10 +20,10 @@ _TRUE = (1, "1", "t", "true")
 
 
 def encode_array(text: str, oid: int) -> bytes:
-    """One dimension of elements.
+    """Encode an array of one dimension in binary format.
 
     Raises:
-        SqlError, ValueError, struct.error: the text is no array of this type.
+        SqlError, ValueError, struct.error: the text is not an array of this type.
     """
     values = array_values(text)
     element = ELEMENTS[oid]
@@ -36,7 +36,7 @@ def encode_array(text: str, oid: int) -> bytes:
 
 
 def array_in_text(text: str, oid: int) -> str:
-    """The text that a client of this type reads: SQLite's booleans are 0 and 1, PostgreSQL's t and f."""
+    """The array in text format. Booleans are 0 and 1 in SQLite, t and f in PostgreSQL."""
     if oid != BOOL_ARRAY:
         return text
     return array_text([None if value is None else "t" if value in _TRUE else "f" for value in array_values(text)])

@@ -1,7 +1,7 @@
-"""Values from one of PostgreSQL's types to another, as a cast does it. Pure.
+"""Converts values from one of PostgreSQL's types to another, as a cast does. Pure.
 
-Values are those that SQLite stores: integers (booleans too), floats, text (dates, times, UUIDs and JSON too) and bytes; a numeric is an
-integer, a float where that prints the same, or text. Source: PostgreSQL 15, the types' input functions and ``pg_cast``.
+Values are those that SQLite stores: integers (also booleans), floats, text (also dates, times, UUIDs and JSON) and bytes. A numeric is an
+integer, a float if that prints the same, or text. Source: PostgreSQL 15, the types' input functions and ``pg_cast``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TEXTS = (types.TEXT, types.VARCHAR, types.BPCHAR)
 WRITTEN_OTHERWISE = (types.BOOL, types.FLOAT4, types.FLOAT8, types.NUMERIC, types.BYTEA, types.TIME, types.TIMESTAMP, types.TIMESTAMPTZ)
 """Types whose text differs from SQLite's text of the stored value."""
 REGISTERED = ("regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole", "regoper")
-"""Names of the catalogue's types: they need the catalogue."""
+"""Names of types for objects of the catalogue. Casts to them need the catalogue."""
 
 _NAMES = {
     "int": types.INT4, "integer": types.INT4, "int4": types.INT4, "bigint": types.INT8, "int8": types.INT8, "smallint": types.INT2,
@@ -59,7 +59,7 @@ CAST_NAMES = {
     types.TIMESTAMP: "timestamp", types.TIMESTAMPTZ: "timestamptz", types.UUID: "uuid", types.JSON: "json", types.JSONB: "jsonb",
     types.BYTEA: "bytea", types.OID: "oid",
 }  # fmt: skip
-"""The name of a result column that is a cast, and the end of the name of the function that converts."""
+"""Maps a type to the name of a result column that is a cast to it. The name is also the suffix of the converting function."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -74,7 +74,7 @@ def type_of_name(name: TypeName) -> tuple[int, tuple[int, ...]]:
     """The type that a cast names, and its modifiers. The caller handles arrays.
 
     Raises:
-        SqlError: 0A000 for a type of PostgreSQL that is not here, 42704 for one that is no type, 22023 for modifiers that it has not.
+        SqlError: 0A000 for a type of PostgreSQL that is not available, 42704 for an unknown type, 22023 and 42601 for invalid modifiers.
     """
     oid = _NAMES.get(name.name)
     if oid is None:
@@ -101,14 +101,14 @@ _CASTS = {
     types.TIMESTAMP: (types.DATE, types.TIME, types.TIMESTAMPTZ),
     types.TIMESTAMPTZ: (types.DATE, types.TIME, types.TIMESTAMP),
     types.BOOL: INTEGERS,
-    # A part of jsonb has the type json here, so both cast to the same types.
+    # Here an element of jsonb has the type json, so both types have the same casts.
     types.JSON: (types.JSONB, types.BOOL, *NUMBERS),
     types.JSONB: (types.JSON, types.BOOL, *NUMBERS),
 }
 
 
 def has_cast(source: int, target: int) -> bool:
-    """Whether PostgreSQL has a cast from one of these types to the other. Integers of all widths count as one type."""
+    """Whether PostgreSQL has a cast from `source` to `target`. Integers of all widths are one type here."""
     if source == target or source not in SHOWN or source in TEXTS or target in TEXTS:
         return True
     if source in NUMBERS or source == types.OID:
@@ -120,10 +120,10 @@ def convert(value: Value, source: int | None, target: int, modifiers: tuple[int,
     """Convert a value to the target type; NULL stays NULL.
 
     Args:
-        source: the value's type, where it is known. It distinguishes a boolean from an integer and a numeric from a float.
+        source: the value's type, or None. It distinguishes a boolean from an integer and a numeric from a float.
 
     Raises:
-        SqlError: 22P02, 22007 or 22008 for text that is not of the type, 22003 out of range, 42846 where there is no such cast.
+        SqlError: 22P02, 22007 or 22008 for text that is not of the type, 22003 for a value out of range, 42846 if there is no such cast.
     """
     if value is None:
         return None
@@ -219,7 +219,7 @@ def decimal_of(value: Value, target: int = types.NUMERIC) -> Decimal:
 
 
 def value_of_decimal(number: Decimal) -> Value:
-    """An integer where it is one, a float where that prints the same, else text. Raises SqlError 0A000 for NaN."""
+    """A numeric as it is stored: an integer, a float if that prints the same, else text. Raises SqlError 0A000 for NaN."""
     if number.is_nan():
         raise SqlError("0A000", "the result is NaN, which is not available as a numeric", hint="NULL stands for no number.")
     if not number.is_finite():
@@ -229,7 +229,7 @@ def value_of_decimal(number: Decimal) -> Value:
     as_float = float(number)
     if math.isfinite(as_float) and Decimal(repr(as_float)) == number:
         return as_float
-    # Each number has one text, so that equal numbers compare equal.
+    # Each number has only one text, so that equal numbers compare equal.
     text = f"{number:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -255,10 +255,10 @@ def _to_numeric(value: Value, source: int | None, target: int, modifiers: tuple[
 
 
 def stored_numeric(value: Value) -> Value:
-    """A numeric as a column keeps it.
+    """A numeric as a column stores it.
 
     Raises:
-        SqlError: 22003 for one with more digits than can be kept.
+        SqlError: 22003 for one with more digits than can be stored exactly.
     """
     if isinstance(value, str):
         raise SqlError(
@@ -294,7 +294,7 @@ def text_of(value: Value, source: int | None) -> str:
 
 
 def text_of_float(value: float, source: int | None = None) -> str:
-    """The shortest digits that read as the same number, in PostgreSQL's form."""
+    """The shortest text that reads as the same number, in PostgreSQL's form."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -319,7 +319,7 @@ def _to_text(value: Value, source: int | None, target: int, modifiers: tuple[int
     text = text_of(value, source)
     if modifiers:
         text = text[: modifiers[0]]
-    # As a column keeps it: PostgreSQL's blanks at the end count in no comparison.
+    # As a column stores it: PostgreSQL ignores blanks at the end of a char(n) in comparisons.
     return text.rstrip(" ") if target == types.BPCHAR else text
 
 
@@ -358,7 +358,9 @@ def _to_json(value: Value, _source: int | None, target: int, _modifiers: tuple[i
 
 
 def _normal_json(tree: Any) -> str:
-    """As jsonb prints it: keys by length and then by bytes, the last of equal ones, one blank after commas and colons."""
+    """JSON as jsonb prints it: keys in the order of their lengths and then bytes, one blank after commas and colons. The last of equal keys
+    stays.
+    """
     if isinstance(tree, dict):
         keys = sorted(tree, key=lambda key: (len(key.encode()), key.encode()))
         return "{" + ", ".join(f"{json.dumps(key, ensure_ascii=False)}: {_normal_json(tree[key])}" for key in keys) + "}"

@@ -20,7 +20,7 @@ _NAIVE_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC).replace(tzinfo=None)
 
 
 def _read(value: Any, oid: Any) -> dt.datetime:
-    """A stored moment; a time of day on the first day of 1970."""
+    """Parse a stored date, time or timestamp. A time is on the first day of 1970. Raises SqlError 22007."""
     if not isinstance(value, str):
         raise SqlError("22007", f"{value!r} is not a date, a time or a timestamp")
     if oid == types.TIME:
@@ -62,23 +62,23 @@ _CLOCK_PARTS: dict[str, Callable[[dt.datetime], int | Decimal]] = {
 
 
 def date_part(field: Any, value: Any, oid: Any) -> Value:
-    """EXTRACT(field FROM value). Raises SqlError 22023 for an unknown field, 0A000 for one that the type does not have."""
+    """EXTRACT(field FROM value). Raises SqlError 22023 for an unknown field, 0A000 for one that the type does not have, 22007."""
     name = str(field).lower()
     parts = {**({} if oid == types.TIME else _DAY_PARTS), **_CLOCK_PARTS}
     if oid == types.DATE and name in _CLOCK_PARTS and name != "epoch":
         raise SqlError("0A000", f'unit "{name}" not supported for type date')
     part = parts.get(name)
     if part is None:
-        known = name in _DAY_PARTS or name in _CLOCK_PARTS or name in ("timezone", "timezone_hour", "timezone_minute", "julian")
-        raise SqlError("0A000" if known else "22023", f'unit "{name}" is not available for this type')
+        is_field = name in _DAY_PARTS or name in _CLOCK_PARTS or name in ("timezone", "timezone_hour", "timezone_minute", "julian")
+        raise SqlError("0A000" if is_field else "22023", f'unit "{name}" is not available for this type')
     if oid == types.TIME and value == "24:00:00":
         return {"hour": 24, "epoch": 86_400}.get(name, 0)
-    found = part(_read(value, oid))
-    return value_of_decimal(Decimal(found))
+    number = part(_read(value, oid))
+    return value_of_decimal(Decimal(number))
 
 
 def date_trunc(field: Any, value: Any, oid: Any) -> Value:
-    """The moment with everything below the field set to its first value."""
+    """date_trunc(): a timestamp with all smaller fields at their first values. Raises SqlError 22023, 22008 or 0A000."""
     moment = _read(value, oid)
     name = str(field).lower()
     day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -109,7 +109,7 @@ def date_trunc(field: Any, value: Any, oid: Any) -> Value:
 
 
 def difference(left: Any, right: Any) -> Value:
-    """Days from one date to another, or, with a number of days instead of one of them, the date that lies so far away."""
+    """The number of days between two dates; with a number of days as one argument, the date at that distance. Raises SqlError 22008."""
     days = left if isinstance(left, int) else right if isinstance(right, int) else None
     try:
         if days is not None:
@@ -121,7 +121,7 @@ def difference(left: Any, right: Any) -> Value:
 
 
 def shifted(seconds: float) -> Value:
-    """Seconds since 1970 as a stored timestamp with a zone."""
+    """Seconds since 1970 as a stored timestamp with time zone. Raises SqlError 22008."""
     try:
         return (dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=seconds)).isoformat(" ")
     except (OverflowError, ValueError):

@@ -1,4 +1,4 @@
-"""Dates and times from one of their types to another, as they are stored. Pure."""
+"""Converts stored dates and times from one type to another. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read_moment(text: str, oid: int) -> str:
 
 
 def shown(stored: str, oid: int) -> str:
-    """As PostgreSQL prints it."""
+    """A stored date, time or timestamp as PostgreSQL prints it."""
     return shown_datetime(stored, _KINDS[oid])
 
 
@@ -35,14 +35,14 @@ def round_moment(stored: str, oid: int, digits: int) -> str:
     step = 10 ** (6 - min(max(digits, 0), 6))
     if oid == types.DATE:
         return stored
-    # PostgreSQL counts from here, and rounds halves away from it.
+    # PostgreSQL counts from this epoch, and rounds halves away from it.
     micros = microseconds_of(stored, _KINDS[oid])
     rounded = (abs(micros) + step // 2) // step * step
     return datetime_of_microseconds(rounded if micros >= 0 else -rounded, _KINDS[oid])
 
 
 def text_of_micros(micros: int, oid: int) -> str:
-    """A moment in microseconds since 1970 as a value of the type is stored."""
+    """The stored form of a time in µs since 1970, as a value of the type."""
     moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=micros)
     if oid == types.DATE:
         return moment.date().isoformat()

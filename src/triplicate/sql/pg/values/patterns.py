@@ -1,4 +1,4 @@
-"""Patterns of LIKE as patterns of SQLite's GLOB, and regular expressions that can be matched in bounded time. Pure."""
+"""Translates patterns of LIKE to patterns of SQLite's GLOB, and regular expressions to ones that match in bounded time. Pure."""
 
 from __future__ import annotations
 
@@ -23,31 +23,32 @@ def glob_of_like(pattern: str, escape: str = "\\") -> str:
     """The GLOB pattern that matches the same texts as a case-sensitive LIKE.
 
     Raises:
-        SqlError: 22025 where the pattern ends with its escape character.
+        SqlError: 22025 if the pattern ends with its escape character.
     """
-    found: list[str] = []
+    pieces: list[str] = []
     characters = iter(pattern)
     for character in characters:
         if character == escape:
             after = next(characters, None)
             if after is None:
                 raise SqlError("22025", "LIKE pattern must not end with escape character")
-            found.append(f"[{after}]" if after in _SPECIAL else after)
+            pieces.append(f"[{after}]" if after in _SPECIAL else after)
         elif character == "%":
-            found.append("*")
+            pieces.append("*")
         elif character == "_":
-            found.append("?")
+            pieces.append("?")
         else:
-            found.append(f"[{character}]" if character in _SPECIAL else character)
-    return "".join(found)
+            pieces.append(f"[{character}]" if character in _SPECIAL else character)
+    return "".join(pieces)
 
 
 @lru_cache(maxsize=500)
 def regular_expression(pattern: str, ignores_case: bool) -> re.Pattern[str]:
-    """A regular expression of PostgreSQL whose match takes bounded time.
+    """Compile a regular expression of PostgreSQL, if it matches in bounded time.
 
     Raises:
-        SqlError: 2201B for a malformed pattern, 0A000 for one that could take too long or is not available.
+        SqlError: 2201B for a malformed pattern, 54000 for one that is too long, 0A000 for one that could take too long or has a feature
+            that is not available.
     """
     if len(pattern) > _PATTERN_MAX:
         raise SqlError("54000", f"a regular expression may have {_PATTERN_MAX} characters, this one has {len(pattern)}")
@@ -59,7 +60,7 @@ def regular_expression(pattern: str, ignores_case: bool) -> re.Pattern[str]:
 
 
 class _Regex:
-    """Translates the syntax that both dialects have; anything else is refused by name."""
+    """Translates the syntax that both dialects have. Any other feature is refused by name."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
@@ -72,8 +73,8 @@ class _Regex:
             raise SqlError("2201B", "invalid regular expression: parentheses () not balanced")
         return text
 
-    def _refuse(self, what: str) -> SqlError:
-        return SqlError("0A000", f"{what} in a regular expression is not available", hint="Use LIKE, or match in the client.")
+    def _refuse(self, feature: str) -> SqlError:
+        return SqlError("0A000", f"{feature} in a regular expression is not available", hint="Use LIKE, or match in the client.")
 
     def _peek(self) -> str:
         return self._pattern[self._at : self._at + 1]

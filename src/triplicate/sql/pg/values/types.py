@@ -1,7 +1,7 @@
-"""PostgreSQL's types for SQLite's values: object ids, and both formats of each, in both directions. Pure.
+"""PostgreSQL's types for SQLite's values: object ids, and the text and binary format of each, in both directions. Pure.
 
-SQLite stores integers, floats, text, bytes and NULL; a column's declared type is the one that a client sees. Dates, times, UUIDs and JSON
-are stored as text, each value in one form (`core.moments`), so that texts compare as the values do.
+SQLite stores integers, floats, text, bytes and NULL; clients see a column's declared type. Dates, times, UUIDs and JSON are stored as
+text, each value in one form (`core.datetime_text`), so that texts compare as the values do.
 Source: PostgreSQL 15, catalogue ``pg_type`` and the types' input, output, send and receive functions.
 """
 
@@ -34,7 +34,7 @@ DATE, TIME, TIMESTAMP, TIMESTAMPTZ, NUMERIC, UUID, JSONB = 1082, 1083, 1114, 118
 INTERVAL, TIMETZ = 1186, 1266
 
 TYPE_SIZES = {BOOL: 1, INT8: 8, INT2: 2, INT4: 4, OID: 4, FLOAT4: 4, FLOAT8: 8, DATE: 4, TIME: 8, TIMESTAMP: 8, TIMESTAMPTZ: 8, UUID: 16}
-"""Bytes of the fixed-size types, for RowDescription; all others are -1."""
+"""Bytes of the types of fixed size, for RowDescription. All others have size -1."""
 
 _TEXTUAL = (TEXT, VARCHAR, BPCHAR, UNKNOWN, JSON)
 _INTEGERS = {INT2: struct.Struct(">h"), INT4: struct.Struct(">i"), INT8: struct.Struct(">q"), OID: struct.Struct(">I")}
@@ -69,23 +69,23 @@ _REFUSED = (INTERVAL, TIMETZ)
 
 
 def oid_of_declared(declared: str) -> int:
-    """The client's type of a column with this declaration; text where SQLite's affinity would be BLOB or NUMERIC by default."""
+    """The type of a column with this declaration for clients; text if SQLite's affinity would be BLOB or NUMERIC by default."""
     return _OIDS[parse_declared(declared).kind]
 
 
 @lru_cache(maxsize=4096)
 def typmod_of_declared(declared: str | None) -> int:
-    """PostgreSQL's type modifier: the length of a varchar, precision and scale of a numeric; -1 where there is none."""
-    found = parse_declared(declared)
-    if found.kind is Kind.VARCHAR and found.length is not None:
-        return found.length + _TYPMOD_HEADER
-    if found.kind is Kind.NUMERIC and found.precision is not None:
-        return (found.precision << 16 | found.scale & 0x7FF) + _TYPMOD_HEADER
+    """PostgreSQL's type modifier: the length of a varchar, or precision and scale of a numeric; -1 without one."""
+    column_type = parse_declared(declared)
+    if column_type.kind is Kind.VARCHAR and column_type.length is not None:
+        return column_type.length + _TYPMOD_HEADER
+    if column_type.kind is Kind.NUMERIC and column_type.precision is not None:
+        return (column_type.precision << 16 | column_type.scale & 0x7FF) + _TYPMOD_HEADER
     return -1
 
 
 def typmod_of_scale(scale: int) -> int:
-    """The type modifier of a numeric with `scale` digits behind the point and the largest precision."""
+    """The type modifier of a numeric with `scale` digits after the point and the largest precision."""
     return (_PRECISION_MAX << 16 | scale & 0x7FF) + _TYPMOD_HEADER
 
 
@@ -119,8 +119,8 @@ def decode_parameter(data: bytes | None, oid: int, is_binary: bool) -> Value:
     """Decode one parameter by its type and format; type 0 is text.
 
     Raises:
-        SqlError: 22P02 for text that is not of the type, 22007 and 22008 for dates and times, 22P03 for binary that is not, 22003 out of
-            range, 22021 for text that is not UTF-8, 0A000 for a type unknown here and for values that cannot be stored.
+        SqlError: 22P02 for text that is not of the type, 22007 and 22008 for dates and times, 22P03 for binary that is not, 22003 for a
+            value out of range, 22021 for text that is not UTF-8, 0A000 for an unsupported type and for values that cannot be stored.
     """
     if data is None:
         return None
@@ -147,7 +147,7 @@ def convert_text(text: str, declared: str) -> Value:
     A numeric is rounded to the scale of the type.
 
     Raises:
-        SqlError: as `decode_parameter`, and as `fit`.
+        SqlError: as `decode_parameter` and `fit`.
     """
     oid = oid_of_declared(declared)
     try:
@@ -157,15 +157,15 @@ def convert_text(text: str, declared: str) -> Value:
 
 
 def fit(value: Value, declared: str) -> Value:
-    """A value as it is assigned to a column: a numeric is rounded half away from zero to the scale of its type. Others stay.
+    """A value as it is assigned to a column. A numeric is rounded half away from zero to the scale of its type; others stay.
 
     Raises:
-        SqlError: 22003 when a numeric has too many digits for the type.
+        SqlError: 22003 if a numeric has too many digits for the type.
     """
-    found = parse_declared(declared)
-    if found.kind is not Kind.NUMERIC or found.precision is None or not isinstance(value, (int, float)):
+    column_type = parse_declared(declared)
+    if column_type.kind is not Kind.NUMERIC or column_type.precision is None or not isinstance(value, (int, float)):
         return value
-    return _value_of_decimal(_rounded(Decimal(repr(value)), found))
+    return _value_of_decimal(_rounded(Decimal(repr(value)), column_type))
 
 
 def _rounded(number: Decimal, declared: Declared) -> Decimal:
@@ -207,7 +207,7 @@ def value_of_text(text: str, oid: int) -> Value:
         case 114 | 3802:
             _check_json(text)
     if "\0" in text:
-        raise SqlError("22021", "text cannot hold the character of code zero")
+        raise SqlError("22021", "text cannot contain the character with code zero")
     return text
 
 
@@ -220,14 +220,14 @@ def _check_json(text: str) -> None:
 
 
 def check_json_number(number: Decimal) -> None:
-    """Raises SqlError 22003 for JSON that is a bare number which SQLite, as it keeps that as a number, would change."""
+    """Check JSON that is only a number, which SQLite stores as a number. Raises SqlError 22003 if SQLite would change it."""
     is_integer = number == number.to_integral_value() and -(2**63) <= number < 2**63
     if not is_integer and number != Decimal(repr(float(number))):
         raise SqlError("22003", f"the json number {str(number)[:40]} has more digits than can be stored exactly")
 
 
 def _plain(text: str) -> str:
-    """Python's numbers may have digits of any script, and underscores between them; PostgreSQL's may not."""
+    """Check the text of a number. Python accepts digits of any script and underscores, PostgreSQL does not. Raises ValueError."""
     if not text.isascii() or "_" in text:
         raise ValueError("not a number")
     return text.strip()
@@ -250,7 +250,7 @@ def _float_of_text(text: str) -> float:
 
 
 def _not_nan(value: float) -> float:
-    # SQLite would store NULL for it, without a word.
+    # SQLite would silently store NULL.
     if value != value:
         raise SqlError("0A000", "NaN cannot be stored", hint="NULL stands for no number")
     return value
@@ -274,10 +274,10 @@ def _bytea_of_text(text: str) -> bytes:
 
 
 def _value_of_decimal(number: Decimal) -> Value:
-    """An integer where it is one, else a float that prints as the same number.
+    """A numeric as an integer, or else as a float that prints as the same number.
 
     Raises:
-        SqlError: 22003 where neither keeps all digits: SQLite would turn a longer number into the float next to it.
+        SqlError: 22003 if neither is exact, because SQLite would store the nearest float; 0A000 for NaN.
     """
     if number.is_nan():
         raise SqlError("0A000", "NaN cannot be stored", hint="NULL stands for no number")
@@ -335,12 +335,12 @@ def _decode_numeric(data: bytes) -> Decimal:
     groups = struct.unpack_from(f">{count}h", data, 8)
     if not all(0 <= group <= 9999 for group in groups):
         raise ValueError("a group of digits is out of range")
-    # From text, since Python's arithmetic would round to 28 digits.
+    # From text, because Python's decimal arithmetic would round to 28 digits.
     digits = "".join(f"{group:04d}" for group in groups) or "0"
     return Decimal(f"{'-' if sign == 0x4000 else ''}{digits}E{4 * (weight - count + 1)}")
 
 
-# Results: SQLite's values, as the described type and format want them.
+# Results: from SQLite's values to the described type and format.
 
 
 def encode_value(value: Value, oid: int, is_binary: bool, typmod: int = -1) -> bytes | None:
@@ -350,7 +350,7 @@ def encode_value(value: Value, oid: int, is_binary: bool, typmod: int = -1) -> b
         typmod: of the value's column; it determines the scale of a numeric.
 
     Raises:
-        SqlError: 22P02 when a value cannot be shown as the column's type in binary (SQLite lets any column hold any value).
+        SqlError: 22P02 if a value cannot be encoded as the column's type, because SQLite stores any value in any column.
     """
     if value is None:
         return None
@@ -389,17 +389,17 @@ def _text_of_float(value: float) -> str:
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "Infinity" if value > 0 else "-Infinity"
-    if 1e15 <= abs(value) < 1e16:  # PostgreSQL turns to exponents one digit earlier than Python.
+    if 1e15 <= abs(value) < 1e16:  # PostgreSQL uses exponents from one digit earlier than Python.
         sign, digits = "-" if value < 0 else "", repr(abs(value)).replace(".", "").rstrip("0")
         return f"{sign}{digits[0]}{'.' if digits[1:] else ''}{digits[1:]}e+15"
     return repr(value).removesuffix(".0")
 
 
 def _scaled(value: Value, typmod: int) -> Decimal:
-    """A stored numeric with the zeros that its type's scale asks for. One of more digits was stored before they were checked, and stays."""
+    """A stored numeric with trailing zeros up to its type's scale. A value with more digits, which earlier releases stored, stays."""
     number = Decimal(str(value))
     if isinstance(value, float) and number.is_finite():
-        # The text of a float has an exponent or, where it is whole, a zero behind its point.
+        # The text of a float has an exponent or, if it is whole, a zero after its point.
         number = Decimal(f"{number:f}".removesuffix(".0"))
     scale = _scale_of(typmod)
     exponent = number.as_tuple().exponent
@@ -415,7 +415,7 @@ def _text_of_decimal(number: Decimal) -> str:
 
 
 def _text_of_moment(text: str, kind: Kind) -> str:
-    """The form that PostgreSQL prints, where the stored text can be read as a moment; otherwise as stored."""
+    """A stored date or time as PostgreSQL prints it; text that is none stays as it is stored."""
     try:
         return shown_datetime(text, kind)
     except SqlError:
