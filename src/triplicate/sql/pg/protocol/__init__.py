@@ -1,1 +1,1 @@
-"""Messages, conversations and the server of the PostgreSQL protocol."""
+"""The server side of the PostgreSQL protocol: messages, conversations and the listener."""

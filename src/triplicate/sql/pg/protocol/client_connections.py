@@ -1,4 +1,4 @@
-"""The connections of PostgreSQL clients to a database node: their first packets, their conversations, their number."""
+"""The connections of PostgreSQL clients to a database node: start-up, conversations, limits."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ from triplicate.sql.pg.protocol.plans import PlanCache
 from triplicate.sql.pg.protocol.settings import SessionSettings
 
 UNANSWERED_CONNECTIONS = 50
-"""Beyond twice the limit of connections and these, a connection is closed without an answer."""
+"""A connection beyond twice the limit of connections plus this number is closed without an answer."""
 
 _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """Bounds of the server; the defaults suit one machine."""
+    """Limits of the server."""
 
     connections: int = 200
     database_connections: int = 0
-    """Connections to one database; 0 sets no limit below `connections`."""
+    """Connections to one database; 0 for no limit other than `connections`."""
     message_bytes: int = 16 * 1024 * 1024
     startup_s: float = 30.0
-    """A client that has not sent its first packet by then is dropped."""
+    """A connection is closed if its client has not sent the first packet within this time."""
 
 
 class _DatabasePlans(NamedTuple):
-    """The plans of one database's statements, for one generation of its copy."""
+    """The plans of one database's statements, for one generation of its local copy."""
 
     generation: int
     cache: PlanCache
 
 
 class _RunningConversation(NamedTuple):
-    """A conversation that a cancel request with its secret may interrupt."""
+    """A conversation, and the secret with which a cancel request may interrupt it."""
 
     secret: int
     conversation: Conversation
 
 
 class ClientConnections:
-    """Every connection of clients to a node's databases, with the tasks that serve them.
+    """All connections of clients to a node's databases, with the tasks that serve them.
 
     Args:
         host: the ports to the outside.
@@ -67,10 +67,10 @@ class ClientConnections:
         self._limits = limits
         self._scope = TaskScope("postgres")
         self._running: dict[int, _RunningConversation] = {}
-        """By process id, for cancel requests."""
+        """Maps the process id of a cancel request to the conversation."""
         self._database_connections: Counter[str] = Counter()
         self._clients = 0
-        """Connections past their first packet. Other nodes keep one connection each without it, to probe whether this node answers."""
+        """Connections past their first packet. Other nodes keep connections without one, to probe whether this node answers."""
         self._streams: dict[int, MessageStream] = {}
         self._next_id = 1
         self._plans: WeakKeyDictionary[Database, _DatabasePlans] = WeakKeyDictionary()
@@ -81,7 +81,7 @@ class ClientConnections:
         return len(self._streams)
 
     def new_stream(self) -> MessageStream:
-        """The stream of a connection that is being accepted. It is served from its opening on."""
+        """Create the stream of a new connection. It is served as soon as the connection is open."""
         return MessageStream(self._limits.message_bytes, self._opened)
 
     async def aclose(self) -> None:
@@ -93,7 +93,7 @@ class ClientConnections:
         await self._scope.aclose()
 
     def _opened(self, stream: MessageStream) -> None:
-        # A client over the limit gets an answer after its first packet. Connections without one must not accumulate meanwhile.
+        # A client over the limit gets its error after its first packet. Until then such connections must not accumulate.
         if len(self._streams) >= 2 * self._limits.connections + UNANSWERED_CONNECTIONS:
             stream.close()
             return
@@ -124,7 +124,7 @@ class ClientConnections:
             stream.close()
 
     async def _startup(self, stream: MessageStream) -> wire.Startup | None:
-        """Answer encryption requests and read the first packet; None when the client has left or has sent a cancel request."""
+        """Answer encryption requests and read the first packet. None if the client has disconnected or sent a cancel request."""
         timer = self._host.clock.call_at(self._host.clock.monotonic() + self._limits.startup_s, stream.close)
         try:
             while True:
@@ -166,8 +166,8 @@ class ClientConnections:
         if database is None and self._databases.starting:
             raise SqlError("57P03", f'the node is starting and has not found database "{name}" yet', hint="Use another node, or try again.")
         if database is None:
-            known = ", ".join(self._databases.names()) or "none yet; make one with 'triplicate database create'"
-            raise SqlError("3D000", f'database "{name}" does not exist', hint=f"databases here: {known}")
+            existing = ", ".join(self._databases.names()) or "none yet; create one with 'triplicate database create'"
+            raise SqlError("3D000", f'database "{name}" does not exist', hint=f"databases here: {existing}")
         return database
 
     async def _converse(self, process_id: int, stream: MessageStream, startup: wire.Startup) -> None:
@@ -184,7 +184,7 @@ class ClientConnections:
         """Count a connection to a database while it lasts.
 
         Raises:
-            SqlError: 53300, the database has as many connections as it may.
+            SqlError: 53300 if the database has reached its limit.
         """
         limit = self._limits.database_connections
         if limit and self._database_connections[name] >= limit:
@@ -198,11 +198,11 @@ class ClientConnections:
                 del self._database_connections[name]
 
     def plans_of(self, database: Database) -> PlanCache:
-        """The plans that all connections to a database share, empty after its copy was replaced."""
-        kept = self._plans.get(database)
-        if kept is None or kept.generation != database.generation:
-            kept = self._plans[database] = _DatabasePlans(database.generation, PlanCache())
-        return kept.cache
+        """The plans that all connections to a database share. They are discarded when its local copy is replaced."""
+        plans = self._plans.get(database)
+        if plans is None or plans.generation != database.generation:
+            plans = self._plans[database] = _DatabasePlans(database.generation, PlanCache())
+        return plans.cache
 
     async def _converse_with(self, process_id: int, stream: MessageStream, settings: SessionSettings, database: Database) -> None:
         session = await database.session(settings.get("application_name", is_leader=False))

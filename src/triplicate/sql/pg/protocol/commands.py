@@ -1,7 +1,7 @@
-"""Classification of statements: session commands of PostgreSQL are separated from statements for the engine. Pure.
+"""Classifies statements: session commands of PostgreSQL are separated from statements for the engine. Pure.
 
-SET, SHOW, RESET, DISCARD, DEALLOCATE and the like concern the session. Transaction control is reduced to the few forms that the
-engine accepts, definitions are rewritten, and ``pg_catalog.`` before functions is removed. Everything else stays as it is.
+The session runs SET, SHOW, RESET, DISCARD, DEALLOCATE and similar commands. Transaction control is reduced to the few forms that the engine
+accepts, definitions are rewritten, and ``pg_catalog.`` before functions is removed. All other statements stay as they are.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from triplicate.sql.pg.rewrite.session_calls import SessionCalls, session_calls
 
 @dataclass(frozen=True, slots=True)
 class SetParameter:
+    """SET and SET LOCAL."""
+
     name: str
     value: str | None
     """None means DEFAULT."""
@@ -26,42 +28,42 @@ class SetParameter:
 
 @dataclass(frozen=True, slots=True)
 class ShowParameter:
-    """`name` None means ALL."""
+    """SHOW. `name` is None for ALL."""
 
     name: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class ResetParameter:
-    """`name` None means ALL."""
+    """RESET. `name` is None for ALL."""
 
     name: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Deallocate:
-    """`name` None means ALL."""
+    """DEALLOCATE. `name` is None for ALL."""
 
     name: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class NoOperation:
-    """Accepted and without effect here; `tag` is the command tag of the answer."""
+    """A command that is accepted and has no effect. `tag` is its command tag."""
 
     tag: str
 
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """DISCARD ALL: parameters and prepared statements go."""
+    """DISCARD ALL, which resets parameters and closes prepared statements."""
 
     tag: str = "DISCARD ALL"
 
 
 @dataclass(frozen=True, slots=True)
 class SetAccess:
-    """The access mode of the transaction, or of all later transactions of the session; None where the command does not set it."""
+    """The access mode of the transaction, or of all later transactions of the session; None if the command does not set one."""
 
     read_only: bool | None
     for_session: bool
@@ -80,7 +82,7 @@ class EngineStatement:
 
     statement: Statement
     read_only: bool | None = None
-    """The access mode that BEGIN sets; None where it sets none, and for all other statements."""
+    """The access mode that BEGIN sets; None if it sets none, and for all other statements."""
 
     @property
     def text(self) -> str:
@@ -105,7 +107,8 @@ def classify(statement: Statement) -> ClientCommand:
     """Classify one statement.
 
     Raises:
-        SqlError: 0A000 for an unsupported statement of PostgreSQL, with an alternative; 42601 for a malformed SET or SHOW.
+        SqlError: 0A000 for an unsupported statement of PostgreSQL, with an alternative; 34000 for CLOSE of a cursor; 42601 for a syntax
+            error in a session command; and as `rewrite_definition`.
     """
     sql, tokens, first = statement.sql, statement.tokens, statement.first_word
     match first:
@@ -149,7 +152,7 @@ def classify(statement: Statement) -> ClientCommand:
 
 
 def _without_catalogue_prefix(statement: Statement) -> Statement:
-    """Remove ``pg_catalog.`` before function names: clients write it, SQLite has no schemas of functions."""
+    """Remove ``pg_catalog.`` before function names, which clients write. SQLite's functions have no schemas."""
     sql, tokens = statement.sql, statement.tokens
     if "pg_catalog" not in sql:
         return statement
@@ -164,7 +167,7 @@ def _without_catalogue_prefix(statement: Statement) -> Statement:
 
 
 def _last_name(tokens: Sequence[Token], words: Sequence[str]) -> str:
-    """The name at the end, behind some of these words."""
+    """The name at the end of the statement, after some of these words. Raises SqlError 42601."""
     before = [token.upper for token in tokens[:-1]]
     if not tokens[-1].name or before != list(words[: len(before)]) or not before:
         raise SqlError("42601", f"syntax error: {words[0]} requires one name, or ALL")
@@ -172,12 +175,12 @@ def _last_name(tokens: Sequence[Token], words: Sequence[str]) -> str:
 
 
 def _discard(tokens: Sequence[Token]) -> ClientCommand:
-    what = tokens[1].upper if len(tokens) == 2 else ""
-    if what == "ALL":
+    objects = tokens[1].upper if len(tokens) == 2 else ""
+    if objects == "ALL":
         return Discard()
-    if what in ("PLANS", "SEQUENCES", "TEMP", "TEMPORARY"):
-        return NoOperation(f"DISCARD {what.removesuffix('ORARY')}")  # The server has none of these.
-    raise SqlError("42601", "DISCARD needs one of ALL, PLANS, SEQUENCES and TEMP")
+    if objects in ("PLANS", "SEQUENCES", "TEMP", "TEMPORARY"):
+        return NoOperation(f"DISCARD {objects.removesuffix('ORARY')}")  # This server has none of these objects.
+    raise SqlError("42601", "DISCARD requires one of ALL, PLANS, SEQUENCES and TEMP")
 
 
 def _parameter_name(tokens: Sequence[Token]) -> str:
@@ -213,13 +216,13 @@ def _set(tokens: Sequence[Token], sql: str) -> ClientCommand:
         return SetParameter("client_encoding", _set_value(rest[1:], sql), is_local)
     at = next((i for i, token in enumerate(rest) if token.upper in ("=", "TO")), None)
     if at is None or at == 0:
-        raise SqlError("42601", "SET needs a name and a value: SET name = value")
+        raise SqlError("42601", "SET requires a name and a value: SET name = value")
     return SetParameter(_parameter_name(rest[:at]), _set_value(rest[at + 1 :], sql), is_local)
 
 
 def _set_value(tokens: Sequence[Token], sql: str) -> str | None:
     if not tokens:
-        raise SqlError("42601", "SET needs a value: SET name = value")
+        raise SqlError("42601", "SET requires a value: SET name = value")
     if len(tokens) == 1 and tokens[0].upper == "DEFAULT":
         return None
     if len(tokens) == 1:
@@ -231,16 +234,16 @@ def _set_value(tokens: Sequence[Token], sql: str) -> str | None:
 
 
 def _access_mode(tokens: Sequence[Token]) -> bool | None:
-    """True for READ ONLY, False for READ WRITE, None without either; the last one applies."""
-    found: bool | None = None
+    """True for READ ONLY, False for READ WRITE, None without either. The last one applies."""
+    read_only: bool | None = None
     for token, after in pairwise(tokens):
         if token.upper == "READ" and after.upper in ("ONLY", "WRITE"):
-            found = after.upper == "ONLY"
-    return found
+            read_only = after.upper == "ONLY"
+    return read_only
 
 
 def _transaction_control(tokens: Sequence[Token]) -> str:
-    """BEGIN, BEGIN IMMEDIATE, COMMIT, ROLLBACK or ROLLBACK TO name. Isolation levels are accepted: every one is serializable here."""
+    """BEGIN, BEGIN IMMEDIATE, COMMIT, ROLLBACK or ROLLBACK TO name. Every isolation level is accepted and is serializable here."""
     words = [token.upper or token.text for token in tokens]
     first, rest = words[0], words[1:]
     if first in ("BEGIN", "START"):
@@ -273,7 +276,7 @@ _MODES = (
 
 
 def _check_modes(words: Sequence[str]) -> None:
-    """Check a list of transaction modes. Raises SqlError 42601 for anything else."""
+    """Check a list of transaction modes. Raises SqlError 42601 for any other word."""
     at = 0
     while at < len(words):
         found = next((mode for mode in _MODES if tuple(words[at : at + len(mode)]) == mode), None)

@@ -1,4 +1,4 @@
-"""The state of one client's connection, shared by the parts of its conversation."""
+"""The state of one client's connection, which the parts of its conversation share."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from triplicate.sql.pg.protocol.settings import SessionSettings
 from triplicate.sql.pg.protocol.transaction_time import TransactionTime
 
 STATEMENTS_MAX = 10_000
-"""Prepared statements, and portals, that one session may hold."""
+"""Limit on the prepared statements of one session, and on its portals."""
 
 
 @dataclass(slots=True)
 class ConnectionState:
-    """The parts of a connection, its prepared statements and portals, and its place in the protocol.
+    """A connection's session, prepared statements and portals, and its state in the protocol.
 
     Args:
         stream: the connection, past its start-up packet.
-        database: the one that the client connected to. session: opened for the client.
+        database: to which the client is connected. session: the client's.
         settings: from the start-up packet.
         clock: for statement_timeout and the times of transactions.
         plans: of the database's statements; shared by its connections.
@@ -40,17 +40,17 @@ class ConnectionState:
     statements: dict[str, PreparedStatement] = field(default_factory=dict)
     portals: dict[str, Portal] = field(default_factory=dict)
     is_implicit: bool = False
-    """The server began the open transaction, which ends with this query or at Sync."""
+    """Whether the server began the open transaction, which ends with this query or at Sync."""
     is_busy: bool = False
-    """A message is being served."""
+    """Whether a message is being served."""
     is_cancelled: bool = False
-    """The message being served was cancelled. Rows stop also where the engine has ended and only the client is slow to read."""
+    """Whether the message being served was cancelled. Sending of rows stops then, even if the engine has already returned them."""
 
     def __post_init__(self) -> None:
         self.time = TransactionTime(self.clock)
 
     async def close_portals(self, *, but: Portal | None = None) -> None:
-        """Close every portal but one."""
+        """Close every portal except `but`."""
         for name, portal in list(self.portals.items()):
             if portal is not but:
                 del self.portals[name]

@@ -1,4 +1,4 @@
-"""One client's conversation: simple and extended queries from after start-up until the client leaves.
+"""One client's conversation: simple and extended queries from the end of start-up until the client disconnects.
 
 An error in an extended query skips everything up to the next Sync. Statements between two Syncs, or in one simple query, are one
 implicit transaction. A single statement is not wrapped, so that it is one request of the group commit.
@@ -39,7 +39,7 @@ _CONTROL_WORDS = ("BEGIN", "COMMIT", "ROLLBACK")
 
 
 class Conversation:
-    """Serves one client from after start-up until the client leaves."""
+    """Serves one client from the end of start-up until it disconnects."""
 
     def __init__(self, state: ConnectionState) -> None:
         self._state = state
@@ -48,7 +48,7 @@ class Conversation:
         self._portals = PortalRunner(state, self._transaction, self._settings, SessionCommands(state, self._settings))
         self._reported: dict[str, str] = {}
         self._reported_at: tuple[int, bool] = (-1, False)
-        """The count of changes of the settings at the last report, and whether this node led then."""
+        """(number of changes of the settings, whether this node was the leader) at the last report."""
         self._end_reason: SqlError | None = None
         self._extended: dict[type, Callable[[Any], Awaitable[None]]] = {
             wire.Parse: self._parse,
@@ -59,12 +59,12 @@ class Conversation:
         }
 
     def cancel(self) -> None:
-        """Interrupt the statement that runs; it fails with 57014. May be called at any time."""
+        """Interrupt the running statement, which fails with 57014. May be called at any time."""
         self._state.is_cancelled = self._state.is_busy
         self._state.session.cancel()
 
     def end(self, reason: SqlError) -> None:
-        """End the conversation when the message being served is answered: `run` raises the reason."""
+        """End the conversation after the message being served: `run` raises the reason."""
         self._end_reason = reason
         self._state.session.cancel()
         self._state.stream.wake()
@@ -75,13 +75,13 @@ class Conversation:
     # The loop.
 
     def greet(self, process_id: int, secret: int) -> None:
-        """Send what follows AuthenticationOk: the settings, the key for cancel requests and ReadyForQuery."""
+        """Send the messages after AuthenticationOk: the settings, the key for cancel requests and ReadyForQuery."""
         self._report()
         self._state.stream.write(wire.backend_key_data(process_id, secret))
         self._state.stream.write(wire.READY_FOR_QUERY[self._state.session.status.value])
 
     async def run(self) -> None:
-        """Serve until the client leaves.
+        """Serve until the client disconnects.
 
         Raises:
             SqlError: the server ended the session; the caller sends the error to the client and closes.
@@ -89,7 +89,7 @@ class Conversation:
         """
         state = self._state
         stream = state.stream
-        is_skipping = False  # After an error, everything up to the next Sync is skipped.
+        is_skipping = False  # After an error, all messages up to the next Sync are skipped.
         await stream.flush()
         while True:
             message = stream.next_message()
@@ -140,7 +140,7 @@ class Conversation:
 
     async def _refuse(self, letter: str) -> None:
         if letter in ("d", "c", "f"):
-            return  # Data of a COPY that was refused may still arrive; PostgreSQL ignores it too.
+            return  # Data of a refused COPY may still arrive; PostgreSQL also ignores it.
         if letter != "F":
             raise ProtocolError(f"message {letter!r} is not expected here")
         error = SqlError("0A000", "the function call protocol is not supported; use SELECT")
@@ -201,7 +201,7 @@ class Conversation:
         await self._ready()
 
     async def _begin_for(self, statement: Statement) -> None:
-        """Begin the implicit transaction of a query with several statements, unless this one controls the transaction itself."""
+        """Begin the implicit transaction of a query with several statements, unless this statement controls the transaction."""
         command = classify(statement)
         if isinstance(command, EngineStatement) and command.statement.first_word not in _CONTROL_WORDS:
             await self._transaction.begin()
@@ -306,10 +306,10 @@ class Conversation:
         await self._portals.execute(portal, message.max_rows, is_described=True)
 
     async def _begin_unless_alone(self) -> None:
-        """Begin an implicit transaction unless Sync follows at once: a change by itself is one request of the group commit.
+        """Begin an implicit transaction unless Sync is the next message. A single change is one request of the group commit.
 
-        Clients send Execute and Sync together, so the next message is there already. A client that sends neither Sync nor Flush
-        waits for its answer for ever with PostgreSQL as well.
+        Clients send Execute and Sync together, so the next message has already arrived. With PostgreSQL too, a client that sends neither
+        Sync nor Flush never gets its answer.
         """
         stream = self._state.stream
         following = stream.peek()

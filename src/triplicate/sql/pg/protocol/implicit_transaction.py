@@ -23,20 +23,20 @@ class ImplicitTransaction:
         self._state = state
 
     async def begin(self) -> None:
-        """Begin one, unless a transaction is open."""
+        """Begin an implicit transaction, unless a transaction is open."""
         if not self._state.is_implicit and self._state.session.status is TransactionStatus.IDLE:
             await self._control("BEGIN")
             self._state.is_implicit = True
 
     async def commit(self) -> None:
-        """Commit the open one, if there is one. Its portals end with it."""
+        """Commit the implicit transaction, if one is open. Its portals are closed."""
         if self._state.is_implicit:
             self._state.is_implicit = False
             await self._state.close_portals()
             await self._control("COMMIT")
 
     async def abandon(self) -> None:
-        """After an error: an implicit transaction is rolled back, an explicit one has failed."""
+        """Roll the implicit transaction back after an error. An explicit one stays open and has failed."""
         if self._state.is_implicit:
             self._state.is_implicit = False
             if self._state.session.status is not TransactionStatus.IDLE:
@@ -45,10 +45,10 @@ class ImplicitTransaction:
             self._state.session.fail()
 
     def intercept(self, prepared: Prepared) -> bool:
-        """Apply BEGIN, COMMIT or ROLLBACK where the engine has no part in it; False where the engine must run the statement.
+        """Apply BEGIN, COMMIT or ROLLBACK if the engine need not run it. Returns False if the engine must run the statement.
 
         Raises:
-            SqlError: 25P01, a savepoint in an implicit transaction.
+            SqlError: 25P01 for a savepoint in an implicit transaction.
         """
         kind, state = prepared.kind, self._state
         if kind in _BEGINS and state.is_implicit:

@@ -1,4 +1,4 @@
-"""One client's connection as a stream of messages, with both directions bounded."""
+"""One client's connection as a stream of messages, with bounded buffers in both directions."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from triplicate.runtime import resolve
 from triplicate.sql.pg.protocol.wire import ClientMessage, MessageBuffer, Startup, decode_message
 
 OUT_BUFFER_BYTES = 64 * 1024
-"""Answers are gathered up to this many bytes before they are handed to the socket."""
+"""Outgoing messages are buffered up to this number of bytes before they are written to the socket."""
 
 
 class MessageStream(asyncio.Protocol):
     """Splits incoming bytes into messages and buffers outgoing ones.
 
-    Reading stops while more than `limit_bytes` wait to be handled; `flush` waits while the client does not read.
+    Reading pauses while more than `limit_bytes` are buffered. `flush` waits while the client does not read.
 
     Args:
-        limit_bytes: the largest message, and the bound on the messages that wait.
+        limit_bytes: the largest message, and the bound on buffered messages.
         on_open: called once with the stream; starts the conversation.
     """
 
@@ -41,7 +41,7 @@ class MessageStream(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._failure: ProtocolError | None = None
         self.on_lost: Callable[[], None] | None = None
-        """Called when the client disconnects, to interrupt the statement that runs for it."""
+        """Called when the client disconnects, to interrupt its running statement."""
 
     # Callbacks of asyncio.
 
@@ -102,16 +102,16 @@ class MessageStream(asyncio.Protocol):
         return self._is_lost
 
     def next_startup(self) -> Startup | None:
-        """The first packet, or None when it is not whole yet."""
+        """The first packet; None if it is not complete yet."""
         return self._buffer.next_startup()
 
     def start(self) -> None:
-        """From here on there are ordinary messages."""
+        """Parse ordinary messages from now on, after the first packet."""
         self._is_started = True
         self._cut()
 
     def peek(self) -> bytes | None:
-        """The letter of the next message, which stays in the queue; None when nothing has arrived."""
+        """The letter of the next message, which stays in the queue; None if none is complete. Raises ProtocolError."""
         if self._inbox:
             return self._inbox[0][0]
         if self._failure is not None:
@@ -119,11 +119,11 @@ class MessageStream(asyncio.Protocol):
         return None
 
     def next_message(self) -> ClientMessage | None:
-        """Remove and decode the next message; None when nothing has arrived.
+        """Remove and decode the next message; None if none is complete.
 
         Raises:
             ProtocolError: the client broke the protocol.
-            SqlError: 22021, a text in the message is not UTF-8.
+            SqlError: 22021 if a text in the message is not UTF-8.
         """
         if not self._inbox:
             if self._failure is not None:
@@ -137,7 +137,7 @@ class MessageStream(asyncio.Protocol):
         return decode_message(letter, body)
 
     def write(self, data: bytes) -> None:
-        """Gather an answer; it leaves with the next `flush`."""
+        """Buffer a message until the next `flush`."""
         self._out.append(data)
         self._out_bytes += len(data)
 

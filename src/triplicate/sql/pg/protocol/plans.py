@@ -1,4 +1,4 @@
-"""Plans of statements: a client's text, classified and translated for the schema that the session sees. Plans are cached by text."""
+"""Plans of statements: a client's text is classified, and translated for the session's schema. Plans are cached by text."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from triplicate.sql.pg.translate.translation import (
 from triplicate.sql.pg.values import types
 
 LONG_TEXT = 16 * 1024
-"""Characters up to which a statement is read on the event loop, which takes some 40 ms then. Longer statements are not cached."""
+"""A statement of at most this number of characters is parsed on the event loop, within some 40 ms. Longer ones are not cached."""
 CACHED_STATEMENTS = 2000
-"""Statements that each cache remembers."""
+"""Capacity of each cache, statements."""
 _GROUPS = re.compile(r"\bgroup\s+by\b", re.IGNORECASE)
 
 
@@ -47,27 +47,27 @@ class StatementPlan:
     """None for a session command (SET, SHOW, …) and for an empty statement."""
     parameter_oids: tuple[int, ...] = ()
     column_oids: tuple[int | None, ...] = ()
-    """None where only a value determines the type of an expression."""
+    """Types of the columns; None if only a value determines the type of an expression."""
     names: tuple[str, ...] = ()
-    """The columns' names for the client; empty where the engine's own names are shown."""
+    """The columns' names for the client; empty if they have the engine's names."""
     supplied: tuple[SuppliedParameter, ...] = ()
-    """Parameters of the engine's statement behind the client's."""
+    """Parameters of the engine's statement after the client's, which the session supplies."""
     typmods: tuple[int, ...] = ()
-    """PostgreSQL's type modifiers of the columns: a numeric is shown with its scale."""
+    """PostgreSQL's type modifiers of the columns, for RowDescription."""
     shown_typmods: tuple[int, ...] = ()
-    """The same, and those of expressions whose scale is known. They are not sent in RowDescription."""
+    """As `typmods`, with those of expressions whose scale is known. They determine the text of numerics, and are not sent."""
     lock: str = ""
-    """``FOR UPDATE`` and its kin: in a transaction, the statement needs the writer."""
-    parameter_places: tuple[int, ...] | None = None
-    """For each parameter of the engine's statement its place (from 0) among the client's and the supplied ones; None: the same order."""
+    """``FOR UPDATE``, ``FOR SHARE``, … or empty. In a transaction, such a statement needs the writer."""
+    parameter_indexes: tuple[int, ...] | None = None
+    """For each parameter of the engine's statement its index among the client's and the supplied ones; None for the same order."""
     unexamined: Translation | None = None
-    """Of a change that SQLite checks only when it runs; None where it has been checked."""
+    """The translation of a change that SQLite has not checked yet, because it runs next; else None."""
 
 
 class PlanCache:
-    """Plans for the schema that a database has now, by text and parameter types.
+    """Plans for the present schema of a database, by text and parameter types.
 
-    A plan of another version of the schema may name other tables, columns and types. So a new version empties the cache.
+    A plan of another schema version may refer to other tables, columns and types, so a new version empties the cache.
     """
 
     def __init__(self, limit: int = CACHED_STATEMENTS) -> None:
@@ -79,7 +79,7 @@ class PlanCache:
         return len(self._plans)
 
     def get(self, version: int, sql: str, given_oids: tuple[int, ...]) -> StatementPlan | None:
-        """The plan that was made at this version of the schema, or None."""
+        """The plan for this version of the schema, or None."""
         if version != self._version:
             self._plans.clear()
             self._version = version
@@ -90,7 +90,7 @@ class PlanCache:
         return plan
 
     def add(self, version: int, sql: str, given_oids: tuple[int, ...], plan: StatementPlan) -> None:
-        """Remember a plan. It is left out where the schema has changed since it was begun, and where the text is long."""
+        """Add a plan, unless the schema has changed since planning began, or the text is long."""
         if version != self._version or len(sql) > LONG_TEXT:
             return
         self._plans[sql, given_oids] = plan
@@ -99,7 +99,7 @@ class PlanCache:
 
 
 async def split_query(session: Session, sql: str) -> tuple[Statement, ...]:
-    """The statements of a client's text."""
+    """The statements in a client's text."""
     return _split(sql) if len(sql) <= LONG_TEXT else await session.offload(_split.__wrapped__, sql)
 
 
@@ -117,17 +117,17 @@ async def plan_statement(
     *,
     runs_at_once: bool = False,
 ) -> StatementPlan:
-    """Check one statement and find the types of its parameters and columns.
+    """Check one statement and determine the types of its parameters and columns.
 
     Args:
-        schema_version: the session's, read before the call: a change of the schema in the meantime makes the plan outdated.
-        given_oids: the parameters' types that Parse names; 0 and missing ones are found from the columns they meet.
+        schema_version: the session's, read before the call. A change of the schema in the meantime makes the plan outdated.
+        given_oids: the parameters' types in Parse. Types that are 0 or missing are determined by the use of the parameter.
         cache: of the session's database.
-        runs_at_once: the caller runs the statement next, on a node that may write. Then a change of constants is not examined first, which
-            saves a hop to a thread: SQLite reports its errors when it runs.
+        runs_at_once: whether the caller runs the statement next, on a node that may write. A change of constants is then not examined
+            first, which saves a hop to a thread. SQLite reports its errors when it runs.
 
     Raises:
-        SqlError: the errors of the translation, of the gate and of SQLite.
+        SqlError: errors of the translation, of the session's checks and of SQLite.
     """
     if not session.sees_shared_schema:
         return await _plan(session, statement, given_oids)
@@ -158,7 +158,7 @@ async def _plan(session: Session, statement: Statement, given_oids: tuple[int, .
         plan = await _plan_create_table_as(session, command, table_as, given_oids) if table_as is not None else None
         if plan is not None:
             return plan
-    command = await _with_meaning(session, command)
+    command = await _with_translated_expressions(session, command)
     tables = await _columns_by_table(session, parsed.tables)
     keys = await _keys_by_table(session, command.text, tables)
     translation = await aside_if_long(session, statement.sql, translate, command.statement, tables, given_oids, keys)
@@ -177,7 +177,7 @@ async def _plan(session: Session, statement: Statement, given_oids: tuple[int, .
 
 
 def _is_constant_change(statement: Statement, translation: Translation) -> bool:
-    """Whether a statement is a change with neither parameters nor a result, and is short and understood: its description is known."""
+    """Whether a statement is a short change with neither parameters nor a result, so that its description is known."""
     if not translation.is_understood or translation.parameter_oids or translation.supplied or len(statement.sql) > LONG_TEXT:
         return False
     return statement.first_word in ("INSERT", "UPDATE", "DELETE") and "RETURNING" not in [token.upper for token in statement.tokens]
@@ -190,14 +190,14 @@ class ParsedStatement:
     command: ClientCommand
     catalogue_query: CatalogueQuery | None = None
     tables: tuple[str, ...] = ()
-    """The tables that it names; empty for a query of the catalogue."""
+    """The tables to which it refers; empty for a query of the catalogue."""
 
 
 def parse_statement(statement: Statement) -> ParsedStatement:
     """Classify a statement, after rewriting the forms of client libraries that have no direct translation.
 
     Raises:
-        SqlError: the statement is refused by its name, or is malformed.
+        SqlError: 0A000 for an unsupported statement, 42601 for a syntax error; and as the rewriters.
     """
     return _parsed(statement) if len(statement.sql) <= LONG_TEXT else _parsed.__wrapped__(statement)
 
@@ -213,25 +213,25 @@ def _parsed(statement: Statement) -> ParsedStatement:
 
 
 async def aside_if_long(session: Session, sql: str, function: Callable[..., Result], *arguments: Any) -> Result:
-    """Run a function over a statement's text, a long one on another thread: it would hold the event loop for seconds."""
+    """Call a function of a statement's text. A long text would block the event loop for seconds, so another thread handles it."""
     if len(sql) <= LONG_TEXT:
         return function(*arguments)
     return await session.offload(function, *arguments)
 
 
-async def _with_meaning(session: Session, command: EngineStatement) -> EngineStatement:
-    """A definition on an existing table, with the meaning that its expressions have in PostgreSQL."""
+async def _with_translated_expressions(session: Session, command: EngineStatement) -> EngineStatement:
+    """A definition on an existing table with its expressions translated, so that they have PostgreSQL's meaning."""
     if command.statement.first_word not in ("ALTER", "CREATE"):
         return command
-    found = spans_of(command.statement)
-    columns = await session.table_columns(found.table) if found is not None and found.spans else None
-    return command if found is None or columns is None else EngineStatement(statement_of(found.rewrite(command.text, columns)))
+    spans = spans_of(command.statement)
+    columns = await session.table_columns(spans.table) if spans is not None and spans.spans else None
+    return command if spans is None or columns is None else EngineStatement(statement_of(spans.rewrite(command.text, columns)))
 
 
 async def _plan_create_table_as(
     session: Session, command: EngineStatement, table_as: CreateTableAs, given_oids: tuple[int, ...]
 ) -> StatementPlan | None:
-    """CREATE TABLE AS with the columns and the meaning of its query; None where SQLite alone reads the query."""
+    """Plan a CREATE TABLE AS; None if the grammar does not cover its query, which SQLite then gets as it is written."""
     query = statement_of(table_as.query)
     names = await aside_if_long(session, query.sql, named_tables, query)
     tables = await _columns_by_table(session, names)
@@ -242,19 +242,19 @@ async def _plan_create_table_as(
     result = await session.prepare(translation.sql)
     if result.kind is not StatementKind.READ:
         raise SqlError("42601", "CREATE TABLE AS requires a query")
-    known = translation.outputs is not None and len(translation.outputs) == len(result.columns)
-    outputs = (translation.outputs or ()) if known else ()
-    found = [
+    has_outputs = translation.outputs is not None and len(translation.outputs) == len(result.columns)
+    outputs = (translation.outputs or ()) if has_outputs else ()
+    result_columns = [
         (
             outputs[index][0] if outputs else column.name,
             column_type(column, outputs[index][1] if outputs else None, is_exact=not translation.is_united),
         )
         for index, column in enumerate(result.columns)
     ]
-    columns = table_as.named(found)
+    columns = table_as.named(result_columns)
     head, insert = table_as.definition(columns), statement_of(table_as.insert(columns))
-    made = (*(table for table in tables if table[0].lower() != table_as.table.lower()), (table_as.table, tuple(columns)))
-    filling = await aside_if_long(session, insert.sql, translate, insert, made, given_oids, keys)
+    tables_after = (*(table for table in tables if table[0].lower() != table_as.table.lower()), (table_as.table, tuple(columns)))
+    filling = await aside_if_long(session, insert.sql, translate, insert, tables_after, given_oids, keys)
     return _translated(command, await session.prepare(head + filling.sql), filling)
 
 
@@ -267,7 +267,7 @@ def _translated(command: ClientCommand, prepared: Prepared, translation: Transla
     for index, column in enumerate(columns):
         translated = outputs[index][1] if outputs else None
         declared = types.oid_of_declared(column.declared_type) if column.declared_type else None
-        # Of united queries SQLite reports the types that the first one declares.
+        # For UNION, INTERSECT and EXCEPT, SQLite reports the declared types of the first part.
         oids.append(translated if translated is not None else declared)
         typmods.append(types.typmod_of_declared(column.declared_type) if translated in (None, declared) else -1)
     scales = translation.scales if outputs and translation.scales else (None,) * len(columns)
@@ -282,21 +282,21 @@ def _translated(command: ClientCommand, prepared: Prepared, translation: Transla
         tuple(typmods),
         tuple(shown),
         translation.lock,
-        _places(prepared),
+        _parameter_indexes(prepared),
     )
 
 
 async def _columns_by_table(session: Session, names: Sequence[str]) -> ColumnsByTable:
-    found = []
+    existing = []
     for name in names:
         columns = await session.table_columns(name)
         if columns is not None:
-            found.append((name, tuple(columns)))
-    return tuple(found)
+            existing.append((name, tuple(columns)))
+    return tuple(existing)
 
 
 async def _keys_by_table(session: Session, sql: str, tables: ColumnsByTable) -> KeysByTable | None:
-    """The primary keys of the tables if the statement groups: ungrouped columns that depend on a grouped key are allowed."""
+    """The primary keys of the tables if the statement has GROUP BY. Ungrouped columns that depend on a grouped key are allowed."""
     if _GROUPS.search(sql) is None:
         return None
     return tuple([(name, tuple(await session.table_key(name))) for name, _ in tables])
@@ -305,21 +305,21 @@ async def _keys_by_table(session: Session, sql: str, tables: ColumnsByTable) -> 
 async def _plan_catalogue_query(
     session: Session, command: EngineStatement, query: CatalogueQuery, given_oids: tuple[int, ...]
 ) -> StatementPlan:
-    """A query of the catalogue: its rewriting finds the types that the columns do not declare."""
+    """Plan a query of the catalogue. Its rewriter determines the types that the columns do not declare."""
     prepared = await session.prepare(query.text)
     oids: list[int] = []
     for number in range(1, _parameter_count(prepared.parameters) + 1):
-        given = given_oids[number - 1] if number <= len(given_oids) else 0
-        oids.append(given or query.parameters.get(number, types.TEXT))
-    found: Sequence[int | None] = query.columns if len(query.columns) == len(prepared.columns) else [None] * len(prepared.columns)
-    columns = [column_oid(column) or oid for column, oid in zip(prepared.columns, found, strict=True)]
-    return StatementPlan(command, prepared, tuple(oids), tuple(columns), parameter_places=_places(prepared))
+        given_oid = given_oids[number - 1] if number <= len(given_oids) else 0
+        oids.append(given_oid or query.parameters.get(number, types.TEXT))
+    result_oids: Sequence[int | None] = query.columns if len(query.columns) == len(prepared.columns) else [None] * len(prepared.columns)
+    columns = [column_oid(column) or oid for column, oid in zip(prepared.columns, result_oids, strict=True)]
+    return StatementPlan(command, prepared, tuple(oids), tuple(columns), parameter_indexes=_parameter_indexes(prepared))
 
 
 def session_calls_plan(command: SessionCalls, given_oids: Sequence[int]) -> StatementPlan:
-    """set_config and current_setting: parameters and results are text."""
-    given = [oid or types.TEXT for oid in given_oids[: command.parameters]]
-    oids = (*given, *[types.TEXT] * (command.parameters - len(given)))
+    """The plan of set_config and current_setting, whose parameters and results are text."""
+    declared = [oid or types.TEXT for oid in given_oids[: command.parameters]]
+    oids = (*declared, *[types.TEXT] * (command.parameters - len(declared)))
     return StatementPlan(command, None, oids, (types.TEXT,) * len(command.calls))
 
 
@@ -327,16 +327,16 @@ def _parameter_count(names: Sequence[str | None]) -> int:
     return max([_parameter_number(name, index) for index, name in enumerate(names, start=1)], default=0)
 
 
-def _places(prepared: Prepared) -> tuple[int, ...] | None:
-    places = tuple([_parameter_number(name, index) - 1 for index, name in enumerate(prepared.parameters, start=1)])
-    return None if places == tuple(range(len(places))) else places
+def _parameter_indexes(prepared: Prepared) -> tuple[int, ...] | None:
+    indexes = tuple([_parameter_number(name, index) - 1 for index, name in enumerate(prepared.parameters, start=1)])
+    return None if indexes == tuple(range(len(indexes))) else indexes
 
 
 def _parameter_number(name: str | None, index: int) -> int:
-    """The number of the client's parameter that SQLite's parameter at `index` (from 1) is; a number without use has no name.
+    """The number of the client's parameter for SQLite's parameter at `index` (from 1). An unused number has no name.
 
     Raises:
-        SqlError: 42601 for a name that is no number, which SQLite reads in ``$1::int`` too.
+        SqlError: 42601 for a name that is not a number. SQLite also parses ``$1::int`` as a name.
     """
     if name is None:
         return index

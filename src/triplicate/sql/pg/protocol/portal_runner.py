@@ -1,4 +1,4 @@
-"""Running portals: a statement is started once, and its rows are sent in the portions that the client asks for."""
+"""Runs portals: a statement is started once, and its rows are sent in portions as the client requests them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from triplicate.sql.pg.protocol.session_commands import SessionCommands
 from triplicate.sql.pg.protocol.setting_commands import SettingCommands
 
 FETCH_ROWS = 256
-"""Rows that are fetched from a cursor at once."""
+"""Rows in one fetch from a cursor."""
 ATTEMPTS = 3
-"""Attempts to plan a change that finds another schema each time it gets the writer."""
+"""Attempts to plan a change if the schema has changed each time it gets the writer."""
 CHANGES = (StatementKind.WRITE, StatementKind.SCHEMA)
 _ENDS = (StatementKind.COMMIT, StatementKind.ROLLBACK)
 
@@ -43,7 +43,7 @@ class PortalRunner:
         self._commands = commands
 
     async def start(self, portal: Portal) -> None:
-        """Start the portal's statement, once, and learn the types of its columns from its first rows."""
+        """Start the portal's statement once, and fix the types of its columns by its first rows. Raises SqlError."""
         plan = portal.statement.plan
         prepared, command = plan.prepared, plan.command
         if prepared is None or portal.cursor is not None:
@@ -51,11 +51,11 @@ class PortalRunner:
         if not self._transaction.intercept(prepared):
             session = self._state.session
             if prepared.kind is StatementKind.COMMIT and session.status is TransactionStatus.FAILED:
-                portal.tag = "ROLLBACK"  # COMMIT rolls a failed transaction back, and the tag says so.
+                portal.tag = "ROLLBACK"  # COMMIT rolls a failed transaction back, and has this tag.
             if plan.lock or prepared.kind in CHANGES:
                 self._settings.check_access(prepared, plan.lock)
             if prepared.kind in _ENDS and self._state.portals:
-                await self._state.close_portals(but=portal)  # They end with the transaction; the engine need not keep their rows.
+                await self._state.close_portals(but=portal)  # They end with the transaction, so the engine need not keep their rows.
             seconds = self._state.settings.statement_timeout_s
             if seconds <= 0:
                 portal.cursor = await self._run(portal)
@@ -70,16 +70,16 @@ class PortalRunner:
             self._settings.begin(command.read_only)
 
     async def _fetch_first(self, portal: Portal, cursor: Cursor) -> None:
-        portal.kept = await cursor.fetch(FETCH_ROWS)
+        portal.fetched = await cursor.fetch(FETCH_ROWS)
         decide_types(portal)
 
     async def _run(self, portal: Portal) -> Cursor:
-        """Run the statement, planned for the schema that it meets."""
+        """Run the statement, planned for the present schema."""
         statement, session, state = portal.statement, self._state.session, self._state
         plan = statement.plan
         if plan.prepared is not None and session.status is TransactionStatus.ACTIVE:
             if plan.prepared.kind in CHANGES:
-                # The schema may change while the writer is awaited, and not once it is held.
+                # The schema may change until the session holds the writer, and not afterwards.
                 await session.claim_writer(plan.prepared.tag)
             elif plan.lock and not state.is_implicit:
                 await session.claim_writer(f"SELECT {plan.lock}")
@@ -106,7 +106,7 @@ class PortalRunner:
 
     @asynccontextmanager
     async def _timeout(self, seconds: float) -> AsyncIterator[None]:
-        """Interrupt the engine after `seconds`: the statement fails with 57014."""
+        """Interrupt the engine after `seconds`. The statement then fails with 57014."""
         is_over = False
 
         def end() -> None:
@@ -129,7 +129,10 @@ class PortalRunner:
         """Send up to `max_rows` rows (0: all) and the completion of the command.
 
         Args:
-            is_described: the client knows the columns already; in a simple query it does not.
+            is_described: whether the client knows the columns; in a simple query it does not.
+
+        Raises:
+            SqlError: errors of the statement, 57014 if it was cancelled.
         """
         prepared, stream = portal.statement.plan.prepared, self._state.stream
         if prepared is None:
@@ -146,13 +149,13 @@ class PortalRunner:
         stream.write(wire.command_complete(portal.tag or command_tag(prepared, portal.rows_sent - sent_before, affected)))
 
     async def _send_rows(self, portal: Portal, cursor: Cursor, max_rows: int) -> bool:
-        """Send rows; returns whether `max_rows` ended them, so that the portal is suspended."""
+        """Send rows. Returns whether `max_rows` is reached, so that the portal is suspended."""
         stream = self._state.stream
-        left = max_rows if max_rows > 0 else None
+        remaining = max_rows if max_rows > 0 else None
         formats = portal.formats()
-        while left is None or left > 0:
-            count = FETCH_ROWS if left is None else min(left, FETCH_ROWS)
-            rows, portal.kept = portal.kept[:count], portal.kept[count:]
+        while remaining is None or remaining > 0:
+            count = FETCH_ROWS if remaining is None else min(remaining, FETCH_ROWS)
+            rows, portal.fetched = portal.fetched[:count], portal.fetched[count:]
             if not rows:
                 rows = await self._fetch(cursor, count)
             if not rows:
@@ -160,12 +163,12 @@ class PortalRunner:
             for row in encode_rows(rows, portal.column_oids or (), formats, portal.statement.plan.shown_typmods):
                 stream.write(row)
             portal.rows_sent += len(rows)
-            left = None if left is None else left - len(rows)
+            remaining = None if remaining is None else remaining - len(rows)
             if stream.wants_flush:
                 await stream.flush()
             if self._state.is_cancelled or stream.is_lost:
                 raise SqlError("57014", "canceling statement due to user request")
-        return left == 0
+        return remaining == 0
 
     async def _fetch(self, cursor: Cursor, count: int) -> list[Row]:
         seconds = self._state.settings.statement_timeout_s

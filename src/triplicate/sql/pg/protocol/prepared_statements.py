@@ -1,4 +1,4 @@
-"""Prepared statements and portals of one session: the results of Parse and Bind, with the types for the client."""
+"""Prepared statements and portals of a session: the results of Parse and Bind, with the types for the client."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(.*\)", re.DOTALL)
 
 @dataclass(slots=True)
 class PreparedStatement:
-    """The result of Parse. The plan changes with the schema."""
+    """The result of Parse. Its plan is replaced when the schema changes."""
 
     statement: Statement
     given_oids: tuple[int, ...]
-    """The parameters' types that Parse named."""
+    """The parameters' types in Parse."""
     plan: StatementPlan
     schema_version: tuple[int, int]
-    """Of the schema that the plan was made for."""
+    """The version of the schema for which the plan was made."""
     is_fixed: bool
-    """The client may know the columns and parameters: their types and names stay what they are."""
+    """Whether the client may know the columns and parameters, so that their types and names must not change."""
 
 
 @dataclass(slots=True)
@@ -42,27 +42,27 @@ class Portal:
     parameters: tuple[Value, ...]
     result_formats: tuple[int, ...]
     cursor: Cursor | None = None
-    kept: list[Row] = field(default_factory=list)
-    """Rows that were fetched to learn their types, and are not sent yet."""
+    fetched: list[Row] = field(default_factory=list)
+    """Rows that were fetched to determine their types, and are not sent yet."""
     column_oids: tuple[int, ...] | None = None
-    """Decided when the portal or its statement is described, or at the first row; fixed from then on."""
+    """Fixed when the portal or its statement is described, or at the first row; None before."""
     rows_sent: int = 0
     tag: str | None = None
-    """Completes the command instead of the statement's own tag."""
+    """The command tag, if it is not the statement's own."""
     is_done: bool = False
-    """It has run to its end."""
+    """Whether it has run to its end."""
 
     def formats(self) -> list[int]:
-        """One format per column: 0 text, 1 binary."""
+        """One format per column: 0 text, 1 binary. Raises SqlError 08P01 for a wrong number of formats."""
         count = len(self.statement.plan.column_oids)
-        given = self.result_formats
-        if not given:
+        formats = self.result_formats
+        if not formats:
             return [0] * count
-        if len(given) == 1:
-            return [given[0]] * count
-        if len(given) != count:
-            raise SqlError("08P01", f"the bind message has {len(given)} result formats but the statement has {count} columns")
-        return list(given)
+        if len(formats) == 1:
+            return [formats[0]] * count
+        if len(formats) != count:
+            raise SqlError("08P01", f"the bind message has {len(formats)} result formats but the statement has {count} columns")
+        return list(formats)
 
 
 async def prepare_statement(
@@ -81,16 +81,16 @@ async def prepare_statement(
 
 
 def note_examined(statement: PreparedStatement, cache: PlanCache) -> None:
-    """A statement that was not examined has run, so it is sound: remember its plan."""
+    """Cache the plan of a statement that ran without being examined, and is therefore correct."""
     plan = statement.plan = replace(statement.plan, unexamined=None)
     cache.add(statement.schema_version[0], statement.statement.sql, statement.given_oids, plan)
 
 
 async def update_plan(session: Session, statement: PreparedStatement, cache: PlanCache) -> None:
-    """Plan a statement again where the schema has changed since: it may mean other tables and types now.
+    """Plan a statement again if the schema has changed, because it may refer to other tables and types now.
 
     Raises:
-        SqlError: 0A000, the result has other columns than the client may know. And as `plan_statement`.
+        SqlError: 0A000 if the result has other columns than the client may know; and as `plan_statement`.
     """
     old = statement.plan
     if statement.schema_version == session.schema_version or old.prepared is None or session.status is TransactionStatus.FAILED:
@@ -108,26 +108,26 @@ async def update_plan(session: Session, statement: PreparedStatement, cache: Pla
 
 
 def _shape(plan: StatementPlan) -> tuple[object, ...]:
-    """The columns as a client may know them."""
+    """The properties of a plan that a client may know."""
     columns = plan.prepared.columns if plan.prepared is not None else ()
     return tuple(_shown_names(plan, columns)), described_oids(plan), plan.typmods
 
 
 def bind(statement: PreparedStatement, message: wire.Bind) -> Portal:
-    """Make a portal: decode the parameters.
+    """Create a portal with the decoded parameters.
 
     Raises:
         SqlError: 08P01 for a wrong number of values or formats, 22023 for an unknown format, and as `decode_parameter`.
     """
-    oids, given = statement.plan.parameter_oids, len(message.parameters)
-    if given != len(oids):
-        raise SqlError("08P01", f"the bind message supplies {given} parameters, but the statement requires {len(oids)}")
+    oids, count = statement.plan.parameter_oids, len(message.parameters)
+    if count != len(oids):
+        raise SqlError("08P01", f"the bind message supplies {count} parameters, but the statement requires {len(oids)}")
     formats = message.parameter_formats
     for code in (*formats, *message.result_formats):
         if code not in (0, 1):
             raise SqlError("22023", f"unsupported format code: {code}")
-    if len(formats) > 1 and len(formats) != given:
-        raise SqlError("08P01", f"the bind message has {len(formats)} parameter formats but {given} parameters")
+    if len(formats) > 1 and len(formats) != count:
+        raise SqlError("08P01", f"the bind message has {len(formats)} parameter formats but {count} parameters")
     values: list[Value] = []
     for index, (data, oid) in enumerate(zip(message.parameters, oids, strict=True)):
         is_binary = bool(formats and (formats[0] if len(formats) == 1 else formats[index]))
@@ -139,7 +139,7 @@ def bind(statement: PreparedStatement, message: wire.Bind) -> Portal:
 
 
 def engine_parameters(portal: Portal, time: TransactionTime, user: str) -> tuple[Value, ...]:
-    """The engine's parameters in its order: the client's, and the supplied ones.
+    """The engine's parameters, in its order: the client's and the supplied ones.
 
     Args:
         time: of the transaction and of the statement. user: the user's name.
@@ -153,26 +153,26 @@ def engine_parameters(portal: Portal, time: TransactionTime, user: str) -> tuple
             continue
         text = text_of_micros(time.statement_us if supplied.of_statement else time.transaction_us, supplied.oid)
         values = (*values, text if supplied.precision is None else round_moment(text, supplied.oid, supplied.precision))
-    if plan.parameter_places is None:
+    if plan.parameter_indexes is None:
         return values[: len(plan.prepared.parameters)]
-    return tuple([values[place] for place in plan.parameter_places])
+    return tuple([values[index] for index in plan.parameter_indexes])
 
 
 def fix_columns(statement: PreparedStatement, oids: tuple[int, ...]) -> None:
-    """Fix the types that a description has sent to the client, also where only values would determine them."""
+    """Fix the types that the client has received in a description, even if only values would determine them."""
     if statement.plan.column_oids != oids:
         statement.plan = replace(statement.plan, column_oids=oids)
 
 
 def described_oids(plan: StatementPlan) -> tuple[int, ...]:
-    """The columns' types when only the statement is described: text where they are undetermined."""
+    """The columns' types in a description of the statement; text if they are undetermined."""
     return tuple(oid if oid is not None else types.TEXT for oid in plan.column_oids)
 
 
 def decide_types(portal: Portal) -> None:
-    """Fix the portal's column types: an expression of unknown type has the type of the first row's value."""
+    """Fix the portal's column types. An expression of unknown type gets the type of its value in the first row."""
     if portal.column_oids is None:
-        first: Row = portal.kept[0] if portal.kept else ()
+        first: Row = portal.fetched[0] if portal.fetched else ()
         oids: list[int] = []
         for index, oid in enumerate(portal.statement.plan.column_oids):
             by_value = types.oid_of_value(first[index]) if first and oid is None else None
@@ -194,7 +194,7 @@ def row_description(plan: StatementPlan, oids: Sequence[int], formats: Sequence[
 
 
 def _shown_names(plan: StatementPlan, columns: Sequence[Column]) -> Sequence[str]:
-    """As PostgreSQL names them; a call in a statement that is not understood is named after its function."""
+    """The columns' names as in PostgreSQL. If the grammar does not cover the statement, a call has its function's name."""
     if plan.names:
         return plan.names
     called = [_CALL.fullmatch(column.name) if column.origin is None else None for column in columns]
@@ -202,7 +202,7 @@ def _shown_names(plan: StatementPlan, columns: Sequence[Column]) -> Sequence[str
 
 
 def encode_rows(rows: Sequence[Row], oids: Sequence[int], formats: Sequence[int], typmods: Sequence[int] = ()) -> list[bytes]:
-    """DataRow messages.
+    """Encode rows as DataRow messages.
 
     Raises:
         SqlError: 22P02 for a value that cannot be sent as its column's type, 22003 for an integer overflow.
@@ -214,7 +214,7 @@ def encode_rows(rows: Sequence[Row], oids: Sequence[int], formats: Sequence[int]
     for row in rows:
         for index in integers:
             value = row[index]
-            # SQLite continues with a float where integers overflow.
+            # SQLite converts to a float if integers overflow.
             if type(value) is float and abs(value) >= 2.0**63:
                 raise SqlError("22003", "bigint out of range", hint="Cast one side to numeric or double precision.")
         encoded.append(wire.data_row([encode(value, oid, binary, mod) for value, (oid, binary, mod) in zip(row, shape, strict=True)]))

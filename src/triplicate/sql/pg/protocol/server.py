@@ -8,7 +8,7 @@ from triplicate.sql.pg.protocol.client_connections import ClientConnections, Ser
 
 
 class PostgresServer:
-    """Serves every database of a node on one port. Made by `open`."""
+    """Serves every database of a node on one port. Created by `open`."""
 
     def __init__(self, listener: Listener, connections: ClientConnections) -> None:
         self._listener = listener
@@ -22,10 +22,10 @@ class PostgresServer:
             host: the ports to the outside.
             databases: clients connect to one of them by ``dbname``.
             address: host and port to listen on; port 0 selects a free one.
-            limits: bounds.
+            limits: None for the defaults.
 
         Raises:
-            OSError: the port is in use.
+            OSError: the port is in use, or the address is invalid.
         """
         connections = ClientConnections(host, databases, limits or ServerLimits())
         return cls(await host.network.listen(connections.new_stream, *address), connections)

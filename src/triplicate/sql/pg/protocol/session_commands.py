@@ -1,4 +1,4 @@
-"""Commands that the session answers by itself, without the engine: SET, SHOW, RESET, DEALLOCATE, DISCARD and their kin."""
+"""Commands that the session runs without the engine: SET, SHOW, RESET, DEALLOCATE, DISCARD and similar ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SessionCommands:
         """Run the portal's command and send its answer.
 
         Args:
-            is_described: the client knows the columns of the answer already.
+            is_described: whether the client knows the columns of the result.
 
         Raises:
             SqlError: 25P02 in a failed transaction, 25001 for DISCARD ALL in a transaction block, 26000 for DEALLOCATE of an unknown

@@ -1,4 +1,4 @@
-"""A session's parameters as its statements use them: SET, SHOW, RESET, ``set_config``, and the access mode of its transactions."""
+"""Commands for a session's parameters: SET, SHOW, RESET, ``set_config``, and the access mode of its transactions."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class SettingCommands:
         return self._settings.read_only if self._access is None else self._access
 
     def check_access(self, prepared: Prepared, lock: str) -> None:
-        """Refuse a change, or a lock, in a transaction that the client has made read-only.
+        """Check whether a statement may run in the transaction's access mode.
 
         Raises:
-            SqlError: 25006.
+            SqlError: 25006 for a change or a lock in a read-only transaction.
         """
         if not self.is_read_only or not (prepared.kind in _CHANGES or lock):
             return
@@ -61,7 +61,7 @@ class SettingCommands:
     def set_access(self, command: SetAccess) -> None:
         """SET TRANSACTION, and SET SESSION CHARACTERISTICS."""
         if command.read_only is None:
-            return  # An isolation level: every one is serializable.
+            return  # An isolation level; all of them are serializable here.
         if command.for_session:
             self._settings.set(READ_ONLY, "on" if command.read_only else "off")
         elif self._session.status is TransactionStatus.IDLE:
@@ -72,20 +72,20 @@ class SettingCommands:
     # SET and RESET.
 
     async def reset(self, name: str | None) -> None:
-        """Reset one parameter to its initial value, or with None all."""
+        """Reset one parameter to its initial value, or all of them for None."""
         if name is not None:
             await self.set(name, None)
             return
         self._settings.reset_all()
         if self._session.status is TransactionStatus.IDLE:
-            # Pools reset a connection before they reuse it: the next user's transaction must not inherit this one's request id.
+            # Pools reset a connection before they reuse it. The next transaction must not inherit the request id.
             await self._session.set_request_id(None)
 
     async def set(self, name: str, value: str | None, *, local: bool = False) -> None:
-        """Set a parameter, or with None reset it.
+        """Set a parameter, or reset it for None.
 
         Raises:
-            SqlError: as `Settings.set`.
+            SqlError: as `SessionSettings.set`.
         """
         if name.lower() == REQUEST_ID:
             await self._session.set_request_id(value or None)
@@ -107,7 +107,7 @@ class SettingCommands:
         """RowDescription of the command's result.
 
         Raises:
-            SqlError: 42704, no such parameter.
+            SqlError: 42704 for an unknown parameter.
         """
         if isinstance(command, SessionCalls):
             names = command.columns
@@ -121,7 +121,7 @@ class SettingCommands:
         )
 
     async def rows(self, command: ShowParameter | SessionCalls, parameters: Sequence[Value]) -> list[bytes]:
-        """The rows of the command's result."""
+        """Run the command. Returns the DataRow messages of its result."""
         if isinstance(command, SessionCalls):
             return [await self._call(command, parameters)]
         if command.name is not None:
@@ -130,14 +130,14 @@ class SettingCommands:
         return [wire.data_row([name.encode(), value.encode(), b""]) for name, value in every]
 
     async def _call(self, command: SessionCalls, parameters: Sequence[Value]) -> bytes:
-        """Run set_config and current_setting in their order; the row of their results."""
+        """Run calls of set_config and current_setting in their order. Returns the DataRow message of their results."""
         row: list[bytes | None] = []
-        for one in command.calls:
-            name, *others = values_of(one, parameters)
+        for call in command.calls:
+            name, *others = values_of(call, parameters)
             if name is None:
                 row.append(None)
                 continue
-            if one.sets:
+            if call.sets:
                 row.append(await self._set_config(name, others[0], local=is_true(others[1])))
             else:
                 row.append(self._setting(name, is_missing_fine=bool(others) and is_true(others[0])))
@@ -148,7 +148,7 @@ class SettingCommands:
             await self.set(name, value)
             return (value or "").encode()
         if local and self._session.status is TransactionStatus.IDLE:
-            return (value or "").encode()  # Its transaction is this statement, at whose end the value is forgotten.
+            return (value or "").encode()  # The transaction ends with this statement, and the value with it.
         await self.set(name, value, local=local)
         return self._setting(name)
 

@@ -1,7 +1,7 @@
 """A session's run-time parameters: the values of SHOW, SET and RESET, and those reported to the client. Pure.
 
-PostgreSQL has hundreds; a client needs those that it reads when it connects. A parameter without effect here is stored and shown, so
-that client libraries can set theirs. A value that promises an unsupported behaviour is refused.
+PostgreSQL has hundreds of parameters; here are those that clients read when they connect. A parameter without effect is stored and shown,
+so that client libraries can set theirs. A value that stands for an unsupported behaviour is refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REPORTED = (
     "in_hot_standby",
     "default_transaction_read_only",
 )
-"""Parameters that the protocol reports at the start and whenever they change."""
+"""Parameters that ParameterStatus reports at the start and whenever they change."""
 
 _FIXED = {
     "server_version": SERVER_VERSION,
@@ -91,7 +91,7 @@ class SessionSettings:
     def __init__(self, user: str, startup: Mapping[str, str]) -> None:
         self.user = user
         self.changes = 0
-        """Grows whenever a value may have changed."""
+        """Number of changes so far; it increases whenever a value may have changed."""
         self._names = {name.lower(): name for name in (*_FIXED, *_DEFAULTS)}
         self._values = dict(_DEFAULTS)
         self._local: dict[str, str] = {}
@@ -104,7 +104,7 @@ class SessionSettings:
         self._initial = dict(self._values)
 
     def _start_with(self, name: str, value: str) -> None:
-        # Libraries send the machine's time zone unasked. The reported parameters say that the session's is UTC.
+        # Libraries send the machine's time zone at every start. The session's stays UTC, which is reported.
         if name.lower() != TIME_ZONE.lower():
             self.set(name, value)
 
@@ -115,85 +115,87 @@ class SessionSettings:
             local: only until `end_transaction`.
 
         Raises:
-            SqlError: 55P02 for one that cannot change, 22023 for a value that is not supported, 0A000 for a time zone
-            but UTC and a style of dates but ISO.
+            SqlError: 55P02 for a parameter that cannot change, 22023 for an unsupported value, 0A000 for a time zone other than UTC, a
+                date style other than ISO and a search path without public.
         """
-        known = self._names.get(name.lower(), name)
-        if known in _FIXED and known not in _MUST_BE:
-            raise SqlError("55P02", f'parameter "{known}" cannot be changed')
-        allowed = _MUST_BE.get(known)
+        spelled = self._names.get(name.lower(), name)
+        if spelled in _FIXED and spelled not in _MUST_BE:
+            raise SqlError("55P02", f'parameter "{spelled}" cannot be changed')
+        allowed = _MUST_BE.get(spelled)
         if allowed is not None and value.lower().strip("'\"") not in allowed:
-            raise SqlError("22023", f'parameter "{known}" supports only {" or ".join(allowed[:1])} here, not {value!r}')
-        if known == TIME_ZONE:
+            raise SqlError("22023", f'parameter "{spelled}" supports only {" or ".join(allowed[:1])} here, not {value!r}')
+        if spelled == TIME_ZONE:
             if value.lower().strip("'\"") not in _UTC_NAMES:
                 raise SqlError(
                     "0A000",
-                    f'parameter "{TIME_ZONE}" is UTC here, not {value!r}: a moment without an offset would mean another time',
+                    f'parameter "{TIME_ZONE}" is UTC here, not {value!r}: a timestamp without an offset would have another meaning',
                     hint="write offsets ('2026-01-31 12:00+02'), or convert in the application",
                 )
             value = "UTC"
-        if known == DATE_STYLE:
+        if spelled == DATE_STYLE:
             value = self._date_style(value)
-        if known == SEARCH_PATH:
+        if spelled == SEARCH_PATH:
             _check_search_path(value)
-        if known == READ_ONLY:
+        if spelled == READ_ONLY:
             if value.lower() not in _BOOLEANS:
-                raise SqlError("22023", f'parameter "{known}" requires a Boolean value, not {value!r}')
+                raise SqlError("22023", f'parameter "{spelled}" requires a Boolean value, not {value!r}')
             value = _BOOLEANS[value.lower()]
-        if known not in _FIXED:
+        if spelled not in _FIXED:
             self.changes += 1
-            (self._local if local else self._values)[known] = "UTF8" if known == "client_encoding" else value
+            (self._local if local else self._values)[spelled] = "UTF8" if spelled == "client_encoding" else value
             if not local:
-                self._local.pop(known, None)
-            self._names.setdefault(known.lower(), known)
-        return known
+                self._local.pop(spelled, None)
+            self._names.setdefault(spelled.lower(), spelled)
+        return spelled
 
     def _date_style(self, value: str) -> str:
-        """The style as PostgreSQL reports it. The order of day and month, which is kept, is for forms that are not read here."""
+        """The style as PostgreSQL reports it. The order of day and month is kept, although no input format here depends on it."""
         order = self._values[DATE_STYLE].partition(", ")[2]
         for word in value.lower().replace("'", "").replace('"', "").split(","):
             if word.strip() in _DATE_ORDERS:
                 order = _DATE_ORDERS[word.strip()]
             elif word.strip() not in ("iso", "default"):
-                raise SqlError("0A000", f'parameter "{DATE_STYLE}" is ISO here, not {value!r}', hint="format moments in the application")
+                raise SqlError(
+                    "0A000", f'parameter "{DATE_STYLE}" is ISO here, not {value!r}', hint="format dates and times in the application"
+                )
         return f"ISO, {order}"
 
     def end_transaction(self) -> None:
-        """Forget the values that were set for one transaction only."""
+        """Remove the values of SET LOCAL."""
         if self._local:
             self.changes += 1
             self._local.clear()
 
     def reset(self, name: str) -> str:
-        """Back to the value at the start of the session."""
+        """Reset a parameter to its value at the start of the session. Returns its name as PostgreSQL spells it."""
         self.changes += 1
-        known = self._names.get(name.lower(), name)
-        self._local.pop(known, None)
-        if known in self._initial:
-            self._values[known] = self._initial[known]
+        spelled = self._names.get(name.lower(), name)
+        self._local.pop(spelled, None)
+        if spelled in self._initial:
+            self._values[spelled] = self._initial[spelled]
         else:
-            self._values.pop(known, None)
-        return known
+            self._values.pop(spelled, None)
+        return spelled
 
     def reset_all(self) -> None:
-        """All values as at the start of the session."""
+        """Reset all parameters to their values at the start of the session."""
         self.changes += 1
         self._values = dict(self._initial)
         self._local.clear()
 
     @property
     def read_only(self) -> bool:
-        """Whether transactions of this session are read-only unless they are declared otherwise."""
+        """Whether transactions of this session are read-only by default."""
         return self._local.get(READ_ONLY, self._values[READ_ONLY]) == "on"
 
     @property
     def statement_timeout_s(self) -> float:
-        """Seconds that a statement may take; 0 sets no limit. Raises SqlError 22023 for a start-up value that is no duration."""
+        """Time limit of a statement, seconds; 0 for none. Raises SqlError 22023 if the start-up value is not a duration."""
         text = self._local.get(_TIMEOUT, self._values[_TIMEOUT])
         return 0.0 if text == "0" else duration_s(text)
 
     def get(self, name: str, *, is_leader: bool) -> str:
-        """The value that SHOW prints. Raises SqlError 42704 for an unknown one."""
+        """The value that SHOW returns. Raises SqlError 42704 for an unknown parameter."""
         lowered = name.lower()
         if lowered == "in_hot_standby":
             return "off" if is_leader else "on"
@@ -204,13 +206,13 @@ class SessionSettings:
         known = self._names.get(lowered, name)
         value = _FIXED.get(known, self._local.get(known, self._values.get(known)))
         if value is None and "." in known and lowered in self._names:
-            return ""  # An application's own parameter, once it has been set, is empty and not unknown.
+            return ""  # A custom parameter that was set and reset is empty, and not unknown.
         if value is None:
             raise SqlError("42704", f'unrecognized configuration parameter "{name}"')
         return value
 
     def spelled(self, name: str) -> str:
-        """A parameter's name as PostgreSQL spells it. Raises SqlError 42704 for an unknown one."""
+        """A parameter's name as PostgreSQL spells it. Raises SqlError 42704 for an unknown parameter."""
         self.get(name, is_leader=False)
         return next((known for known in REPORTED if known.lower() == name.lower()), self._names.get(name.lower(), name.lower()))
 
@@ -229,7 +231,9 @@ def _check_search_path(value: str) -> None:
     names = {name.strip().strip("'\"").lower() for name in value.split(",")}
     if "public" not in names and not names <= {"", "pg_catalog", "information_schema"}:
         raise SqlError(
-            "0A000", f"there is one schema here, public, which search_path {value!r} leaves out", hint="Use a database for each."
+            "0A000",
+            f"there is one schema, public, which search_path {value!r} does not include",
+            hint="Use a database instead of each schema.",
         )
 
 
@@ -237,29 +241,29 @@ def _options(text: str) -> dict[str, str]:
     """The parameters in libpq's ``options``: ``-c name=value`` and ``--name=value``.
 
     Raises:
-        SqlError: 22023, it is not made of these.
+        SqlError: 22023 for any other word.
     """
-    found: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     try:
         words = shlex.split(text)
     except ValueError as error:
         raise SqlError("22023", f"options {text!r} cannot be read: {error}") from None
-    waiting = iter(words)
-    for word in waiting:
-        setting = next(waiting, "") if word == "-c" else word[2:] if word.startswith(("-c", "--")) else ""
+    remaining = iter(words)
+    for word in remaining:
+        setting = next(remaining, "") if word == "-c" else word[2:] if word.startswith(("-c", "--")) else ""
         name, equals, value = setting.partition("=")
         if not name or not equals:
             raise SqlError("22023", f"options {text!r} cannot be read: {word!r} is neither -c name=value nor --name=value")
-        found[name.replace("-", "_")] = value
-    return found
+        parameters[name.replace("-", "_")] = value
+    return parameters
 
 
 def duration_s(text: str) -> float:
-    """Seconds of PostgreSQL's duration: a number of milliseconds, or with a unit. Raises SqlError 22023."""
+    """Parse a duration: a number of milliseconds, or a number with a unit. Returns seconds. Raises SqlError 22023."""
     units = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
     stripped = text.strip().strip("'")
     if stripped.startswith("-"):
-        raise SqlError("22023", f"{text!r} is outside of the valid range: a duration is not negative")
+        raise SqlError("22023", f"{text!r} is outside the valid range: a duration is not negative")
     number = stripped.rstrip("abcdefghijklmnopqrstuvwxyz ")
     unit = stripped[len(number) :].strip() or "ms"
     try:

@@ -1,4 +1,4 @@
-"""The start of the transaction and of the statement, for ``now()`` and its kin."""
+"""The start of the transaction and of the statement, for ``now()`` and similar functions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from triplicate.runtime import Clock
 
 
 class TransactionTime:
-    """``now()`` is one time for all statements of a transaction: that of its first message."""
+    """``now()`` returns the time of a transaction's first message in all its statements."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -14,7 +14,7 @@ class TransactionTime:
         """When the open transaction began, in µs since 1970; None outside of one."""
 
     def begin(self) -> None:
-        """Note the time of a message, which begins a transaction if none is open."""
+        """Record the time of a message, which begins a transaction if none is open."""
         if self.began_us is None:
             self.began_us = self._clock.wall_us()
 

@@ -1,4 +1,4 @@
-"""PostgreSQL's messages, protocol 3.0, to and from bytes. Pure: no I/O, no SQL.
+"""Codec of PostgreSQL's messages, protocol 3.0. Pure: no I/O, no SQL.
 
 Source: PostgreSQL 15 documentation, chapter "Frontend/Backend Protocol", sections "Message Formats" and "Error and Notice Message Fields".
 """
@@ -93,7 +93,7 @@ class Terminate:
 
 @dataclass(slots=True)
 class Unsupported:
-    """A message of the protocol that this server does not serve: function call, COPY data, password."""
+    """A message of the protocol that this server does not support: function call, COPY data, password."""
 
     letter: str
 
@@ -102,7 +102,7 @@ ClientMessage = Query | Parse | Bind | Describe | Execute | Close | Sync | Flush
 
 
 def _text(body: bytes, at: int) -> tuple[str, int]:
-    """The string at `at`, and the position after it."""
+    """(the string at `at`, the position after it)."""
     end = body.find(b"\0", at)
     if end < 0:
         raise ProtocolError("a string in a message is not terminated; the client breaks the protocol")
@@ -122,7 +122,7 @@ def _count(body: bytes, at: int) -> int:
 
 
 def _numbers(body: bytes, at: int, letter: str, size: int) -> tuple[tuple[int, ...], int]:
-    """A count and as many numbers, each of `size` bytes and the letter of `struct`; and the position after them."""
+    """(the numbers of a list, the position after it). Each has `size` bytes and the format `letter` of `struct`."""
     if body[at : at + 2] == b"\0\0":
         return (), at + 2
     count = _count(body, at)
@@ -133,10 +133,10 @@ def _numbers(body: bytes, at: int, letter: str, size: int) -> tuple[tuple[int, .
 
 
 def _values(body: bytes, at: int) -> tuple[tuple[bytes | None, ...], int]:
-    """A count and as many values, each with its size, -1 for NULL; and the position after them."""
+    """(the values of a list, the position after it). Each has its size before it, -1 for NULL."""
     count, length = _count(body, at), len(body)
     at += 2
-    found: list[bytes | None] = []
+    values: list[bytes | None] = []
     for _ in range(count):
         if at + 4 > length:
             raise _too_short()
@@ -144,9 +144,9 @@ def _values(body: bytes, at: int) -> tuple[tuple[bytes | None, ...], int]:
         at += 4
         if size < -1 or at + size > length:
             raise _too_short()
-        found.append(None if size < 0 else body[at : at + size])
+        values.append(None if size < 0 else body[at : at + size])
         at += max(size, 0)
-    return tuple(found), at
+    return tuple(values), at
 
 
 def _int32(body: bytes, at: int) -> tuple[int, int]:
@@ -160,7 +160,7 @@ def _too_short() -> ProtocolError:
 
 
 def decode_startup(body: bytes) -> Startup:
-    """Decode the first packet's body (after its length)."""
+    """Decode the first packet's body, after its length. Raises ProtocolError, SqlError 22021."""
     code, at = _int32(body, 0)
     if code == CANCEL_REQUEST:
         process_id, at = _int32(body, at)
@@ -227,7 +227,7 @@ def _execute(body: bytes) -> tuple[ClientMessage, int]:
 
 
 _DESCRIBE_UNNAMED_PORTAL, _EXECUTE_UNNAMED = Describe(True, ""), Execute("", 0)
-"""The messages that most clients send for each statement."""
+"""Messages that most clients send for each statement, which are not decoded again."""
 _DECODERS: dict[bytes, Callable[[bytes], tuple[ClientMessage, int]]] = {
     b"B": _bind,
     b"C": _close,
@@ -236,7 +236,7 @@ _DECODERS: dict[bytes, Callable[[bytes], tuple[ClientMessage, int]]] = {
     b"P": _parse,
     b"Q": _query,
 }
-"""By the message's letter: the message in a body, and where its fields end."""
+"""Maps a message's letter to a function from its body to (message, position after its fields)."""
 _WITHOUT_FIELDS: dict[bytes, ClientMessage] = {b"S": Sync(), b"H": Flush(), b"X": Terminate()}
 _UNSUPPORTED = (b"F", b"d", b"c", b"f", b"p")
 
@@ -246,11 +246,11 @@ def decode_message(letter: bytes, body: bytes) -> ClientMessage:
 
     Args:
         letter: the type, one byte.
-        body: what follows the length.
+        body: the bytes after the length.
 
     Raises:
-        ProtocolError: the letter or the fields are not of the protocol.
-        SqlError: 22021, text that is not UTF-8.
+        ProtocolError: an unknown letter or malformed fields.
+        SqlError: 22021 for text that is not UTF-8.
     """
     decoder = _DECODERS.get(letter)
     if decoder is not None:
@@ -279,11 +279,11 @@ class MessageBuffer:
         self._started = False
 
     def feed(self, data: bytes) -> None:
-        """Add bytes as they came."""
+        """Add received bytes."""
         self._data += data
 
     def next_startup(self) -> Startup | None:
-        """The first packet once it is whole. After SSL and GSS requests the client sends another one."""
+        """The first packet, or None until it is complete. After SSL and GSS requests the client sends another one. Raises ProtocolError."""
         if len(self._data) < 4:
             return None
         size = _INT32.unpack_from(self._data)[0]
@@ -296,14 +296,14 @@ class MessageBuffer:
         return decode_startup(body)
 
     def next_messages(self) -> list[tuple[bytes, bytes]]:
-        """All whole messages as (letter, body), in order."""
+        """All complete messages as (letter, body), in order. Raises ProtocolError, FrameTooLarge."""
         data, at, messages = self._data, 0, []
         while len(data) - at >= 5:
             size = _INT32.unpack_from(data, at + 1)[0]
             if size < 4:
                 raise ProtocolError(f"a message claims {size} bytes; the client breaks the protocol")
             if size > self._limit:
-                raise FrameTooLarge(f"a message of {size} bytes exceeds the limit of {self._limit}; send less at once or raise the limit")
+                raise FrameTooLarge(f"a message of {size} bytes exceeds the limit of {self._limit}; send less at once, or raise the limit")
             if len(data) - at < size + 1:
                 break
             messages.append((bytes(data[at : at + 1]), bytes(data[at + 5 : at + 1 + size])))
@@ -331,7 +331,7 @@ NO_DATA = _message(b"n", b"")
 PORTAL_SUSPENDED = _message(b"s", b"")
 EMPTY_QUERY = _message(b"I", b"")
 READY_FOR_QUERY = {status: _message(b"Z", status.encode()) for status in "ITE"}
-"""By the status of the transaction: I, T or E."""
+"""Maps the status of the transaction (I, T or E) to the message."""
 
 
 def parameter_status(name: str, value: str) -> bytes:
@@ -362,7 +362,7 @@ class ColumnDescription(NamedTuple):
     name: str
     oid: int
     size_bytes: int
-    """Of the type; -1 for a variable length."""
+    """Size of the type; -1 for a variable length."""
     typmod: int
     format: int
     """0 text, 1 binary."""
@@ -388,11 +388,11 @@ def data_row(values: Sequence[bytes | None]) -> bytes:
 
 CHANGED_RESULT = "cached plan must not change result type"
 _ROUTINES = {CHANGED_RESULT: "RevalidateCachedQuery"}
-"""Error message to PostgreSQL's routine. By the routine asyncpg and pgjdbc recognize that the statement must be prepared again."""
+"""Maps an error message to PostgreSQL's routine, by which asyncpg and pgjdbc recognize that a statement must be prepared again."""
 
 
 def error_response(error: SqlError, *, severity: str = "ERROR") -> bytes:
-    """`severity` is ERROR, or FATAL when the connection ends."""
+    """ErrorResponse. `severity` is ERROR, or FATAL if the server closes the connection."""
     fields = [("S", severity), ("V", severity), ("C", error.sqlstate), ("M", error.message)]
     if error.detail is not None:
         fields.append(("D", error.detail))
