@@ -13,7 +13,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def wait(self: Election, sign: Candidate, watch: Watch) -> None:
+    async def wait(self: Election, leader: Candidate, watch: Watch) -> None:
         await watch.changed()
 
-    patch(Election, "_loss_of", wait)
+    patch(Election, "_wait_for_loss", wait)

@@ -13,10 +13,10 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    sent = failure_detector._Line.probe
+    sent = failure_detector._ProbeConnection.probe
 
-    def probe(self: failure_detector._Line) -> None:
+    def probe(self: failure_detector._ProbeConnection) -> None:
         sent(self)
         self._answered()
 
-    patch(failure_detector._Line, "probe", probe)
+    patch(failure_detector._ProbeConnection, "probe", probe)

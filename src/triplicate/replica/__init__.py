@@ -1,4 +1,4 @@
-"""Replicated state machines: who leads, and how every copy follows the log."""
+"""Replicated state machines: the election of a leader, and copies that follow the log."""
 
 from triplicate.replica.core.snapshot_policy import SnapshotSettings
 from triplicate.replica.election import UNREADABLE, Candidate, Election, candidates_of, leader_of

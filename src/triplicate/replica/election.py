@@ -1,8 +1,8 @@
 """Leader election: candidates' nodes and the leader's node in the metadata.
 
-The election provides liveness only. Two leaders at once do no harm: the log has one writer, and the node that takes it over fences the
-other. Nodes below the replica's: ``candidates/<node id>`` and ``leader``, all ephemeral, JSON with node, address and position. A
-candidate's node also holds the state of its copy.
+The election is needed for liveness only. Two leaders at once do no harm: the log has one writer, and a node that takes it over fences the
+other. Below the replica's node are ``candidates/<node id>`` and ``leader``, all ephemeral, with node, address and position as
+JSON. A candidate's node also contains the state of its copy.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from triplicate.runtime import Host, deadline_after, first_of, sleep, timeout_at
 
 FORMAT = 2
 FORMAT_WITHOUT_ROLE = 1
-"""Written by earlier releases, and still the format of the leader's node."""
+"""The format of earlier releases, and of the leader's node."""
 UNREADABLE = "unreadable"
 """The role of a candidate whose node this release cannot read."""
 CANDIDATE_CHECK_S = 5.0
-"""How often a candidate with nothing new to report checks that its node exists."""
+"""Interval at which a candidate without a new report checks that its node exists."""
 REASON_LENGTH_MAX = 500
 """Length limit of a reason in the metadata, characters."""
 SILENCE_HOLDS_S = 1.0
-"""A leader found silent is deposed within this time or not at all. If the metadata answer later, this node may have been cut off itself,
+"""A silent leader is deposed within this time or not at all. If the metadata service answers later, this node may have been cut off itself,
 and the leader may answer again.
 """
 _SMALL_DELAY_S = 0.02
@@ -47,15 +47,16 @@ class Candidate:
     role: str = ""
     """The state of its copy: a value of `Role`, ``failed``, ``unreadable``, or empty for a node of an earlier release."""
     reason: str = ""
-    """Why the copy is not served; otherwise empty."""
+    """Why the copy is not served; empty if it is."""
 
     @property
     def serves(self) -> bool:
-        """Whether clients can be sent there."""
+        """Whether clients can use this copy."""
         return self.role not in _UNABLE
 
 
 def encode_candidate(candidate: Candidate) -> bytes:
+    """The content of a candidate's node or of the leader's node."""
     fields: dict[str, object] = {"node": candidate.node_id, "address": candidate.address, "position": candidate.position}
     if candidate.role:
         fields |= {"v": FORMAT, "role": candidate.role}
@@ -67,6 +68,7 @@ def encode_candidate(candidate: Candidate) -> bytes:
 
 
 def decode_candidate(data: bytes) -> Candidate:
+    """Decode the content of a candidate's node or of the leader's node. Raises FormatError."""
     """Raises FormatError."""
     try:
         fields = json.loads(data)
@@ -79,7 +81,7 @@ def decode_candidate(data: bytes) -> Candidate:
 
 
 async def leader_of(tree: Tree, path: str) -> Candidate | None:
-    """The leader of the replica whose node is `path`, or None. Raises FormatError."""
+    """The leader of the replica with the node `path`, or None. Raises FormatError if its node cannot be read."""
     try:
         data, _ = await tree.get(f"{path}/leader")
     except NoNode:
@@ -88,7 +90,7 @@ async def leader_of(tree: Tree, path: str) -> Candidate | None:
 
 
 async def candidate_of(tree: Tree, path: str, node_id: str) -> Candidate | None:
-    """The candidate of one node, or None. One that cannot be read has role `UNREADABLE`: a later release may have written it."""
+    """The candidate of one node, or None. If it cannot be read, because a later release wrote it, its role is `UNREADABLE`."""
     try:
         data, _ = await tree.get(f"{path}/candidates/{node_id}")
     except NoNode:
@@ -105,8 +107,8 @@ async def candidates_of(tree: Tree, path: str) -> list[Candidate]:
         names, _ = await tree.children(f"{path}/candidates")
     except NoNode:
         return []
-    found = [await candidate_of(tree, path, name) for name in names]
-    return [candidate for candidate in found if candidate is not None]
+    candidates = [await candidate_of(tree, path, name) for name in names]
+    return [candidate for candidate in candidates if candidate is not None]
 
 
 class Election:
@@ -114,10 +116,11 @@ class Election:
 
     Args:
         path: the replica's node in the tree; it exists.
-        delay_s: how long to wait if another candidate has applied more.
-        holds_name: whether this process holds `node_id` in the cluster. Only then it creates its candidate's node, and removes one that
-            another session has left under this name.
-        gone: returns when the process at an address has ended or is silent; None: only the end of its session counts.
+        node_id, address: of this node; the address is for clients.
+        delay_s: time to wait if another candidate has applied more of the log.
+        holds_name: whether this process holds `node_id` in the cluster. Only such a process creates its candidate's node, and deletes one
+            that another session has left with this name.
+        gone: waits until the process at an address has ended or is silent. None: only the end of its session counts.
     """
 
     def __init__(
@@ -146,7 +149,7 @@ class Election:
         self._reported: tuple[Candidate, int] | None = None
         self._check_at_s = 0.0
         self._leading_session = 0
-        """The session in which this node created the leader's node last."""
+        """Id of the session in which this node last created the leader's node."""
 
     async def report(self, position: int, role: str = "", reason: str = "") -> None:
         """Create or update this candidate's node with the position and the state of its copy."""
@@ -160,7 +163,7 @@ class Election:
         try:
             stat = await self._tree.exists(self._candidate_path)
             if stat is not None and stat.ephemeral_owner != self._tree.session_id:
-                # Left by an earlier process of this node whose session has not expired yet.
+                # An earlier process of this node has left it; that session has not expired yet.
                 await self._tree.delete(self._candidate_path, stat.version)
                 stat = None
             if stat is None:
@@ -168,12 +171,12 @@ class Election:
             elif self._reported is None or self._reported[0] != candidate:
                 await self._tree.set(self._candidate_path, data)
         except (NodeExists, NoNode, BadVersion):
-            return  # It has just been changed; the next report tries again.
+            return  # The node has just been changed; the next report tries again.
         self._reported = candidate, self._tree.session_id
         self._check_at_s = now_s + CANDIDATE_CHECK_S
 
     async def _create_candidate(self, data: bytes) -> None:
-        """Raises NoNode if the replica's own node is gone: it must not be recreated as a parent."""
+        """Create the candidate's node. Raises NoNode if the replica's node was deleted, which must not be recreated as a parent."""
         try:
             await self._tree.create(self._candidate_path, data, ephemeral=True)
         except NoNode:
@@ -200,20 +203,21 @@ class Election:
             return
 
     async def leader(self) -> Candidate | None:
+        """The present leader, or None. Raises FormatError."""
         return await leader_of(self._tree, self._path)
 
     async def leader_position(self) -> int | None:
         """The position that the leader has reported last; None without a leader."""
-        sign = await self.leader()
-        leader = None if sign is None else await candidate_of(self._tree, self._path, sign.node_id)
-        return None if leader is None else leader.position
+        leader = await self.leader()
+        candidate = None if leader is None else await candidate_of(self._tree, self._path, leader.node_id)
+        return None if candidate is None else candidate.position
 
     async def elected(self, position: Callable[[], int], handicap_s: float = 0.0) -> None:
-        """Return when this node should take over: there was no leader, and this node was first to create the leader's node.
+        """Wait until this node should take over: there was no leader, and this node has created the leader's node.
 
         Args:
             position: returns the present position of this copy.
-            handicap_s: additional time to wait for other candidates, if there are any.
+            handicap_s: additional time to wait if there are other candidates.
         """
         watch = self._tree.watch(self._leader_path)
         departed = ""
@@ -228,30 +232,34 @@ class Election:
                     continue
                 if stat.ephemeral_owner == self._tree.session_id:
                     return
-                sign = _read_leader(data)
-                loss = await self._loss_of(sign, watch)
+                leader = _read_leader(data)
+                loss = await self._wait_for_loss(leader, watch)
                 # The node may have been recreated or changed since.
-                departed = sign.node_id if loss is not None and await self._depose(sign, stat.ephemeral_owner, loss) else ""
+                departed = leader.node_id if loss is not None and await self._depose(leader, stat.ephemeral_owner, loss) else ""
         finally:
             watch.close()
 
-    async def _loss_of(self, sign: Candidate, watch: Watch) -> PeerLoss | None:
-        """Wait until the leader's node of another session has changed (None), or its process has ended or hangs: its session expires only
-        seconds later.
+    async def _wait_for_loss(self, leader: Candidate, watch: Watch) -> PeerLoss | None:
+        """Wait until the leader's node of another session has changed, or the leader's process has ended or is silent.
+
+        The session of such a process expires only seconds later.
+
+        Returns:
+            None if the node has changed.
         """
-        if sign.node_id == self._node_id and self._holds_name():
+        if leader.node_id == self._node_id and self._holds_name():
             return PeerLoss()  # An earlier process of this node created it; one process holds the name at a time.
         if self._gone is None:
             await watch.changed()
             return None
-        _, loss = await first_of([_changed(watch), self._gone(sign.address)], name="leader")
+        _, loss = await first_of([_changed(watch), self._gone(leader.address)], name="leader")
         return loss
 
-    async def _depose(self, sign: Candidate, session_id: int, loss: PeerLoss) -> bool:
-        """Delete the node of a lost leader. False if a silent leader has answered, or the metadata took too long."""
+    async def _depose(self, leader: Candidate, session_id: int, loss: PeerLoss) -> bool:
+        """Delete the node of a lost leader. Returns False if a silent leader has answered, or the metadata service took too long."""
         try:
             async with timeout_at(deadline_after(self._host.clock, SILENCE_HOLDS_S if loss.silent else None)):
-                _, is_down = await first_of([self._delete_leader_node(sign, session_id, loss), _spoken(loss)], name="depose")
+                _, is_down = await first_of([self._delete_leader_node(leader, session_id, loss), _spoken(loss)], name="depose")
         except TimeoutError:
             is_down = False
         except BaseException:
@@ -259,20 +267,20 @@ class Election:
             raise
         if not is_down:
             loss.retract()
-            self._host.trace("replica.leader_not_deposed", path=self._path, node=sign.node_id, address=sign.address)
+            self._host.trace("replica.leader_not_deposed", path=self._path, node=leader.node_id, address=leader.address)
         return is_down
 
-    async def _delete_leader_node(self, sign: Candidate, session_id: int, loss: PeerLoss) -> bool:
-        """Delete the leader's node of a session if it still exists. If its process continues nevertheless, the log fences it.
+    async def _delete_leader_node(self, leader: Candidate, session_id: int, loss: PeerLoss) -> bool:
+        """Delete the leader's node of a session if it still exists. If its process continues, the next writer of the log fences it.
 
         Returns:
-            False if the process was found silent and has written to the metadata since.
+            False if the process was silent and has written to the metadata since.
         """
-        # A server that is behind would show a node that another has replaced.
+        # A metadata server that is behind would return a node that was replaced.
         await self._tree.sync(self._leader_path)
         is_first = True
         while True:
-            guard = await self._guard_of(sign.node_id)
+            guard = await self._guard_of(leader.node_id)
             try:
                 _, stat = await self._tree.get(self._leader_path)
             except NoNode:
@@ -285,14 +293,14 @@ class Election:
             with suppress(NoNode, BadVersion):
                 await self._tree.multi([*guard, DeleteNode(self._leader_path, stat.version)])
                 why = "silent" if loss.silent else "ended"
-                self._host.trace("replica.leader_gone", path=self._path, node=sign.node_id, address=sign.address, why=why)
+                self._host.trace("replica.leader_gone", path=self._path, node=leader.node_id, address=leader.address, why=why)
                 return True
 
     async def _guard_of(self, node_id: str) -> list[TreeOperation]:
-        """An operation that succeeds for only one of the nodes that depose the same leader.
+        """An operation that succeeds only for one of the nodes that depose the same leader.
 
-        Every leader's node has version 0, so the version alone would let a late deposer delete the successor's node. The version of the
-        candidate's node changes with each deposition.
+        Every leader's node has version 0. With that version alone, a node that is late could delete the successor's node. The version of
+        the candidate's node changes with each deposition.
         """
         path = f"{self._path}/candidates/{node_id}"
         try:
@@ -302,10 +310,10 @@ class Election:
         return [SetData(path, data, stat.version)]
 
     async def create_leader_node(self, position: int) -> bool:
-        """Create the leader's node. False if another session holds it."""
-        sign = encode_candidate(Candidate(self._node_id, self._address, position))
+        """Create the leader's node. Returns False if another session holds it."""
+        data = encode_candidate(Candidate(self._node_id, self._address, position))
         try:
-            await self._tree.create(self._leader_path, sign, ephemeral=True)
+            await self._tree.create(self._leader_path, data, ephemeral=True)
         except NodeExists:
             return False
         self._leading_session = self._tree.session_id
@@ -315,12 +323,12 @@ class Election:
         """Recreate the leader's node that expired with a session.
 
         Returns:
-            False if another session holds it, or if it was deleted within this session: then this leader was deposed.
+            False if another session holds it, or if it was deleted within this session, because this leader was deposed.
         """
         return self._leading_session != self._tree.session_id and await self.create_leader_node(position)
 
     async def lost(self) -> None:
-        """Return when this session does not hold the leader's node."""
+        """Wait until this session does not hold the leader's node."""
         watch = self._tree.watch(self._leader_path)
         try:
             while True:
@@ -332,13 +340,14 @@ class Election:
             watch.close()
 
     async def _wait_for_others(self, position: int, handicap_s: float, departed: str) -> None:
-        """
+        """Wait so that candidates that have applied more of the log come first.
+
         Args:
-            departed: the node whose process has ended, although its candidate's node may still exist; or empty.
+            departed: the id of a node whose process has ended, although its candidate's node may still exist; or empty.
         """
         delay_s = self._chance.random() * _SMALL_DELAY_S
-        found = await candidates_of(self._tree, self._path)
-        others = [other for other in found if other.node_id not in (self._node_id, departed) and other.serves]
+        candidates = await candidates_of(self._tree, self._path)
+        others = [other for other in candidates if other.node_id not in (self._node_id, departed) and other.serves]
         if any(other.position > position for other in others):
             delay_s += self._delay_s
         if others:
@@ -347,7 +356,7 @@ class Election:
 
 
 def _read_leader(data: bytes) -> Candidate:
-    """Decode the leader's node. One that cannot be read belongs to an unknown leader."""
+    """Decode the leader's node. If it cannot be read, the leader is unknown."""
     try:
         return decode_candidate(data)
     except FormatError:

@@ -1,11 +1,11 @@
-"""Detection of failed peers: processes that were reached at an address before, and that refuse connections or do not answer any more.
+"""Detects failed peers: processes that were reached at an address before, and that now refuse connections or do not answer.
 
-A refused connection means that the process has ended, since a living kernel refuses it. The kernel of a process that hangs still accepts
-connections. Each peer is therefore also probed with a request that only its event loop can answer: SSLRequest, with which PostgreSQL
-clients begin, on one connection that stays open. A peer that has answered before and leaves probes open for the limit is silent
-(`replica.core.silence`).
+A refused connection means that the process has ended, because a running kernel has refused it. The kernel of a process that hangs still
+accepts connections. Each peer is therefore also probed with a request that only its event loop can answer: SSLRequest, the first message of
+PostgreSQL clients, on one connection that stays open. A peer that has answered before, and leaves probes unanswered for the limit, is
+silent (`replica.core.silence`).
 
-An address that was never reached from here proves nothing, since a firewall may refuse or drop connections to it. Source: PostgreSQL's
+An address that was never reached from here proves nothing, because a firewall may refuse or drop connections to it. Source: PostgreSQL's
 documentation, "Message Flow", SSL Session Encryption.
 """
 
@@ -27,13 +27,13 @@ CONNECT_LIMIT_S = 1.0
 """Time limit of one attempt to connect."""
 SHORTEST_PAUSE_S = 0.01
 INTERVALS_MIN = 3
-"""A silence limit below this number of intervals would count the pauses between probes."""
+"""Shortest silence limit, in intervals. A lower one would count the pauses between probes as silence."""
 REFUSALS = 2
-"""Consecutive refusals until a peer counts as gone. A single one may be caused by a listener that is being replaced."""
+"""Consecutive refusals after which a peer is gone. A listener that is being replaced may cause a single one."""
 REMEMBERED_S = 60.0
-"""How long a peer counts as reached without waiters. Waits end and begin again, for example while the metadata are unreachable."""
-_SWALLOWED = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.EHOSTDOWN)
-"""Connection errors that only mean that no answer came. Other errors are faults of this side."""
+"""Without waiters, a peer counts as reached for this time. Waits end and begin again, for example while the metadata are unreachable."""
+_UNANSWERED = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.EHOSTDOWN)
+"""Connection errors that mean that no answer arrived. Other errors are faults of this side."""
 
 
 def _do_nothing() -> None:
@@ -46,12 +46,12 @@ async def _never() -> None:
 
 @dataclass(frozen=True, slots=True)
 class PeerLoss:
-    """A peer is gone.
+    """The conclusion that a peer is gone.
 
     Args:
-        silent: it hangs, or cannot be reached any more; otherwise its process has ended.
-        retract: call it if the conclusion was not acted upon; the same conclusion then needs a new silence.
-        spoken: returns when the process has answered after all.
+        silent: whether it hangs or cannot be reached; otherwise its process has ended.
+        retract: to call if the conclusion was not acted upon. The next conclusion then requires a new silence.
+        spoken: waits until the process has answered after all.
     """
 
     silent: bool = False
@@ -59,7 +59,7 @@ class PeerLoss:
     spoken: Callable[[], Coroutine[Any, Any, None]] = _never
 
 
-class _Line(asyncio.Protocol):
+class _ProbeConnection(asyncio.Protocol):
     """A connection to a peer that stays open. At most one probe is outstanding."""
 
     def __init__(self, answered: Callable[[], None], ended: Callable[[], None]) -> None:
@@ -88,7 +88,7 @@ class _Line(asyncio.Protocol):
             self.transport.write(PROBE)
 
     def abandon(self) -> None:
-        """Drop the connection. No callback is called afterwards."""
+        """Abort the connection. No callback is called afterwards."""
         self.is_lost = True
         if self.transport is not None:
             self.transport.abort()
@@ -98,19 +98,19 @@ class _Line(asyncio.Protocol):
 class _Peer:
     """The state of the process at one address."""
 
-    watch: SilenceTimer
+    silence: SilenceTimer
     waiters: list[asyncio.Future[PeerLoss]] = field(default_factory=list)
     listeners: list[asyncio.Future[None]] = field(default_factory=list)
-    """Waiters for its next answer."""
+    """Futures that its next answer resolves."""
     reached_s: float | None = None
     """Monotonic time of the last contact."""
     has_answered: bool = False
-    """Whether it ever answered a probe: another program may listen at the address."""
+    """Whether it has ever answered a probe. Another program may listen at the address."""
     refusals: int = 0
-    line: _Line | None = None
+    connection: _ProbeConnection | None = None
     is_connecting: bool = False
-    trouble: str = ""
-    """Why the last attempt was neither accepted nor refused; traced once."""
+    connect_error: str = ""
+    """The error of the last attempt to connect that was neither accepted nor refused; traced once."""
 
     @property
     def is_watched(self) -> bool:
@@ -121,17 +121,18 @@ class _Peer:
         return self.reached_s is not None and self.refusals >= REFUSALS
 
     def disconnect(self) -> None:
-        line, self.line = self.line, None
-        if line is not None:
-            line.abandon()
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            connection.abandon()
 
 
 class FailureDetector:
-    """Probes the peers that have waiters, over one connection each. `run` it as a task of its own.
+    """Probes the peers that have waiters, over one connection each. `run` must run as a task of its own.
 
     Args:
         interval_s: between two probes of one peer, and between two attempts to connect.
-        silent_limit_s: how long a peer that has answered may leave probes open, but at least `INTERVALS_MIN` intervals; 0 for no limit.
+        silent_limit_s: time for which a peer that has answered may leave probes unanswered, at least `INTERVALS_MIN` intervals; 0 for no
+            limit.
     """
 
     def __init__(self, host: Host, interval_s: float, silent_limit_s: float = 0.0) -> None:
@@ -143,10 +144,10 @@ class FailureDetector:
         self._has_waiters = asyncio.Event()
 
     async def gone(self, address: str) -> PeerLoss:
-        """Return when a process that was reached at `address`, recently or during this wait, has ended or is silent.
+        """Wait until a process that was reached at `address`, recently or during this wait, has ended or is silent.
 
         Args:
-            address: ``host:port``; for any other text the wait lasts until it is cancelled.
+            address: ``host:port``. For any other text the wait ends only by cancellation.
         """
         waiter: asyncio.Future[PeerLoss] = asyncio.get_running_loop().create_future()
         peer = self._peer(address)
@@ -158,7 +159,7 @@ class FailureDetector:
             peer.waiters.remove(waiter)
 
     async def spoken(self, address: str) -> None:
-        """Return when the process at `address` has answered another probe."""
+        """Wait until the process at `address` has answered another probe."""
         listener: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         peer = self._peer(address)
         peer.listeners.append(listener)
@@ -202,11 +203,11 @@ class FailureDetector:
                 del self._peers[address]
 
     def _probe_peer(self, scope: TaskScope, address: str, peer: _Peer) -> float:
-        """Probe or connect, and conclude. Returns the seconds until the next conclusion is possible."""
+        """Probe a peer or connect to it, and conclude if it is silent. Returns the seconds until the next conclusion is possible."""
         now = self._host.clock.elapsed()
-        peer.watch.observe(now)
-        if peer.line is not None and not peer.line.is_lost:
-            peer.line.probe()
+        peer.silence.observe(now)
+        if peer.connection is not None and not peer.connection.is_lost:
+            peer.connection.probe()
         elif not peer.is_connecting:
             host, _, port = address.rpartition(":")
             if host and port.isdecimal():
@@ -214,31 +215,31 @@ class FailureDetector:
                 scope.spawn(self._connect(address, peer, host.strip("[]"), int(port)), name=address)
         if not self._judges_silence or not peer.has_answered:
             return self._interval_s
-        silent_s = peer.watch.silent_s
-        left_s = self._suspicions.limit_s(now) - silent_s
-        if left_s <= 0:
+        silent_s = peer.silence.silent_s
+        remaining_s = self._suspicions.limit_s(now) - silent_s
+        if remaining_s <= 0:
             self._suspicions.conclude(now)
             self._host.trace("replica.peer_silent", address=address, seconds=round(silent_s, 3))
             self._conclude(address, peer, PeerLoss(True, lambda: self._retract(address), lambda: self.spoken(address)))
-        return max(left_s, SHORTEST_PAUSE_S)
+        return max(remaining_s, SHORTEST_PAUSE_S)
 
     async def _connect(self, address: str, peer: _Peer, host: str, port: int) -> None:
-        line = _Line(lambda: self._answered(peer), lambda: peer.watch.reset(self._host.clock.elapsed()))
+        connection = _ProbeConnection(lambda: self._answered(peer), lambda: peer.silence.reset(self._host.clock.elapsed()))
         try:
             async with timeout_at(deadline_after(self._host.clock, CONNECT_LIMIT_S)):
-                await self._host.network.connect(lambda: line, host, port)
+                await self._host.network.connect(lambda: connection, host, port)
         except ConnectionRefusedError:
-            peer.watch.reset(self._host.clock.elapsed())
+            peer.silence.reset(self._host.clock.elapsed())
             peer.refusals += 1
         except (OSError, TriplicateError, OverflowError, ValueError) as error:
             self._not_connected(address, peer, error)
         else:
             peer.reached_s, peer.refusals = self._host.clock.monotonic(), 0
             if self._peers.get(address) is peer and peer.is_watched:
-                peer.line = line
-                line.probe()
+                peer.connection = connection
+                connection.probe()
             else:
-                line.abandon()
+                connection.abandon()
         finally:
             peer.is_connecting = False
         if peer.is_gone:
@@ -248,17 +249,17 @@ class FailureDetector:
     def _answered(self, peer: _Peer) -> None:
         peer.has_answered = True
         peer.reached_s = self._host.clock.monotonic()
-        peer.watch.reset(self._host.clock.elapsed())
+        peer.silence.reset(self._host.clock.elapsed())
         for listener in peer.listeners:
             resolve(listener, None)
 
     def _not_connected(self, address: str, peer: _Peer, error: Exception) -> None:
-        if not isinstance(error, TimeoutError) and getattr(error, "errno", None) not in _SWALLOWED:
-            peer.watch.reset(self._host.clock.elapsed())  # No probe could be sent, so none was left open.
-        peer.refusals, before = 0, peer.trouble
-        peer.trouble = repr(error)
-        if peer.trouble != before:
-            self._host.trace("replica.peer_not_probed", address=address, error=peer.trouble)
+        if not isinstance(error, TimeoutError) and getattr(error, "errno", None) not in _UNANSWERED:
+            peer.silence.reset(self._host.clock.elapsed())  # No probe could be sent, so none is unanswered.
+        peer.refusals, before = 0, peer.connect_error
+        peer.connect_error = repr(error)
+        if peer.connect_error != before:
+            self._host.trace("replica.peer_not_probed", address=address, error=peer.connect_error)
 
     def _conclude(self, address: str, peer: _Peer, loss: PeerLoss) -> None:
         """Resolve the waiters and drop the peer's state, so that the peer must be reached again before the next conclusion."""
@@ -271,4 +272,4 @@ class FailureDetector:
     def _retract(self, address: str) -> None:
         peer = self._peer(address)
         peer.reached_s, peer.has_answered = self._host.clock.monotonic(), True
-        peer.watch.reset(self._host.clock.elapsed())  # A new wait may have begun to count already.
+        peer.silence.reset(self._host.clock.elapsed())  # A new wait may already have counted silence.

@@ -25,11 +25,11 @@ from triplicate.runtime import Backoff, Host, TaskScope, deadline_after, fault_p
 
 _TAKE_OVER_READ_S = 30.0
 VERIFY_READ_S = 30.0
-"""How long a copy under suspicion waits for the entry before its position."""
+"""Time limit for reading the entry before the position of a copy under suspicion."""
 LEAVE_LIMIT_S = 3.0
-"""How long a replica that ends waits for the metadata. Its nodes expire with its session otherwise."""
+"""Time limit for deleting the nodes of a replica that ends. Otherwise they expire with its session."""
 GIVE_UP_LIMIT_S = 10.0
-"""How long a leader that resigns tries to close the log. The next take-over recovers it otherwise."""
+"""Time limit for closing the log of a leader that resigns. Otherwise the next take-over recovers it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class ReplicaSettings:
 
 
 class Replica:
-    """Runs one state machine over one log. `run` ends when it is cancelled or the copy has diverged. It is called once, since it closes
+    """Runs one state machine over one log. `run` ends when it is cancelled or the copy has diverged. It is called once, because it closes
     the machine.
 
     Args:
@@ -82,14 +82,14 @@ class Replica:
         self._backoff = Backoff(self._settings.retry_first_s, self._settings.retry_longest_s, chance)
         self._handicap = Backoff(self._settings.handicap_first_s, self._settings.handicap_longest_s, chance)
         self._handicap_s = 0.0
-        """Additional delay of this node in the next election, because its copy could not be written while it led."""
+        """Additional delay of this node in the next election, after its copy could not be written while it led."""
         self.role = Role.STARTING
         self.start_position = 0
         """Position of the local copy when this node started."""
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done when the local state is open or opening has failed."""
+        """Resolved when the local state is open or opening has failed."""
         self.reason: str | None = None
-        """Why the copy has diverged; otherwise None."""
+        """Why the copy has diverged, or None."""
 
     @property
     def position(self) -> int:
@@ -201,7 +201,7 @@ class Replica:
             except (Diverged, SessionExpired):
                 raise
             except (OffsetTruncated, OffsetGap, ArgumentError) as error:
-                # The reader has read the head again after a sync, so this does not come from a server that is behind.
+                # The reader has read the head again after a sync, so a metadata server that is behind is not the cause.
                 if not isinstance(error, OffsetTruncated) or not await self._load_snapshot():
                     raise self._misplaced(error) from error
                 ready = False
@@ -209,7 +209,7 @@ class Replica:
                 await self._pause("follow", error)
 
     async def _load_snapshot(self) -> bool:
-        """Load a snapshot if the log does not reach back to this copy, or takes longer to read. Returns whether the copy was replaced."""
+        """Load a snapshot if the log begins after this copy, or takes longer to read. Returns whether the copy was replaced."""
         while self._snapshots is not None:
             try:
                 return await self._snapshots.load()
@@ -220,7 +220,7 @@ class Replica:
         return False
 
     async def _elected(self) -> None:
-        """Return when this node is elected. Errors of the election are retried, so that the node continues to follow."""
+        """Wait until this node is elected. Errors of the election are retried, so that the node continues to follow."""
         backoff = Backoff(self._settings.retry_first_s, self._settings.retry_longest_s, self._chance)
         while True:
             try:
@@ -248,7 +248,7 @@ class Replica:
                 self._backoff.reset()
 
     async def _apply_next(self, reader: LogReader, timeout_s: float | None) -> bool:
-        """Apply the next entry and those already fetched. False if none arrived in time."""
+        """Apply the next entry and those already fetched. Returns False if none arrived in time."""
         entry = await reader.next_entry(timeout_s)
         if entry is None:
             return False
@@ -260,15 +260,15 @@ class Replica:
                 break
             entries.append(entry)
             size += _size(entry)
-        # An apply that has begun is awaited: the local copy must not change after it was opened again.
+        # A cancellation waits for a running apply, because the local copy must not change after it is opened again.
         await shielded(self._machine.apply(entries))
         if size:
             self._handicap.reset()
             self._handicap_s = 0.0
         return True
 
-    async def _pause(self, what: str, error: BaseException) -> None:
-        self._host.trace("replica.retry", log=self._log, during=what, error=repr(error))
+    async def _pause(self, during: str, error: BaseException) -> None:
+        self._host.trace("replica.retry", log=self._log, during=during, error=repr(error))
         await sleep(self._host.clock, self._backoff.next_s())
 
     # Leading.
@@ -292,7 +292,7 @@ class Replica:
             self._backoff.reset()
             async with TaskScope(f"lead {self._log}") as scope:
                 scope.spawn(self._report(), name="report")
-                scope.spawn(self._watch_sign(writer), name="watch sign")
+                scope.spawn(self._keep_leader_node(writer), name="watch sign")
                 if self._snapshots is not None:
                     scope.spawn(self._snapshots.run(), name="snapshots")
                     scope.spawn(self._snapshots.truncate_log(), name="truncation")
@@ -308,17 +308,17 @@ class Replica:
             await shielded(self._give_up(writer))
         if failure is not None:
             if writer.failure is None:
-                # The log has not failed, so this node's own copy has: a full disk, perhaps. Another node may have room.
+                # The log has not failed, so this node's copy has, for example by a full disk. Another node may have room.
                 self._handicap_s = self._handicap.next_s()
             await self._pause("lead", failure)
 
-    async def _watch_sign(self, writer: LogWriter) -> None:
-        """Recreate the leader's node when it expired with a session, unless the log shows that another node has taken over.
+    async def _keep_leader_node(self, writer: LogWriter) -> None:
+        """Recreate the leader's node whenever it has expired with a session, unless another node has taken the log over.
 
-        A leader without requests would not learn of its replacement otherwise, and clients would still be sent to it.
+        Without requests, a leader would not notice its replacement otherwise, and clients would still use it.
 
         Raises:
-            LogFenced: another leads.
+            LogFenced: another node leads.
         """
         while True:
             try:
@@ -333,9 +333,9 @@ class Replica:
             await sleep(self._host.clock, self._settings.report_interval_s)
 
     async def _give_up(self, writer: LogWriter) -> None:
-        """Give up the log: close it if everything is acknowledged, abandon it if an outcome is unknown."""
+        """Give up the log: close it if all records are acknowledged, abandon it if an outcome is unknown."""
         try:
-            # The outer limit bounds what closing does after the inner one has interrupted it.
+            # The outer limit bounds the clean-up of `close` after the inner one has interrupted it.
             clock = self._host.clock
             async with (
                 timeout_at(deadline_after(clock, GIVE_UP_LIMIT_S + LEAVE_LIMIT_S)),
@@ -350,7 +350,7 @@ class Replica:
         await self._resign()
 
     async def _resign(self) -> None:
-        """Delete the leader's node. On failure it expires with the session, and the next election finds it until then."""
+        """Delete the leader's node. On failure it expires with the session, and delays the next election until then."""
         try:
             async with timeout_at(deadline_after(self._host.clock, LEAVE_LIMIT_S)):
                 await self._election.resign()
@@ -359,7 +359,7 @@ class Replica:
 
     @fault_point("replica.replay")
     async def _replay(self, writer: LogWriter) -> None:
-        """Apply everything before the writer's first record: it was acknowledged, or recovered by the take-over."""
+        """Apply all records before the writer's first one. They were acknowledged, or recovered by the take-over."""
         async with await self._logs.reader(self._log, self.position, include_control=True) as reader:
             while self.position < writer.start_offset:
                 if not await self._apply_next(reader, _TAKE_OVER_READ_S):

@@ -1,4 +1,4 @@
-"""Snapshots of one replica: they are made while the log grows, the log is truncated behind them, and one may replace reading the log."""
+"""Snapshots of one replica: making them while the log grows, truncating the log behind them, and loading one in place of the log."""
 
 from __future__ import annotations
 
@@ -49,25 +49,25 @@ _LONGEST_PAUSE_S = 600.0
 
 
 class StateCopy(Protocol):
-    """A consistent copy of a machine's state, which the log no longer changes."""
+    """A consistent copy of a machine's state."""
 
     @property
     def position(self) -> int:
-        """Offset after the last record that is part of it."""
+        """Offset after the last record that is part of the copy."""
 
     @property
     def epoch(self) -> int:
-        """Epoch of the last batch that is part of it."""
+        """Epoch of the last batch that is part of the copy."""
 
     @property
     def size_bytes(self) -> int: ...
 
     @property
     def facts(self) -> Mapping[str, int | str]:
-        """Small facts that `restore` needs before the content."""
+        """Small properties that `restore` needs before the content."""
 
     async def read(self, offset: int, size: int, /) -> bytes:
-        """Read `size` bytes of content from an offset on; fewer only at the end."""
+        """Read `size` bytes of content from `offset`; fewer only at the end. Raises EnvironmentFault."""
 
     async def discard(self) -> None:
         """Delete the copy. Idempotent."""
@@ -78,7 +78,7 @@ class SnapshotMachine(Protocol):
 
     @property
     def machine(self) -> str:
-        """The kind of machine, for example ``sql``."""
+        """The kind of the machine, for example ``sql``."""
 
     @property
     def content(self) -> str:
@@ -86,7 +86,7 @@ class SnapshotMachine(Protocol):
 
     @property
     def identity(self) -> str:
-        """Identifies the state, hexadecimal; a copy of another state is never loaded."""
+        """Identity of the state, hexadecimal. A copy of another state is never loaded."""
 
     @property
     def position(self) -> int: ...
@@ -94,16 +94,22 @@ class SnapshotMachine(Protocol):
     async def copy(self, rate_bytes_per_s: int, /) -> StateCopy:
         """Copy the state at one position, while it is changed and read.
 
+        Args:
+            rate_bytes_per_s: the rate limit; 0 for none.
+
         Raises:
-            EnvironmentFault: there is no room, or copying takes too long. Diverged, CorruptionError: the state is not sound.
+            EnvironmentFault: the disk has no room, or copying takes too long. Diverged, CorruptionError: the state is not sound.
         """
 
     async def restore(self, snapshot: Snapshot, header: SnapshotHeader, chunks: AsyncIterator[memoryview], /) -> int:
-        """Replace the state by a snapshot's content; returns its position. Nothing is replaced before `chunks` has ended.
+        """Replace the state by a snapshot's content. Nothing is replaced before `chunks` has ended.
+
+        Returns:
+            The position of the snapshot.
 
         Raises:
-            SnapshotDamaged: the content is no sound state of this machine. EnvironmentFault: it is not possible now. FormatError: this
-            release cannot read it. Also the errors of `chunks`.
+            SnapshotDamaged: the content is not a sound state of this machine. EnvironmentFault: a retry may succeed. FormatError: this
+                release cannot read the content. Also the errors of `chunks`.
         """
 
 
@@ -111,8 +117,8 @@ class SnapshotKeeper:
     """Makes and loads the snapshots of one replica.
 
     Args:
-        path: the replica's node, below which candidates report.
-        turn: shared by the replicas of one node, which make one snapshot at a time.
+        path: the replica's node in the metadata, below which candidates report.
+        turn: the replicas of one node share it, because a node makes one snapshot at a time.
     """
 
     def __init__(
@@ -169,6 +175,7 @@ class SnapshotKeeper:
             watch.close()
 
     async def _check(self) -> None:
+        """Make a snapshot if one is due and it is this node's turn."""
         listed = await self._log_snapshots.read()
         self._requested = listed.wanted is not None
         if self._metrics is not None:
@@ -179,10 +186,11 @@ class SnapshotKeeper:
             return
         now = self._host.clock.monotonic()
         self._due_since = now if self._due_since is None else self._due_since
-        if is_turn(await self._place(listed), now - self._due_since, self._settings.turn_s):
+        if is_turn(await self._rank(listed), now - self._due_since, self._settings.turn_s):
             await self._make(reason)
 
     async def _reason(self, listed: SnapshotList) -> str | None:
+        """Why a snapshot is due, or None."""
         head = await self._logs.head(self._log)
         newest = listed.good[-1] if listed.good else None
         situation = SnapshotSituation(
@@ -200,14 +208,16 @@ class SnapshotKeeper:
         if newest is None:
             grown = await self._log_snapshots.size_since(head.first_offset)
         else:
-            # The log's length was read before the copy was made, so the snapshot may hold later records. A record has a byte at least.
+            # The log's length was read before the copy was made, so the snapshot may contain later records. A record has at least one byte.
             grown = max(await self._log_snapshots.grown_since(newest), self._machine.position - newest.position)
         return f"the log has grown by {grown} bytes" if has_grown_due(grown, self._settings) else None
 
-    async def _place(self, listed: SnapshotList) -> int | None:
+    async def _rank(self, listed: SnapshotList) -> int | None:
+        """This node's `snapshot_rank` among the candidates."""
         tree = self._logs.client.metadata.tree
-        # A copy that is not served makes no snapshot, so it is not waited for.
-        members = [SnapshotPeer(one.node_id, one.position) for one in await candidates_of(tree, self._path) if one.serves]
+        # A copy that is not served makes no snapshot, so this node does not wait for it.
+        candidates = await candidates_of(tree, self._path)
+        members = [SnapshotPeer(candidate.node_id, candidate.position) for candidate in candidates if candidate.serves]
         leader = await leader_of(tree, self._path)
         base = listed.good[-1].position if listed.good else 0
         return snapshot_rank(self._node_id, self._machine.position, members, None if leader is None else leader.node_id, base)
@@ -229,7 +239,7 @@ class SnapshotKeeper:
                 return
             finally:
                 await shielded(self._release())
-        # Neither the lock nor the claim is held during the pause: other databases of this node, and other nodes, may succeed.
+        # The lock and the claim are released before the pause, because other databases of this node, or other nodes, may succeed.
         await sleep(self._host.clock, self._backoff.next_s())
 
     async def _release(self) -> None:
@@ -265,7 +275,7 @@ class SnapshotKeeper:
             self._metrics.made(snapshot, seconds, published=published)
 
     async def _write(self, copy: StateCopy, log_length: LogLength) -> Snapshot:
-        """Write a copy to a ledger, which is closed and not listed yet."""
+        """Write a copy to a ledger and close it. The snapshot is not listed yet."""
         log_id, compression = await self._log_snapshots.header_fields()
         machine = self._machine
         header = SnapshotHeader(
@@ -290,7 +300,14 @@ class SnapshotKeeper:
             return await writer.finish(log_length)
 
     async def _publish(self, snapshot: Snapshot, after: str | None) -> bool:
-        """Read the snapshot back from the bookies, then list it: the log is only truncated behind snapshots that were read once."""
+        """Read the snapshot back from the bookies, and then list it. The log is truncated only behind snapshots that were read once.
+
+        Args:
+            after: id of the newest listed snapshot when the copy began, or None.
+
+        Returns:
+            Whether the snapshot was listed.
+        """
         listed = unknown = False
         try:
             await self._log_snapshots.verify(snapshot, rate_bytes_per_s=self._settings.rate_bytes_per_s)
@@ -301,7 +318,7 @@ class SnapshotKeeper:
             unknown = False
             raise
         finally:
-            # If the outcome is unknown it may be listed. The sweep of orphans decides about its ledger.
+            # If the outcome is unknown, the snapshot may be listed. The sweep of orphans then handles its ledger.
             if not listed and not unknown:
                 await shielded(self._log_snapshots.discard(snapshot.ledger_id))
         return listed
@@ -341,7 +358,7 @@ class SnapshotKeeper:
 
     @fault_point("replica.truncate")
     async def _truncate(self) -> None:
-        # A stale list may still show a snapshot as good that was found damaged since.
+        # A stale list could contain a snapshot as good that has since been marked as damaged.
         offset = truncation_offset(await self._log_snapshots.read(fresh=True))
         if offset is None or (await self._logs.head(self._log)).first_offset >= offset:
             return
@@ -359,31 +376,34 @@ class SnapshotKeeper:
     # Loading.
 
     async def load(self) -> bool:
-        """Load the newest good snapshot if the log does not reach back to this copy's position, or takes longer to read.
+        """Load the newest good snapshot if the log begins after this copy's position, or takes longer to read.
 
         Returns:
             Whether the copy was replaced.
 
         Raises:
-            TriplicateError: the log begins beyond this copy, and no snapshot could be read; a retry may succeed.
+            TriplicateError: the log begins after this copy, and no snapshot could be read; a retry may succeed.
         """
         while True:
             position, head = self._machine.position, await self._logs.head(self._log)
-            found = await self._sources(position, position < head.first_offset)
-            if not found:
+            candidates = await self._sources(position, position < head.first_offset)
+            if not candidates:
                 return False
-            replay_bytes = await self._log_snapshots.size_since(position) - await self._log_snapshots.grown_since(found[0])
-            if not is_snapshot_faster(position, head.first_offset, replay_bytes, found[0].stored_bytes):
+            replay_bytes = await self._log_snapshots.size_since(position) - await self._log_snapshots.grown_since(candidates[0])
+            if not is_snapshot_faster(position, head.first_offset, replay_bytes, candidates[0].stored_bytes):
                 return False
-            loaded = await self._load_one_of(found, position < head.first_offset)
+            loaded = await self._load_first_possible(candidates, position < head.first_offset)
             if loaded is not None:
                 return loaded
 
     async def _sources(self, position: int, needed: bool) -> Sequence[Snapshot]:
-        """The snapshots beyond `position`, newest first. None if the list cannot be read and the log suffices.
+        """The good snapshots beyond `position`, newest first; empty if the list cannot be read and the log suffices.
+
+        Args:
+            needed: whether the log begins after this copy.
 
         Raises:
-            FormatError, CorruptionError: the list cannot be read, and the log does not reach back to this copy.
+            FormatError, CorruptionError: the list cannot be read, and the log does not suffice.
         """
         try:
             return sources(await self._log_snapshots.read(), position)
@@ -394,19 +414,23 @@ class SnapshotKeeper:
             self._host.trace("replica.snapshots_unreadable", log=self._log, error=repr(error))
             return ()
 
-    async def _load_one_of(self, found: Sequence[Snapshot], needed: bool) -> bool | None:
+    async def _load_first_possible(self, candidates: Sequence[Snapshot], needed: bool) -> bool | None:
         """Load the first snapshot that can be loaded.
 
         Args:
-            needed: the log does not reach back to this copy.
+            candidates: snapshots beyond this copy, newest first.
+            needed: whether the log begins after this copy.
 
         Returns:
-            Whether one was loaded; None if some have left the list since it was read, so that others may be on it now.
+            Whether one was loaded; None if some were removed from the list since it was read, so that it may contain others now.
+
+        Raises:
+            TriplicateError: none could be read, and the log does not suffice.
         """
         failure: TriplicateError | None = None
         replaced = False
-        for snapshot in found:
-            if not self._fits(snapshot):
+        for snapshot in candidates:
+            if not self._is_loadable(snapshot):
                 continue
             try:
                 await self._load(snapshot)
@@ -428,8 +452,8 @@ class SnapshotKeeper:
             raise failure
         return None if replaced else False
 
-    def _fits(self, snapshot: Snapshot) -> bool:
-        """Whether the snapshot is of this machine and format."""
+    def _is_loadable(self, snapshot: Snapshot) -> bool:
+        """Whether the snapshot is of this machine and in its format. Otherwise this is traced."""
         machine = self._machine
         if (snapshot.machine, snapshot.content, snapshot.identity) == (machine.machine, machine.content, machine.identity):
             return True

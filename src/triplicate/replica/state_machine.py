@@ -9,8 +9,8 @@ from typing import Protocol
 from triplicate.log import LogEntry, LogWriter
 
 STANDS_AT = "this copy stands at"
-"""Prefix of every reason that concerns the position of a copy in the log and not its content. Such a copy may be correct and is verified
-against the log before it serves again. Reasons are stored, so the prefix is part of the format."""
+"""Prefix of each reason that concerns a copy's position in the log and not its content. Such a copy may be correct, and is compared with
+the log before it serves again. Reasons are stored, so the prefix is part of the format."""
 
 
 class Role(Enum):
@@ -22,7 +22,7 @@ class Role(Enum):
     """Elected, and taking the log over."""
     LEADER = "leader"
     DIVERGED = "diverged"
-    """This copy is wrong; it neither serves nor follows."""
+    """This copy is wrong. It neither serves nor follows."""
     STOPPED = "stopped"
 
 
@@ -35,18 +35,20 @@ class StateMachine(Protocol):
 
     @property
     def suspicion(self) -> str | None:
-        """Why the copy must be verified before it serves, or None. Set where it was given up for its position (`STANDS_AT`). Valid after
-        `open`."""
+        """Why the copy must be verified before it serves, or None. Valid after `open`.
+
+        It is set if the copy was given up because of its position (`STANDS_AT`).
+        """
 
     async def open(self) -> int:
         """Open the local state. Returns its position: the offset after the last record applied.
 
         Raises:
-            Diverged: this copy was found to be wrong before, or is damaged. EnvironmentFault: it cannot be opened now.
+            Diverged: this copy is marked as wrong, or is damaged. EnvironmentFault: a later attempt may succeed.
         """
 
     async def verify(self, entry: LogEntry | None) -> None:
-        """Compare the entry before `position` with what this copy applied last. If they agree, `suspicion` is cleared.
+        """Compare the entry before `position` with the batch that this copy applied last. If they are equal, clear `suspicion`.
 
         Args:
             entry: the entry whose last record is before `position`; None if the position is 0.
@@ -56,26 +58,28 @@ class StateMachine(Protocol):
         """
 
     async def follow(self) -> int:
-        """Return to what is stored locally and prepare to apply; returns the position. Called before the first `apply` and after each
-        leadership.
+        """Return to the stored state and prepare to apply. Called before the first `apply` and after each leadership.
+
+        Returns:
+            The position.
 
         Raises:
-            Diverged: the copy is damaged. EnvironmentFault: it is not possible now; the replica retries.
+            Diverged: the copy is damaged. EnvironmentFault: the replica tries again.
         """
 
     async def apply(self, entries: Sequence[LogEntry]) -> int:
         """Apply entries in order and store the position with them, all or none. Entries applied already are skipped. Returns the position.
 
-        Control entries are included; a segment header marks the begin of an epoch.
+        Control entries are included. A segment header marks the beginning of an epoch.
 
         Raises:
-            Diverged: the state differs from the leader's. EnvironmentFault: it is not possible now (the disk is full); the replica retries.
+            Diverged: the state differs from the leader's. EnvironmentFault: the disk is full or fails; the replica tries again.
         """
 
     async def lead(self, writer: LogWriter) -> None:
-        """Lead until an error or a cancellation ends the leadership. Everything before the writer's `start_offset` is applied.
+        """Lead until an error or a cancellation ends the leadership. All records before the writer's `start_offset` are applied.
 
-        Afterwards nothing may be visible that the log has not acknowledged. Cancelled when the node stops.
+        Afterwards, no change may be visible that the log has not acknowledged. Cancelled when the node stops.
         """
 
     async def diverge(self, reason: str) -> None:

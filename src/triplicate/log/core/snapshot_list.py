@@ -1,6 +1,6 @@
 """The list of a log's snapshots: one node, JSON, changed by compare-and-set. Pure: encoding, decoding and the changes of the list.
 
-A snapshot stands at an offset of the log: it holds everything before, so the log may be truncated there once enough good ones are listed.
+A snapshot has a position in the log and contains all records before it, so the log may be truncated there once enough good ones are listed.
 `docs/formats/snapshot.md` fixes the bytes.
 """
 

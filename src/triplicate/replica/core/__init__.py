@@ -1,1 +1,1 @@
-"""Decisions of replicas, apart from input and output."""
+"""Decisions of replicas, without input and output."""

@@ -1,8 +1,8 @@
 """When a peer counts as silent. Pure: decided from times alone.
 
-A slow peer is not a failed one, and a watcher that was stopped has observed nothing. Silence is therefore counted only from one observation
-to the next. A busy machine, a stopped process or a suspended machine delays an observation, and may have delayed the peer as well. A late
-observation counts as one interval and `LATE_S` at most; a very late one resets the timer.
+A slow peer has not failed, and an observer that was stopped has observed nothing. Silence is therefore counted only from one observation to
+the next. A busy machine, a stopped process or a suspended machine delays an observation, and may have delayed the peer too. A late
+observation counts at most as one interval and `LATE_S`; a very late one resets the timer.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections import deque
 
 LATE_S = 0.3
-"""The silence that one observation adds is at most the interval and this."""
+"""One observation adds at most the interval and this time to the silence."""
 BREAK_S = 2.0
 """An observation that is later than this resets the timer."""
 FLAP_WINDOW_S = 60.0
 FLAP_FREE = 4
-"""The number of conclusions within the window under the configured limit; each further one doubles the limit."""
+"""Number of conclusions within the window with the configured limit. Each further one doubles the limit."""
 FLAP_FACTOR_MAX = 16
 
 
 class SilenceTimer:
-    """Measures how long one peer has been silent. Times are seconds of one clock that counts suspended time.
+    """Measures the silence of one peer. Times are seconds of one clock that counts suspended time.
 
     Args:
         interval_s: between two observations.
@@ -33,7 +33,7 @@ class SilenceTimer:
         """The silence observed so far."""
 
     def observe(self, now: float) -> None:
-        """Count the time since the last observation. Call it about every interval while a probe is outstanding or due."""
+        """Count the time since the last observation. To be called about every interval while a probe is outstanding or due."""
         passed_s, self._counted_to = now - self._counted_to, now
         if passed_s > self._interval_s + BREAK_S:
             self.silent_s = 0.0
@@ -41,13 +41,13 @@ class SilenceTimer:
             self.silent_s += min(passed_s, self._interval_s + LATE_S)
 
     def reset(self, now: float) -> None:
-        """The peer has answered, or no probe could be sent."""
+        """Restart the measurement, because the peer has answered or no probe could be sent."""
         self._counted_to = now
         self.silent_s = 0.0
 
 
 class SuspicionTimeout:
-    """The limit for the next silence. It grows with each conclusion in a short time, so that take-overs do not keep an overloaded cluster
+    """The limit for the next silence. It grows with each conclusion in a short time, because take-overs would keep an overloaded cluster
     overloaded.
 
     Args:

@@ -1,4 +1,4 @@
-"""When a snapshot is due, which node makes it, and when loading one is better than reading the log. Pure."""
+"""Decides when a snapshot is due, which node makes it, and when loading one is better than reading the log. Pure."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ LONGEST_CHECK_S = 30.0
 """The longest interval between two checks whether a snapshot is due."""
 SHORTEST_CHECK_S = 0.05
 REQUEST_CHECK_S = 0.25
-"""The interval while a request is open: a node learns in no other way that its copy has reached the requested offset."""
+"""The interval while a request is open. Only a check shows a node that its copy has reached the requested offset."""
 
 SHORT_REPLAY_BYTES = 1024 * 1024
-"""A part of the log shorter than this is always read rather than replaced by a snapshot."""
+"""A part of the log that is shorter than this is always read, and no snapshot is loaded for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSettings:
-    """When and how fast snapshots are made.
+    """Times and rates at which snapshots are made.
 
     Args:
         log_bytes: a snapshot is due if the log has grown by this much since the newest one; 0: only on request.
         interval_s: the least age of the newest snapshot for another one to be due.
         rate_bytes_per_s: the rate limit of copying, sending and reading; 0 for none.
-        keep_log_s: records younger than this stay in the log in any case.
-        turn_s: how long a node leaves a due snapshot to each node before it in the order.
+        keep_log_s: records younger than this are never truncated.
+        turn_s: time that a node leaves a due snapshot to each node with a lower rank.
     """
 
     log_bytes: int = 0
@@ -35,7 +35,11 @@ class SnapshotSettings:
     turn_s: float = 60.0
 
     def check_s(self, *, requested: bool = False) -> float:
-        """The interval between two checks, seconds."""
+        """The interval between two checks, seconds.
+
+        Args:
+            requested: whether a request is open.
+        """
         return min(max(self.interval_s / 10, SHORTEST_CHECK_S), REQUEST_CHECK_S if requested else LONGEST_CHECK_S)
 
 
@@ -44,7 +48,7 @@ class SnapshotSituation:
     """The state in which a node decides whether a snapshot is due.
 
     Args:
-        position: of its own copy.
+        position: of the node's copy.
         first_offset: of the log.
         now_ms: wall time.
         wanted: a snapshot at this offset or beyond is requested; None without a request.
@@ -81,12 +85,12 @@ def may_grow_due(situation: SnapshotSituation, settings: SnapshotSettings) -> bo
     if situation.newest_position is None:
         return situation.position > 0
     age_s = (situation.now_ms - situation.newest_time_ms) / 1000
-    # A snapshot from the future was made by a clock that runs ahead. It must not block all others.
+    # A clock that is ahead has made a snapshot with a future time. It must not prevent all others.
     return situation.position > situation.newest_position and not 0 <= age_s < settings.interval_s
 
 
 def has_grown_due(grown_bytes: int, settings: SnapshotSettings) -> bool:
-    """Whether the log has grown enough."""
+    """Whether the log has grown enough for another snapshot."""
     return grown_bytes >= settings.log_bytes > 0
 
 
@@ -99,12 +103,13 @@ class SnapshotPeer:
 
 
 def snapshot_rank(node_id: str, position: int, members: Sequence[SnapshotPeer], leader: str | None, base: int) -> int | None:
-    """The rank of a node in the order in which nodes make a snapshot, from 0; None if its copy is too far behind.
+    """The rank from 0 of a node in the order in which nodes make a snapshot; None if its copy is too far behind.
 
-    Followers come first, by name, and the leader last: it makes snapshots only if it is alone or all others fail.
+    Followers come first, by name, and the leader last. The leader makes snapshots only if it is alone or all others fail.
 
     Args:
-        base: position of the newest good snapshot, 0 without one. A new one has to cover most of the log since.
+        members: the nodes whose copies are served. leader: the leader's node id, or None.
+        base: position of the newest good snapshot, 0 without one. A new snapshot must cover most of the log since then.
     """
     if node_id == leader:
         # Reported positions are slightly old, so the leader counts followers that seem to be behind.
@@ -117,33 +122,33 @@ def snapshot_rank(node_id: str, position: int, members: Sequence[SnapshotPeer], 
     return len(before - {leader})
 
 
-def is_turn(turn: int | None, waited_s: float, turn_s: float) -> bool:
-    """Whether a node makes the snapshot now. `waited_s`: how long it has been due by the node's own clock."""
-    return turn is not None and waited_s >= turn * turn_s
+def is_turn(rank: int | None, waited_s: float, turn_s: float) -> bool:
+    """Whether a node with this rank makes the snapshot now, which has been due for `waited_s` by its own clock."""
+    return rank is not None and waited_s >= rank * turn_s
 
 
 def is_snapshot_faster(position: int, first_offset: int, replay_bytes: int, stored_bytes: int) -> bool:
-    """Whether a copy at `position` loads a snapshot that stands beyond it rather than read the log up to there.
+    """Whether a copy at `position` loads a snapshot of a later position, and does not read the log up to there.
 
     Args:
-        replay_bytes: of the log between the two. stored_bytes: of the snapshot.
+        first_offset: of the log. replay_bytes: of the log between the two positions. stored_bytes: of the snapshot.
     """
-    # Applying a byte of the log takes many times as long as copying a byte of a snapshot, so half its size is a careful measure.
+    # Applying a byte of the log takes many times as long as copying a byte of a snapshot, so half its size is a conservative limit.
     return position < first_offset or replay_bytes > max(stored_bytes // 2, SHORT_REPLAY_BYTES)
 
 
 class SegmentAge(NamedTuple):
-    """The first offset of a segment, and the latest wall time in it, in µs since the epoch; None while the segment is written."""
+    """The first offset of a segment, and the latest wall time in it, in µs since the epoch; None while it is being written."""
 
     first_offset: int
     latest_us: int | None
 
 
 def cut_offset(snapshot_offset: int, segments: Sequence[SegmentAge], keep_log_s: float, now_us: int) -> int:
-    """Where the log is truncated: at the snapshot, or before the first segment that holds something younger than it must be.
+    """The offset at which the log is truncated: that of the snapshot, or of the first segment with records that must be kept.
 
     Args:
-        segments: all of the log, oldest first.
+        segments: all segments of the log, oldest first. keep_log_s: age up to which records are kept. now_us: wall time.
     """
     if keep_log_s <= 0:
         return snapshot_offset
