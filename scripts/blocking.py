@@ -26,7 +26,7 @@ TARGET = ROOT / "src" / "triplicate" / "blocking"
 WIDTH = 140
 
 ROOMS = ("client", "log", "sql", "metadata", "ledger", "runtime", "errors")
-"""Packages whose exports annotations may name."""
+"""Packages whose exports may occur in annotations."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +38,15 @@ class Twin:
         name: the blocking class.
         attribute: the attribute that holds the async object, without its underscore.
         docs: the docstring of the blocking class.
-        base: the blocking class that it extends, and whose methods it does not repeat.
-        fields: attributes of the async object that are copied at the creation.
-        properties: properties that are passed on.
-        on_loop: plain methods that run on the loop.
-        left_out: public coroutine methods without a twin, and why.
-        bodies: methods with a body of their own: statements that may use the parameters.
-        header: lines that replace ``__init__``.
+        base: the blocking class that it extends, whose methods it inherits.
+        fields: attributes of the async object that are copied in ``__init__``.
+        properties: names of the properties that it has too.
+        on_loop: names of plain methods that run on the loop.
+        left_out: maps a public coroutine method without a twin to the reason.
+        bodies: maps a method to the text of its own body, which may use the parameters.
         handle: whether the object is a context manager.
-        closes: the async method behind ``close``, if that is not a method of the same name.
+        closes: the async method that ``close`` calls, if its name is not ``close``.
+        loop: the attribute that holds the `BackgroundLoop`.
         iterator: the type of the items, if the object is an iterator over its ``next_entry``.
     """
 
@@ -69,17 +69,17 @@ class Twin:
     def original(self) -> type:
         """The async class."""
         room, _, name = self.source.partition(":")
-        found: type = getattr(importlib.import_module(f"triplicate.{room}"), name)
-        return found
+        original: type = getattr(importlib.import_module(f"triplicate.{room}"), name)
+        return original
 
 
 @dataclass(frozen=True)
 class Functions:
-    """A blocking class over the async functions of a room that take a client first.
+    """A blocking class for the async functions of a package whose first parameter is a client.
 
     Args:
-        room: where the functions are. methods: name of the method, then name of the function.
-        left_out: parameters that the methods lack.
+        room: the package. methods: maps the name of a method to that of its function.
+        left_out: names of parameters that the methods do not have.
     """
 
     room: str
@@ -111,7 +111,7 @@ FACADES = (
                 "client:WriteHandle",
                 "BlockingHandle",
                 "handle",
-                "The part of a blocking writer that does not depend on how entries get their ids. See `WriteHandle`.",
+                "The methods that both blocking writers have, which do not depend on how entries get their ids. See `WriteHandle`.",
                 fields=("ledger_id",),
                 properties=("metadata", "last_add_confirmed", "last_add_pushed", "length", "ensemble_changes", "missing_bookies"),
             ),
@@ -155,7 +155,7 @@ FACADES = (
                 "log:LogReader",
                 "BlockingLogReader",
                 "reader",
-                "`LogReader` without `await`. At the end of the log its iterator waits for the next entry.",
+                "`LogReader` without `await`. Its iterator waits for the next entry at the end of the log.",
                 properties=("position",),
                 closes="aclose",
                 iterator="LogEntry",
@@ -164,7 +164,7 @@ FACADES = (
                 "log:RangeReader",
                 "BlockingRangeReader",
                 "reader",
-                "`RangeReader` without `await`. Its iterator moves entries between the threads in batches.",
+                "`RangeReader` without `await`. Its iterator passes entries between the threads in batches.",
                 bodies={
                     "next_entry": "return next(self, None)",
                     "seek": "self._batches.clear()\nself._loop.call(self._reader.seek(first_offset, end_offset))",
@@ -215,7 +215,7 @@ FACADES = (
 
 TWINS = tuple(twin for facade in FACADES for twin in facade.twins)
 RETURNS = {"Tail": "BlockingTail", **{twin.source.partition(":")[2]: twin.name for twin in TWINS}}
-"""Async classes in return annotations, and the twins that replace them."""
+"""Maps an async class in a return annotation to its twin."""
 
 
 class Names:
@@ -228,7 +228,7 @@ class Names:
         self._local = frozenset(local)
 
     def use(self, node: ast.AST, module: ModuleType, *, at_runtime: bool = False) -> None:
-        """Record the names in an expression of a module of ours."""
+        """Record the names in an expression of one of our modules."""
         for each in ast.walk(node):
             if isinstance(each, ast.Name) and each.id not in self._local:
                 self._add(each.id, module, at_runtime=at_runtime)
@@ -296,7 +296,7 @@ def _is_property(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 
 def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef, skip: int) -> tuple[str, str, list[str]]:
-    """The parameters as written, the arguments of the call, and the parameters that must be read on the caller's thread."""
+    """(the parameters as written, the arguments of the call, names of iterables that must be read on the caller's thread)."""
     spec = node.args
     call = [each.arg for each in spec.args[skip:]] + [f"{each.arg}={each.arg}" for each in spec.kwonlyargs]
     typed = [(each.arg, ast.unparse(each.annotation)) for each in (*spec.args[skip:], *spec.kwonlyargs) if each.annotation is not None]
@@ -315,7 +315,7 @@ def _record(node: ast.FunctionDef | ast.AsyncFunctionDef, module: ModuleType, na
 
 
 def _result(returned: str, value: str, loop: str) -> tuple[str, str]:
-    """The return annotation and the expression, with the async class replaced by its twin."""
+    """(the return annotation, the expression), with an async class replaced by its twin."""
     if returned in RETURNS:
         return RETURNS[returned], f"{RETURNS[returned]}({loop}, {value})"
     return returned, value
@@ -327,9 +327,9 @@ def _method(twin: Twin, node: ast.FunctionDef | ast.AsyncFunctionDef, module: Mo
     parameters, call, lazy = _arguments(node, 1)
     _record(node, module, names)
     head = f"def {node.name}(self{', ' if parameters else ''}{parameters})"
-    loop, held = f"self.{twin.loop}", f"self._{twin.attribute}"
+    loop, original = f"self.{twin.loop}", f"self._{twin.attribute}"
     first = [f"{name} = list({name})" for name in lazy]
-    value = f"{held}.{node.name}({call})"
+    value = f"{original}.{node.name}({call})"
     if node.name in twin.bodies:
         lines = twin.bodies[node.name].split("\n")
     elif returned.startswith("asyncio.Future["):
@@ -384,7 +384,7 @@ def _iterator(twin: Twin, names: Names) -> list[str]:
     return [
         *start,
         "    entry = self.next_entry()",
-        '    assert entry is not None, "without a time limit there is an entry or an error"',
+        '    assert entry is not None, "without a time limit, the reader returns an entry or raises"',
         "    return entry",
         "",
     ]
@@ -425,7 +425,7 @@ def _class(twin: Twin, names: Names) -> list[str]:
 
 
 def has_twin(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether a method waits for something: a coroutine, or one that returns a future or an async iterator."""
+    """Whether a method is a coroutine, or returns a future or an async iterator."""
     returned = ast.unparse(node.returns) if node.returns is not None else ""
     return isinstance(node, ast.AsyncFunctionDef) or returned.startswith(("asyncio.Future[", "AsyncIterator["))
 
@@ -439,9 +439,9 @@ def _functions(spec: Functions, names: Names) -> list[str]:
     for name, function in spec.methods.items():
         module = sys.modules[getattr(room, function).__module__]
         node = next(each for each in _parsed(module).body if isinstance(each, ast.AsyncFunctionDef) and each.name == function)
-        kept = [at for at, each in enumerate(node.args.kwonlyargs) if each.arg not in spec.left_out]
-        node.args.kwonlyargs = [node.args.kwonlyargs[at] for at in kept]
-        node.args.kw_defaults = [node.args.kw_defaults[at] for at in kept]
+        indexes = [index for index, each in enumerate(node.args.kwonlyargs) if each.arg not in spec.left_out]
+        node.args.kwonlyargs = [node.args.kwonlyargs[index] for index in indexes]
+        node.args.kw_defaults = [node.args.kw_defaults[index] for index in indexes]
         parameters, call, _ = _arguments(node, 1)
         node.args.args = node.args.args[1:]
         _record(node, module, names)
@@ -485,7 +485,7 @@ def _tidy(text: str) -> str:
 
 
 def is_current(facade: Facade) -> bool:
-    """Whether the module in the source tree is what the script generates."""
+    """Whether the module in the source tree is equal to the generated one."""
     return (TARGET / f"{facade.module}.py").read_text(encoding="utf-8") == generate(facade)
 
 

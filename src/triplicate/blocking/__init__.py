@@ -1,7 +1,7 @@
-"""Triplicate without `await`: for scripts, notebooks and Spark tasks. ``with triplicate.blocking.connect(uri) as client:``
+"""Triplicate without `await`, for scripts, notebooks and Spark tasks. Example: ``with triplicate.blocking.connect(uri) as client:``
 
-One background thread runs an event loop. Every call passes its coroutine to the loop and waits for the result. Several threads may use
-one object, one call at a time. A thread that runs an event loop itself must use `triplicate.connect` instead.
+A background thread runs an event loop. Every call passes its coroutine to the loop and waits for the result. Several threads may use one
+object, one call at a time. A thread that runs an event loop must use `triplicate.connect` instead.
 
 `ledger_facade`, `log_facade` and `database_facade` are generated from the async classes by ``scripts/blocking.py``. The classes for logs
 and databases are loaded at their first use.
@@ -44,14 +44,14 @@ __all__ = [
     "connect",
 ]
 
-_HOMES = {
+_LAZY_EXPORTS = {
     "database_facade": ("BlockingDatabases",),
     "log_facade": ("BlockingLogReader", "BlockingLogWriter", "BlockingLogs", "BlockingRangeReader", "BlockingStagingWriter"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    for module, names in _HOMES.items():
+    for module, names in _LAZY_EXPORTS.items():
         if name in names:
             return getattr(importlib.import_module(f"triplicate.blocking.{module}"), name)
     raise AttributeError(f"module 'triplicate.blocking' has no attribute {name!r}")

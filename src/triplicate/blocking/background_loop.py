@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 Item = TypeVar("Item")
 
 BATCH_ITEMS = 1024
-"""Maximum number of items that `BackgroundLoop.iterate` moves between the threads at once."""
+"""Maximum number of items that `BackgroundLoop.iterate` passes between the threads at once."""
 
 
 class BackgroundLoop:
@@ -30,7 +30,7 @@ class BackgroundLoop:
         """Run a coroutine on the loop and wait for its result. Interrupting the wait (Ctrl-C) cancels the coroutine.
 
         Raises:
-            HandleClosed: the loop was closed; the coroutine is closed without starting. Also every error of the coroutine.
+            HandleClosed: the loop was closed; the coroutine was not started. Also every error of the coroutine.
         """
         if self._closed:
             coroutine.close()
@@ -45,13 +45,13 @@ class BackgroundLoop:
     def run(self, function: Callable[[], Result]) -> Result:
         """Call a function on the loop's thread and return its result. Raises as `call`."""
 
-        async def run_there() -> Result:
+        async def call_function() -> Result:
             return function()
 
-        return self.call(run_there())
+        return self.call(call_function())
 
     def start(self, begin: Callable[[], asyncio.Future[Result]]) -> concurrent.futures.Future[Result]:
-        """Call a function on the loop's thread and convert the future that it returns. Raises what the function itself raises."""
+        """Call a function on the loop's thread and convert the future that it returns. Raises as `call`."""
         result: concurrent.futures.Future[Result] = concurrent.futures.Future()
 
         def resolve(future: asyncio.Future[Result]) -> None:
@@ -68,10 +68,13 @@ class BackgroundLoop:
         return result
 
     def iterate(self, begin: Callable[[], AsyncIterator[Item]]) -> Iterator[Item]:
-        """Iterate over an async iterator. Items cross the threads in batches of up to `BATCH_ITEMS`.
+        """Iterate over an async iterator. Items pass between the threads in batches of up to `BATCH_ITEMS`.
 
         Args:
-            begin: makes the async iterator; called on the loop's thread at the first step.
+            begin: creates the async iterator; called on the loop's thread at the first step.
+
+        Raises:
+            HandleClosed: the loop was closed. Also the errors of the iterator.
         """
         items = self.run(begin)
         while batch := self.call(_next_items(items, BATCH_ITEMS)):

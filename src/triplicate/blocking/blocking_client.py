@@ -1,4 +1,4 @@
-"""The blocking client of a cluster: ledgers by its own methods, logs and databases by objects that it makes."""
+"""The blocking client of a cluster, with methods for ledgers. It creates the objects for logs and databases."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class BlockingClient(ClientMethods):
     """`Client` without `await`. Create it with `connect`.
 
-    It owns a `BackgroundLoop`, on which everything that it makes runs.
+    It has a `BackgroundLoop`, which all objects that it creates use.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class BlockingClient(ClientMethods):
         return BlockingLogs(self.loop, Logs(self._client, settings))
 
     def databases(self) -> BlockingDatabases:
-        """The SQL databases of the cluster: create, list, rename, drop and undelete. Statements go over PostgreSQL's protocol."""
+        """The SQL databases of the cluster: create, list, rename, drop and undelete. Statements are sent by PostgreSQL's protocol."""
         from triplicate.blocking.database_facade import BlockingDatabases
 
         return BlockingDatabases(self.loop, self._client)

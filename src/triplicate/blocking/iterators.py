@@ -1,4 +1,4 @@
-"""Iterators over entries that cross the threads in batches, since each crossing costs more than an entry."""
+"""Iterators over entries. Entries pass between the threads in batches, because a thread switch costs more than an entry."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 TAIL_BATCH_ENTRIES = 1024
 RANGE_BATCH_ENTRIES = 64
 RANGE_BATCH_BYTES = 2 * 1024 * 1024
-"""Bounds of one batch of `EntryBatches`; the last entry may exceed the bytes."""
+"""Limits on one batch of `EntryBatches`. The last entry may exceed the limit in bytes."""
 
 
 class BlockingTail:
-    """`Tail` as an iterator. Entries cross the threads in batches."""
+    """`Tail` as an iterator. Entries pass between the threads in batches. Raises as `Tail.next_entries`."""
 
     def __init__(self, loop: BackgroundLoop, tail: Tail) -> None:
         self._loop = loop
@@ -53,7 +53,7 @@ class BlockingTail:
 class EntryBatches:
     """The entries of a `RangeReader` as an iterator.
 
-    An error is raised after the entries that were read before it, as the reader itself would raise it.
+    An error of the reader is raised after the entries that were read before it.
     """
 
     def __init__(self, loop: BackgroundLoop, reader: RangeReader) -> None:
@@ -76,7 +76,7 @@ class EntryBatches:
         raise error
 
     def clear(self) -> None:
-        """Drop the entries and the error that were fetched and not returned."""
+        """Discard the entries and the error that were fetched and not returned yet."""
         self._ready.clear()
         self._error = None
 

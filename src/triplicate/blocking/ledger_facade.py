@@ -22,7 +22,7 @@ NO_CUSTOM: Mapping[str, bytes] = {}
 
 
 class BlockingHandle:
-    """The part of a blocking writer that does not depend on how entries get their ids. See `WriteHandle`."""
+    """The methods that both blocking writers have, which do not depend on how entries get their ids. See `WriteHandle`."""
 
     def __init__(self, loop: BackgroundLoop, handle: WriteHandle) -> None:
         self._loop = loop

@@ -174,7 +174,7 @@ class BlockingLogWriter:
 
 
 class BlockingLogReader:
-    """`LogReader` without `await`. At the end of the log its iterator waits for the next entry."""
+    """`LogReader` without `await`. Its iterator waits for the next entry at the end of the log."""
 
     def __init__(self, loop: BackgroundLoop, reader: LogReader) -> None:
         self._loop = loop
@@ -202,7 +202,7 @@ class BlockingLogReader:
 
     def __next__(self) -> LogEntry:
         entry = self.next_entry()
-        assert entry is not None, "without a time limit there is an entry or an error"
+        assert entry is not None, "without a time limit, the reader returns an entry or raises"
         return entry
 
     def __enter__(self) -> Self:
@@ -213,7 +213,7 @@ class BlockingLogReader:
 
 
 class BlockingRangeReader:
-    """`RangeReader` without `await`. Its iterator moves entries between the threads in batches."""
+    """`RangeReader` without `await`. Its iterator passes entries between the threads in batches."""
 
     def __init__(self, loop: BackgroundLoop, reader: RangeReader) -> None:
         self._loop = loop
