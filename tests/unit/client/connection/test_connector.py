@@ -139,7 +139,7 @@ def test_a_bookie_without_a_registration_that_serves_is_reached() -> None:
     run(main())
 
 
-def test_a_bookie_that_is_neither_registered_nor_there_is_unavailable_and_not_asked_for_again_and_again() -> None:
+def test_a_bookie_that_is_neither_registered_nor_there_is_unavailable_and_seldom_located() -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client(SETTINGS) as client:
             await client.create()
