@@ -11,9 +11,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.entry_headers import entry_header
 from triplicate.client import Client
 from triplicate.config import ClientSettings
-from triplicate.ledger import LedgerMetadata, encode_availability, entry_header
+from triplicate.ledger import LedgerMetadata, encode_availability
 from triplicate.metadata import ClusterMetadata, MemoryStore, MemoryTree, bookie_service
 from triplicate.runtime import Host, Listener, Metrics, real_host
 from triplicate.wire import (
@@ -75,7 +76,7 @@ class FakeLedger:
     @property
     def max_lac(self) -> int:
         """The greatest last-add-confirmed that the bookie has received in any message."""
-        told = [-1, *(entry_header(body)[2] for body in self.entries.values())]
+        told = [-1, *(entry_header(body).last_add_confirmed for body in self.entries.values())]
         return max(told if self.explicit_lac is None else [*told, int.from_bytes(self.explicit_lac[8:16], signed=True)])
 
 

@@ -51,7 +51,6 @@ def test_a_file_holds_what_was_written_and_reads_short_only_at_its_end(tmp_path:
         file.allocate(0, 4096)
         assert file.size() == 4096
         file.truncate(3)
-        file.advise_dontneed(0, 3)
         file.sync()
         assert file.pread(10, 0) == b"aBC"
         file.close()
