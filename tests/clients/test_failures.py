@@ -11,7 +11,8 @@ import asyncpg
 import psycopg
 import pytest
 
-from tests.clients.stand import READY_S, Db, Stand, run, wait_until
+from tests.clients.stand import READY_S, Db, Stand, run
+from tests.waiting import wait_until
 
 Connection = psycopg.Connection[Any]
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.entry_headers import entry_header
+from tests.waiting import PLAY_LIMIT_S, eventually
 from triplicate.client import Client
 from triplicate.config import ClientSettings
 from triplicate.ledger import LedgerMetadata, encode_availability
@@ -429,21 +430,11 @@ async def fake_cluster(names: str = "abc", seed: int = 1) -> AsyncIterator[FakeC
         await tree.close()
 
 
-LIMIT_S = 60.0
-"""Far beyond what any test takes, also on a machine that does much else."""
-
-
 def run(main: Coroutine[Any, Any, None]) -> None:
     """Run a test's coroutine with a limit, so that a hang is a failure."""
 
     async def limited() -> None:
-        async with asyncio.timeout(LIMIT_S):
+        async with asyncio.timeout(PLAY_LIMIT_S):
             await main
 
     asyncio.run(limited())
-
-
-async def eventually(condition: Callable[[], bool]) -> None:
-    """Return when the condition holds; the test's own limit bounds it."""
-    while not condition():
-        await asyncio.sleep(0.002)

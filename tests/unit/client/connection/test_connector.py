@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.client.cluster import QUICK, FakeCluster, eventually, fake_cluster, run
+from tests.unit.client.cluster import QUICK, FakeCluster, fake_cluster, run
+from tests.waiting import eventually
 from triplicate.errors import BookieUnavailable, ConnectionLost, ReadFailed, RecoveryFailed
 from triplicate.ledger import LedgerState
 from triplicate.metadata import InjectedFault, bookie_service
