@@ -99,7 +99,7 @@ def array_item(array: Value, place: Value) -> Value:
     return values[index] if 0 <= index < len(values) else None
 
 
-class _Gathered:
+class _ArrayAggregate:
     """An aggregate of values as an array; NULL, or an empty array, for no rows."""
 
     def __init__(self, empty: Value) -> None:
@@ -113,7 +113,7 @@ class _Gathered:
         return array_text(self._values) if self._values else self._empty
 
 
-class _All:
+class _BooleanAggregate:
     """The aggregate bool_and, or bool_or: NULL for no rows that are not NULL."""
 
     def __init__(self, *, conjunction: bool) -> None:
@@ -211,9 +211,9 @@ def register_arrays(connection: apsw.Connection) -> None:
     connection.create_scalar_function("pg_array", lambda *values: array_text(values), -1, flags=flags)
     connection.create_scalar_function("pg_array_has", lambda *values: array_has(values[0], values[1]), 2, flags=flags)
     connection.create_scalar_function("pg_array_item", lambda *values: array_item(values[0], values[1]), 2, flags=flags)
-    connection.create_aggregate_function("array_agg", lambda: _Gathered(None), 1, flags=flags)
-    connection.create_aggregate_function("pg_array_of", lambda: _Gathered("{}"), 1, flags=flags)
+    connection.create_aggregate_function("array_agg", lambda: _ArrayAggregate(None), 1, flags=flags)
+    connection.create_aggregate_function("pg_array_of", lambda: _ArrayAggregate("{}"), 1, flags=flags)
     for name in ("bool_and", "every"):
-        connection.create_aggregate_function(name, lambda: _All(conjunction=True), 1, flags=flags)
-    connection.create_aggregate_function("bool_or", lambda: _All(conjunction=False), 1, flags=flags)
+        connection.create_aggregate_function(name, lambda: _BooleanAggregate(conjunction=True), 1, flags=flags)
+    connection.create_aggregate_function("bool_or", lambda: _BooleanAggregate(conjunction=False), 1, flags=flags)
     connection.create_module("pg_unnest", _Unnest(), eponymous=True, eponymous_only=True, read_only=True)  # type: ignore[arg-type]

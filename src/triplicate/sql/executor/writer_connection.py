@@ -14,7 +14,7 @@ from weakref import WeakSet
 import apsw
 
 from triplicate.errors import EnvironmentFault, SqlError
-from triplicate.sql.core.batch_builder import MAX_TRANSACTION_BYTES, BatchBuilder, Fit
+from triplicate.sql.core.batch_builder import MAX_TRANSACTION_BYTES, BatchBuilder, BatchFit
 from triplicate.sql.core.batch_sequence import BatchSequence
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.interface import Prepared, Row, SchemaMoved, StatementKind
@@ -488,9 +488,9 @@ class WriterConnection:
             return True
         storable = self._requests.storable(results) if request_id else ()
         fit = self._builder.add(Transaction(self.context.require_number(), operations, request_id, storable))
-        if fit is Fit.NEXT_BATCH:
+        if fit is BatchFit.NEXT_BATCH:
             return False
-        if fit is Fit.TOO_LARGE:
+        if fit is BatchFit.TOO_LARGE:
             raise SqlError(
                 "54000",
                 f"the transaction's changes take {self._builder.last_record_bytes} bytes; a transaction may have {MAX_TRANSACTION_BYTES}",

@@ -70,7 +70,7 @@ def past_words(tokens: Tokens, index: int, *words: str) -> int:
 
 
 @dataclass(slots=True)
-class Edits:
+class TextEdits:
     """Changes to a text, each of a stretch of its characters."""
 
     sql: str
@@ -123,7 +123,7 @@ def literal(value: Value) -> str:
             return "9e999" if value == float("inf") else "-9e999" if value == float("-inf") else repr(value)
 
 
-def drop_schemas(tokens: Tokens, edits: Edits) -> None:
+def drop_schemas(tokens: Tokens, edits: TextEdits) -> None:
     """Remove ``public.`` and ``pg_catalog.`` before names."""
     for index in range(len(tokens) - 2):
         first, dot, name = tokens[index : index + 3]
@@ -132,7 +132,7 @@ def drop_schemas(tokens: Tokens, edits: Edits) -> None:
             edits.remove([first, dot])
 
 
-def constant_casts(tokens: Tokens, edits: Edits) -> None:
+def constant_casts(tokens: Tokens, edits: TextEdits) -> None:
     """Replace ``'constant'::type`` by its value: SQLite alone reads the text of a schema.
 
     Raises:

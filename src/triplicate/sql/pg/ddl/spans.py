@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import Statement
 from triplicate.sql.pg.ddl.column_parser import parse_column
-from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, past_words, split
+from triplicate.sql.pg.ddl.parts import TextEdits, Tokens, at, closing, past_words, split
 from triplicate.sql.pg.ddl.stored_expressions import StoredExpressions, expression_of
 
 
@@ -25,7 +25,7 @@ class Spans:
 
     def rewrite(self, sql: str, columns: Sequence[tuple[str, str]]) -> str:
         """The statement with their translations; raises as `StoredExpressions.rewrite`."""
-        edits, expressions = Edits(sql), StoredExpressions([*columns, *self.added])
+        edits, expressions = TextEdits(sql), StoredExpressions([*columns, *self.added])
         for start, end, is_condition in self.spans:
             try:
                 expressions.rewrite_span(start, end, edits, is_condition=is_condition)

@@ -44,7 +44,7 @@ class ConnectionState:
     is_busy: bool = False
     """A message is being served."""
     is_cancelled: bool = False
-    """The message being served was cancelled. Rows stop also where the engine has ended and only the client is slow to read."""
+    """The message being served was cancelled. Rows of a read stop also where the engine has ended and only the client is slow to read."""
 
     def __post_init__(self) -> None:
         self.time = TransactionTime(self.clock)

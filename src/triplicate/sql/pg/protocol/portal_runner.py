@@ -147,7 +147,9 @@ class PortalRunner:
 
     async def _send_rows(self, portal: Portal, cursor: Cursor, max_rows: int) -> bool:
         """Send rows; returns whether `max_rows` ended them, so that the portal is suspended."""
-        stream = self._state.stream
+        stream, prepared = self._state.stream, portal.statement.plan.prepared
+        # A change may be stored by now, so a cancel comes too late for it.
+        is_change = prepared is not None and prepared.kind in CHANGES
         left = max_rows if max_rows > 0 else None
         formats = portal.formats()
         while left is None or left > 0:
@@ -163,7 +165,7 @@ class PortalRunner:
             left = None if left is None else left - len(rows)
             if stream.wants_flush:
                 await stream.flush()
-            if self._state.is_cancelled or stream.is_lost:
+            if stream.is_lost or (self._state.is_cancelled and not is_change):
                 raise SqlError("57014", "canceling statement due to user request")
         return left == 0
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from tests.unit.sql.pg.local_engine import LocalCursor, LocalSession
 from tests.unit.sql.pg.raw_client import SYNC, RawClient, bind, describe, execute, parse, query
 from tests.unit.sql.pg.server_rig import Served, play, run
 
@@ -183,3 +186,22 @@ def test_asyncpg_prepares_a_statement_again_by_itself_when_its_result_has_change
         await connection.close()
 
     run(body)
+
+
+def test_a_cancel_after_a_change_has_been_stored_comes_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any error but 08007 would say that nothing was stored."""
+    start = LocalSession.start
+
+    async def body(client: RawClient, s: Served) -> None:
+        async def cancelled(self: LocalSession, *arguments: Any) -> LocalCursor:
+            cursor = await start(self, *arguments)
+            for running in s.server.connections._running.values():
+                running.conversation.cancel()
+            return cursor
+
+        await client.send(query("create table u(a)"))
+        monkeypatch.setattr(LocalSession, "start", cancelled)
+        assert await client.send(query("insert into u values (1) returning a")) == ["T a:20", "D 1", "C INSERT 0 1", "Z I"]
+        assert (await client.send(query("select a from u")))[-2:] == ["E ERROR 57014", "Z I"]
+
+    play(body)
