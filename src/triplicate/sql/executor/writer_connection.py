@@ -17,7 +17,7 @@ from triplicate.errors import EnvironmentFault, SqlError
 from triplicate.sql.core.batch_builder import MAX_TRANSACTION_BYTES, BatchBuilder, BatchFit
 from triplicate.sql.core.batch_sequence import BatchSequence
 from triplicate.sql.core.column_codec import Value
-from triplicate.sql.core.interface import Prepared, Row, SchemaMoved, StatementKind
+from triplicate.sql.core.interface import CheckRows, Prepared, Row, SchemaMoved, StatementKind
 from triplicate.sql.core.records import BatchHeader, StatementResult, Transaction
 from triplicate.sql.core.request_results import repeated_result
 from triplicate.sql.core.schema_versions import RollbackPoint, SchemaVersion, SchemaVersions
@@ -61,6 +61,7 @@ class AutocommitRequest:
     stop: StopFlag = field(default_factory=StopFlag)
     schema_version: int | None = None
     """The schema version that it was prepared for; None where it may run in any."""
+    check_rows: CheckRows | None = None
 
 
 @dataclass(slots=True)
@@ -434,6 +435,8 @@ class WriterConnection:
                 outcome = self._perform(prepared, request.parameters)
             except _FAULTS as error:
                 raise self._failure(error, prepared.sql) from error
+            if request.check_rows is not None:
+                request.check_rows(outcome.rows)
             results = (StatementResult(outcome.rows_affected, tuple(outcome.rows)),) if request.request_id else ()
             fits = self._collect(before.changes, results, request.request_id)
         except SqlError as failure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Cursor, Row, SchemaMoved, StatementKind, TransactionStatus
@@ -13,6 +14,7 @@ from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.implicit_transaction import ImplicitTransaction
 from triplicate.sql.pg.protocol.prepared_statements import (
     Portal,
+    check_rows,
     command_tag,
     decide_types,
     encode_rows,
@@ -90,7 +92,8 @@ class PortalRunner:
             assert prepared is not None, "only statements of the engine are run"
             try:
                 parameters = engine_parameters(portal, state.time, state.settings.user)
-                cursor = await session.start(prepared, parameters, statement.schema_version)
+                check = partial(check_rows, portal) if prepared.columns and prepared.kind in CHANGES else None
+                cursor = await session.start(prepared, parameters, statement.schema_version, check)
             except SchemaMoved:
                 if attempt == ATTEMPTS:
                     raise

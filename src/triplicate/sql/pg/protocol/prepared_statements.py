@@ -53,7 +53,11 @@ class Portal:
     """It has run to its end."""
 
     def formats(self) -> list[int]:
-        """One format per column: 0 text, 1 binary."""
+        """One format per column: 0 text, 1 binary.
+
+        Raises:
+            SqlError: 08P01, Bind gave another number of formats.
+        """
         count = len(self.statement.plan.column_oids)
         given = self.result_formats
         if not given:
@@ -119,6 +123,7 @@ def bind(statement: PreparedStatement, message: wire.Bind) -> Portal:
     Raises:
         SqlError: 08P01 for a wrong number of values or formats, 22023 for an unknown format, and as `decode_parameter`.
     """
+    # All that is wrong with a Bind is found here: an error of Execute could come after a change has been stored.
     oids, given = statement.plan.parameter_oids, len(message.parameters)
     if given != len(oids):
         raise SqlError("08P01", f"the bind message supplies {given} parameters, but the statement requires {len(oids)}")
@@ -135,7 +140,10 @@ def bind(statement: PreparedStatement, message: wire.Bind) -> Portal:
             values.append(None if data is None else decode_array(data, oid, is_binary))
         else:
             values.append(types.decode_parameter(data, oid, is_binary))
-    return Portal(statement, tuple(values), message.result_formats)
+    portal = Portal(statement, tuple(values), message.result_formats)
+    if statement.plan.column_oids:
+        portal.formats()
+    return portal
 
 
 def engine_parameters(portal: Portal, time: TransactionTime, user: str) -> tuple[Value, ...]:
@@ -171,13 +179,27 @@ def described_oids(plan: StatementPlan) -> tuple[int, ...]:
 
 def decide_types(portal: Portal) -> None:
     """Fix the portal's column types: an expression of unknown type has the type of the first row's value."""
-    if portal.column_oids is None:
-        first: Row = portal.kept[0] if portal.kept else ()
-        oids: list[int] = []
-        for index, oid in enumerate(portal.statement.plan.column_oids):
-            by_value = types.oid_of_value(first[index]) if first and oid is None else None
-            oids.append(oid if oid is not None else by_value if by_value is not None else types.TEXT)
-        portal.column_oids = tuple(oids)
+    portal.column_oids = _column_oids(portal, portal.kept)
+
+
+def _column_oids(portal: Portal, rows: Sequence[Row]) -> tuple[int, ...]:
+    if portal.column_oids is not None:
+        return portal.column_oids
+    first: Row = rows[0] if rows else ()
+    oids: list[int] = []
+    for index, oid in enumerate(portal.statement.plan.column_oids):
+        by_value = types.oid_of_value(first[index]) if first and oid is None else None
+        oids.append(oid if oid is not None else by_value if by_value is not None else types.TEXT)
+    return tuple(oids)
+
+
+def check_rows(portal: Portal, rows: Sequence[Row]) -> None:
+    """Check, before a change is stored, that the rows which it returns can be sent: an error afterwards would say that it failed.
+
+    Raises:
+        SqlError: as `encode_rows`.
+    """
+    encode_rows(rows, _column_oids(portal, rows), portal.formats(), portal.statement.plan.shown_typmods)
 
 
 def row_description(plan: StatementPlan, oids: Sequence[int], formats: Sequence[int]) -> bytes:
