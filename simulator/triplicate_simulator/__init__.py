@@ -40,7 +40,7 @@ from triplicate_simulator.runner.scenario import (
     workload_of,
 )
 from triplicate_simulator.runner.seed_runs import Summary, run
-from triplicate_simulator.runner.shrink import NothingToShrink, Shrunk, shrink
+from triplicate_simulator.runner.shrink import NothingToShrink, ShrunkPlan, shrink
 from triplicate_simulator.runner.timeline import Line, timeline
 from triplicate_simulator.workloads.workload import Workload
 from triplicate_simulator.workloads.workload_table import WORKLOADS
@@ -71,7 +71,7 @@ __all__ = [
     "RunContext",
     "Scenario",
     "Sent",
-    "Shrunk",
+    "ShrunkPlan",
     "SimulatedCluster",
     "SimulatedNode",
     "Summary",

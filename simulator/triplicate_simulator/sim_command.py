@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from triplicate.cli.terminal.output import Bar, print_table, remarks
+from triplicate.cli.terminal.output import ProgressBar, print_table, remarks
 from triplicate.errors import ArgumentError
 from triplicate_simulator import (
     FAULT_KINDS,
@@ -98,7 +98,7 @@ def run_seeds(seeds: range, jobs: int, workload: str | None) -> int:
     """
     began = last_remark = time.monotonic()
     done = 0
-    with Bar("seeds", len(seeds)) as bar:
+    with ProgressBar("seeds", len(seeds)) as bar:
 
         def report(result: Result) -> None:
             nonlocal done, last_remark
@@ -216,7 +216,7 @@ def hunt_mutants(names: tuple[str, ...], jobs: int, seeds_max: int) -> int:
     if dirty:
         return 1
     began = time.monotonic()
-    with Bar("mutants", len(mutants)) as bar:
+    with ProgressBar("mutants", len(mutants)) as bar:
 
         def report(hunt: MutantResult) -> None:
             bar.advance()

@@ -16,6 +16,7 @@ import asyncpg
 import psutil
 import psycopg
 
+from tests.waiting import LIMIT_S, wait_until
 from triplicate.cli import LocalCluster, run_loop
 from triplicate.client import Client, connect
 from triplicate.sql import DatabaseInfo, create_database, database_info
@@ -25,13 +26,6 @@ Result = TypeVar("Result")
 READY_S = 30.0
 """Limit of a take-over on a busy machine, in seconds; it includes the ten seconds until a silent session expires."""
 PSQL_S = 60.0
-
-
-def wait_until(condition: Callable[[], bool], timeout_s: float, what: str) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, f"within {timeout_s} s: {what}"
-        time.sleep(0.02)
 
 
 class Stand:
@@ -77,7 +71,7 @@ class Stand:
             for pid in pids:
                 os.kill(pid, signal.SIGSTOP)
             # The signal is asynchronous: a thread on another processor continues for a moment.
-            wait_until(lambda: all(psutil.Process(pid).status() == psutil.STATUS_STOPPED for pid in pids), 5.0, "they stand still")
+            wait_until(lambda: all(psutil.Process(pid).status() == psutil.STATUS_STOPPED for pid in pids), LIMIT_S, "they stand still")
             yield
         finally:
             for pid in pids:

@@ -9,7 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.clients.stand import READY_S, Db, run, wait_until
+from tests.clients.stand import READY_S, Db, run
+from tests.waiting import wait_until
 
 
 def port_of(connection: psycopg.Connection[Any]) -> int:

@@ -11,7 +11,8 @@ import asyncpg
 import psycopg
 import pytest
 
-from tests.clients.stand import Db, run, sqlstate_of, wait_until
+from tests.clients.stand import Db, run, sqlstate_of
+from tests.waiting import LIMIT_S, wait_until
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
@@ -133,7 +134,7 @@ def test_cancel_interrupts_a_statement_and_the_session_goes_on(shared: Db) -> No
         finally:
             cancelled.set()
             thread.join()
-        wait_until(lambda: _answers(connection), 10.0, "the session goes on after a cancel")
+        wait_until(lambda: _answers(connection), LIMIT_S, "the session goes on after a cancel")
 
 
 def _answers(connection: psycopg.Connection[Any]) -> bool:

@@ -11,7 +11,8 @@ import asyncpg
 import psycopg
 import pytest
 
-from tests.clients.stand import READY_S, Db, Stand, run, wait_until
+from tests.clients.stand import READY_S, Db, Stand, run
+from tests.waiting import wait_until
 
 Connection = psycopg.Connection[Any]
 
@@ -228,13 +229,15 @@ def test_a_commit_whose_log_cannot_answer_is_unknown_until_recovery_decides(stan
         connection.execute("INSERT INTO t VALUES (1, 'perhaps')")
         with stand.stopped("bookie-2", "bookie-3"), pytest.raises(psycopg.OperationalError) as found:
             connection.execute("COMMIT")
-    assert found.value.sqlstate == "08007"
-    assert found.value.diag.message_detail is not None
-    assert str(transaction) in found.value.diag.message_detail
+    # On a busy machine another node may take over before the COMMIT arrives. Nothing was sent then, and the answer must say so.
+    is_unsent = found.value.sqlstate == "57P01"
+    if not is_unsent:
+        assert found.value.sqlstate == "08007"
+        assert str(transaction) in (found.value.diag.message_detail or "")
     with database.writable(2 * READY_S) as again:
         decided = outcome(again, transaction)
         rows = [("perhaps",)] if decided == "committed" else []
-        assert decided in ("committed", "aborted")
+        assert decided in (("aborted",) if is_unsent else ("committed", "aborted"))
         assert again.execute("SELECT b FROM t").fetchall() == rows
         again.execute("INSERT INTO t VALUES (2, 'sure')")
     wait_for_copies(database, "SELECT count(*) FROM t", len(rows) + 1)

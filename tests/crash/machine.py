@@ -176,8 +176,6 @@ class RecordingFile:
             self._disk.check("allocate", self.path, length)
             self._disk.operate(Resize(self.number, offset + length))
 
-    def advise_dontneed(self, offset: int, length: int) -> None: ...
-
     def sync(self, upto: int | None = None) -> None:
         upto = self._disk.medium.count if upto is None else upto
         try:

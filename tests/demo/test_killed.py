@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.process.demonstration import demonstration, kill_and_wait, processes_of
-from tests.process.running import command, environment, wait_until
+from tests.process.running import command, environment
+from tests.waiting import wait_until
 
 LOAD_S = 240.0
 WHOLE_S = 600.0

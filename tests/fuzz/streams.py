@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tests.entry_headers import entry_header
 from tests.fuzz.fields import Fields
 from tests.fuzz.messages import KEY, STATUSES, any_request, any_response, entry_of
 from triplicate.errors import ArgumentError, ProtocolError
-from triplicate.ledger import entry_header
 from triplicate.wire import (
     ADD_HEAD_BYTES,
     FLAG_HIGH_PRIORITY,
@@ -162,7 +162,7 @@ def _scan_v2_adds(buffer: bytes, position: int, end: int, limit: int) -> tuple[F
     assert run.offsets[0] == position
     assert len(run.offsets) == len(run.entry_ids) + 1
     bodies = [buffer[start + ADD_HEAD_BYTES : stop] for start, stop in zip(run.offsets, run.offsets[1:], strict=False)]
-    assert run.last_add_confirmed == max(entry_header(body)[2] for body in bodies)
+    assert run.last_add_confirmed == max(entry_header(body).last_add_confirmed for body in bodies)
     adds = [
         AddRequest(run.ledger_id, entry_id, run.master_key, body, run.recovery, run.high_priority)
         for entry_id, body in zip(run.entry_ids, bodies, strict=True)
@@ -243,7 +243,7 @@ def _scan_v3_adds(buffer: bytes, position: int, end: int, limit: int) -> tuple[F
     if run is None:
         return None
     bodies = [buffer[start:stop] for start, stop in zip(run.starts, run.stops, strict=True)]
-    assert run.last_add_confirmed == max(entry_header(body)[2] for body in bodies)
+    assert run.last_add_confirmed == max(entry_header(body).last_add_confirmed for body in bodies)
     adds = [
         AddRequest(run.ledger_id, entry_id, run.master_key, body, run.recovery, run.high_priority, run.deferred_sync)
         for entry_id, body in zip(run.entry_ids, bodies, strict=True)

@@ -11,6 +11,7 @@ from typing import Any
 import google_crc32c
 import pytest
 
+from tests.entry_headers import entry_header
 from triplicate.ledger import (
     DigestType,
     DigestVerifier,
@@ -22,7 +23,6 @@ from triplicate.ledger import (
     derive_master_key,
     encode_availability,
     encode_metadata,
-    entry_header,
     is_covered,
     write_set,
 )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import ast
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 import pytest
 
 from scripts.imports import import_graph
 from scripts.tests_of import FOLDERS, PROPERTY, UNIT, is_test, subjects
-from tests.house.source import python_files
+from tests.house.source import Source, python_files, read
 
 
 def misnamed(files: tuple[str, ...]) -> Iterator[str]:
@@ -58,6 +59,25 @@ def test_folders_of_tests_that_are_no_rooms_are_packages() -> None:
     files = python_files()
     for name, folder in FOLDERS.items():
         assert any(path.startswith(f"{folder}/") for path in files), f"{name} leads to {folder}, which holds no module"
+
+
+def own_waits(sources: Iterable[Source]) -> Iterator[str]:
+    """Functions of tests that wait for any condition, outside of `tests/waiting.py`."""
+    for source in sources:
+        if source.path.startswith("tests/") and source.path != "tests/waiting.py":
+            for node in source.nodes:
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and "condition" in {one.arg for one in node.args.args}:
+                    yield f"{source.path}: {node.name} takes a condition; wait with tests/waiting.py"
+
+
+def test_tests_wait_for_conditions_in_one_way() -> None:
+    assert not list(own_waits(map(read, python_files())))
+
+
+def test_another_wait_is_reported() -> None:
+    text = "async def until(condition):\n    while not condition():\n        await asyncio.sleep(0.005)\n"
+    assert [finding.partition(":")[0] for finding in own_waits([Source("tests/unit/a.py", text)])] == ["tests/unit/a.py"]
+    assert not list(own_waits([Source("tests/waiting.py", text), Source("tests/unit/b.py", "def until(role):\n    pass\n")]))
 
 
 def test_no_module_imports_a_test_module() -> None:

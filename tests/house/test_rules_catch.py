@@ -48,6 +48,7 @@ OFFENDING: list[tuple[str, str, str, str]] = [
     ("queues_have_a_limit", "client/a.py", "q = asyncio.Queue()", r"without a limit"),
     ("queues_have_a_limit", "sql/a.py", "q = queue.Queue(maxsize=0)", r"without a limit"),
     ("futures_are_resolved_in_one_way", "client/a.py", "if not future.done():\n    future.set_result(1)", r"set_result raises"),
+    ("futures_are_resolved_in_one_way", "simulator/a.py", "future.set_exception(error)", r"set_exception raises"),
     ("futures_are_resolved_in_one_way", "sql/a.py", "loop.call_soon(answer.set_exception, error)", r"set_exception raises"),
     ("errors_are_not_swallowed", "client/a.py", "try:\n    f()\nexcept Exception:\n    pass", r"ends here unseen"),
     ("errors_are_not_swallowed", "client/a.py", "try:\n    f()\nexcept:\n    x = 1", r"ends here unseen"),
@@ -99,7 +100,8 @@ LAWFUL: list[tuple[str, str, str]] = [
 
 
 def snippet(path: str, text: str) -> Source:
-    return Source(f"src/triplicate/{path}", text if text.endswith("\n") else text + "\n", EXPORTS)
+    place = path if path.startswith("simulator/") else f"src/triplicate/{path}"
+    return Source(place, text if text.endswith("\n") else text + "\n", EXPORTS)
 
 
 @pytest.mark.parametrize(("rule", "path", "text", "pattern"), OFFENDING, ids=[f"{row[0]}-{index}" for index, row in enumerate(OFFENDING)])

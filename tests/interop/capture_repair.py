@@ -19,7 +19,7 @@ from kazoo.exceptions import NoNodeError
 from tests.interop.driver import NEWEST, OLDEST, ROOT
 from tests.interop.stand import Stand
 from tests.interop.tools import AutoRecovery
-from tests.process.running import wait_until
+from tests.waiting import wait_until
 
 TARGET = ROOT / "tests" / "golden" / "captured"
 SETTINGS: dict[str, object] = {

@@ -30,7 +30,7 @@ from tests.interop.bookies import (
     initialise_with_ours,
 )
 from tests.interop.driver import Driver, JavaClient
-from tests.process.running import wait_until
+from tests.waiting import wait_until
 from tests.zookeeper.server import ZooKeeperServer
 from triplicate import Client, ClientSettings, connect
 from triplicate.blocking import BackgroundLoop

@@ -18,7 +18,7 @@ from tests.interop.driver import DUPLICATE_ENTRY, ILLEGAL_OPERATION, LEDGER_EXIS
 from tests.interop.scenes import JAVA, LIMIT_S, PLAYERS, SEED, SIZE, WE, WIRES, append_all, bookie_of, expected, read_by_us, seen, value
 from tests.interop.sides import OurSide
 from tests.interop.stand import CLUSTERS, Stand, java_settings, our_settings
-from tests.process.running import wait_until
+from tests.waiting import wait_until
 from triplicate import LedgerState
 from triplicate.errors import DuplicateEntry, LedgerExists, NoSuchEntry, RequestTimeout
 

@@ -12,7 +12,7 @@ from tests.interop.bookies import ApacheBookie, BookieProcess, Cluster, OurBooki
 from tests.interop.driver import JavaLedger
 from tests.interop.scenes import JAVA, LIMIT_S, PLAYERS, SEED, SIZE, WIRES, append_all, expected, later, read_by_us, restart, value
 from tests.interop.stand import Stand, our_settings
-from tests.process.running import wait_until
+from tests.waiting import wait_until
 from triplicate import Client, LedgerWriter
 
 ENSEMBLE = 3

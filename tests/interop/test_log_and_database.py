@@ -20,7 +20,8 @@ import pytest
 from tests.interop.bookies import LOGS, ApacheBookie, BookieProcess, Cluster, free_port
 from tests.interop.scenes import bookie_of, restart
 from tests.interop.stand import Stand
-from tests.process.running import command, environment, wait_until
+from tests.process.running import command, environment
+from tests.waiting import wait_until
 from triplicate import Client
 from triplicate.log import Logs
 from triplicate.sql import create_database, database_file, database_info

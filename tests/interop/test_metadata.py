@@ -8,7 +8,7 @@ from tests.interop.bookies import Cluster, OurBookie
 from tests.interop.stand import Stand
 from tests.interop.tools import AutoRecovery, Shell
 from tests.process.moving import PASSWORD, make_cluster, move
-from tests.process.running import wait_until
+from tests.waiting import wait_until
 from triplicate.errors import ConfigError
 from triplicate.metadata import ClusterMetadata, Cookie, PeriodicCheck, open_cluster
 from triplicate.runtime import real_host

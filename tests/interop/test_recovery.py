@@ -26,7 +26,7 @@ from tests.interop.scenes import (
 )
 from tests.interop.stand import CLUSTERS, Stand, java_settings, our_settings
 from tests.interop.talk import Talk
-from tests.process.running import wait_until
+from tests.waiting import wait_until
 from triplicate import DigestType, LedgerState
 from triplicate.errors import LedgerClosed, LedgerFenced
 from triplicate.ledger import EntryCodec

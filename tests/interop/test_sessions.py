@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 from tests.interop.bookies import ApacheBookie, BookieProcess, Cluster, OurBookie, initialise_with_apache, initialise_with_ours
 from tests.interop.scenes import LIMIT_S, SEED, SIZE, append_all, expected, follow, later, read_by_us, value
 from tests.interop.stand import Stand, java_settings, our_settings
-from tests.process.running import wait_until
+from tests.waiting import wait_until
 from triplicate import Client, LedgerWriter
 
 COUNT = 20

@@ -12,7 +12,7 @@ import pytest
 from tests.interop.driver import JavaLedger, SeenEntry, entries_from
 from tests.interop.scenes import LIMIT_S, SEED, SIZE, WIRES, expected, follow, later, seen, value
 from tests.interop.stand import CLUSTERS, Stand, java_settings, our_settings
-from tests.process.running import wait_until
+from tests.waiting import wait_until
 
 COUNT = 20
 LAST = COUNT - 1

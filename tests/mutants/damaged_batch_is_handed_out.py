@@ -11,9 +11,10 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
+    from tests.entry_headers import entry_header
     from triplicate import ledger
     from triplicate.client.read import batch_read
-    from triplicate.ledger import DecodedEntries, Entry, EntryCodec, entry_header
+    from triplicate.ledger import DecodedEntries, Entry, EntryCodec
     from triplicate.wire import v2
 
     def unseen(codec: EntryCodec, data: bytes, position: int, end: int, first_entry_id: int, most: int) -> DecodedEntries:

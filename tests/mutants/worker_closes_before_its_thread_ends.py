@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from triplicate.runtime.real import RealWorker
 
-TESTS = ["tests/unit/runtime/test_real.py::test_no_thread_of_a_worker_is_left_when_its_close_returns"]
+TESTS = ["tests/unit/runtime/test_real_worker.py::test_no_thread_of_a_worker_is_left_when_its_close_returns"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:

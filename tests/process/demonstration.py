@@ -10,7 +10,8 @@ from pathlib import Path
 
 import psutil
 
-from tests.process.running import command, environment, wait_until
+from tests.process.running import command, environment
+from tests.waiting import wait_until
 
 GONE_S = 10.0
 """Within this time after a SIGKILL nothing of a demonstration may be left."""

@@ -9,14 +9,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from tests.waiting import LIMIT_S, wait_until
+
 TIMEOUT_S = 60.0
-POLL_S = 0.02
 
 
 def command(*arguments: str) -> list[str]:
@@ -110,7 +111,7 @@ class Up:
         """SIGKILL one of its processes and wait for its end."""
         pid = self.members[name]["pid"]
         os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not is_running(pid), 5.0, f"{name} is gone")
+        wait_until(lambda: not is_running(pid), LIMIT_S, f"{name} is gone")
 
     def now_running(self) -> dict[str, int]:
         """Process ids by name, as `up` has noted them last."""
@@ -166,14 +167,3 @@ def is_running(pid: int) -> bool:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
-
-
-def wait_until(condition: Callable[[], bool], timeout_s: float, what: str) -> None:
-    deadline = time.monotonic() + timeout_s
-    looked_at = time.monotonic()
-    while not condition():
-        now = time.monotonic()
-        assert now < deadline, f"within {timeout_s} s: {what}"
-        # A condition that runs a command needs a processor, which the processes that it waits for need too.
-        time.sleep(max(POLL_S, now - looked_at))
-        looked_at = time.monotonic()

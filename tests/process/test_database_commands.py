@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.running import Up, run, run_json, started, wait_until
+from tests.process.running import Up, run, run_json, started
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")

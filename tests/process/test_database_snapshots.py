@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from tests.process.running import Up, run, run_json, wait_until
+from tests.process.running import Up, run, run_json
+from tests.waiting import wait_until
 
 NODES = ("node-1", "node-2")
 ROWS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.process.demonstration import demonstration, kill_and_wait
-from tests.process.running import wait_until
+from tests.waiting import wait_until
 
 
 def test_a_demonstration_killed_during_a_spark_job_leaves_no_process(tmp_path: Path) -> None:

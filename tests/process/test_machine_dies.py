@@ -14,7 +14,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.process.running import Member, Up, is_running, run, run_json, wait_until
+from tests.process.running import Member, Up, is_running, run, run_json
+from tests.waiting import wait_until
 from triplicate import connect
 
 LIMIT_S = 90.0

@@ -15,8 +15,9 @@ import psutil
 import psycopg
 import pytest
 
-from tests.process.running import Up, run, run_json, started, wait_until
+from tests.process.running import Up, run, run_json, started
 from tests.process.traffic import Traffic
+from tests.waiting import wait_until
 
 OUTAGE_S = float(os.environ.get("OUTAGE_S", "20"))
 """``OUTAGE_S=60 pytest tests/process/test_nodes_outlive_zookeeper.py`` shows the same for a minute. Sessions last 10 s."""

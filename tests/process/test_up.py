@@ -16,7 +16,8 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.process.running import TIMEOUT_S, Member, Up, is_running, run, started, wait_until
+from tests.process.running import TIMEOUT_S, Member, Up, is_running, run, started
+from tests.waiting import LIMIT_S, wait_until
 
 
 def refused(folder: Path) -> str:
@@ -95,7 +96,7 @@ def test_a_killed_up_leaves_no_process_and_the_folder_starts_again(tmp_path: Pat
 def test_the_children_of_a_killed_up_end_by_themselves(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--bookies", "2", "--nodes", "0") as up:
         up.end(signal.SIGKILL)
-        wait_until(lambda: up.alive() == [], 10.0, "no child is left")
+        wait_until(lambda: up.alive() == [], LIMIT_S, "no child is left")
 
 
 def test_a_second_up_on_the_same_folder_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from pathlib import Path
 import psutil
 
 from tests.process.readme import README
-from tests.process.running import TIMEOUT_S, Up, command, environment, run, run_json, wait_until
+from tests.process.running import TIMEOUT_S, Up, command, environment, run, run_json
+from tests.waiting import LIMIT_S, wait_until
 
 
 def java_of(up: Up) -> psutil.Process:
@@ -91,7 +92,7 @@ def test_no_java_process_outlives_a_killed_up(tmp_path: Path) -> None:
             assert is_gone(first)
             second = java_of(again)
             os.kill(again.members["zookeeper"]["pid"], signal.SIGKILL)
-            wait_until(lambda: is_gone(second), 5.0, "Java is gone")
+            wait_until(lambda: is_gone(second), LIMIT_S, "Java is gone")
             assert again.process.stderr is not None
             output = again.process.stderr.readline()
             while "--config" not in output:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.running import TIMEOUT_S, Member, Up, command, environment, run_json, wait_until
+from tests.process.running import TIMEOUT_S, Member, Up, command, environment, run_json
+from tests.waiting import LIMIT_S, wait_until
 from triplicate import blocking, connect
 
 OUTAGE_S = float(os.environ.get("OUTAGE_S", "4"))
@@ -109,6 +110,6 @@ def test_a_bookie_registers_again_after_its_session_has_expired(up: Up) -> None:
         wait_until(lambda: writable(up) == ["bookie-1", "bookie-3"], SESSION_S + 5, "the registration is gone")
     finally:
         os.kill(pid, signal.SIGCONT)
-    wait_until(lambda: writable(up) == ["bookie-1", "bookie-2", "bookie-3"], 10.0, "it is registered again")
+    wait_until(lambda: writable(up) == ["bookie-1", "bookie-2", "bookie-3"], LIMIT_S, "it is registered again")
     with blocking.connect(up.uri) as client, client.create(ensemble_size=3) as writer:
         writer.append(b"on all three")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from triplicate.sql.core import batch_builder
-from triplicate.sql.core.batch_builder import BatchBuilder, Fit
+from triplicate.sql.core.batch_builder import BatchBuilder, BatchFit
 from triplicate.sql.core.records import (
     BatchHeader,
     RowKind,
@@ -49,13 +49,13 @@ def test_a_batch_holds_what_it_accepted_and_stays_within_its_bound(sizes: Sequen
             transaction = Transaction(number, [_insert(table, size)], f"request {number}" if has_request else "", results)
             before = batch.preamble(), list(batch.records), list(batch.numbers), list(batch.requests), batch.size_bytes
             fit = batch.add(transaction)
-            if fit is Fit.ADDED:
+            if fit is BatchFit.ADDED:
                 accepted.append(transaction)
                 assert not has_request or batch.has_request(f"request {number}")
             else:
                 assert (batch.preamble(), batch.records, batch.numbers, batch.requests, batch.size_bytes) == before
-                assert (fit is Fit.TOO_LARGE) is (not accepted)
-                assert BatchBuilder(_header).add(transaction) is not Fit.NEXT_BATCH
+                assert (fit is BatchFit.TOO_LARGE) is (not accepted)
+                assert BatchBuilder(_header).add(transaction) is not BatchFit.NEXT_BATCH
             assert batch.size_bytes == sum(map(len, batch.records))
         assert len(batch.preamble()) + batch.size_bytes + MARGIN_BYTES <= max(MAX_BYTES, AIM_BYTES + len(batch.preamble()))
         tables = decode_header(batch.preamble()).tables

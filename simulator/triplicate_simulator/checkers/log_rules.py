@@ -397,8 +397,8 @@ def batches_are_there_once(history: History, verdict: Verdict) -> None:
         attempts = offered.setdefault((event.log, event.application, event.batch), {})
         attempts[event.attempt] = tuple(record for ledger in event.ledgers for record in ledger)
     published: dict[tuple[str, str, int], list[BatchPublished]] = {}
-    for told in history.of(BatchPublished):
-        published.setdefault((told.log, told.application, told.batch), []).append(told)
+    for reported in history.of(BatchPublished):
+        published.setdefault((reported.log, reported.application, reported.batch), []).append(reported)
     refused = {(event.log, event.application, event.batch, event.attempt): event.time_s for event in history.of(BatchRefused)}
     last: dict[tuple[str, str], tuple[int, int]] = {}
     for (log, application, batch), attempts in sorted(offered.items()):
@@ -546,8 +546,8 @@ def ends_are_readable(history: History, verdict: Verdict) -> None:
     """Rule 8."""
     finished = {event.log: event for event in history.of(FinalLogRead)}
     readable: dict[str, list[LogReadable]] = {}
-    for told in history.of(LogReadable):
-        readable.setdefault(told.log, []).append(told)
+    for reported in history.of(LogReadable):
+        readable.setdefault(reported.log, []).append(reported)
     for event in history.of(EndRead):
         final = finished.get(event.log)
         if final is not None:

@@ -50,7 +50,7 @@ def finding_of(violation: str) -> ViolationKind:
 
 
 @dataclass(frozen=True)
-class Shrunk:
+class ShrunkPlan:
     """The smallest plan found."""
 
     plan: Plan
@@ -81,7 +81,7 @@ def shrink(
     runs_max: int = RUNS_MAX,
     run_plan: Callable[[int, Plan], Result] = run_seed,
     report: Callable[[str], None] | None = None,
-) -> Shrunk:
+) -> ShrunkPlan:
     """Find a smaller plan that still shows a violation of a kind that the plan shows.
 
     Args:
@@ -100,7 +100,7 @@ def shrink(
     complete = search.until_nothing_helps()
     shown = [finding_of(violation) for violation in search.result.violations]
     followed = next(finding for finding in originals if finding in shown)
-    return Shrunk(search.plan, followed, originals, search.result, search.runs, complete)
+    return ShrunkPlan(search.plan, followed, originals, search.result, search.runs, complete)
 
 
 class _Shrinker:

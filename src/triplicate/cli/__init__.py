@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from triplicate.cli.supervision.cluster_folder import ClusterFolder, ClusterMember, locked, write_json
     from triplicate.cli.supervision.local_processes import LocalCluster, RunningProcess, local_cluster, wait_for_orphans
     from triplicate.cli.terminal.extras import require
-    from triplicate.cli.terminal.output import Bar, print_json, print_table, remarks
+    from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
 
 __all__ = [
-    "Bar",
     "ClusterFolder",
     "ClusterMember",
     "LocalCluster",
+    "ProgressBar",
     "RunningProcess",
     "local_cluster",
     "locked",
@@ -39,7 +39,7 @@ _HOMES = {
     "supervision.cluster_folder": ("ClusterFolder", "ClusterMember", "locked", "write_json"),
     "terminal.extras": ("require",),
     "supervision.local_processes": ("LocalCluster", "RunningProcess", "local_cluster", "wait_for_orphans"),
-    "terminal.output": ("Bar", "print_json", "print_table", "remarks"),
+    "terminal.output": ("ProgressBar", "print_json", "print_table", "remarks"),
     "process.serving": ("run_loop", "watch_parent"),
 }
 

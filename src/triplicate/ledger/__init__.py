@@ -11,7 +11,6 @@ from triplicate.ledger.entry import (
     Entry,
     EntryCodec,
     derive_master_key,
-    entry_header,
 )
 from triplicate.ledger.entry_bulk import DecodedEntries, DigestVerifier, decode_entries
 from triplicate.ledger.last_confirmed import LastConfirmed
@@ -51,7 +50,6 @@ __all__ = [
     "encode_availability",
     "encode_metadata",
     "ensemble_change",
-    "entry_header",
     "is_covered",
     "is_endangered",
     "recovery",

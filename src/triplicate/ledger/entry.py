@@ -71,18 +71,6 @@ def derive_master_key(password: bytes) -> bytes:
     return hashlib.sha1(b"ledger" + password, usedforsecurity=False).digest()
 
 
-def entry_header(body: bytes | memoryview) -> tuple[int, int, int, int]:
-    """(ledger id, entry id, last add confirmed, length) of a complete entry, unverified.
-
-    Raises:
-        DigestMismatch: the body is shorter than an entry's header.
-    """
-    if len(body) < HEADER_BYTES:
-        raise DigestMismatch(f"an entry of {len(body)} bytes is shorter than its {HEADER_BYTES}-byte header: this copy is damaged")
-    ledger_id, entry_id, last_add_confirmed, length = _unpack_header(body)
-    return ledger_id, entry_id, last_add_confirmed, length
-
-
 def _crc32c_digest(header: bytes, payload: bytes) -> bytes:
     return _pack_u32(_crc32c_extend(_crc32c_value(header), payload))
 

@@ -12,7 +12,7 @@ from typing import NoReturn, TypeAlias
 
 from triplicate.errors import BadVersion, NodeExists, NoNode, NoSuchLog
 from triplicate.log.logs import Logs
-from triplicate.log.upkeep.orphans import Sweep, SweepMemory
+from triplicate.log.upkeep.orphans import Sweep, SweepState
 from triplicate.metadata import own_paths
 from triplicate.runtime import Metrics, sleep
 
@@ -44,7 +44,7 @@ class Janitor:
         self._host = logs.client.host
         self._settings = logs.settings
         self._chores = tuple(chores)
-        self._memory = SweepMemory()
+        self._memory = SweepState()
         registry = metrics if metrics is not None else Metrics()
         swept = registry.counter("triplicate_log_swept", "Nodes and ledgers that the janitor of this process deleted, by kind.", ("kind",))
         self._swept = {kind: swept.labels(kind) for kind in KINDS}

@@ -93,9 +93,6 @@ class File(Protocol):
     def allocate(self, offset: int, length: int) -> None:
         """Reserve space, so that later writes neither fail for lack of space nor change the size."""
 
-    def advise_dontneed(self, offset: int, length: int) -> None:
-        """The range will not be read soon; drop it from the page cache."""
-
     def sync(self) -> None:
         """Return when the data is on stable storage (fdatasync)."""
 

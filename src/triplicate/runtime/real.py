@@ -23,6 +23,8 @@ BACKLOG = 1024
 """Limit of the connections that wait to be accepted."""
 STEP_ASIDE_S = 0.00005
 """Long enough for a thread that waits for the interpreter's lock to wake up and acquire it."""
+QUEUED_MAXIMUM = 100_000
+"""Limit of the functions in the queue of one worker, far above the number that callers queue if they wait for their results."""
 
 
 def real_host(name: str, *, seed: int | None = None, trace: Trace | None = None) -> Host:
@@ -148,7 +150,12 @@ class _RunningThread(NamedTuple):
 
 
 class RealWorker:
-    """One thread, started with the first function. Callers bound what is queued by waiting for their results."""
+    """One thread, started with the first function.
+
+    Callers limit the queue by waiting for their results. Bookies and nodes call from a fixed number of tasks, or from one for each
+    connection, and connections are limited; the SQLite driver queues one function for each call of a user. A cancelled wait leaves its
+    function in the queue, so `run` asserts `QUEUED_MAXIMUM`.
+    """
 
     def __init__(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
         self._name = name
@@ -168,6 +175,7 @@ class RealWorker:
             thread.start()
         if answer is None:
             answer = self._loop.create_future()
+        assert self._work.qsize() < QUEUED_MAXIMUM, f"worker {self._name}: {QUEUED_MAXIMUM} functions are queued, so a caller does not wait"
         self._work.put((answer, function, args))
         return answer
 

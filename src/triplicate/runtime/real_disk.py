@@ -95,9 +95,6 @@ class RealFile:
             error.filename = self.path
             raise
 
-    def advise_dontneed(self, offset: int, length: int) -> None:
-        os.posix_fadvise(self._descriptor, offset, length, os.POSIX_FADV_DONTNEED)
-
     def sync(self) -> None:
         try:
             os.fdatasync(self._descriptor)

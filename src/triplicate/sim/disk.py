@@ -435,9 +435,6 @@ class SimulatedFile:
             self._disk.operate("allocate", self.path, offset, length)
             self.inode.change(Resize(offset + length))
 
-    def advise_dontneed(self, offset: int, length: int) -> None:
-        self._check()
-
     def sync(self) -> None:
         self._check()
         self._disk.io_time_s += self._disk.sync_time()

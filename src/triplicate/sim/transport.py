@@ -37,7 +37,7 @@ class NetworkTiming:
     """Bounds of a connection's capacity on the wire, beyond which the sender's own buffer fills. Drawn for each connection."""
 
 
-class Wires(Protocol):
+class TransportNetwork(Protocol):
     """The part of `SimulatedNetwork` that its connections use."""
 
     loop: VirtualLoop
@@ -248,7 +248,7 @@ class SimulatedConnection:
     client: SimulatedTransport
     server: SimulatedTransport
 
-    def __init__(self, network: Wires, number: int, rng: random.Random, capacity: int) -> None:
+    def __init__(self, network: TransportNetwork, number: int, rng: random.Random, capacity: int) -> None:
         self.network = network
         self.number = number
         self.rng = rng

@@ -261,10 +261,6 @@ class VirtualLoop(LoopInterface):
         handles += [handle for _, _, handle in sorted(self._timers, key=lambda item: item[:2])]
         return [handle for handle in handles if not handle.void and handle.life is not None and handle.life.alive]
 
-    def life_of(self, task: asyncio.Task[Any]) -> Life | None:
-        """Return the life that started this task."""
-        return self._tasks.get(task)
-
     def kill(self, life: Life) -> None:
         """End a life at once. If the running callback belongs to that life, it is the last one."""
         life.alive = False

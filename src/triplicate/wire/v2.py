@@ -53,7 +53,6 @@ _FRAMED_READ = Struct(">IIqq")
 _BATCH_READ = Struct(">Iqqqiq")
 _ANSWER = Struct(">IIqq")
 _BATCH_ANSWER = Struct(">IIqqq")
-_FRAMED_ANSWER = Struct(">IIIqq")
 _FRAMED_BATCH_ANSWER = Struct(">IIIqqq")
 
 
@@ -270,11 +269,6 @@ def _read_body(response: ReadResponse) -> bytes:
     if response.body is None:
         raise ArgumentError(f"body: a read of ledger {response.ledger_id} that succeeded must carry its entry")
     return response.body
-
-
-def read_head(ledger_id: int, entry_id: int, body_bytes: int, version: int = CURRENT_VERSION) -> bytes:
-    """The bytes before the entry in the answer to a successful read: length, header, OK and the requested ids."""
-    return _FRAMED_ANSWER.pack(_ANSWER.size + body_bytes, header_word(READ, version=version), 0, ledger_id, entry_id)
 
 
 def batch_read_head(

@@ -9,7 +9,8 @@ KIND = "ledgers"
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.errors import DigestMismatch
-    from triplicate.ledger import Entry, EntryCodec, entry_bulk, entry_header
+    from triplicate.ledger import Entry, EntryCodec, entry_bulk
+    from triplicate.ledger.entry import ENTRY_HEADER
 
     decode = EntryCodec.decode
 
@@ -17,7 +18,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         try:
             return decode(self, body, entry_id)
         except DigestMismatch:
-            ledger_id, found, last_add_confirmed, length = entry_header(body)
+            ledger_id, found, last_add_confirmed, length = ENTRY_HEADER.unpack_from(body)
             if ledger_id != self.ledger_id or (entry_id is not None and found != entry_id):
                 raise
             return Entry(ledger_id, found, last_add_confirmed, length, bytes(body[self.overhead :]))

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from tests.waiting import eventually
 from triplicate.bookie import Bookie
 from triplicate.config import BookieSettings
 from triplicate.ledger import DigestType, EnsembleSegment, EntryCodec, LedgerMetadata, LedgerState, decode_availability
@@ -76,15 +77,11 @@ class RawClient(asyncio.Protocol):
 
     async def body(self, count: int, timeout_s: float = 20.0) -> bytes:
         """The answer number `count`, from 0, undecoded."""
-        async with asyncio.timeout(timeout_s):
-            while len(self.bodies) <= count:
-                await asyncio.sleep(0.001)
+        await eventually(lambda: len(self.bodies) > count, timeout_s)
         return self.bodies[count]
 
     async def until_closed(self, timeout_s: float = 20.0) -> None:
-        async with asyncio.timeout(timeout_s):
-            while not self.closed:
-                await asyncio.sleep(0.01)
+        await eventually(lambda: self.closed, timeout_s)
 
     def send_bytes(self, data: bytes) -> None:
         assert self.transport is not None
@@ -222,9 +219,7 @@ class Rig:
     async def flushed(self) -> None:
         """Wait until a flush that began after now has ended."""
         seen = self.bookie.storage.flusher.flushes
-        async with asyncio.timeout(20):
-            while self.bookie.storage.flusher.flushes == seen:
-                await asyncio.sleep(0.05)
+        await eventually(lambda: self.bookie.storage.flusher.flushes != seen)
 
     def files(self, folder: str) -> list[str]:
         """Names in a directory of the bookie, as programs see them."""

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 from collections import Counter
-from collections.abc import Callable
 
 from tests.unit.bookie.bookie_rig import Rig
 
 KIB = 1024
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for a condition, 20 s at most."""
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.05)
 
 
 class NoSpace:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.bookie.bookie_rig import NAME, RawClient, Rig, run_rig
 from tests.unit.bookie.crash_rig import JOURNAL, add_all, check_all, codec
+from tests.waiting import eventually
 from triplicate.bookie.registration import Registration
 from triplicate.ledger import DigestType, EntryCodec
 from triplicate.metadata import ClusterMetadata, MemoryTree
@@ -103,15 +104,13 @@ def test_a_bookie_whose_journal_fails_during_its_start_leaves_the_list_of_bookie
         async def register_and_wait(self: Registration, info: BookieServiceInfo) -> None:
             await register(self, info)
             listening.append(info)
-            while not rig.facts("bookie.failed"):
-                await asyncio.sleep(0.01)
+            await eventually(lambda: bool(rig.facts("bookie.failed")))
 
         rig.node.crash()
         monkeypatch.setattr(Registration, "register", register_and_wait)
         start = asyncio.ensure_future(rig.node.start())
         async with asyncio.timeout(20):
-            while not listening:
-                await asyncio.sleep(0.01)
+            await eventually(lambda: bool(listening))
             rig.disk.failing_syncs.append(JOURNAL_DIRECTORY)
             _, client = await rig.client_host.port.network.connect(RawClient, *listening[0].address)
             assert isinstance(client, RawClient)

@@ -13,7 +13,8 @@ import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
 from tests.unit.bookie.crash_rig import add_all, codec
-from tests.unit.bookie.full_disk_rig import KIB, until
+from tests.unit.bookie.full_disk_rig import KIB
+from tests.waiting import eventually
 from triplicate.wire import AddRequest, Status
 from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
 
@@ -52,7 +53,7 @@ def test_a_journal_without_space_refuses_adds_serves_reads_and_comes_back() -> N
         assert rig.bookie.read_only
         assert (await client.read(5, 0)).status is Status.OK
         rig.disk.relieve()
-        await until(lambda: not rig.bookie.read_only)
+        await eventually(lambda: not rig.bookie.read_only)
         assert await client.add(codec(), 20) is Status.OK
         await check_synced(rig, [*acknowledged, 20])
 
@@ -76,7 +77,7 @@ def test_a_group_that_found_no_space_is_not_built_upon(kind: str, spare_files: i
                 acknowledged.append(number)
             else:
                 refused.append(status)
-                await until(lambda: not rig.bookie.read_only)
+                await eventually(lambda: not rig.bookie.read_only)
         # A file that was written before needs no space any more.
         assert refused == ([] if spare_files and kind in ("allocate", "create") else [Status.IO_ERROR])
         await check_synced(rig, acknowledged)
@@ -145,7 +146,7 @@ def test_a_bookie_starts_on_a_full_disk_and_serves_reads(reserve_bytes: int) -> 
             await rig.restart()
             client = await rig.connect()
         rig.disk.relieve()
-        await until(lambda: not rig.bookie.read_only)
+        await eventually(lambda: not rig.bookie.read_only)
         assert await client.add(codec(6), 0) is Status.OK
         await check_synced(rig, [0])
 
@@ -162,8 +163,8 @@ def test_the_reserve_is_given_up_for_a_flush_and_made_again() -> None:
         assert not any(path in rig.disk.names.live for path in RESERVES)
         assert (await client.read(5, 0)).status is Status.OK
         rig.disk.relieve()
-        await until(lambda: all(path in rig.disk.names.live for path in RESERVES))
-        await until(lambda: not rig.bookie.read_only)
+        await eventually(lambda: all(path in rig.disk.names.live for path in RESERVES))
+        await eventually(lambda: not rig.bookie.read_only)
         assert await client.add(codec(), 1) is Status.OK
 
     run_rig(body, reserve_bytes=ROOM, disk_check_interval_s=0.3)
@@ -217,7 +218,7 @@ def test_compaction_that_finds_no_space_has_the_reserve_at_its_next_round() -> N
         await rig.bookie.storage.flush()
         assert await rig.bookie.collect_garbage() == 1
         no_space_beside_the_reserve(rig)
-        await until(lambda: bool(rig.facts("bookie.log_compacted")))
+        await eventually(lambda: bool(rig.facts("bookie.log_compacted")))
         assert rig.facts("bookie.compaction_put_off")
         assert not rig.facts("bookie.flush_without_space")
         assert (await client.read(6, 0)).status is Status.OK
@@ -239,7 +240,7 @@ def test_garbage_collection_that_finds_no_space_has_the_reserve_at_its_next_roun
         assert await client.add(codec(), 0) is Status.OK
         await rig.bookie.storage.flush()
         no_space_beside_the_reserve(rig)
-        await until(lambda: bool(rig.facts("bookie.ledgers_deleted")))
+        await eventually(lambda: bool(rig.facts("bookie.ledgers_deleted")))
         assert rig.facts("bookie.gc_put_off")
         assert not rig.facts("bookie.flush_without_space")
 
@@ -256,7 +257,7 @@ def test_compaction_for_whose_copy_there_is_no_room_has_the_reserve_at_its_next_
         await rig.bookie.storage.flush()
         assert await rig.bookie.collect_garbage() == 1
         rig.disk.fill(20 * KIB)
-        await until(lambda: bool(rig.facts("bookie.log_compacted")))
+        await eventually(lambda: bool(rig.facts("bookie.log_compacted")))
         assert rig.facts("bookie.compaction_lacks_room")
         assert not rig.facts("bookie.compaction_put_off")
         assert not rig.facts("bookie.flush_without_space")
@@ -294,7 +295,7 @@ def test_fences_of_ever_new_ledgers_have_a_bound_while_no_flush_finds_space() ->
         assert (await client.fence(codec(100))).status is Status.NO_ENTRY
         assert (await client.read(5, 0)).status is Status.OK
         full = False
-        await until(lambda: rig.bookie.storage.flusher.flushes > 0)
+        await eventually(lambda: rig.bookie.storage.flusher.flushes > 0)
         for _ in range(2):
             answers = [(await client.fence(codec(ledger_id))).status for ledger_id in range(100, 300)]
             assert set(answers) == {Status.NO_ENTRY}

@@ -11,8 +11,9 @@ import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
 from tests.unit.bookie.crash_rig import codec
-from tests.unit.bookie.full_disk_rig import KIB, until
+from tests.unit.bookie.full_disk_rig import KIB
 from tests.unit.bookie.rebuild_rig import rebuild
+from tests.waiting import eventually
 from triplicate.wire import Status
 from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
 
@@ -47,7 +48,7 @@ def no_room(rig: Rig, places: tuple[str, ...]) -> None:
 
 async def goes_on(rig: Rig, entries: int) -> None:
     """Entries that were served without space are durable, and the index can be rebuilt from the files."""
-    await until(lambda: not rig.bookie.read_only)
+    await eventually(lambda: not rig.bookie.read_only)
     assert await (await rig.connect()).add(codec(), entries) is Status.OK
     await rig.bookie.storage.flush()
     await rig.restart()

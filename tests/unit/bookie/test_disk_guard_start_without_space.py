@@ -10,7 +10,8 @@ import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
 from tests.unit.bookie.crash_rig import codec
-from tests.unit.bookie.full_disk_rig import NoSpace, until
+from tests.unit.bookie.full_disk_rig import NoSpace
+from tests.waiting import eventually
 from triplicate.errors import EnvironmentFault
 from triplicate.wire import Status
 from triplicate_simulator.cluster.simulated_cluster import LEDGER_DIRECTORY
@@ -56,7 +57,7 @@ def test_it_starts_serves_and_goes_on_by_itself(where: str, entries: int) -> Non
             await asyncio.sleep(3)
         fault.prefix = "-"
         rig.disk.relieve()
-        await until(lambda: not rig.bookie.read_only)
+        await eventually(lambda: not rig.bookie.read_only)
         assert await (await rig.connect()).add(codec(9), 0) is Status.OK
         await check(rig, entries)
         await rig.bookie.storage.flush()

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tests.unit.client.cluster import QUICK, FakeCluster, eventually
+from tests.unit.client.cluster import QUICK, FakeCluster
+from tests.waiting import eventually
 from triplicate.client.connection.pool import ChannelPool
 from triplicate.config import ClientSettings
 from triplicate.errors import (

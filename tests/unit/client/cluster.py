@@ -11,9 +11,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.entry_headers import entry_header
+from tests.waiting import PLAY_LIMIT_S, eventually
 from triplicate.client import Client
 from triplicate.config import ClientSettings
-from triplicate.ledger import LedgerMetadata, encode_availability, entry_header
+from triplicate.ledger import LedgerMetadata, encode_availability
 from triplicate.metadata import ClusterMetadata, MemoryStore, MemoryTree, bookie_service
 from triplicate.runtime import Host, Listener, Metrics, real_host
 from triplicate.wire import (
@@ -75,7 +77,7 @@ class FakeLedger:
     @property
     def max_lac(self) -> int:
         """The greatest last-add-confirmed that the bookie has received in any message."""
-        told = [-1, *(entry_header(body)[2] for body in self.entries.values())]
+        told = [-1, *(entry_header(body).last_add_confirmed for body in self.entries.values())]
         return max(told if self.explicit_lac is None else [*told, int.from_bytes(self.explicit_lac[8:16], signed=True)])
 
 
@@ -428,21 +430,11 @@ async def fake_cluster(names: str = "abc", seed: int = 1) -> AsyncIterator[FakeC
         await tree.close()
 
 
-LIMIT_S = 60.0
-"""Far beyond what any test takes, also on a machine that does much else."""
-
-
 def run(main: Coroutine[Any, Any, None]) -> None:
     """Run a test's coroutine with a limit, so that a hang is a failure."""
 
     async def limited() -> None:
-        async with asyncio.timeout(LIMIT_S):
+        async with asyncio.timeout(PLAY_LIMIT_S):
             await main
 
     asyncio.run(limited())
-
-
-async def eventually(condition: Callable[[], bool]) -> None:
-    """Return when the condition holds; the test's own limit bounds it."""
-    while not condition():
-        await asyncio.sleep(0.002)

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.client.cluster import QUICK, FakeCluster, eventually, fake_cluster, run
+from tests.unit.client.cluster import QUICK, FakeCluster, fake_cluster, run
+from tests.waiting import eventually
 from triplicate.client import Client, LedgerReader, LedgerWriter
 from triplicate.errors import LedgerFenced, Unauthorized
 from triplicate.ledger import LedgerState

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.unit.client.channel_rig import Asked, pool_of
-from tests.unit.client.cluster import QUICK, eventually, fake_cluster, run
+from tests.unit.client.cluster import QUICK, fake_cluster, run
+from tests.waiting import eventually
 from triplicate.client import Client, ledger_recovery
 from triplicate.client.connection.bookie_channel import AddStream, InFlight
 from triplicate.errors import BookieUnavailable

@@ -8,7 +8,8 @@ from itertools import combinations
 
 import pytest
 
-from tests.unit.client.cluster import QUICK, eventually, fake_cluster, run
+from tests.unit.client.cluster import QUICK, fake_cluster, run
+from tests.waiting import eventually
 from triplicate.client import ledger_recovery
 from triplicate.errors import RecoveryFailed
 from triplicate.ledger import LedgerState

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.client.cluster import QUICK, FakeBookie, fake_cluster, run
+from tests.waiting import eventually
 from triplicate.client import Client, LedgerWriter
 from triplicate.config import ClientSettings
 from triplicate.wire import LAST_ENTRY, AddRequest, BatchReadRequest, ReadRequest, Status
@@ -133,8 +134,7 @@ def test_a_reading_that_was_given_up_asks_nobody_else(way: str) -> None:
 
             reading = asyncio.ensure_future(reader.read_batch(3, 3) if way == "batch" else reader.read(3, 3 + 2 * (way == "range")))
             async with asyncio.timeout(LIMIT_S):
-                while not asked():
-                    await asyncio.sleep(0.001)
+                await eventually(lambda: bool(asked()))
             first = asked()
             assert len(first) == 1
             reading.cancel()

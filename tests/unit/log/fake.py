@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from tests.unit.metadata.lagging import LaggingTree
+from tests.waiting import PLAY_LIMIT_S
 from triplicate.errors import ArgumentError, HandleClosed, LedgerFenced, NoSuchEntry, NoSuchLedger, NotEnoughBookies, WindowFull
 from triplicate.ledger import DigestType, Entry, LedgerMetadata, LedgerState, encode_metadata
 from triplicate.ledger import EnsembleSegment as LedgerSegment
@@ -381,10 +382,10 @@ class _SettableClock:
 
 
 def play(scene: Callable[[Stage], Coroutine[Any, Any, Result]]) -> Result:
-    """Run a test's coroutine on a stage of its own, for at most 20 seconds."""
+    """Run a test's coroutine on a stage of its own, with a limit."""
 
     async def run() -> Result:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PLAY_LIMIT_S):
             return await scene(Stage())
 
     return asyncio.run(run())

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from tests.unit.client.cluster import eventually, fake_cluster, run
+from tests.unit.client.cluster import fake_cluster, run
+from tests.waiting import eventually
 from triplicate.client import LedgerWriter
 from triplicate.errors import LogFenced, NotEnoughBookies
 from triplicate.log import LogClientSettings, Logs, LogSettings, Quorums, StagingOrigin

@@ -11,6 +11,7 @@ import pytest
 
 from tests.unit.log.fake import SMALL, Stage, play
 from tests.unit.replica.counter_rig import Counter
+from tests.waiting import eventually
 from triplicate.errors import Diverged, EnvironmentFault, FormatError, LogFenced, NotEnoughBookies
 from triplicate.log import Logs
 from triplicate.metadata import MemoryTree, RenewingTree, Tree
@@ -44,8 +45,7 @@ class Member:
             await self.task
 
     async def until(self, role: Role) -> None:
-        while self.replica.role is not role:
-            await asyncio.sleep(0.002)
+        await eventually(lambda: self.replica.role is role)
 
 
 def group(count: int, scene: Callable[[Stage, list[Member]], Coroutine[None, None, None]]) -> None:
@@ -72,8 +72,7 @@ async def leader_among(members: Sequence[Member]) -> Member:
 
 
 async def reached(member: Member, position: int) -> None:
-    while member.replica.position < position:
-        await asyncio.sleep(0.002)
+    await eventually(lambda: member.replica.position >= position)
 
 
 def test_one_leads_and_the_others_follow() -> None:

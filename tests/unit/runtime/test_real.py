@@ -18,9 +18,8 @@ import pytest
 import uvloop
 from prometheus_client.parser import text_string_to_metric_families
 
-from triplicate.errors import ArgumentError, HandleClosed
+from triplicate.errors import ArgumentError
 from triplicate.runtime import Buffer, Group, Metrics, ProbeAnswer, keep_freed_memory, real_host, serve_metrics
-from triplicate.runtime.real import RealWorker
 from triplicate.runtime.real_disk import BUFFERS_PER_WRITE_MAX, RealDisk, RealFile
 
 LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop, uvloop.new_event_loop]
@@ -52,7 +51,6 @@ def test_a_file_holds_what_was_written_and_reads_short_only_at_its_end(tmp_path:
         file.allocate(0, 4096)
         assert file.size() == 4096
         file.truncate(3)
-        file.advise_dontneed(0, 3)
         file.sync()
         assert file.pread(10, 0) == b"aBC"
         file.close()
@@ -383,72 +381,7 @@ def test_a_port_in_use_and_a_name_that_is_none_are_errors(loop_factory: Callable
     run(body(), loop_factory)
 
 
-# Worker, entropy, clock, trace.
-
-
-def test_a_worker_runs_one_function_at_a_time_in_order_and_raises_where_it_is_awaited() -> None:
-    async def body() -> None:
-        worker = real_host("node").new_worker("work")
-        order: list[int] = []
-        names: list[str] = []
-
-        def work(number: int) -> int:
-            time.sleep(0.002)
-            order.append(number)
-            names.append(threading.current_thread().name)
-            return number * 2
-
-        waiting = [worker.run(work, number) for number in range(5)]
-        assert [await answer for answer in waiting] == [0, 2, 4, 6, 8]
-        assert order == [0, 1, 2, 3, 4]
-        assert dict.fromkeys(names) == {"node/work": None}
-        with pytest.raises(ZeroDivisionError):
-            await worker.run(lambda: 1 // 0)
-        with pytest.raises(RuntimeError):
-            await worker.run(next, iter(()))
-        await worker.close()
-        await worker.close()
-        with pytest.raises(HandleClosed):
-            worker.run(work, 1)
-        await real_host("node").new_worker("unused").close()
-
-    run(body())
-
-
-def test_cancelling_the_wait_does_not_stop_a_workers_function() -> None:
-    async def body() -> None:
-        worker = real_host("node").new_worker("work")
-        ran: list[int] = []
-        release = threading.Event()
-        blocked = asyncio.ensure_future(worker.run(release.wait, 5))
-        late = asyncio.ensure_future(worker.run(ran.append, 1))
-        await asyncio.sleep(0)
-        blocked.cancel()
-        late.cancel()
-        release.set()
-        await worker.close()
-        assert ran == [1]
-
-    run(body())
-
-
-def test_no_thread_of_a_worker_is_left_when_its_close_returns(monkeypatch: pytest.MonkeyPatch) -> None:
-    serve = RealWorker._serve
-
-    def late(worker: RealWorker, ended: asyncio.Future[None]) -> None:
-        serve(worker, ended)
-        time.sleep(0.05)  # The time between a thread's last result and its end, on a busy machine.
-
-    monkeypatch.setattr(RealWorker, "_serve", late)
-
-    async def body() -> None:
-        worker = real_host("test").new_worker("late")
-        assert await worker.run(lambda: 1) == 1
-        assert [thread.name for thread in threading.enumerate() if "late" in thread.name]
-        await worker.close()
-        assert not [thread.name for thread in threading.enumerate() if "late" in thread.name]
-
-    run(body())
+# Entropy, clock, trace.
 
 
 def test_random_streams_repeat_by_seed_and_differ_by_node_and_purpose() -> None:

@@ -65,7 +65,7 @@ def test_a_program_without_end_is_stopped_and_its_busiest_task_named() -> None:
         loop.run_until_complete(main())
 
 
-def test_a_program_that_goes_round_in_circles_in_one_instant_is_stopped_long_before_the_bound_of_all_callbacks() -> None:
+def test_a_program_that_loops_in_one_instant_is_stopped_before_the_limit_of_all_callbacks() -> None:
     loop = VirtualLoop()
 
     async def spins() -> None:

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.unit.simulator.tiny import TinyPlay, tiny_plan
-from triplicate_simulator import WORKLOADS, Mutant, MutantResult, Plan, Shrunk, Summary, Verdict, plan_of
+from triplicate_simulator import WORKLOADS, Mutant, MutantResult, Plan, ShrunkPlan, Summary, Verdict, plan_of
 from triplicate_simulator import Result as Outcome
 from triplicate_simulator.runner.shrink import ViolationKind
 from triplicate_simulator.sim_command import check_writable, keep_plan, show_totals, sim
@@ -190,9 +190,9 @@ def test_the_totals_say_how_often_a_bounded_search_gave_up_also_when_it_never_di
 
 
 def test_the_finding_that_was_followed_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def found(seed: int, plan: Plan, **_: object) -> Shrunk:
+    def found(seed: int, plan: Plan, **_: object) -> ShrunkPlan:
         lost, late = ViolationKind("acknowledged_is_readable"), ViolationKind("progress", "no progress")
-        return Shrunk(plan, late, (lost, late), Outcome(1, "ledgers", "", 1.0, {}, {}, [], ["no progress: x"]), 3, True)
+        return ShrunkPlan(plan, late, (lost, late), Outcome(1, "ledgers", "", 1.0, {}, {}, [], ["no progress: x"]), 3, True)
 
     monkeypatch.setattr("triplicate_simulator.sim_command.shrink", found)
     answer = call("shrink", "1", "--out", str(tmp_path / "small.json"))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from tests.unit.log.fake import FakeClient, Stage
+from tests.waiting import PLAY_LIMIT_S, eventually
 from triplicate.client import Client
 from triplicate.config.log_settings import LogSettings
 from triplicate.config.node_settings import NodeSettings
@@ -134,8 +135,7 @@ class Cluster:
 
     async def caught_up(self, node: str, position: int, name: str = "db") -> SqlDatabase:
         database = self.database(node, name)
-        while database.position < position:
-            await asyncio.sleep(0.005)
+        await eventually(lambda: database.position >= position)
         return database
 
     async def stop(self) -> None:
@@ -167,10 +167,10 @@ async def state_of(work: Coroutine[Any, Any, Any]) -> str:
 
 
 def play(folder: Path, scene: Callable[[Cluster], Coroutine[Any, Any, Result]], nodes: int = 1, lease_s: float = LEASE_S) -> Result:
-    """Run a test's coroutine with a database and some nodes, for at most 20 seconds."""
+    """Run a test's coroutine with a database and some nodes, with a limit."""
 
     async def body() -> Result:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PLAY_LIMIT_S):
             cluster = Cluster(folder)
             await cluster.create(lease_s=lease_s)
             for index in range(nodes):

@@ -11,6 +11,7 @@ from typing import Any
 import apsw
 
 from tests.unit.sql.cluster import SETTINGS, run
+from tests.waiting import PLAY_LIMIT_S, eventually
 from triplicate.runtime import Clock, Timer, real_host
 from triplicate.sql import SqlDatabase
 
@@ -54,8 +55,7 @@ class HeldLog:
 
     async def sent(self, count: int) -> None:
         """Return when `count` appends wait for their acknowledgement."""
-        while len(self._waiting) < count:
-            await asyncio.sleep(0.001)
+        await eventually(lambda: len(self._waiting) >= count)
 
 
 class SetClock:
@@ -94,17 +94,16 @@ def play(folder: Path, scene: Callable[[SqlDatabase, HeldLog], Coroutine[Any, An
 
 
 def play_leased(folder: Path, lease_s: float, scene: Callable[[SqlDatabase, HeldLog, SetClock], Coroutine[Any, Any, None]]) -> None:
-    """Run a scene with a leader of epoch 1 whose table ``t`` has one row, for at most 20 seconds."""
+    """Run a scene with a leader of epoch 1 whose table ``t`` has one row, with a limit."""
 
     async def body() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PLAY_LIMIT_S):
             log = HeldLog()
             database, clock = database_at(folder, lease_s)
             await database.open()
             await database.follow()
             leading = asyncio.get_running_loop().create_task(database._lead(log), name="leading")
-            while not database.is_leader:
-                await asyncio.sleep(0.001)
+            await eventually(lambda: database.is_leader)
             session = await database.session()
             await run(session, "create table t(a)")
             await run(session, "insert into t values(1)")

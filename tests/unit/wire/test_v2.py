@@ -148,10 +148,6 @@ def test_a_batch_of_entries_travels_with_their_sizes() -> None:
         decode_response(body_of(frame) + b"\x00\x00")
 
 
-def test_an_entry_may_stand_behind_its_head() -> None:
-    assert v2.read_head(5, -1, len(ENTRY)) + ENTRY == encode_response(ReadResponse(Status.OK, 5, -1, ENTRY))
-
-
 def test_an_answer_to_a_last_entry_read_keeps_the_requests_id() -> None:
     answer = decode_response(body_of(encode_response(ReadResponse(Status.OK, 5, -1, ENTRY))))
     assert answer == ReadResponse(Status.OK, 5, -1, ENTRY)

@@ -38,7 +38,7 @@ PROOF_ENTRIES = 3
 
 
 @dataclass
-class _Dormant:
+class _PausedLedger:
     """A ledger whose writer is busy elsewhere for a while."""
 
     appender: LedgerAppends
@@ -283,12 +283,12 @@ class LedgerWriterActor:
         self._name = name
         self._kind = kind
         self._rng = self._context.rng(name)
-        self._dormant: list[_Dormant] = []
+        self._paused: list[_PausedLedger] = []
         model.writing[name] = None
 
     async def __call__(self, client: Client) -> None:
         model, faults_over = self._model, self._context.faults_over
-        self._dormant = []
+        self._paused = []
         for ledger in model.of_writer.get(self._name, []):
             ledger.abandoned = True
             model.retire(ledger)
@@ -305,7 +305,7 @@ class LedgerWriterActor:
                     break
             else:
                 await self._write(appender)
-        await self._wake_dormant(all_of_them=True)
+        await self._resume_paused(all_of_them=True)
         model.writing.pop(self._name, None)
 
     async def _begin(self, client: Client) -> LedgerAppends | None:
@@ -346,7 +346,7 @@ class LedgerWriterActor:
                 if not self._context.faults_over.is_set() and rng.random() < load.break_share:
                     self._break_connections(appender.ledger)
                 await pause(self._context, rng.expovariate(1.0 / self._pause_mean_s()))
-                await self._wake_dormant()
+                await self._resume_paused()
         except (LedgerError, HandleClosed) as error:
             self._context.count_unknown(error)
             if isinstance(error, LedgerFenced | LedgerClosed):
@@ -380,28 +380,28 @@ class LedgerWriterActor:
         elif rng.random() < load.dormant_share:
             # For all other actors it has no writer any more, and is recovered.
             appender.ledger.abandoned = True
-            # Some stay dormant until the end: a fence must hold through everything that happened since.
+            # Some stay paused until the end: a fence must hold through everything that happened since.
             sleeps_s = rng.uniform(0.5, 8.0) if rng.random() < 0.7 else math.inf
-            self._dormant.append(_Dormant(appender, self._context.time() + sleeps_s))
+            self._paused.append(_PausedLedger(appender, self._context.time() + sleeps_s))
         else:
             appender.abandon()
 
-    async def _wake_dormant(self, *, all_of_them: bool = False) -> None:
-        """Append once more to dormant ledgers."""
+    async def _resume_paused(self, *, all_of_them: bool = False) -> None:
+        """Append once more to paused ledgers."""
         now = self._context.time()
-        for dormant in [dormant for dormant in self._dormant if all_of_them or dormant.wakes_s <= now]:
-            self._dormant.remove(dormant)
+        for paused in [paused for paused in self._paused if all_of_them or paused.wakes_s <= now]:
+            self._paused.remove(paused)
             self._model.count("woken")
             try:
-                await dormant.appender.burst()
+                await paused.appender.burst()
                 if not all_of_them:
                     await pause(self._context, 0.05)
             except (LedgerError, HandleClosed) as error:
                 self._context.count_unknown(error)
             if self._rng.random() < 0.5:
-                await dormant.appender.close()
+                await paused.appender.close()
             else:
-                dormant.appender.abandon()
+                paused.appender.abandon()
 
     async def _prove(self, appender: LedgerAppends) -> bool:
         """Whether an append was acknowledged and the ledger closed after the faults."""

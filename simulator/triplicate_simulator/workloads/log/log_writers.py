@@ -46,7 +46,7 @@ class LogWriterActor:
             await self._wait_turn()
             async with TaskScope(f"turn of {self.name}") as scope:
                 writer = await self._acquire(logs)
-                if writer is not None and await _Tenure(model, logs, writer, self.name, generator, scope).run(self._tenure()):
+                if writer is not None and await _WriterEpoch(model, logs, writer, self.name, generator, scope).run(self._tenure()):
                     return
 
     def _tenure(self) -> float:
@@ -82,7 +82,7 @@ class LogWriterActor:
         return writer
 
 
-class _Tenure:
+class _WriterEpoch:
     """One epoch of one writer."""
 
     def __init__(self, model: LogModel, logs: Logs, writer: LogWriter, name: str, generator: RecordGenerator, scope: TaskScope) -> None:

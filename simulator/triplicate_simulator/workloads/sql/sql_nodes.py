@@ -26,7 +26,7 @@ from triplicate.errors import MetadataError, SessionExpired, TriplicateError, Wr
 from triplicate.log import LogClientSettings, Logs
 from triplicate.metadata import ReplicatedMemoryStore, ReplicatedMemoryTree, Tree, Watch
 from triplicate.replica import Role
-from triplicate.runtime import Disk, File, Host, first_of, real_host
+from triplicate.runtime import Disk, File, Host, first_of, real_host, resolve
 from triplicate.sim.host import NodeDied, SimulatedHost
 from triplicate.sim.virtual_loop import Life, context_of
 from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, SqlDatabase
@@ -351,8 +351,8 @@ class DatabaseServer(SimulatedNode, DatabaseReplica):
     async def stop(self) -> None:
         """End the process in order, and return when it has ended. It keeps its file."""
         self._is_stopping = True
-        if self._stop is not None and not self._stop.done():
-            self._stop.set_result(None)
+        if self._stop is not None:
+            resolve(self._stop, None)
         await self._ended.wait()
 
     async def retire(self) -> None:

@@ -23,7 +23,7 @@ SHORT_RUN = 4
 
 
 @dataclass(slots=True)
-class Turn:
+class ServedShare:
     """How much one connection was served since its latest chunk. At a limit, other connections are served first."""
 
     bytes: int = 0
@@ -38,7 +38,7 @@ class FramePeer(AddPeer, Peer, Receiving, Protocol):
     def holds(self) -> Mapping[str, None]:
         """Reasons why no further frame is handled now; the same mapping for the connection's whole life."""
 
-    def end_turn(self, request: Request | None) -> None:
+    def check_limits(self, request: Request | None) -> None:
         """Called after each request but adds in bulk. `request`: None if it was answered at once."""
 
     def wait_for_room(self) -> None:
@@ -57,11 +57,11 @@ class FrameProcessor:
 
     Args:
         budget: memory that unfinished frames of all connections share.
-        turn: reset with each chunk.
+        share: reset with each chunk.
     """
 
     def __init__(
-        self, peer: FramePeer, settings: BookieSettings, requests: RequestProcessor, budget: FrameBudget, turn: Turn, trace: Trace
+        self, peer: FramePeer, settings: BookieSettings, requests: RequestProcessor, budget: FrameBudget, share: ServedShare, trace: Trace
     ) -> None:
         self._peer = peer
         self._holds = peer.holds
@@ -69,7 +69,7 @@ class FrameProcessor:
         self._requests = requests
         self._storage = requests.storage
         self._budget = budget
-        self._turn = turn
+        self._share = share
         self._trace = trace
         self._adds = AddProcessor(requests, peer, trace)
         self._older = V2Dialect()
@@ -95,7 +95,7 @@ class FrameProcessor:
                 self._budget.record(self._peer, self._frames.held_bytes, self._frames.wanted_bytes)
                 return
             self._buffer, self._position = buffer, 0
-            self._turn.bytes = self._turn.requests = 0
+            self._share.bytes = self._share.requests = 0
             if not self._holds:
                 self._handle_frames()
             if more and self._position == len(buffer):
@@ -147,7 +147,7 @@ class FrameProcessor:
                 self._adds.submit()
                 self._oversized = OversizedFrame(size)
                 self._position = self._pass_over(self._oversized, buffer, self._position)
-                self._peer.end_turn(None)
+                self._peer.check_limits(None)
                 continue
             frame = next_frame(buffer, self._position, end, limit)
             if frame is None:
@@ -165,7 +165,7 @@ class FrameProcessor:
             elif not self._handle_request(RequestContext(found[0], self._peer, dialect, found[1])):
                 return
             self._position = frame[1]
-            self._peer.end_turn(None if isinstance(found, bytes) else found[0])
+            self._peer.check_limits(None if isinstance(found, bytes) else found[0])
 
     def _pass_over(self, frame: OversizedFrame, buffer: bytes, position: int) -> int:
         """Drop the buffered part of a frame over the limit, and refuse the frame once its ids are known. Returns where the part ends.

@@ -21,7 +21,7 @@ from triplicate.wire import ReadRequest, Status
 
 
 @dataclass(slots=True, eq=False)
-class _Parked:
+class _WaitingPoll:
     context: RequestContext
     previous_lac: int
     timer: Timer | None = None
@@ -34,8 +34,8 @@ class LongPolls:
         self._clock = clock
         self._reads = reads
         self._settings = settings
-        self._of_ledger: dict[int, dict[int, _Parked]] = {}
-        self._of_peer: dict[int, dict[int, _Parked]] = {}
+        self._of_ledger: dict[int, dict[int, _WaitingPoll]] = {}
+        self._of_peer: dict[int, dict[int, _WaitingPoll]] = {}
         self._count = 0
         self._woken: dict[int, int | None] = {}
         """Ledgers whose polls must be checked, with the time when the last-add-confirmed advanced (None: it may not have)."""
@@ -62,14 +62,14 @@ class LongPolls:
             self._park(context, handle, previous_lac, min(timeout_ms / 1000, self._settings.long_poll_wait_s))
 
     def _park(self, context: RequestContext, handle: LedgerHandle, previous_lac: int, wait_s: float) -> None:
-        parked = _Parked(context, previous_lac)
+        parked = _WaitingPoll(context, previous_lac)
         parked.timer = self._clock.call_at(self._clock.monotonic() + wait_s, self._expire, parked)
         self._of_ledger.setdefault(handle.ledger_id, {})[id(parked)] = parked
         self._of_peer.setdefault(id(context.peer), {})[id(parked)] = parked
         self._count += 1
         handle.wake = partial(self._wake, handle.ledger_id)
 
-    def _unpark(self, parked: _Parked) -> None:
+    def _unpark(self, parked: _WaitingPoll) -> None:
         handle = parked.context.ledger
         for places, key in ((self._of_ledger, handle.ledger_id), (self._of_peer, id(parked.context.peer))):
             here = places[key]
@@ -82,7 +82,7 @@ class LongPolls:
         if parked.timer is not None:
             parked.timer.cancel()
 
-    def _expire(self, parked: _Parked) -> None:
+    def _expire(self, parked: _WaitingPoll) -> None:
         self._unpark(parked)
         self._reads.serve(parked.context)
 

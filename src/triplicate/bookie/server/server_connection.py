@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import cast
 
 from triplicate.bookie.server.budgets import FrameBudget
-from triplicate.bookie.server.frame_processor import FrameProcessor, Turn
+from triplicate.bookie.server.frame_processor import FrameProcessor, ServedShare
 from triplicate.bookie.server.request_context import RequestContext
 from triplicate.bookie.server.request_processor import RequestProcessor, is_journaled
 from triplicate.config import BookieSettings
@@ -69,8 +69,8 @@ class ServerConnection(asyncio.Protocol):
         """Reasons why the connection is not read now."""
         self._unreadable: int | None = None
         """The ledger whose state could not be read for the current frame."""
-        self._turn = Turn()
-        self._frames = FrameProcessor(self, settings, requests, frames, self._turn, host.trace)
+        self._share = ServedShare()
+        self._frames = FrameProcessor(self, settings, requests, frames, self._share, host.trace)
 
     # Called by asyncio.
 
@@ -160,7 +160,7 @@ class ServerConnection(asyncio.Protocol):
                 if not self.holds and self._transport is not None:
                     self._transport.resume_reading()
 
-    # Turns and loading, for `FrameProcessor`.
+    # Limits and loading, for `FrameProcessor`.
 
     def wait_for_room(self) -> None:
         """After an add: stop reading while storage is crowded. A read-only bookie refuses adds, so the connection stays open for reads."""
@@ -181,9 +181,9 @@ class ServerConnection(asyncio.Protocol):
         else:
             self._release("journal is full")
 
-    def end_turn(self, request: Request | None) -> None:
+    def check_limits(self, request: Request | None) -> None:
         """Decide after a request whether the peer is still read. `request`: None if it was answered at once."""
-        self._turn.requests += 1
+        self._share.requests += 1
         if isinstance(request, AddRequest | WriteLacRequest):
             self.wait_for_room()
         elif request is not None and is_journaled(request):
@@ -194,7 +194,7 @@ class ServerConnection(asyncio.Protocol):
             # A connection without outstanding reads may submit one, so every connection progresses.
             self._hold("reads wait")
             self._requests.reads.call_when_room(self)
-        elif self._turn.bytes >= self._settings.read_turn_bytes or self._turn.requests >= self._settings.turn_requests:
+        elif self._share.bytes >= self._settings.read_turn_bytes or self._share.requests >= self._settings.turn_requests:
             # Other connections are served before this one continues.
             self._hold("turn is over")
             self._host.clock.call_at(self._host.clock.monotonic(), self._release, "turn is over")
@@ -243,7 +243,7 @@ class ServerConnection(asyncio.Protocol):
     def respond(self, response: Response, frame: bytes) -> None:
         """Send the answer to a single request."""
         size = len(frame)
-        self._turn.bytes += size
+        self._share.bytes += size
         if isinstance(response, ReadResponse | BatchReadResponse | ReadLacResponse):
             self._metrics.read_requests.inc()
             self._metrics.reads_of[response.status].inc()

@@ -73,11 +73,6 @@ class EntryLogWriter:
         """Log and its durable length, for the logs written since the last call of `sync`."""
 
     @property
-    def open_number(self) -> int | None:
-        """The log being filled; it must not be deleted."""
-        return self._open.number if self._open is not None else None
-
-    @property
     def busy(self) -> list[int]:
         """Logs whose newest blocks the index may not know yet."""
         return [*self.sizes, *([self._open.number] if self._open is not None else [])]

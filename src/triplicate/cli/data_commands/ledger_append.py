@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Protocol
 
 from triplicate.cli.data_commands.entry_text import FixedSource, LineSource
-from triplicate.cli.terminal.output import Bar
+from triplicate.cli.terminal.output import ProgressBar
 from triplicate.client import LedgerWriter
 from triplicate.errors import WindowFull
 from triplicate.runtime import real_host
@@ -65,7 +65,7 @@ class _PendingAppends:
     """Outstanding appends, oldest first."""
 
     def __init__(self, writer: LedgerWriter, print_ids: bool) -> None:
-        self.bar = Bar("appended", None)
+        self.bar = ProgressBar("appended", None)
         self.entries = 0
         self.size_bytes = 0
         self.last = -1

@@ -12,7 +12,7 @@ from triplicate.cli.data_commands.entry_text import FORMATS, EntryPrinter
 from triplicate.cli.data_commands.ledger_append import append_all, open_source
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
-from triplicate.cli.terminal.output import Bar, print_json, print_table, remarks
+from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
 from triplicate.client import WRITER_AWAITED, Client, LedgerWriter, connect
 from triplicate.config import ClientSettings
 from triplicate.ledger import DigestType, LedgerMetadata
@@ -113,7 +113,7 @@ def list_ledgers(metadata: str | None, limit: int | None, as_json: bool) -> None
 
     async def work(client: Client) -> None:
         rows: list[dict[str, Any]] = []
-        with Bar("ledgers", None) as bar:
+        with ProgressBar("ledgers", None) as bar:
             async for ledger_id in client.ledger_ids():
                 if limit is not None and len(rows) == limit:
                     break
@@ -215,7 +215,7 @@ def read(ledger_id: int, metadata: str | None, password: str, first: int, last: 
         printer = EntryPrinter(form, with_ids=ids)
         async with await client.open(ledger_id, password=password.encode()) as reader:
             end = last if last is not None else await reader.read_last_confirmed()
-            with Bar("entries", max(0, end - first + 1)) as bar:
+            with ProgressBar("entries", max(0, end - first + 1)) as bar:
                 for start in range(first, end + 1, READ_ENTRIES):
                     entries = await reader.read(start, min(end, start + READ_ENTRIES - 1))
                     printer.write(entries)

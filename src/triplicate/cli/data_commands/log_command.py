@@ -16,7 +16,7 @@ from triplicate.cli.data_commands.log_records import FORMATS, RecordPrinter
 from triplicate.cli.data_commands.log_upkeep import repair, sweep
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
-from triplicate.cli.terminal.output import Bar, print_json, print_table, remarks
+from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
 from triplicate.client import connect
 from triplicate.config import ClientSettings
 from triplicate.config.log_settings import LogClientSettings, LogSettings
@@ -103,7 +103,7 @@ def list_logs(metadata: str | None, as_json: bool) -> None:
     async def work(logs: Logs) -> None:
         rows: list[dict[str, Any]] = []
         names = await logs.names()
-        with Bar("logs", len(names)) as bar:
+        with ProgressBar("logs", len(names)) as bar:
             for name in names:
                 rows.append(await _describe(logs, name))
                 bar.advance()
@@ -165,7 +165,7 @@ def append(
 
     async def work(logs: Logs) -> None:
         async with await logs.writer(name, owner=owner, take_over=take_over) as writer:
-            with Bar("appended", None) as bar, report_on_interrupt(name, writer):
+            with ProgressBar("appended", None) as bar, report_on_interrupt(name, writer):
                 async with open_source(values, file) as source:
                     while batch := await source.next_batch():
                         appended = await writer.append_many(batch)
@@ -226,7 +226,7 @@ def read(name: str, metadata: str | None, start: str | int, end: str | int, coun
         head = await logs.head(name)
         if first < head.first_offset:
             raise OffsetTruncated(f"log {name!r} begins at offset {head.first_offset}; {first} was truncated")
-        with Bar("records", max(0, last - first)) as bar:
+        with ProgressBar("records", max(0, last - first)) as bar:
             for planned in await logs.plan(name, first, max(first, last), max(1, last - first)):
                 async with logs.read_range(planned) as reading:
                     async for entry in reading:

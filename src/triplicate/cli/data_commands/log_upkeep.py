@@ -11,7 +11,7 @@ import click
 
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
-from triplicate.cli.terminal.output import Bar, print_json, print_table, remarks
+from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
 from triplicate.client import Client, connect
 from triplicate.config import ClientSettings
 from triplicate.config.log_settings import LogClientSettings
@@ -57,7 +57,7 @@ def sweep(name: str | None, metadata: str | None, dry_run: bool, as_json: bool) 
 async def _sweep_all(logs: Logs, dry_run: bool) -> dict[str, int]:
     swept: dict[str, int] = {}
     names = await logs.names()
-    with Bar("logs", len(names)) as bar:
+    with ProgressBar("logs", len(names)) as bar:
         for name in names:
             try:
                 for kind, count in (await logs.sweep_lists(name, dry_run=dry_run)).items():

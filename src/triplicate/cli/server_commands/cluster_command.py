@@ -10,7 +10,7 @@ import click
 
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.terminal.options import existing
-from triplicate.cli.terminal.output import Bar, print_json, print_table, remarks
+from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
 from triplicate.errors import ConfigError
 from triplicate.metadata import ClusterMetadata, CopyReport, cluster_root, copy_metadata, open_cluster, open_tree
 from triplicate.runtime import Host, real_host
@@ -120,7 +120,7 @@ async def _copy(before: ClusterMetadata, target: str, host: Host, root: str, *, 
             remarks.print(f"{what}: {done[what]} nodes, {said - started:.0f} s")
 
     try:
-        with Bar("nodes copied and verified", None) as bar:
+        with ProgressBar("nodes copied and verified", None) as bar:
             return await copy_metadata(before, tree, host, root, force=force, progress=progress)
     finally:
         await tree.close()

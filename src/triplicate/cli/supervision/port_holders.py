@@ -20,7 +20,7 @@ COMMAND_LENGTH = 120
 
 
 @dataclass(frozen=True)
-class Holder:
+class PortHolder:
     """A process that listens on a port."""
 
     pid: int | None
@@ -58,7 +58,7 @@ class ConfiguredPort(NamedTuple):
     key: str
 
 
-def holder_of(address: str, port: int, listening: Sequence[ListeningSocket] | None = None) -> Holder | None:
+def holder_of(address: str, port: int, listening: Sequence[ListeningSocket] | None = None) -> PortHolder | None:
     """The process that listens on this port of an address or of all addresses; None if there is none or the system does not report it.
 
     Args:
@@ -72,7 +72,7 @@ def holder_of(address: str, port: int, listening: Sequence[ListeningSocket] | No
     for process in Path("/proc").iterdir():
         if process.name.isdecimal() and _holds(process, links):
             return _describe(process)
-    return Holder(None, (), "")
+    return PortHolder(None, (), "")
 
 
 def port_conflict(folder: ClusterFolder, member: ClusterMember, listening: Sequence[ListeningSocket] | None = None) -> str | None:
@@ -144,9 +144,9 @@ def _link(path: Path) -> str:
         return ""
 
 
-def _describe(process: Path) -> Holder:
+def _describe(process: Path) -> PortHolder:
     try:
         command = (process / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
     except OSError:
         command = []
-    return Holder(int(process.name), tuple(os.fsdecode(word) for word in command), _link(process / "cwd"))
+    return PortHolder(int(process.name), tuple(os.fsdecode(word) for word in command), _link(process / "cwd"))

@@ -35,7 +35,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, ri
     Console(width=None if sys.stdout.isatty() else 160, highlight=False).print(table)
 
 
-class Bar:
+class ProgressBar:
     """A progress bar on standard error, shown only on a terminal.
 
     `advance` may be called for each item: it draws at most ten times a second.
@@ -59,7 +59,7 @@ class Bar:
         self._waiting = 0
         self._drawn = time.monotonic()
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> ProgressBar:
         self._progress.start()
         return self
 

@@ -13,8 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from triplicate.client.connection.authentication import Authenticator
-from triplicate.client.connection.connector import BookieConnector
+from triplicate.client.connection.connector import BookieConnector, ChannelResources
 from triplicate.client.connection.exchange import Answer, Callback, Exchange, Gathered, PendingRequest, V2Exchange, V3Exchange, describe
 from triplicate.client.connection.flush_scheduler import FlushScheduler
 from triplicate.client.connection.response_errors import (
@@ -27,8 +26,6 @@ from triplicate.client.connection.response_errors import (
 from triplicate.client.connection.sweep_timer import SweepTimer
 from triplicate.config import ClientSettings
 from triplicate.errors import BookieError, ProtocolError
-from triplicate.metadata import BookieRegistry
-from triplicate.runtime import Host, TaskScope
 from triplicate.wire import (
     BOOKIE_FRAME_BYTES,
     AddResponse,
@@ -197,24 +194,19 @@ class BookieChannel(asyncio.Protocol):
         now: seconds of the monotonic clock.
 
     Args:
-        scope: owns the tasks that connect.
         wire: version of the protocol, ``v2`` or ``v3``.
         numbers: gives a new number for each request; shared by all connections of a pool. scheduler: of the pool.
-        authenticator: authenticates each new connection; None for no authentication.
     """
 
     def __init__(
         self,
-        host: Host,
+        resources: ChannelResources,
         bookie_id: str,
-        directory: BookieRegistry,
-        settings: ClientSettings,
-        scope: TaskScope,
         wire: str,
         numbers: Iterator[int],
         scheduler: FlushScheduler,
-        authenticator: Authenticator | None = None,
     ) -> None:
+        host, settings = resources.host, resources.settings
         self.bookie_id = bookie_id
         self.wire = wire
         self.credit = AddCredit(settings)
@@ -233,9 +225,7 @@ class BookieChannel(asyncio.Protocol):
         self._is_scheduled = False
         self._frames = FrameBuffer(receive_limit_of(settings))
         self._received_at = 0.0
-        self._connector = BookieConnector(
-            host, bookie_id, directory, settings, scope, self, self, self._exchange, authenticator, self._frames.max_frame_bytes
-        )
+        self._connector = BookieConnector(resources, bookie_id, self, self, self._exchange, self._frames.max_frame_bytes)
         period_s = min(settings.add_timeout_s, settings.read_timeout_s) / SWEEPS_PER_TIMEOUT
         self._sweep_timer = SweepTimer(host.clock, period_s, self._sweep)
 

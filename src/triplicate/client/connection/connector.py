@@ -6,6 +6,7 @@ Source: BookKeeper `PerChannelBookieClient.connect`, `DefaultBookieAddressResolv
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Protocol
 
 from triplicate.client.connection.authentication import Authenticator, Handshake
@@ -42,6 +43,22 @@ class ConnectingChannel(Protocol):
         """There is no connection: fail every request."""
 
 
+@dataclass(frozen=True, slots=True)
+class ChannelResources:
+    """The state that all channels of one pool share.
+
+    Attributes:
+        scope: owns the tasks that connect.
+        authenticator: authenticates each connection before anything else is sent; None for no authentication.
+    """
+
+    host: Host
+    registry: BookieRegistry
+    settings: ClientSettings
+    scope: TaskScope
+    authenticator: Authenticator | None
+
+
 class BookieConnector:
     """Belongs to one channel. It makes one connection at a time.
 
@@ -51,35 +68,29 @@ class BookieConnector:
     Args:
         bookie_id: its address is looked up again for each connection, since version 2 has no greeting that would expose another process
             at an old address.
-        scope: owns the tasks that connect.
         protocol: the channel, as the asyncio protocol of its connections.
-        authenticator: authenticates each connection before anything else is sent; None for no authentication.
         limit_bytes: the largest frame that is accepted.
     """
 
     def __init__(
         self,
-        host: Host,
+        resources: ChannelResources,
         bookie_id: str,
-        directory: BookieRegistry,
-        settings: ClientSettings,
-        scope: TaskScope,
         channel: ConnectingChannel,
         protocol: asyncio.Protocol,
         exchange: Exchange,
-        authenticator: Authenticator | None,
         limit_bytes: int,
     ) -> None:
         self.handshake: Handshake | None = None
-        self._host = host
+        self._host = host = resources.host
         self._bookie_id = bookie_id
-        self._directory = directory
-        self._settings = settings
-        self._scope = scope
+        self._registry = resources.registry
+        self._settings = settings = resources.settings
+        self._scope = resources.scope
         self._channel = channel
         self._protocol = protocol
         self._exchange = exchange
-        self._authenticator = authenticator
+        self._authenticator = resources.authenticator
         self._limit_bytes = limit_bytes
         self._now = host.clock.monotonic
         self._unconfirmed: asyncio.Task[None] | None = None
@@ -131,7 +142,7 @@ class BookieConnector:
         location: Location | None = None
         try:
             async with timeout_at(deadline):
-                location = await self._directory.locate(self._bookie_id, self._settings.address_wait_s)
+                location = await self._registry.locate(self._bookie_id, self._settings.address_wait_s)
                 transport = await self._open(location)
                 if self._authenticator is not None:
                     self.handshake = Handshake(self._authenticator, self._exchange, transport, self._limit_bytes)
@@ -184,7 +195,7 @@ class BookieConnector:
         while self._channel.is_on(transport):
             await sleep(self._host.clock, pause.next_s())
             try:
-                found = await self._directory.resolve(self._bookie_id)
+                found = await self._registry.resolve(self._bookie_id)
             except (TriplicateError, OSError):
                 continue  # The address is still unknown.
             self._unconfirmed = None
@@ -196,7 +207,7 @@ class BookieConnector:
 
     def _fail(self, why: str, transport: asyncio.Transport | None, location: Location | None = None) -> None:
         if location is not None and location.registered is False:
-            self._directory.forget(self._bookie_id)
+            self._registry.forget(self._bookie_id)
         if transport is not None:
             transport.abort()
         self._is_connecting = False

@@ -7,6 +7,7 @@ from itertools import count
 
 from triplicate.client.connection.authentication import Authenticator
 from triplicate.client.connection.bookie_channel import BookieChannel
+from triplicate.client.connection.connector import ChannelResources
 from triplicate.client.connection.flush_scheduler import FlushScheduler
 from triplicate.config import ClientSettings
 from triplicate.errors import HandleClosed
@@ -29,11 +30,8 @@ class ChannelPool:
         scope: TaskScope,
         authenticator: Authenticator | None = None,
     ) -> None:
-        self._host = host
-        self._metadata = metadata
         self._settings = settings
-        self._scope = scope
-        self._authenticator = authenticator
+        self._resources = ChannelResources(host, metadata.bookies, settings, scope, authenticator)
         self._channels: dict[tuple[str, str], BookieChannel] = {}
         self._closed = False
         self.scheduler = FlushScheduler(host.clock)
@@ -75,17 +73,7 @@ class ChannelPool:
             raise HandleClosed("the client was closed; open a new one")
         channel = self._channels.get((bookie_id, purpose))
         if channel is None:
-            channel = BookieChannel(
-                self._host,
-                bookie_id,
-                self._metadata.bookies,
-                self._settings,
-                self._scope,
-                wire,
-                self.transactions,
-                self.scheduler,
-                self._authenticator,
-            )
+            channel = BookieChannel(self._resources, bookie_id, wire, self.transactions, self.scheduler)
             self._channels[bookie_id, purpose] = channel
         return channel
 

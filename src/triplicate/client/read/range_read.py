@@ -37,7 +37,7 @@ def segment_end(metadata: LedgerMetadata, entry_id: int) -> int:
     return min([segment.first_entry_id for segment in metadata.segments if segment.first_entry_id > entry_id], default=1 << 63)
 
 
-class LeftOut(NamedTuple):
+class OmittedRange(NamedTuple):
     """A range that a batch left out: entries `first` to `stop` - 1, and the bookie that delivered the entry before."""
 
     first: int
@@ -145,7 +145,7 @@ class RangeRead:
         self._batches = batches
         self._unconfirmed = unconfirmed
         self._singles: deque[int] = deque()
-        self._rests: deque[LeftOut] = deque()
+        self._rests: deque[OmittedRange] = deque()
         self._first_replicas = FirstReplicas(metadata, context.slow_last)
         self._batches_out = 0
         self._plans: dict[int, ReadPlan] = {}
@@ -207,7 +207,7 @@ class RangeRead:
         if batch.entries:
             following = batch.first + len(batch.entries)
             if following < stop:
-                self._rests.append(LeftOut(following, stop, batch.bookie_id))
+                self._rests.append(OmittedRange(following, stop, batch.bookie_id))
             self._note_failures(batch.plan, batch.bookie_id)
             self._deliver(batch.first, batch.entries, batch.payload_bytes)
         elif batch.closed is not None:

@@ -6,7 +6,7 @@ The shell steps it with what happened and carries out the commands that follow. 
 A segment ends in one of two ways:
 
 1. A roll: the machine stops sending, waits until nothing is in flight, and emits `SwitchSegment`. The shell closes the ledger.
-2. A failure of the ledger: the machine emits `SwitchSegment` at once, with `broken` set. The shell recovers the ledger. Recovery decides
+2. A failure of the ledger: the machine emits `SwitchSegment` at once, with its cause. The shell recovers the ledger. Recovery decides
    which entries in flight the ledger holds: those are acknowledged, and the others return to the front of the queue.
 
 Either way the shell lists the next segment (`SegmentListed`), writes its header (`SegmentOpened`), and sending continues there. Other

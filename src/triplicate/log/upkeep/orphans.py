@@ -148,7 +148,7 @@ async def discard(client: LedgerClient, store: HeadStore, name: str, ledger: Led
 
 
 @dataclass(slots=True)
-class SweepMemory:
+class SweepState:
     """State that one sweep leaves to the next, so that less is read.
 
     Args:
@@ -173,13 +173,13 @@ class Sweep:
     """
 
     def __init__(
-        self, client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str | None, memory: SweepMemory | None = None
+        self, client: LedgerClient, store: HeadStore, settings: LogClientSettings, name: str | None, memory: SweepState | None = None
     ) -> None:
         self._client = client
         self._store = store
         self._settings = settings
         self._name = name
-        self._memory = memory if memory is not None else SweepMemory()
+        self._memory = memory if memory is not None else SweepState()
 
     async def run(self, *, dry_run: bool = False, pause_s: float = 0.0) -> list[int]:
         """Delete orphans older than the grace time, by the store's clock. Returns their ids.

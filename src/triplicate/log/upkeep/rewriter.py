@@ -323,7 +323,7 @@ def _place(segment: LogSegment) -> Callable[[], str]:
     return lambda: f"ledger {segment.ledger_id}"
 
 
-class Maintained(Protocol):
+class MaintainedLogs(Protocol):
     """The methods of `Logs` that `maintain` uses."""
 
     async def raise_copies(self, name: str, *, limit: int | None = None) -> RewriteResult: ...
@@ -331,7 +331,7 @@ class Maintained(Protocol):
     async def merge_small(self, name: str, *, limit: int | None = None, least: int = 2, every: bool = True) -> RewriteResult: ...
 
 
-async def maintain(logs: Maintained, name: str) -> None:
+async def maintain(logs: MaintainedLogs, name: str) -> None:
     """Raise the copies of a log's segments, then merge small neighbours. The work of one call and its rate are limited.
 
     Concurrent calls of several processes do no harm: the list accepts the work of one. The next call does what is left.

@@ -125,11 +125,6 @@ class ReplicatedMemoryStore(MemoryStore):
         self._servers[server].held = False
         self._arm(self._servers[server])
 
-    def server_of(self, session_id: int) -> int:
-        """The server to which a live session is attached."""
-        self.require_session(session_id)
-        return self._attached[session_id]
-
     def attach(self, session_id: int, server: int) -> None:
         """Move a live session to another server, which may be behind. The session's watches wake, because changes may have been
         missed."""

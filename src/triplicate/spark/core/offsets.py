@@ -97,16 +97,6 @@ def _holds(part: Any, kind: type) -> TypeGuard[dict[str, Any]]:
     return isinstance(part, dict) and all(type(value) is kind for value in part.values())
 
 
-def stream_offset(positions: Mapping[str, int]) -> StreamOffset:
-    """An offset of version 1, for streams whose logs cannot be created again under the same names."""
-    return {"logs": {log: positions[log] for log in sorted(positions)}, "v": _VERSION_WITHOUT_IDS}
-
-
-def positions_of(offset: Mapping[str, Any]) -> dict[str, int]:
-    """Offset of each log that is read. Raises as `decode_positions`."""
-    return {log: position.offset for log, position in decode_positions(offset).logs.items()}
-
-
 def limited(start: Mapping[str, int], end: Mapping[str, int], max_records: int) -> dict[str, int]:
     """Ends at most `max_records` after the start in all logs together, shared in proportion to the waiting records.
 

@@ -23,7 +23,7 @@ MakeHeader = Callable[[tuple[TableShape, ...]], BatchHeader]
 """Makes the batch's header for these tables."""
 
 
-class Fit(Enum):
+class BatchFit(Enum):
     """Whether a transaction became part of the batch."""
 
     ADDED = "added"
@@ -61,7 +61,7 @@ class BatchBuilder:
     def has_request(self, request_id: str) -> bool:
         return any(request_id == other for other, _, _ in self.requests)
 
-    def add(self, transaction: Transaction) -> Fit:
+    def add(self, transaction: Transaction) -> BatchFit:
         """Encode a transaction as one more record. Unless it is added, the batch stays as it is."""
         known_tables = len(self._dictionary.shapes)
         record = encode_transaction(transaction, self._dictionary)
@@ -70,14 +70,14 @@ class BatchBuilder:
         size = len(record) + self.size_bytes + ENTRY_MARGIN_BYTES
         if size > AIM_ENTRY_BYTES and size + len(self.preamble()) > MAX_ENTRY_BYTES:
             self._dictionary.truncate(known_tables)
-            return Fit.NEXT_BATCH if self.records else Fit.TOO_LARGE
+            return BatchFit.NEXT_BATCH if self.records else BatchFit.TOO_LARGE
         self.records.append(record)
         self.size_bytes += len(record)
         self.numbers.append(transaction.number)
         if transaction.request_id:
             self.requests.append((transaction.request_id, transaction.number, encode_results(transaction.results)))
         assert len(self.numbers) == len(self.records), "each record has its number"
-        return Fit.ADDED
+        return BatchFit.ADDED
 
     def preamble(self) -> bytes:
         """The encoded header for the records so far."""

@@ -18,6 +18,8 @@ from triplicate.sql.core.transaction_block import TransactionStatus as Transacti
 
 Row = tuple[Value, ...]
 Result = TypeVar("Result")
+CheckRows = Callable[[Sequence[Row]], None]
+"""Called with the rows of a change before it is stored, on any thread. A SqlError that it raises undoes the change and is its answer."""
 
 
 class SchemaMoved(SqlError):
@@ -112,11 +114,18 @@ class Session(Protocol):
     async def prepare(self, sql: str) -> Prepared:
         """Check one statement (no trailing text). Raises SqlError: 42601, 42P01, 25006, 25P02 in a failed transaction, …"""
 
-    async def start(self, prepared: Prepared, parameters: Sequence[Value], schema_version: tuple[int, int] | None = None) -> Cursor:
+    async def start(
+        self,
+        prepared: Prepared,
+        parameters: Sequence[Value],
+        schema_version: tuple[int, int] | None = None,
+        check_rows: CheckRows | None = None,
+    ) -> Cursor:
         """Run it. `parameters` by index (0-based for the first). Also runs transaction control.
 
         Args:
             schema_version: the version for which the statement was prepared. A change that waits for the writer runs in no other.
+            check_rows: of a change outside of a transaction, see `CheckRows`.
 
         Raises:
             SchemaMoved: it has not run, because the schema has changed.

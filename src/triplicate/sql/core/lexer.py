@@ -352,7 +352,7 @@ def parameter_numbers(tokens: Iterable[Token]) -> frozenset[int]:
     return frozenset(int(token.text[1:]) for token in tokens if token.kind == "parameter" and token.text[1:].isdigit())
 
 
-class Pieces:
+class ComposedText:
     """A text put together from stretches of another text and from new ones. It knows where each stretch was."""
 
     __slots__ = ("_origins", "_parts", "_places", "_size", "source")

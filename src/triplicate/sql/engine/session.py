@@ -14,7 +14,7 @@ import apsw
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
 from triplicate.runtime import fail, resolve, shielded
-from triplicate.sql.core.interface import Cursor, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
+from triplicate.sql.core.interface import CheckRows, Cursor, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
 from triplicate.sql.core.lexer import SqlDialect, first_words, split_statements
 from triplicate.sql.core.records import StatementResult
 from triplicate.sql.core.transaction_block import TransactionBlock, failed_transaction
@@ -159,7 +159,13 @@ class SqlSession:
         version = self._database.schema_version if self._held is None else self._held.writer.current_schema_version
         return version, self._block.alterations
 
-    async def start(self, prepared: Prepared, parameters: Sequence[Value], schema_version: tuple[int, int] | None = None) -> Cursor:
+    async def start(
+        self,
+        prepared: Prepared,
+        parameters: Sequence[Value],
+        schema_version: tuple[int, int] | None = None,
+        check_rows: CheckRows | None = None,
+    ) -> Cursor:
         with self._call:
             kind = prepared.kind
             if self._block.status is TransactionStatus.FAILED and kind not in _WHEN_FAILED:
@@ -167,7 +173,7 @@ class SqlSession:
             if kind is StatementKind.READ:
                 return await self._read(prepared, parameters)
             if kind in _CHANGES:
-                return await self._change(prepared, parameters, None if schema_version is None else schema_version[0])
+                return await self._change(prepared, parameters, None if schema_version is None else schema_version[0], check_rows)
             await self._control(prepared)
             return RowsCursor()
 
@@ -292,12 +298,16 @@ class SqlSession:
             )
         return leadership
 
-    async def _change(self, prepared: Prepared, parameters: Sequence[Value], schema_version: int | None) -> Cursor:
+    async def _change(
+        self, prepared: Prepared, parameters: Sequence[Value], schema_version: int | None, check_rows: CheckRows | None
+    ) -> Cursor:
         if self._block.status is TransactionStatus.IDLE:
             leadership = self._require_leader(prepared.tag)
             request_id, self._block.request_id = self._block.request_id, ""
             try:
-                answer = await leadership.submit(AutocommitRequest(prepared, tuple(parameters), request_id, self._stop, schema_version))
+                answer = await leadership.submit(
+                    AutocommitRequest(prepared, tuple(parameters), request_id, self._stop, schema_version, check_rows)
+                )
             except SchemaMoved:
                 self._block.request_id = request_id  # It names the statement that runs in its place.
                 raise

@@ -16,7 +16,7 @@ from triplicate.sql.engine.leadership import Leadership, LogAppender
 from triplicate.sql.engine.local_copy import LocalCopy
 from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.executor.reader_pool import ReaderPool, ReadLimits
-from triplicate.sql.executor.threads import OwnThreads, Threads
+from triplicate.sql.executor.threads import ThreadPerWorker, WorkerThreads
 from triplicate.sql.executor.transaction_functions import TransactionIds
 from triplicate.sql.executor.writer_connection import WriterConnection
 from triplicate.sql.storage.applier import LogBatch
@@ -48,12 +48,12 @@ class SqlDatabase:
         metrics: Metrics | None = None,
         setup: ConnectionSetup | None = None,
         lease_s: float = 0.0,
-        threads: Threads | None = None,
+        threads: WorkerThreads | None = None,
     ) -> None:
         self._host = host
         self._name = name
         self.settings = settings
-        self._threads = threads if threads is not None else OwnThreads(host)
+        self._threads = threads if threads is not None else ThreadPerWorker(host)
         self._worker = self._threads.writer(name)
         self._pool: ReaderPool | None = None
         self._sessions: dict[int, SqlSession] = {}

@@ -15,7 +15,7 @@ from triplicate.runtime import Host, Timer, deadline_after, fail, has_result, re
 from triplicate.sql.executor.interrupts import StopFlag
 from triplicate.sql.executor.reader_connection import ReaderConnection, closing_error
 from triplicate.sql.executor.statement_examiner import StatementExaminer
-from triplicate.sql.executor.threads import OwnThreads, Threads
+from triplicate.sql.executor.threads import ThreadPerWorker, WorkerThreads
 from triplicate.sql.executor.transaction_functions import TransactionIds
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
 
@@ -152,9 +152,15 @@ class ReaderPool:
     """
 
     def __init__(
-        self, host: Host, name: str, path: str, limits: ReadLimits, setup: ConnectionSetup | None = None, threads: Threads | None = None
+        self,
+        host: Host,
+        name: str,
+        path: str,
+        limits: ReadLimits,
+        setup: ConnectionSetup | None = None,
+        threads: WorkerThreads | None = None,
     ) -> None:
-        threads = threads if threads is not None else OwnThreads(host)
+        threads = threads if threads is not None else ThreadPerWorker(host)
         self._host = host
         self._clock = host.clock
         self._workers = [threads.reader(name, number) for number in range(limits.threads)]

@@ -8,7 +8,7 @@ from triplicate.config.node_settings import NodeSettings
 from triplicate.runtime import Host, Worker, WorkerPool
 
 
-class Threads(Protocol):
+class WorkerThreads(Protocol):
     """Makes the workers of one database. Each worker runs one function at a time, in order."""
 
     def writer(self, database: str) -> Worker:
@@ -21,7 +21,7 @@ class Threads(Protocol):
         """The worker that prepares statements, which must not wait behind running ones."""
 
 
-class OwnThreads:
+class ThreadPerWorker:
     """A thread for each worker."""
 
     def __init__(self, host: Host) -> None:

@@ -14,10 +14,10 @@ from weakref import WeakSet
 import apsw
 
 from triplicate.errors import EnvironmentFault, SqlError
-from triplicate.sql.core.batch_builder import MAX_TRANSACTION_BYTES, BatchBuilder, Fit
+from triplicate.sql.core.batch_builder import MAX_TRANSACTION_BYTES, BatchBuilder, BatchFit
 from triplicate.sql.core.batch_sequence import BatchSequence
 from triplicate.sql.core.column_codec import Value
-from triplicate.sql.core.interface import Prepared, Row, SchemaMoved, StatementKind
+from triplicate.sql.core.interface import CheckRows, Prepared, Row, SchemaMoved, StatementKind
 from triplicate.sql.core.records import BatchHeader, StatementResult, Transaction
 from triplicate.sql.core.request_results import repeated_result
 from triplicate.sql.core.schema_versions import RollbackPoint, SchemaVersion, SchemaVersions
@@ -61,6 +61,7 @@ class AutocommitRequest:
     stop: StopFlag = field(default_factory=StopFlag)
     schema_version: int | None = None
     """The schema version that it was prepared for; None where it may run in any."""
+    check_rows: CheckRows | None = None
 
 
 @dataclass(slots=True)
@@ -434,6 +435,8 @@ class WriterConnection:
                 outcome = self._perform(prepared, request.parameters)
             except _FAULTS as error:
                 raise self._failure(error, prepared.sql) from error
+            if request.check_rows is not None:
+                request.check_rows(outcome.rows)
             results = (StatementResult(outcome.rows_affected, tuple(outcome.rows)),) if request.request_id else ()
             fits = self._collect(before.changes, results, request.request_id)
         except SqlError as failure:
@@ -488,9 +491,9 @@ class WriterConnection:
             return True
         storable = self._requests.storable(results) if request_id else ()
         fit = self._builder.add(Transaction(self.context.require_number(), operations, request_id, storable))
-        if fit is Fit.NEXT_BATCH:
+        if fit is BatchFit.NEXT_BATCH:
             return False
-        if fit is Fit.TOO_LARGE:
+        if fit is BatchFit.TOO_LARGE:
             raise SqlError(
                 "54000",
                 f"the transaction's changes take {self._builder.last_record_bytes} bytes; a transaction may have {MAX_TRANSACTION_BYTES}",

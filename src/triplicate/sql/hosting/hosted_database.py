@@ -19,7 +19,7 @@ from triplicate.metadata import own_paths
 from triplicate.replica import Candidate, Election, PeerLoss, Replica, ReplicaSettings, Role, SnapshotKeeper, SnapshotSettings
 from triplicate.runtime import Backoff, Host, Metrics, TaskScope, deadline_after, shielded, sleep, timeout_at
 from triplicate.sql.engine.sql_database import SqlDatabase
-from triplicate.sql.executor.threads import Threads
+from triplicate.sql.executor.threads import WorkerThreads
 from triplicate.sql.hosting.database_directory import DatabaseInfo, database_file, log_purpose
 from triplicate.sql.storage.local_copies import is_position_mismatch, set_aside_copy
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
@@ -46,7 +46,7 @@ class NodeResources:
     """Whether this process has registered the node's id in the cluster."""
     snapshot_turn: asyncio.Lock
     """A node makes one snapshot at a time."""
-    threads: Threads
+    threads: WorkerThreads
     gone: Callable[[str], Coroutine[Any, Any, PeerLoss]] | None
     """Returns when the process at an address has ended; None without failure detection."""
 

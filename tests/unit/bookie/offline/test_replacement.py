@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.unit.bookie.bookie_rig import NAME, Rig, run_rig
+from tests.waiting import eventually
 from triplicate.bookie import Replacement, mark_visited
 from triplicate.errors import ConfigError, EnvironmentFault, WrongCluster
 from triplicate.ledger import DigestType, EntryCodec
@@ -300,8 +301,7 @@ def test_a_ledger_that_is_loaded_while_the_visit_ends_is_in_limbo_no_more() -> N
             if function == storage.stored.load:
                 async with metadata_of(rig) as metadata:
                     assert await mark_visited(metadata, NAME)
-                while not rig.facts("bookie.visited"):
-                    await asyncio.sleep(0.1)
+                await eventually(lambda: bool(rig.facts("bookie.visited")))
             return found
 
         storage.workers.reader.run = run_and_end  # type: ignore[method-assign, assignment]

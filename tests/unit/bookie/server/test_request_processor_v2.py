@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
+from tests.waiting import eventually
 from triplicate.ledger import DigestType, EntryCodec
 from triplicate.wire import (
     AddRequest,
@@ -206,8 +207,7 @@ def test_what_is_no_request_closes_the_connection_and_nothing_else(packet: bytes
     async def body(rig: Rig) -> None:
         client, other = await rig.connect(), await rig.connect()
         client.send_bytes(packet)
-        while not client.closed:
-            await asyncio.sleep(0.01)
+        await eventually(lambda: client.closed)
         assert await other.add(codec(), 0) is Status.OK
 
     run_rig(body)

@@ -92,7 +92,7 @@ def test_adds_and_reads_travel_between_the_versions() -> None:
     run_rig(body)
 
 
-def test_many_adds_of_several_ledgers_kinds_and_number_widths_are_answered_each_with_its_transaction() -> None:
+def test_many_adds_of_several_ledgers_and_kinds_are_answered_each_with_its_transaction() -> None:
     async def body(rig: Rig) -> None:
         client = await rig.connect_v3()
         requests = []

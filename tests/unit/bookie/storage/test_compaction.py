@@ -11,6 +11,7 @@ import pytest
 from tests.unit.bookie.bookie_rig import Rig, run_rig
 from tests.unit.bookie.compaction_rig import FENCED, KEPT, ROUNDS, check, fill, logs, payload
 from tests.unit.bookie.crash_rig import LEDGERS, lose_index
+from tests.waiting import eventually
 from triplicate.bookie.storage import compaction, run_copier
 from triplicate.wire import Status
 
@@ -83,9 +84,7 @@ def test_compaction_runs_by_itself_and_no_faster_than_it_may() -> None:
         living = sum(dict(fact.facts)["living_bytes"] for fact in rig.facts("bookie.log_compacted"))
         assert living == 0
         began = asyncio.get_running_loop().time()
-        async with asyncio.timeout(600):
-            while len(logs(rig)) > 3:
-                await asyncio.sleep(0.1)
+        await eventually(lambda: len(logs(rig)) <= 3, 600)
         took = asyncio.get_running_loop().time() - began
         copied = sum(dict(fact.facts)["living_bytes"] for fact in rig.facts("bookie.log_compacted"))
         assert copied / took <= 4096

@@ -117,7 +117,8 @@ def test_a_directory_without_space_is_passed_over_while_another_has_some() -> No
         full, filled = "/data/ledgers-1/", 3
         await fill_directories(rig, 0, filled)
         # The log being filled is in that directory, so that its next block is what finds no space.
-        while not rig.bookie.storage.stored._paths[rig.bookie.storage.stored.writer.open_number or 0].startswith(full):
+        stored = rig.bookie.storage.stored
+        while stored.writer._open is None or not stored._paths[stored.writer._open.number].startswith(full):
             await fill_directories(rig, filled, filled + 3)
             filled += 3
         before = by_directory(rig, 3)

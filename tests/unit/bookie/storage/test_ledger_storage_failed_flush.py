@@ -11,7 +11,8 @@ import pytest
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
 from tests.unit.bookie.crash_rig import codec, lose_index
-from tests.unit.bookie.full_disk_rig import NoSpace, until
+from tests.unit.bookie.full_disk_rig import NoSpace
+from tests.waiting import eventually
 from triplicate.wire import Status
 from triplicate_simulator.cluster.simulated_cluster import JOURNAL_DIRECTORY, LEDGER_DIRECTORY
 
@@ -44,9 +45,9 @@ def test_entries_are_written_once_however_often_the_steps_behind_them_fail(prefi
         before = rig.bookie.storage.flusher.flush_number
         fault = NoSpace(rig, prefix)
         flush = asyncio.ensure_future(rig.bookie.storage.flush())
-        await until(lambda: fault.refused >= 1)
+        await eventually(lambda: fault.refused >= 1)
         fault.writes.clear()
-        await until(lambda: fault.refused >= 5)
+        await eventually(lambda: fault.refused >= 5)
         assert fault.writes["entries"] == 0
         if prefix == MARK:
             assert not any("index" in name for name in fault.writes), "the index has it"
@@ -71,12 +72,12 @@ def test_a_ledger_that_is_deleted_between_two_tries_stays_deleted(prefix: str, f
         storage = rig.bookie.storage
         fault = NoSpace(rig, prefix)
         flush = asyncio.ensure_future(storage.flush())
-        await until(lambda: fault.refused >= 2)
+        await eventually(lambda: fault.refused >= 2)
         deletion = asyncio.ensure_future(storage.delete_ledgers([6]))
         if prefix == INDEX and fenced:
             with pytest.raises(OSError, match="No space"):
                 await deletion
-        await until(lambda: fault.refused >= 5)
+        await eventually(lambda: fault.refused >= 5)
         fault.prefix = ""
         await flush
         if deletion.done():
@@ -112,7 +113,7 @@ def test_a_deletion_that_succeeds_between_two_tries_restarts_the_flush() -> None
 
         storage.stored.index.add = fail_twice  # type: ignore[method-assign,assignment]
         flush = asyncio.ensure_future(storage.flush())
-        await until(lambda: fails[0] == 1)
+        await eventually(lambda: fails[0] == 1)
         fails[0] = 0
         await storage.delete_ledgers([6])
         assert not flush.done()
@@ -136,7 +137,7 @@ def test_logs_of_which_the_index_has_not_heard_are_not_dead() -> None:
         await fill(rig, MANY)
         fault = NoSpace(rig, INDEX)
         flush = asyncio.ensure_future(rig.bookie.storage.flush())
-        await until(lambda: fault.refused >= 2)
+        await eventually(lambda: fault.refused >= 2)
         logs = [name for name in rig.files(f"{LEDGER_DIRECTORY}/current") if name.endswith(".entries")]
         assert len(logs) > 2
         assert await rig.bookie.storage.delete_dead_logs() == 0
@@ -158,7 +159,7 @@ def test_a_log_that_a_flush_has_grown_is_not_compacted_before_the_index_knows() 
         await fill(rig, MANY)
         fault = NoSpace(rig, INDEX)
         flush = asyncio.ensure_future(rig.bookie.storage.flush())
-        await until(lambda: fault.refused >= 2)
+        await eventually(lambda: fault.refused >= 2)
         assert rig.bookie.storage.stored.finished_logs() == {}
         fault.prefix = ""
         await flush
@@ -176,7 +177,7 @@ def test_what_is_written_behind_a_flush_before_the_index_knows_it_is_not_forgott
         await fill(rig, (6,))
         fault = NoSpace(rig, INDEX)
         flush = asyncio.ensure_future(storage.flush())
-        await until(lambda: fault.refused >= 2)
+        await eventually(lambda: fault.refused >= 2)
         fault.prefix = ""
         log = storage.stored.writer.states(storage.flusher.flush_number, [])
         sizes = storage.stored.writer.sync()

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.waiting import eventually
 from triplicate.cli.process.probes import BEAT_S, SILENCE_MAX_S, ProcessState, Readiness, ServedProcess, bookie_readiness, node_readiness
 from triplicate.cli.process.serving import metrics_url, serve
 from triplicate.config import ProcessSettings
@@ -156,8 +157,7 @@ def test_the_heartbeat_measures_how_late_the_loop_runs() -> None:
         state = ProcessState("x", real_host("x").clock)
         task = asyncio.create_task(state.beat())
         async with asyncio.timeout(30):
-            while state.health().facts["loop_delay_s"] == 0.0:
-                await asyncio.sleep(0.01)
+            await eventually(lambda: state.health().facts["loop_delay_s"] != 0.0)
         task.cancel()
 
     asyncio.run(body())

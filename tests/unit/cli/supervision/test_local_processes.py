@@ -6,12 +6,12 @@ import errno
 import json
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import LIMIT_S, wait_until
 from triplicate.cli.supervision import local_processes
 from triplicate.cli.supervision.cluster_folder import ClusterFolder, ClusterMember
 from triplicate.cli.supervision.local_processes import LocalCluster, process_start
@@ -46,13 +46,6 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalCl
         yield made
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30.0
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def noted(cluster: LocalCluster) -> dict[str, int]:
     found: dict[str, int] = json.loads((cluster.folder.path / "processes.json").read_text())["processes"]
     return found
@@ -63,7 +56,7 @@ def test_a_launched_process_is_noted_and_ends_with_the_cluster(cluster: LocalClu
     assert "bookie-1" in cluster.running
     pid = cluster.running["bookie-1"].process.pid
     assert noted(cluster) == {"bookie-1": pid}
-    until(lambda: [one.member.name for one in cluster.newly_ready()] == ["bookie-1"])
+    wait_until(lambda: [one.member.name for one in cluster.newly_ready()] == ["bookie-1"], LIMIT_S, "the bookie is ready")
     assert cluster.running["bookie-1"].facts == {"address": "here"}
     assert cluster.newly_ready() == []
     assert cluster.ended() == []
@@ -77,7 +70,7 @@ def test_a_node_with_thousands_of_databases_says_more_than_one_read_of_a_pipe_br
     cluster.folder.config_of(cluster.folder.members[0]).write_text("# many databases")
     if later:
         cluster.launch("bookie-1")
-        until(lambda: [one.member.name for one in cluster.newly_ready()] == ["bookie-1"])
+        wait_until(lambda: [one.member.name for one in cluster.newly_ready()] == ["bookie-1"], LIMIT_S, "the bookie is ready")
     else:
         cluster.start("bookie-1")
     assert cluster.running["bookie-1"].facts["database 9999"] == 9999
@@ -93,7 +86,7 @@ def test_a_launched_process_that_ends_before_it_serves_is_reported_with_its_last
         gone.extend(cluster.ended())
         return bool(gone)
 
-    until(ended)
+    wait_until(ended, LIMIT_S, "the process ends")
     assert gone[0].process.returncode == 3
     assert "bookie-1 did not start: said its last" in cluster.why_not_started(gone[0].member)
     assert cluster.running == {}

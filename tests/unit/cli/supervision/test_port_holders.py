@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from triplicate.cli.supervision.cluster_folder import ClusterFolder, ClusterMember
-from triplicate.cli.supervision.port_holders import Holder, holder_of, port_conflict
+from triplicate.cli.supervision.port_holders import PortHolder, holder_of, port_conflict
 
 
 @pytest.mark.parametrize(("address", "asked"), [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::1", "::1"), ("::", "127.0.0.1")])
@@ -54,8 +54,8 @@ def test_free_ports_are_no_conflict(tmp_path: Path) -> None:
 
 def test_a_command_line_names_its_file_also_relative_to_its_folder(tmp_path: Path) -> None:
     config = tmp_path / "node-1" / "node.toml"
-    assert Holder(1, ("python", "-m", "triplicate", "node", "--config", str(config)), "/").runs(config)
-    assert Holder(1, ("triplicate", "node", "--config", "node-1/node.toml"), str(tmp_path)).runs(config)
-    assert not Holder(1, ("triplicate", "node", "--config", "node-2/node.toml"), str(tmp_path)).runs(config)
-    assert not Holder(1, ("nc", "-l"), str(tmp_path)).runs(config)
-    assert str(Holder(None, (), "")) == "a process of another user"
+    assert PortHolder(1, ("python", "-m", "triplicate", "node", "--config", str(config)), "/").runs(config)
+    assert PortHolder(1, ("triplicate", "node", "--config", "node-1/node.toml"), str(tmp_path)).runs(config)
+    assert not PortHolder(1, ("triplicate", "node", "--config", "node-2/node.toml"), str(tmp_path)).runs(config)
+    assert not PortHolder(1, ("nc", "-l"), str(tmp_path)).runs(config)
+    assert str(PortHolder(None, (), "")) == "a process of another user"

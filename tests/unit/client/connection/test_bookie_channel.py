@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tests.unit.client.channel_rig import Asked, pool_of
-from tests.unit.client.cluster import QUICK, FakeBookie, FakeCluster, eventually, fake_cluster, run
+from tests.unit.client.cluster import QUICK, FakeBookie, FakeCluster, fake_cluster, run
+from tests.waiting import eventually
 from triplicate.client import Client
 from triplicate.client.connection.bookie_channel import BookieChannel
 from triplicate.errors import (

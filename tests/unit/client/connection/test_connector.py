@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.client.cluster import QUICK, FakeCluster, eventually, fake_cluster, run
+from tests.unit.client.cluster import QUICK, FakeCluster, fake_cluster, run
+from tests.waiting import eventually
 from triplicate.errors import BookieUnavailable, ConnectionLost, ReadFailed, RecoveryFailed
 from triplicate.ledger import LedgerState
 from triplicate.metadata import InjectedFault, bookie_service
@@ -139,7 +140,7 @@ def test_a_bookie_without_a_registration_that_serves_is_reached() -> None:
     run(main())
 
 
-def test_a_bookie_that_is_neither_registered_nor_there_is_unavailable_and_not_asked_for_again_and_again() -> None:
+def test_a_bookie_that_is_neither_registered_nor_there_is_unavailable_and_seldom_located() -> None:
     async def main() -> None:
         async with fake_cluster() as cluster, cluster.client(SETTINGS) as client:
             await client.create()

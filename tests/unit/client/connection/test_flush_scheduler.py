@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.client.cluster import QUICK, eventually, fake_cluster, run
+from tests.unit.client.cluster import QUICK, fake_cluster, run
+from tests.waiting import eventually
 from triplicate.client import LedgerWriter
 from triplicate.client.connection.bookie_channel import AddStream, BookieChannel
 from triplicate.client.connection.flush_scheduler import FlushScheduler, Multicast

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.unit.client.cluster import QUICK, FakeCluster, eventually, fake_cluster, run
+from tests.unit.client.cluster import QUICK, FakeCluster, fake_cluster, run
+from tests.waiting import eventually
 from triplicate.client import LedgerReader, LedgerWriter
 from triplicate.config import ClientSettings
 from triplicate.errors import ArgumentError, NoSuchLedger, ReadFailed

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.client.cluster import QUICK, FakeCluster, eventually, fake_cluster, run
+from tests.unit.client.cluster import QUICK, FakeCluster, fake_cluster, run
+from tests.waiting import eventually
 from triplicate.client import LedgerWriter
 from triplicate.errors import ConnectionLost, HandleClosed, LedgerClosed, LedgerFenced, NotEnoughBookies, OutcomeUnknown, Unauthorized
 from triplicate.ledger import EnsembleSegment, LedgerState

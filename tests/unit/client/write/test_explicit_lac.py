@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.client.cluster import QUICK, FakeCluster, eventually, fake_cluster, run
+from tests.unit.client.cluster import QUICK, FakeCluster, fake_cluster, run
+from tests.waiting import eventually
 from triplicate.ledger import EntryCodec
 from triplicate.wire import Status, WriteLacRequest
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.client.cluster import QUICK, eventually, fake_cluster, run
+from tests.unit.client.cluster import QUICK, fake_cluster, run
+from tests.waiting import eventually
 from triplicate.client import LedgerWriter
 from triplicate.errors import BookieError, BookieUnavailable, HandleClosed, LedgerClosed, OutcomeUnknown, RequestTimeout
 from triplicate.ledger import EntryCodec, LedgerState

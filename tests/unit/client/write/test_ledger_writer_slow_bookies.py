@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.client.cluster import QUICK, FakeBookie, eventually, fake_cluster, run
+from tests.unit.client.cluster import QUICK, FakeBookie, fake_cluster, run
+from tests.waiting import eventually
 from triplicate.client import LedgerWriter
 from triplicate.client.connection.flush_scheduler import FlushScheduler
 from triplicate.errors import WindowFull

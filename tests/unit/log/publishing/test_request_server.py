@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from tests.unit.log.fake import Stage, play, read_values
 from tests.unit.log.head_rig import changes_of_head, lose_connection
 from tests.unit.log.publish_rig import staged
+from tests.waiting import eventually
 from triplicate.errors import LogFenced, LogOwned, NoSuchLedger, OutcomeUnknown, SessionExpired
 from triplicate.log import LogClientSettings, Logs, LogSettings, PublishResult, Purpose, PurposeKind, StagedLedger
 from triplicate.log.core.publish_request import REQUESTS_MAXIMUM
@@ -23,11 +24,6 @@ REQUESTS = "/triplicate/test/logs/l/requests"
 
 def requests_of(stage: Stage) -> list[str]:
     return [path for path in stage.store.dump() if path.startswith(f"{REQUESTS}/")]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():
-        await asyncio.sleep(0.005)
 
 
 def hold_heads(logs: Logs) -> tuple[asyncio.Event, asyncio.Event]:
@@ -144,7 +140,7 @@ def test_records_appended_together_on_both_sides_of_a_roll_have_their_own_offset
             many = asyncio.ensure_future(writer.append_many([first, second]))
             part = await staged(others, [b"b", b"c"])
             published = asyncio.ensure_future(others.publish("l", [part], application="app", batch=1))
-            await until(lambda: not writer.can_roll)
+            await eventually(lambda: not writer.can_roll)
             asked.set()
             await asyncio.sleep(0.02)
             for future, entry_id in ledger.held:
@@ -336,7 +332,7 @@ def test_a_segment_that_breaks_before_the_roll_does_not_shift_what_was_sent() ->
             await asyncio.sleep(0.01)
             part = await staged(others, [b"b", b"c"])
             published = asyncio.ensure_future(others.publish("l", [part], application="app", batch=1))
-            await until(lambda: not writer.can_roll)
+            await eventually(lambda: not writer.can_roll)
             # Nobody knows what became of it; the recovery does not find it.
             ledger.entries.pop()
             ledger.broken = True

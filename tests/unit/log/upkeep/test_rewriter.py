@@ -11,6 +11,7 @@ import pytest
 
 from tests.unit.log.fake import FakeBookies, FakeView, Stage, play, read_values
 from tests.unit.log.publish_rig import staged
+from tests.waiting import eventually
 from triplicate.errors import CorruptionError, NoSuchLedger, OffsetTruncated, ReadFailed
 from triplicate.ledger import Entry
 from triplicate.log import (
@@ -454,8 +455,7 @@ def test_a_rewriting_that_ended_half_way_is_begun_again_and_its_ledger_swept() -
         await logs.create("l", LogSettings(compression="none"))
         await publish_some(logs, 6)
         merging = asyncio.ensure_future(logs.merge_small("l"))
-        while len(stage.bookies.ledgers) < 7:
-            await asyncio.sleep(0.005)
+        await eventually(lambda: len(stage.bookies.ledgers) >= 7)
         await asyncio.sleep(0.05)
         merging.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
+from tests.waiting import eventually
 from triplicate.errors import ConnectionLost, NotEnoughBookies, OutcomeUnknown, ReadFailed
 from triplicate.log import LogClientSettings, LogSettings, Quorums, SegmentState
 from triplicate.log.writing import ledger_allocator
@@ -16,12 +16,6 @@ from triplicate.log.writing.ledger_allocator import LedgerAllocator, SpareLedger
 from triplicate.metadata import InjectedFault
 
 TINY = LogSettings(roll_size_bytes=1024, compression="none")
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for a condition; the play's own limit ends a test in which it never comes."""
-    while not condition():
-        await asyncio.sleep(0.005)
 
 
 def test_a_take_over_that_cannot_create_its_ledger_leaves_a_healthy_writer_alone() -> None:
@@ -72,7 +66,7 @@ def test_a_roll_without_bookies_is_put_off_and_done_when_they_are_back() -> None
             assert (writer.rolls, writer.failure) == (0, None)
             assert stage.bookies.ledger(writer.ledger_id).metadata.is_closed is False
             stage.bookies.creatable = True
-            await until(lambda: writer.rolls == 1)
+            await eventually(lambda: writer.rolls == 1)
             assert await writer.append_entry([b"y"]) == range(11, 12)
         assert [segment.records for segment in await logs.segments("l")] == [11, 1]
         lines = stage.client_of(logs).metrics.expose().decode()
@@ -91,7 +85,7 @@ def test_a_roll_while_the_metadata_are_away_is_put_off() -> None:
                 assert await writer.append_entry([b"." * 1100]) == range(number, number + 1)
             assert (writer.rolls, writer.failure) == (0, None)
             stage.store.fault = None
-            await until(lambda: writer.rolls == 1)
+            await eventually(lambda: writer.rolls == 1)
             assert await writer.append_entry([b"y"]) == range(10, 11)
 
     play(scene)
@@ -110,7 +104,7 @@ def test_the_next_ledger_is_there_before_the_segment_is_closed() -> None:
 
             stage.client_of(logs).hooks.create = look
             await writer.append_entry([b"." * 650])
-            await until(lambda: len(stage.bookies.ledgers) == 2)
+            await eventually(lambda: len(stage.bookies.ledgers) == 2)
             assert (states, writer.ledger_id) == ([False], first)
             await writer.append_entry([b"." * 800])
             await writer.append_entry([b"x"])
@@ -127,7 +121,7 @@ def test_a_next_ledger_that_is_not_needed_is_deleted(close: bool) -> None:
         await logs.create("l", TINY)
         writer = await logs.writer("l", owner="w")
         await writer.append_entry([b"." * 650])
-        await until(lambda: len(stage.bookies.ledgers) == 2)
+        await eventually(lambda: len(stage.bookies.ledgers) == 2)
         await (writer.close() if close else writer.abandon())
         assert list(stage.bookies.ledgers) == [segment.ledger_id for segment in await logs.segments("l")]
 
@@ -142,12 +136,12 @@ def test_a_next_ledger_that_the_sweep_may_take_for_an_orphan_is_not_used(monkeyp
         await logs.create("l", TINY)
         async with await logs.writer("l", owner="w") as writer:
             await writer.append_entry([b"." * 650])
-            await until(lambda: len(stage.bookies.ledgers) == 2)
+            await eventually(lambda: len(stage.bookies.ledgers) == 2)
             spare = min(stage.bookies.ledgers)
             assert (writer.rolls, writer.ledger_id) == (0, spare + 1)
             await asyncio.sleep(0.1)
             await writer.append_entry([b"." * 800])
-            await until(lambda: writer.rolls == 1)
+            await eventually(lambda: writer.rolls == 1)
             assert writer.ledger_id != spare
             assert spare in stage.bookies.deleted
 
@@ -235,7 +229,7 @@ def test_a_reduced_segment_is_left_as_soon_as_bookies_are_back() -> None:
             await asyncio.sleep(0.12)
             assert (writer.rolls, writer.is_reduced) == (0, True)
             stage.bookies.writable.append("bookie-2")
-            await until(lambda: not writer.is_reduced)
+            await eventually(lambda: not writer.is_reduced)
             assert await writer.append(b"b") == 1
             assert 'triplicate_log_reduced{log="l"} 0.0' in stage.client_of(logs).metrics.expose().decode()
         assert [segment.reduced for segment in await logs.segments("l")] == [Quorums(2, 2), None]

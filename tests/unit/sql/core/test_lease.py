@@ -11,6 +11,7 @@ import pytest
 
 from tests.unit.sql.cluster import Cluster, affected, play, run, state_of
 from tests.unit.sql.held_log import HeldLog, SetClock, database_at, play_leased
+from tests.waiting import eventually
 from triplicate.config.log_settings import LogSettings
 from triplicate.errors import ArgumentError, FormatError, LogFenced
 from triplicate.sql import SqlDatabase, create_database, database_info
@@ -149,8 +150,7 @@ async def started(database: SqlDatabase, log: HeldLog) -> asyncio.Task[None]:
 
 
 async def until_it_leads(database: SqlDatabase) -> None:
-    while not database.is_leader:
-        await asyncio.sleep(0.001)
+    await eventually(lambda: database.is_leader)
 
 
 async def ended(leading: asyncio.Task[None]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.lexer import Pieces, adjacent, nested_comments, quote_string, split_statements, tokenize
+from triplicate.sql.core.lexer import ComposedText, adjacent, nested_comments, quote_string, split_statements, tokenize
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_statements_are_cut_outside_of_strings_only() -> None:
 
 
 def test_pieces_know_the_positions_of_their_characters() -> None:
-    pieces = Pieces("select $1::int from t")
+    pieces = ComposedText("select $1::int from t")
     pieces.copy(0, 7)
     pieces.add("CAST(", 7)
     pieces.copy(7, 9)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from tests.unit.sql.snapshot_rig import (
     truncate,
     write_rows,
 )
+from tests.waiting import eventually
 from triplicate.errors import EnvironmentFault
 from triplicate.metadata import own_paths
 from triplicate.replica import STANDS_AT
@@ -97,8 +97,7 @@ def test_a_copy_that_falls_behind_a_truncation_while_it_runs_loads_a_snapshot(tm
         good = (await (await door_of(cluster)).read()).good
         await truncate(cluster, good[0].position)
         # Until then it could apply what it had read before the truncation, and would need no snapshot.
-        while keeper_of(cluster, other).loaded == 0:
-            await asyncio.sleep(0.005)
+        await eventually(lambda: keeper_of(cluster, other).loaded != 0)
         stuck = False
         assert (await cluster.serving(other, leader.position)).generation == 2
         assert copied_contents(file_of(cluster, other), tmp_path) == copied_contents(file_of(cluster, name), tmp_path)

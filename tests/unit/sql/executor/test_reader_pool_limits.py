@@ -13,6 +13,7 @@ import apsw
 import pytest
 
 from tests.unit.sql.cluster import SETTINGS, Cluster, play, run, state_of
+from tests.waiting import eventually
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import EnvironmentFault
 from triplicate.runtime import Metrics, real_host
@@ -43,12 +44,6 @@ def play_with(folder: Path, settings: NodeSettings, scene: Scene) -> None:
 _FILL = "with recursive c(x) as (select 1 union all select x + 1 from c where x < 1000) insert into t select x from c"
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for a condition; the play has the limit."""
-    while not condition():
-        await asyncio.sleep(0.005)
-
-
 async def snapshot(database: SqlDatabase) -> SqlSession:
     session = await database.session()
     await run(session, "begin")
@@ -60,7 +55,7 @@ def test_an_idle_transaction_that_reads_is_ended(tmp_path: Path) -> None:
     async def scene(cluster: Cluster, database: SqlDatabase) -> None:
         session = await snapshot(database)
         identity = (await run(session, "select pg_current_xact_id()"))[0][0]
-        await until(lambda: database.pool.oldest_snapshot_s == 0)
+        await eventually(lambda: database.pool.oldest_snapshot_s == 0)
         assert await state_of(run(session, "select a from t")) == "25P03"
         assert session.status is TransactionStatus.FAILED
         assert await state_of(run(session, "insert into t values(1)")) == "25P02"
@@ -68,12 +63,12 @@ def test_an_idle_transaction_that_reads_is_ended(tmp_path: Path) -> None:
         assert await run(session, "select count(*) from t") == [(1000,)]
         assert await run(session, "select pg_xact_status($1)", (identity,)) == [("aborted",)]
         writing = await snapshot(database)
-        await until(lambda: database.pool.oldest_snapshot_s == 0)
+        await eventually(lambda: database.pool.oldest_snapshot_s == 0)
         assert await state_of(run(writing, "insert into t values(1)")) == "25P03"
         await run(writing, "rollback")
         await run(writing, "insert into t values(1)")
         ending = await snapshot(database)
-        await until(lambda: database.pool.oldest_snapshot_s == 0)
+        await eventually(lambda: database.pool.oldest_snapshot_s == 0)
         await run(ending, "commit")
         assert await run(ending, "select count(*) from t") == [(1001,)]
 
@@ -88,7 +83,7 @@ def test_an_open_result_that_nobody_fetches_is_ended(tmp_path: Path, transaction
             await run(session, "begin")
         cursor = await session.start(await session.prepare("select a from t"), ())
         assert len(await cursor.fetch(10)) == 10
-        await until(lambda: database.pool.oldest_snapshot_s == 0)
+        await eventually(lambda: database.pool.oldest_snapshot_s == 0)
         other = await database.session()
         assert await run(other, "select count(*) from t") == [(1000,)]
         assert len(await cursor.fetch(190)) == 190  # fetched with the first rows
@@ -145,7 +140,7 @@ def test_readers_that_are_in_use_are_not_taken_for_others(tmp_path: Path) -> Non
     async def scene(cluster: Cluster, database: SqlDatabase) -> None:
         session, other = await database.session(), await database.session()
         endless = asyncio.get_running_loop().create_task(state_of(run(session, ENDLESS)))
-        await until(lambda: database.pool.oldest_snapshot_s > 0)
+        await eventually(lambda: database.pool.oldest_snapshot_s > 0)
         assert await state_of(run(other, "select 1")) == "53300"
         session.cancel()
         assert await endless == "57014"
@@ -211,7 +206,7 @@ def test_the_oldest_snapshot_and_the_write_ahead_log_are_measured(tmp_path: Path
         session = await database.session()
         await run(session, "begin")
         await run(session, "select 1")
-        await until(lambda: value("triplicate_database_oldest_snapshot_seconds") >= 0.01)
+        await eventually(lambda: value("triplicate_database_oldest_snapshot_seconds") >= 0.01)
         assert value("triplicate_database_wal_bytes") >= 0
         await database.close()
 
@@ -224,7 +219,7 @@ def test_a_number_that_was_asked_for_goes_along_when_the_snapshot_ends_before_th
         identity = (await run(session, "select pg_current_xact_id()"))[0][0]
         await run(other, "begin immediate")
         writing = asyncio.get_running_loop().create_task(run(session, "insert into t values(1)"), name="writing")
-        await until(lambda: database.pool.oldest_snapshot_s == 0)
+        await eventually(lambda: database.pool.oldest_snapshot_s == 0)
         await run(other, "rollback")
         await writing
         await run(session, "commit")
@@ -277,7 +272,7 @@ def test_a_snapshot_is_given_up_when_the_write_ahead_log_grows_too_much_meanwhil
         session = await database.session()
         await run(session, "insert into t select zeroblob(20000) from t limit 200")
         copying = asyncio.get_running_loop().create_task(database.snapshots.copy(256 * 1024), name="copying")
-        await until(lambda: database.snapshots.holds_wal)
+        await eventually(lambda: database.snapshots.holds_wal)
         for _ in range(400):
             await run(session, "insert into t values(zeroblob(20000))")
         with pytest.raises(EnvironmentFault, match="write-ahead log"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import apsw
@@ -11,6 +11,7 @@ import pytest
 from tests.property.rowlog_workload import Pair, contents
 from triplicate.errors import Diverged, SqlError
 from triplicate.sql import RowKind, RowRun, SchemaChange, SettingChange, decode_header, decode_transaction
+from triplicate.sql.core.interface import Row
 from triplicate.sql.core.records import Transaction
 from triplicate.sql.executor.change_capture import ChangeCapture
 from triplicate.sql.executor.interrupts import TransactionLost
@@ -291,3 +292,20 @@ def test_statistics_of_one_table_are_made_again_on_every_copy(pair: Pair) -> Non
     for sql in ("delete from sqlite_stat1", "update sqlite_stat1 set stat = '1'", "delete from sqlite_sequence"):
         with pytest.raises(SqlError, match="belongs to SQLite"):
             pair.gate.examine(sql)
+
+
+def test_a_change_whose_rows_are_refused_is_undone_and_its_neighbours_are_not(pair: Pair) -> None:
+    send(pair, COUNTED, "create table t(id integer primary key)")
+    refusal = SqlError("22003", "out of range")
+
+    def refuse(rows: Sequence[Row]) -> None:
+        assert list(rows) == [(2,)]
+        raise refusal
+
+    inserts = [pair.gate.examine(f"insert into t values ({number}) returning id") for number in (1, 2, 3)]
+    requests = [AutocommitRequest(insert, (), check_rows=check) for insert, check in zip(inserts, (None, refuse, None), strict=True)]
+    pending = pair.writer.run_batch(requests)
+    assert [answer.error for answer in pending.answers] == [None, refusal, None]
+    pair.send(pending)
+    assert pair.follower.execute("select id from t").fetchall() == [(1,), (3,)]
+    same(pair)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import apsw
@@ -14,7 +15,7 @@ import apsw.ext
 
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
-from triplicate.sql.core.interface import Column, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
+from triplicate.sql.core.interface import CheckRows, Column, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
 from triplicate.sql.executor.scalars import register_scalars
 from triplicate.sql.storage.sqlite_schema import check_references, key_of
 
@@ -100,7 +101,13 @@ class LocalSession:
     def schema_version(self) -> tuple[int, int]:
         return int(self._connection.pragma("schema_version")), 0
 
-    async def start(self, prepared: Prepared, parameters: Sequence[Value], schema_version: tuple[int, int] | None = None) -> LocalCursor:
+    async def start(
+        self,
+        prepared: Prepared,
+        parameters: Sequence[Value],
+        schema_version: tuple[int, int] | None = None,
+        check_rows: CheckRows | None = None,
+    ) -> LocalCursor:
         self.started += 1
         if self.started in self.moved_before:
             raise SchemaMoved
@@ -111,7 +118,10 @@ class LocalSession:
         before = self._connection.total_changes()
         try:
             bindings = {name: value for name, value in zip(names, parameters, strict=True) if name} if any(names) else tuple(parameters)
-            rows: list[Row] = self._connection.execute(sql, bindings or None).fetchall()
+            with self._connection if check_rows is not None else nullcontext():
+                rows: list[Row] = self._connection.execute(sql, bindings or None).fetchall()
+                if check_rows is not None:
+                    check_rows(rows)
         except apsw.Error as error:
             raise self._failed(error) from None
         self.status = TransactionStatus.ACTIVE if self._connection.in_transaction else TransactionStatus.IDLE

@@ -94,14 +94,26 @@ class RawClient:
             answers += await self._until_ready()
         return answers
 
+    def send_nowait(self, *messages: bytes) -> None:
+        self._writer.write(b"".join(messages))
+
+    async def until_closed(self) -> list[str]:
+        """The answers up to the end of the connection."""
+        answers: list[str] = []
+        while letter := await self._reader.read(1):
+            answers.append(await self._answer(letter))
+        return answers
+
     async def _until_ready(self) -> list[str]:
         answers: list[str] = []
         while True:
-            letter = (await self._reader.readexactly(1)).decode()
-            size = struct.unpack(">i", await self._reader.readexactly(4))[0]
-            answers.append(_shown(letter, await self._reader.readexactly(size - 4)))
-            if letter == "Z":
+            answers.append(await self._answer(await self._reader.readexactly(1)))
+            if answers[-1][0] == "Z":
                 return [answer for answer in answers if answer[0] not in "SK"]
+
+    async def _answer(self, letter: bytes) -> str:
+        size = struct.unpack(">i", await self._reader.readexactly(4))[0]
+        return _shown(letter.decode(), await self._reader.readexactly(size - 4))
 
     def close(self) -> None:
         self._writer.close()

@@ -30,6 +30,7 @@ from tests.unit.sql.snapshot_rig import (
     truncated,
     write_rows,
 )
+from tests.waiting import eventually
 from triplicate.cli.data_commands.snapshot_requests import request_snapshot, snapshot_facts, verdict
 from triplicate.errors import ConnectionLost, CorruptionError, Diverged, EnvironmentFault, ReadFailed
 from triplicate.log import CHUNK_BYTES, Snapshot, SnapshotHeader, SnapshotState
@@ -254,8 +255,7 @@ def test_a_crash_before_the_listing_leaves_an_orphan_that_the_sweep_finds(tmp_pa
         keeper = keeper_of(cluster, "n1")
         keeper._log_snapshots.publish = never  # type: ignore[method-assign]
         await door.want(leader.position)
-        while not made:
-            await asyncio.sleep(0.005)
+        await eventually(lambda: bool(made))
         await cluster.nodes["n1"].stop()
         assert (await door.read()).snapshots == ()
         assert made[0] in cluster.stage.bookies.ledgers
@@ -406,8 +406,7 @@ def test_a_new_node_reads_a_short_log_rather_than_a_snapshot_and_loads_one_inste
         await cluster.start("n3", ON_REQUEST)
         keeper = keeper_of(cluster, "n3")
         await cluster.caught_up("n3", leader.position)
-        while keeper.loaded == 0:
-            await asyncio.sleep(0.005)
+        await eventually(lambda: keeper.loaded != 0)
         assert keeper_of(cluster, "n2").loaded == 0
 
     play(tmp_path, scene, nodes=0)
@@ -565,8 +564,7 @@ def test_a_node_that_pauses_after_a_failure_keeps_nobody_from_making_a_snapshot(
         leader.snapshots.copy = failing  # type: ignore[method-assign]
         door, keeper = await door_of(cluster), keeper_of(cluster, "n1")
         await door.want(leader.position)
-        while not failed:
-            await asyncio.sleep(0.005)
+        await eventually(lambda: bool(failed))
         async with asyncio.timeout(5):
             while keeper._turn.locked() or not await door.claim():
                 await asyncio.sleep(0.005)

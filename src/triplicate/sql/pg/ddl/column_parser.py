@@ -8,7 +8,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import Token
 from triplicate.sql.pg.ddl.column_types import SERIALS, stored_type
 from triplicate.sql.pg.ddl.defaults import stored_default
-from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, constant_casts, past_words, refuse, type_end
+from triplicate.sql.pg.ddl.parts import TextEdits, Tokens, at, closing, constant_casts, past_words, refuse, type_end
 from triplicate.sql.pg.ddl.stored_expressions import StoredExpressions, expression_of
 
 _STARTS = {
@@ -234,7 +234,7 @@ def check_references(tokens: Tokens) -> None:
             _references_stop(tokens, index)
 
 
-def rewrite_column(column: ColumnParts, edits: Edits, expressions: StoredExpressions | None = None) -> None:
+def rewrite_column(column: ColumnParts, edits: TextEdits, expressions: StoredExpressions | None = None) -> None:
     """Rewrite the type, default, collation and expressions of a column that is not an identity column.
 
     Args:
@@ -266,7 +266,7 @@ def _collation(token: Token) -> str:
     return collation
 
 
-def identity_text(column: ColumnParts, key_name: str | None, edits: Edits, expressions: StoredExpressions) -> str:
+def identity_text(column: ColumnParts, key_name: str | None, edits: TextEdits, expressions: StoredExpressions) -> str:
     """The definition of a serial or identity column in SQLite's syntax.
 
     Args:

@@ -18,7 +18,7 @@ from triplicate.sql.pg.ddl.column_parser import (
     refuse_key_options,
     rewrite_column,
 )
-from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, drop_schemas, past_words, refuse, split
+from triplicate.sql.pg.ddl.parts import TextEdits, Tokens, at, closing, drop_schemas, past_words, refuse, split
 from triplicate.sql.pg.ddl.stored_expressions import StoredExpressions, expression_of
 
 _KEY_HINT = "make it the only column of the primary key: id BIGSERIAL PRIMARY KEY"
@@ -35,7 +35,7 @@ def create_table(sql: str, tokens: Tokens) -> str:
     Raises:
         SqlError: 0A000 for an unsupported feature, with its name; 42601 for a syntax error; and as `parse_column` and `rewrite_column`.
     """
-    edits = Edits(sql)
+    edits = TextEdits(sql)
     drop_schemas(tokens, edits)
     index = past_words(tokens, 2, "IF", "NOT", "EXISTS")
     index += 3 if at(tokens, index + 1).text == "." else 1
@@ -55,7 +55,7 @@ def create_table(sql: str, tokens: Tokens) -> str:
     return edits.text()
 
 
-def _refuse_options(tokens: Tokens, edits: Edits, *, is_query: bool) -> None:
+def _refuse_options(tokens: Tokens, edits: TextEdits, *, is_query: bool) -> None:
     """Rewrite the options after the columns. Storage parameters are removed, SQLite's options stay, and all others are refused."""
     words = [token.upper for token in tokens]
     if is_query:
@@ -100,7 +100,7 @@ class _TableKey(NamedTuple):
 class _Body:
     """The columns and constraints between the brackets of CREATE TABLE."""
 
-    def __init__(self, tokens: Tokens, edits: Edits, *, without_rowid: bool) -> None:
+    def __init__(self, tokens: Tokens, edits: TextEdits, *, without_rowid: bool) -> None:
         self._edits = edits
         self._without_rowid = without_rowid
         self._items = split(tokens)

@@ -9,7 +9,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.core.declared_types import Kind, parse_declared
 from triplicate.sql.core.interface import Value
 from triplicate.sql.core.lexer import Token
-from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, constant_casts, literal, refuse, top_level, type_text
+from triplicate.sql.pg.ddl.parts import TextEdits, Tokens, at, closing, constant_casts, literal, refuse, top_level, type_text
 from triplicate.sql.pg.values.types import convert_text
 
 _CURRENT_TIME = {
@@ -45,7 +45,7 @@ _CASTABLE = {
 }
 
 
-def stored_default(tokens: Tokens, declared: str, edits: Edits) -> str:
+def stored_default(tokens: Tokens, declared: str, edits: TextEdits) -> str:
     """The text after DEFAULT in SQLite's syntax.
 
     Args:

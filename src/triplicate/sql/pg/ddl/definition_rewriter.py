@@ -10,7 +10,7 @@ from triplicate.sql.core.lexer import Statement
 from triplicate.sql.pg.ddl.column_parser import check_references, parse_column, refuse_key_options, rewrite_column
 from triplicate.sql.pg.ddl.column_types import SERIALS, stored_type
 from triplicate.sql.pg.ddl.create_table import create_table
-from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, constant_casts, drop_schemas, past_words, refuse, split, type_end
+from triplicate.sql.pg.ddl.parts import TextEdits, Tokens, at, closing, constant_casts, drop_schemas, past_words, refuse, split, type_end
 
 _SUPPORTED = ("TABLE", "INDEX", "VIEW", "TRIGGER")
 _MANY_WORDS = {
@@ -93,7 +93,7 @@ def _create(sql: str, tokens: Tokens) -> str:
 def _create_view(sql: str, tokens: Tokens) -> str:
     if [token.upper for token in tokens[-2:]] == ["CHECK", "OPTION"]:
         raise refuse("WITH CHECK OPTION", "leave it out: only INSTEAD OF triggers change rows through a view")
-    edits = Edits(sql)
+    edits = TextEdits(sql)
     drop_schemas(tokens, edits)
     constant_casts(tokens, edits)
     return edits.text()
@@ -106,7 +106,7 @@ def _create_trigger(sql: str, tokens: Tokens) -> str:
 
 
 def _create_index(sql: str, tokens: Tokens) -> str:
-    edits = Edits(sql)
+    edits = TextEdits(sql)
     drop_schemas(tokens, edits)
     index = 2 + (tokens[1].upper == "UNIQUE")
     if at(tokens, index).upper == "CONCURRENTLY":
@@ -135,7 +135,7 @@ def _create_index(sql: str, tokens: Tokens) -> str:
     return edits.text()
 
 
-def _index_column(part: Tokens, edits: Edits) -> None:
+def _index_column(part: Tokens, edits: TextEdits) -> None:
     """Remove NULLS FIRST, NULLS LAST and operator classes: they do not change the rows that an index finds."""
     constant_casts(part, edits)
     words = [token.upper for token in part]
@@ -150,7 +150,7 @@ def _index_column(part: Tokens, edits: Edits) -> None:
             edits.replace_tokens([after], "BINARY")
 
 
-def _index_options(tokens: Tokens, edits: Edits) -> None:
+def _index_options(tokens: Tokens, edits: TextEdits) -> None:
     index = 0
     while index < len(tokens):
         word = tokens[index].upper
@@ -179,7 +179,7 @@ def _drop(sql: str, tokens: Tokens) -> RewrittenDefinition:
         if has_if and kind not in ("OWNED", "DATABASE", ""):
             return RewrittenDefinition("", f"DROP {kind}")  # Objects of this kind do not exist.
         raise refuse(f"DROP {kind}", _HINTS.get(kind) if kind != "DATABASE" else "`triplicate database drop NAME` drops one")
-    edits = Edits(sql)
+    edits = TextEdits(sql)
     drop_schemas(tokens, edits)
     if kind == "TRIGGER":
         at_on = next((index for index, token in enumerate(tokens) if token.upper == "ON" and index > 2), len(tokens))
@@ -196,7 +196,7 @@ def _alter(sql: str, tokens: Tokens) -> str:
     kind = _kind(tokens, 1)
     if kind != "TABLE":
         raise refuse(f"ALTER {kind}", "drop it and create another" if kind in _SUPPORTED else _HINTS.get(kind))
-    edits = Edits(sql)
+    edits = TextEdits(sql)
     drop_schemas(tokens, edits)
     if at(tokens, 2).upper == "IF":
         raise refuse("ALTER TABLE IF EXISTS", "leave IF EXISTS out")
@@ -212,7 +212,7 @@ def _alter(sql: str, tokens: Tokens) -> str:
     return edits.text()
 
 
-def _action(tokens: Tokens, edits: Edits) -> None:
+def _action(tokens: Tokens, edits: TextEdits) -> None:
     word, second = at(tokens, 0).upper, at(tokens, 1).upper
     if word == "ADD":
         _add(tokens, edits)
@@ -232,7 +232,7 @@ _ADD_HINTS = {
 }
 
 
-def _add(tokens: Tokens, edits: Edits) -> None:
+def _add(tokens: Tokens, edits: TextEdits) -> None:
     named = at(tokens, 1).upper == "CONSTRAINT"
     body = tokens[3:] if named else tokens[1:]
     word = at(body, 0).upper
@@ -257,7 +257,7 @@ def _add(tokens: Tokens, edits: Edits) -> None:
     rewrite_column(column, edits)
 
 
-def _drop_part(tokens: Tokens, edits: Edits) -> None:
+def _drop_part(tokens: Tokens, edits: TextEdits) -> None:
     if at(tokens, 1).upper == "CONSTRAINT":
         if at(tokens, 2).upper == "IF":
             raise refuse("DROP CONSTRAINT IF EXISTS", "leave IF EXISTS out")
@@ -270,7 +270,7 @@ def _drop_part(tokens: Tokens, edits: Edits) -> None:
         edits.remove(tokens[-1:])
 
 
-def _alter_column(tokens: Tokens, edits: Edits) -> None:
+def _alter_column(tokens: Tokens, edits: TextEdits) -> None:
     index = past_words(tokens, 1, "COLUMN") + 1
     words = [token.upper for token in tokens[index:]]
     if words in (["SET", "NOT", "NULL"], ["DROP", "NOT", "NULL"], ["DROP", "DEFAULT"]):

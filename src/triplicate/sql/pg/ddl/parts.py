@@ -79,8 +79,8 @@ class _Edit(NamedTuple):
 
 
 @dataclass(slots=True)
-class Edits:
-    """Edits of the text `sql`. Positions are those in the unchanged text."""
+class TextEdits:
+    """TextEdits of the text `sql`. Positions are those in the unchanged text."""
 
     sql: str
     edits: list[_Edit] = field(default_factory=list)
@@ -132,7 +132,7 @@ def literal(value: Value) -> str:
             return "9e999" if value == float("inf") else "-9e999" if value == float("-inf") else repr(value)
 
 
-def drop_schemas(tokens: Tokens, edits: Edits) -> None:
+def drop_schemas(tokens: Tokens, edits: TextEdits) -> None:
     """Remove ``public.`` and ``pg_catalog.`` before names."""
     for index in range(len(tokens) - 2):
         first, dot, name = tokens[index : index + 3]
@@ -141,7 +141,7 @@ def drop_schemas(tokens: Tokens, edits: Edits) -> None:
             edits.remove([first, dot])
 
 
-def constant_casts(tokens: Tokens, edits: Edits) -> None:
+def constant_casts(tokens: Tokens, edits: TextEdits) -> None:
     """Replace ``'constant'::type`` by its value, because plain SQLite must be able to read the text of a schema.
 
     Raises:

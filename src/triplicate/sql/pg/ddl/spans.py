@@ -9,7 +9,7 @@ from typing import NamedTuple
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import Statement
 from triplicate.sql.pg.ddl.column_parser import parse_column
-from triplicate.sql.pg.ddl.parts import Edits, Tokens, at, closing, past_words, split
+from triplicate.sql.pg.ddl.parts import TextEdits, Tokens, at, closing, past_words, split
 from triplicate.sql.pg.ddl.stored_expressions import StoredExpressions, expression_of
 
 
@@ -42,7 +42,7 @@ class Spans:
         Raises:
             SqlError: as `StoredExpressions.rewrite`.
         """
-        edits, expressions = Edits(sql), StoredExpressions([*columns, *self.added])
+        edits, expressions = TextEdits(sql), StoredExpressions([*columns, *self.added])
         for span in self.spans:
             try:
                 expressions.rewrite_span(span.start, span.end, edits, is_condition=span.is_condition)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import quote, statement_of
-from triplicate.sql.pg.ddl.parts import Edits, Tokens, closing, constant_casts, refuse
+from triplicate.sql.pg.ddl.parts import TextEdits, Tokens, closing, constant_casts, refuse
 from triplicate.sql.pg.translate.render import TargetContext
 from triplicate.sql.pg.translate.translation import translate
 
@@ -46,7 +46,7 @@ class StoredExpressions:
     def __init__(self, columns: Sequence[tuple[str, str]]) -> None:
         self._tables = ((_TABLE, tuple(columns)),)
 
-    def rewrite(self, tokens: Tokens, edits: Edits, *, is_condition: bool) -> None:
+    def rewrite(self, tokens: Tokens, edits: TextEdits, *, is_condition: bool) -> None:
         """Replace a bracketed expression by its translation.
 
         Args:
@@ -58,7 +58,7 @@ class StoredExpressions:
         if not self.rewrite_span(tokens[0].end, tokens[-1].start, edits, is_condition=is_condition):
             constant_casts(tokens, edits)
 
-    def rewrite_span(self, start: int, end: int, edits: Edits, *, is_condition: bool) -> bool:
+    def rewrite_span(self, start: int, end: int, edits: TextEdits, *, is_condition: bool) -> bool:
         """Replace an expression by its translation. Returns False if it stays as it is written. Raises as `rewrite`.
 
         Args:

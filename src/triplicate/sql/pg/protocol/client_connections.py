@@ -85,10 +85,15 @@ class ClientConnections:
         return MessageStream(self._limits.message_bytes, self._opened)
 
     async def aclose(self) -> None:
-        """Send 57P01 to every client and close the connections."""
-        goodbye = SqlError("57P01", "terminating connection because the server is shutting down", hint="connect again, to any node")
-        for stream in list(self._streams.values()):
-            stream.write(wire.error_response(goodbye, severity="FATAL"))
+        """Send an error to every client and close the connections.
+
+        The error is 57P01, which says that nothing was stored. Where a statement runs it is 08007: the statement may be a change that was
+        sent to the log already.
+        """
+        for process_id, stream in list(self._streams.items()):
+            running = self._running.get(process_id)
+            is_busy = running is not None and running.conversation.is_busy
+            stream.write(wire.error_response(_interrupted() if is_busy else _stopping(), severity="FATAL"))
             stream.close()
         await self._scope.aclose()
 
@@ -220,6 +225,18 @@ class ClientConnections:
             stream.on_lost = None
             watcher.cancel()
             await session.close()
+
+
+def _stopping() -> SqlError:
+    return SqlError("57P01", "terminating connection because the server is shutting down", hint="connect again, to any node")
+
+
+def _interrupted() -> SqlError:
+    return SqlError(
+        "08007",
+        "terminating connection because the server is shutting down; the outcome of the current statement is unknown",
+        hint="Connect again, to any node, and ask pg_xact_status(id), or repeat it under the same triplicate.request_id.",
+    )
 
 
 async def _watch_end(session: Session, conversation: Conversation) -> None:

@@ -44,7 +44,7 @@ class ConnectionState:
     is_busy: bool = False
     """Whether a message is being served."""
     is_cancelled: bool = False
-    """Whether the message being served was cancelled. Sending of rows stops then, even if the engine has already returned them."""
+    """Whether the message being served was cancelled. Sending of a read's rows stops then, even if the engine has already returned them."""
 
     def __post_init__(self) -> None:
         self.time = TransactionTime(self.clock)

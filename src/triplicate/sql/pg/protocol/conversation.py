@@ -58,6 +58,11 @@ class Conversation:
             wire.Close: self._close,
         }
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a message is being served."""
+        return self._state.is_busy
+
     def cancel(self) -> None:
         """Interrupt the running statement, which fails with 57014. May be called at any time."""
         self._state.is_cancelled = self._state.is_busy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Cursor, Row, SchemaMoved, StatementKind, TransactionStatus
@@ -13,6 +14,7 @@ from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.implicit_transaction import ImplicitTransaction
 from triplicate.sql.pg.protocol.prepared_statements import (
     Portal,
+    check_rows,
     command_tag,
     decide_types,
     encode_rows,
@@ -90,7 +92,8 @@ class PortalRunner:
             assert prepared is not None, "only statements of the engine are run"
             try:
                 parameters = engine_parameters(portal, state.time, state.settings.user)
-                cursor = await session.start(prepared, parameters, statement.schema_version)
+                check = partial(check_rows, portal) if prepared.columns and prepared.kind in CHANGES else None
+                cursor = await session.start(prepared, parameters, statement.schema_version, check)
             except SchemaMoved:
                 if attempt == ATTEMPTS:
                     raise
@@ -150,7 +153,9 @@ class PortalRunner:
 
     async def _send_rows(self, portal: Portal, cursor: Cursor, max_rows: int) -> bool:
         """Send rows. Returns whether `max_rows` is reached, so that the portal is suspended."""
-        stream = self._state.stream
+        stream, prepared = self._state.stream, portal.statement.plan.prepared
+        # A change may already be stored, so a cancel comes too late for it.
+        is_change = prepared is not None and prepared.kind in CHANGES
         remaining = max_rows if max_rows > 0 else None
         formats = portal.formats()
         while remaining is None or remaining > 0:
@@ -166,7 +171,7 @@ class PortalRunner:
             remaining = None if remaining is None else remaining - len(rows)
             if stream.wants_flush:
                 await stream.flush()
-            if self._state.is_cancelled or stream.is_lost:
+            if stream.is_lost or (self._state.is_cancelled and not is_change):
                 raise SqlError("57014", "canceling statement due to user request")
         return remaining == 0
 

@@ -53,7 +53,11 @@ class Portal:
     """Whether it has run to its end."""
 
     def formats(self) -> list[int]:
-        """One format per column: 0 text, 1 binary. Raises SqlError 08P01 for a wrong number of formats."""
+        """One format per column: 0 text, 1 binary.
+
+        Raises:
+            SqlError: 08P01 if Bind has another number of formats.
+        """
         count = len(self.statement.plan.column_oids)
         formats = self.result_formats
         if not formats:
@@ -119,6 +123,7 @@ def bind(statement: PreparedStatement, message: wire.Bind) -> Portal:
     Raises:
         SqlError: 08P01 for a wrong number of values or formats, 22023 for an unknown format, and as `decode_parameter`.
     """
+    # All faults of a Bind are found here, because an error of Execute could come after a change has been stored.
     oids, count = statement.plan.parameter_oids, len(message.parameters)
     if count != len(oids):
         raise SqlError("08P01", f"the bind message supplies {count} parameters, but the statement requires {len(oids)}")
@@ -135,7 +140,10 @@ def bind(statement: PreparedStatement, message: wire.Bind) -> Portal:
             values.append(None if data is None else decode_array(data, oid, is_binary))
         else:
             values.append(types.decode_parameter(data, oid, is_binary))
-    return Portal(statement, tuple(values), message.result_formats)
+    portal = Portal(statement, tuple(values), message.result_formats)
+    if statement.plan.column_oids:
+        portal.formats()
+    return portal
 
 
 def engine_parameters(portal: Portal, time: TransactionTime, user: str) -> tuple[Value, ...]:
@@ -171,13 +179,27 @@ def described_oids(plan: StatementPlan) -> tuple[int, ...]:
 
 def decide_types(portal: Portal) -> None:
     """Fix the portal's column types. An expression of unknown type gets the type of its value in the first row."""
-    if portal.column_oids is None:
-        first: Row = portal.fetched[0] if portal.fetched else ()
-        oids: list[int] = []
-        for index, oid in enumerate(portal.statement.plan.column_oids):
-            by_value = types.oid_of_value(first[index]) if first and oid is None else None
-            oids.append(oid if oid is not None else by_value if by_value is not None else types.TEXT)
-        portal.column_oids = tuple(oids)
+    portal.column_oids = _column_oids(portal, portal.fetched)
+
+
+def _column_oids(portal: Portal, rows: Sequence[Row]) -> tuple[int, ...]:
+    if portal.column_oids is not None:
+        return portal.column_oids
+    first: Row = rows[0] if rows else ()
+    oids: list[int] = []
+    for index, oid in enumerate(portal.statement.plan.column_oids):
+        by_value = types.oid_of_value(first[index]) if first and oid is None else None
+        oids.append(oid if oid is not None else by_value if by_value is not None else types.TEXT)
+    return tuple(oids)
+
+
+def check_rows(portal: Portal, rows: Sequence[Row]) -> None:
+    """Check, before a change is stored, that the rows that it returns can be sent. A later error would mean that the change had failed.
+
+    Raises:
+        SqlError: as `encode_rows`.
+    """
+    encode_rows(rows, _column_oids(portal, rows), portal.formats(), portal.statement.plan.shown_typmods)
 
 
 def row_description(plan: StatementPlan, oids: Sequence[int], formats: Sequence[int]) -> bytes:

@@ -40,6 +40,6 @@ class PostgresServer:
         return self._connections
 
     async def stop(self) -> None:
-        """Stop listening, send 57P01 to every client and close the connections."""
+        """Stop listening and close every connection: with 57P01, or with 08007 where a statement runs."""
         await self._listener.close()
         await self._connections.aclose()

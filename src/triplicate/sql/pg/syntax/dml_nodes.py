@@ -21,14 +21,13 @@ class Assignment(SyntaxNode):
 
 @dataclass(slots=True, eq=False)
 class Conflict(SyntaxNode):
-    """ON CONFLICT. `target` has its expressions, `constraint` the name after ON CONSTRAINT."""
+    """ON CONFLICT. `target` has its expressions, `constraint` the name after ON CONSTRAINT. DO NOTHING has no assignments."""
 
     target: list[Sort]
     target_where: Expression | None
     constraint: Name | None
     assignments: list[Assignment]
     where: Expression | None
-    does_nothing: bool
 
     def children(self) -> Iterator[SyntaxNode]:
         yield from self.target

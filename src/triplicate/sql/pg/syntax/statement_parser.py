@@ -392,12 +392,12 @@ class StatementParser(ExpressionParser):
             constraint = self.name()
         self.expect("DO")
         if self.accept("NOTHING"):
-            return dml_nodes.Conflict(start, self.last_end, target, target_where, constraint, [], None, True)
+            return dml_nodes.Conflict(start, self.last_end, target, target_where, constraint, [], None)
         self.expect("UPDATE")
         self.expect("SET")
         assignments = self.listed(self._assignment)
         where = self.expression() if self.accept("WHERE") else None
-        return dml_nodes.Conflict(start, self.last_end, target, target_where, constraint, assignments, where, False)
+        return dml_nodes.Conflict(start, self.last_end, target, target_where, constraint, assignments, where)
 
     def _assignment(self) -> dml_nodes.Assignment:
         start = self.token.start

@@ -12,7 +12,7 @@ from typing import Any
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Value
-from triplicate.sql.core.lexer import Pieces, quote_string
+from triplicate.sql.core.lexer import ComposedText, quote_string
 from triplicate.sql.pg.analysis.scales import scale_of
 from triplicate.sql.pg.syntax import dml_nodes, nodes
 from triplicate.sql.pg.syntax.nodes import Expression, SyntaxNode
@@ -99,7 +99,7 @@ class Renderer:
     """
 
     def __init__(self, source: str, first_supplied: int, context: TargetContext = TargetContext.STATEMENT) -> None:
-        self.pieces = Pieces(source)
+        self.pieces = ComposedText(source)
         self.context = context
         self.supplied: dict[tuple[str, int, int | None], int] = {}
         """Maps (``transaction``, ``statement`` or ``user``; type; digits of the second) of a supplied parameter to its number."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.lexer import Pieces, Statement, Token, adjacent, nested_comments, quote_string
+from triplicate.sql.core.lexer import ComposedText, Statement, Token, adjacent, nested_comments, quote_string
 from triplicate.sql.pg.analysis.analyzer import Analyzer
 from triplicate.sql.pg.analysis.name_scope import Outputs, Parameters
 from triplicate.sql.pg.analysis.overflow import mark_arithmetic
@@ -53,7 +53,7 @@ class Translation:
     """Scale of each column of the result; None for one that is not numeric or whose expression does not determine it."""
     lock: str = ""
     """``FOR UPDATE``, ``FOR SHARE``, …, or empty."""
-    pieces: Pieces | None = None
+    pieces: ComposedText | None = None
     is_understood: bool = False
     """Whether the statement was parsed by PostgreSQL's grammar; otherwise SQLite gets it as it is written."""
     is_united: bool = False
@@ -64,7 +64,7 @@ class Translation:
         return position if self.pieces is None else self.pieces.origin(position - 1) + 1
 
 
-class _FreshTrees:
+class _ParsedTrees:
     """Trees that `named_tables` has parsed, for the translation that follows. The analysis changes a tree, so each is used once."""
 
     _CAPACITY = 64
@@ -84,7 +84,7 @@ class _FreshTrees:
         return self._trees.pop(statement, None)
 
 
-_fresh_trees = _FreshTrees()
+_parsed_trees = _ParsedTrees()
 
 
 def named_tables(statement: Statement) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ def named_tables(statement: Statement) -> tuple[str, ...]:
     tree = parse(statement.tokens[_prefix(statement.tokens) :], len(statement.sql))
     if tree is None:
         return ()
-    _fresh_trees.keep(statement, tree)
+    _parsed_trees.keep(statement, tree)
     names: dict[str, None] = {}
     pending: list[nodes.SyntaxNode] = [tree]
     while pending:
@@ -135,7 +135,7 @@ def _translate(
         sql = sql[:start] + " " * (end - start) + sql[end:]
     _check_tokens(tokens)
     begin = _prefix(tokens)
-    statement = _fresh_trees.remove(text) or parse(tokens[begin:], len(sql))
+    statement = _parsed_trees.remove(text) or parse(tokens[begin:], len(sql))
     if statement is None:
         return _as_written(sql, tokens, given_oids)
     parameters = Parameters(given_oids)
@@ -209,7 +209,7 @@ def _as_written(sql: str, tokens: Sequence[Token], given_oids: tuple[int, ...]) 
         SqlError: 0A000 for a cast, which SQLite would parse as a part of a name.
     """
     parameters = Parameters(given_oids)
-    pieces = Pieces(sql)
+    pieces = ComposedText(sql)
     at = largest = 0
     is_change = not tokens or tokens[0].upper not in ("CREATE", "ALTER", "DROP")
     for token in tokens:

@@ -150,7 +150,7 @@ def test_a_process_that_ended_in_order_keeps_its_copy(monkeypatch: pytest.Monkey
     play_scene(monkeypatch, scene)
 
 
-def test_a_node_that_ends_by_itself_is_a_violation_and_one_that_cannot_reach_the_metadata_at_its_start_is_excused(
+def test_a_node_that_ends_by_itself_is_a_violation_unless_it_starts_without_metadata(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found: list[list[str]] = []

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from tests.unit.sql.pg.local_engine import LocalCursor, LocalSession
 from tests.unit.sql.pg.raw_client import SYNC, RawClient, bind, describe, execute, parse, query
 from tests.unit.sql.pg.server_rig import Served, play, run
 
@@ -183,3 +186,47 @@ def test_asyncpg_prepares_a_statement_again_by_itself_when_its_result_has_change
         await connection.close()
 
     run(body)
+
+
+def test_a_cancel_after_a_change_has_been_stored_comes_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any error but 08007 would say that nothing was stored."""
+    start = LocalSession.start
+
+    async def body(client: RawClient, s: Served) -> None:
+        async def cancelled(self: LocalSession, *arguments: Any) -> LocalCursor:
+            cursor = await start(self, *arguments)
+            for running in s.server.connections._running.values():
+                running.conversation.cancel()
+            return cursor
+
+        await client.send(query("create table u(a)"))
+        monkeypatch.setattr(LocalSession, "start", cancelled)
+        assert await client.send(query("insert into u values (1) returning a")) == ["T a:20", "D 1", "C INSERT 0 1", "Z I"]
+        assert (await client.send(query("select a from u")))[-2:] == ["E ERROR 57014", "Z I"]
+
+    play(body)
+
+
+@pytest.mark.parametrize("results", [[], [1]])
+def test_a_change_whose_rows_cannot_be_sent_is_not_stored(results: list[int]) -> None:
+    """The error says that the change failed, so it must come before the change is stored."""
+
+    async def body(client: RawClient, _: Served) -> None:
+        await client.send(query("create table u(a bigint)"))
+        insert = parse("insert into u values (1) returning 9223372036854775807 + a")
+        answers = await client.send(insert, describe(), bind(results=results), execute(), SYNC)
+        assert answers[-2:] == ["E ERROR 22003", "Z I"]
+        assert (await client.send(query("insert into u values (2) returning 9223372036854775807 + a")))[-2:] == ["E ERROR 22003", "Z I"]
+        assert (await client.send(query("select count(*) from u")))[1] == "D 0"
+
+    play(body)
+
+
+def test_a_wrong_number_of_result_formats_is_refused_before_the_change() -> None:
+    async def body(client: RawClient, _: Served) -> None:
+        await client.send(query("create table u(a bigint)"))
+        answers = await client.send(parse("insert into u values (1) returning a"), bind(results=[0, 0]), execute(), SYNC)
+        assert answers == ["1", "E ERROR 08P01", "Z I"]
+        assert (await client.send(query("select count(*) from u")))[1] == "D 0"
+
+    play(body)

@@ -12,6 +12,8 @@ import asyncpg
 import psycopg
 import pytest
 
+from tests.unit.sql.pg.local_engine import LocalSession
+from tests.unit.sql.pg.raw_client import RawClient, query
 from tests.unit.sql.pg.server_rig import Served, run
 from triplicate.errors import SqlError
 from triplicate.replica.failure_detector import PROBE
@@ -184,6 +186,28 @@ def test_the_session_is_ended_with_57p01_when_leadership_is_lost() -> None:
         assert b"57P01" in goodbye
         writer.close()
         await writer.wait_closed()
+
+    run(body)
+
+
+def test_a_stop_ends_idle_clients_with_57p01_and_a_running_statement_as_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """57P01 says that nothing was stored. A COMMIT that runs may have been sent to the log."""
+    is_running = asyncio.Event()
+
+    async def started(self: LocalSession, *_: object) -> None:
+        is_running.set()
+        await asyncio.Event().wait()
+
+    async def body(s: Served) -> None:
+        idle, busy = [await RawClient.connect(*s.server.address) for _ in range(2)]
+        monkeypatch.setattr(LocalSession, "start", started)
+        busy.send_nowait(query("create table u(a)"))
+        await is_running.wait()
+        await s.server.stop()
+        assert await idle.until_closed() == ["E FATAL 57P01"]
+        assert await busy.until_closed() == ["E FATAL 08007"]
+        idle.close()
+        busy.close()
 
     run(body)
 
