@@ -10,5 +10,5 @@ TESTS = ["tests/unit/spark/cluster/test_connections.py::test_a_forked_process_op
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    kept = connections._own
+    kept = connections._process_connections
     patch(connections, "_connections", lambda: kept)

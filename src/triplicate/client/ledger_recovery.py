@@ -99,12 +99,12 @@ async def _run(
 async def _mark(context: ClientContext, ledger_id: int, found: Versioned, retry: MetadataRetry) -> Versioned:
     """Set IN_RECOVERY in the metadata, so that the writer can no longer change ensembles."""
 
-    def judge(there: Versioned) -> Versioned | None:
-        return None if there.value.state == LedgerState.OPEN else there
+    def accept(stored: Versioned) -> Versioned | None:
+        return None if stored.value.state == LedgerState.OPEN else stored
 
     if found.value.state != LedgerState.OPEN:
         return found
-    return await retry.swap(found, lambda metadata: metadata.recovering(), judge)
+    return await retry.swap(found, lambda metadata: metadata.recovering(), accept)
 
 
 @fault_point("client.recovery.closing")

@@ -63,7 +63,7 @@ class FrameBuffer:
     many. So memory is bounded by the frame limit and one chunk, even if chunks have only a few bytes.
     """
 
-    __slots__ = ("_excess_bytes", "_held", "_pieces", "_wanted", "max_frame_bytes")
+    __slots__ = ("_excess_bytes", "_frame_bytes", "_held_bytes", "_pieces", "max_frame_bytes")
 
     def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES, excess_bytes: int = 0) -> None:
         """
@@ -74,18 +74,18 @@ class FrameBuffer:
         self.max_frame_bytes = max_frame_bytes
         self._excess_bytes = excess_bytes
         self._pieces: list[bytes] = []
-        self._held = 0
-        self._wanted = 0
+        self._held_bytes = 0
+        self._frame_bytes = 0
 
     @property
     def held_bytes(self) -> int:
         """Bytes of the incomplete frame that have arrived."""
-        return self._held
+        return self._held_bytes
 
     @property
     def wanted_bytes(self) -> int:
         """Size of the frame at the beginning of the held bytes, in bytes; that of its length field while the field is incomplete."""
-        return max(self._wanted, LENGTH_BYTES) if self._pieces else 0
+        return max(self._frame_bytes, LENGTH_BYTES) if self._pieces else 0
 
     def feed(self, data: bytes) -> bytes:
         """Bytes that begin with a frame's length; empty while the first frame is not complete."""
@@ -93,14 +93,14 @@ class FrameBuffer:
             return data
         if data:
             self._pieces.append(data)
-            self._held += len(data)
-        if self._held < self._wanted:
+            self._held_bytes += len(data)
+        if self._held_bytes < self._frame_bytes:
             if len(self._pieces) >= PIECES:
                 self._pieces = [b"".join(self._pieces)]
             return b""
         buffer = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces = []
-        self._held = 0
+        self._held_bytes = 0
         return buffer
 
     def feed_apart(self, data: bytes) -> tuple[bytes, bytes, int]:
@@ -109,13 +109,13 @@ class FrameBuffer:
         Returns:
             the result of `feed`, or the first frame alone; the bytes that contain the rest, empty if there is none; the rest's start.
         """
-        missing = self._wanted - self._held
-        if len(data) < APART_BYTES or not self._pieces or self._wanted <= LENGTH_BYTES or not 0 < missing <= len(data):
+        missing = self._frame_bytes - self._held_bytes
+        if len(data) < APART_BYTES or not self._pieces or self._frame_bytes <= LENGTH_BYTES or not 0 < missing <= len(data):
             return self.feed(data), b"", 0
         self._pieces.append(data[:missing])
         frame = b"".join(self._pieces)
         self._pieces = []
-        self._held = 0
+        self._held_bytes = 0
         return frame, data, missing
 
     def keep(self, buffer: bytes, position: int) -> None:
@@ -128,13 +128,13 @@ class FrameBuffer:
         """
         if position >= len(buffer):
             return
-        length_known = len(buffer) - position >= LENGTH_BYTES
+        has_length = len(buffer) - position >= LENGTH_BYTES
         next_frame(buffer, position, len(buffer), self.max_frame_bytes + self._excess_bytes)
-        self._wanted = LENGTH_BYTES + (_unpack_length(buffer, position)[0] if length_known else 0)
-        if self._wanted > self.max_frame_bytes:
-            self._wanted = LENGTH_BYTES
+        self._frame_bytes = LENGTH_BYTES + (_unpack_length(buffer, position)[0] if has_length else 0)
+        if self._frame_bytes > self.max_frame_bytes:
+            self._frame_bytes = LENGTH_BYTES
         self._pieces = [buffer[position:]]
-        self._held = len(self._pieces[0])
+        self._held_bytes = len(self._pieces[0])
 
     def bodies(self, data: bytes) -> list[bytes]:
         """Call `feed`, return the bodies of all whole frames, and call `keep`: for connections that need not be fast.
@@ -143,10 +143,10 @@ class FrameBuffer:
             FrameTooLarge: a frame announces more than the limit.
         """
         buffer = self.feed(data)
-        found: list[bytes] = []
+        bodies: list[bytes] = []
         position = 0
         while (frame := next_frame(buffer, position, len(buffer), self.max_frame_bytes)) is not None:
-            found.append(buffer[frame[0] : frame[1]])
+            bodies.append(buffer[frame[0] : frame[1]])
             position = frame[1]
         self.keep(buffer, position)
-        return found
+        return bodies

@@ -362,9 +362,9 @@ def _ends_with_an_entry(data: bytes, position: int, end: int) -> bool:
     try:
         if position < end:
             step = _WORD.size + _WORD.unpack_from(data, position)[0]
-            count, rest = divmod(end - position, step)
+            count, remainder = divmod(end - position, step)
             # Usually all entries have one size, so each byte of the size field is the same in all of them.
-            if not rest and all(data[at:end:step] == data[at : at + 1] * count for at in range(position, position + _WORD.size)):
+            if not remainder and all(data[at:end:step] == data[at : at + 1] * count for at in range(position, position + _WORD.size)):
                 return True
         while position < end:
             position += _WORD.size + _WORD.unpack_from(data, position)[0]
@@ -380,14 +380,14 @@ def split_sized(data: bytes, position: int = 0) -> tuple[bytes, ...]:
         ProtocolError: a size exceeds the remaining bytes.
     """
     end = len(data)
-    found: list[bytes] = []
+    entries: list[bytes] = []
     while position < end:
         start = position + _WORD.size
         position = start + _WORD.unpack_from(data, position)[0] if start <= end else end + 1
         if position > end:
             raise ProtocolError("the entries of a batch read's answer end in the middle of one")
-        found.append(data[start:position])
-    return tuple(found)
+        entries.append(data[start:position])
+    return tuple(entries)
 
 
 # Authentication: a protobuf message after the header word, without a length of its own.
@@ -408,20 +408,20 @@ def _decode_auth(body: bytes) -> tuple[str, bytes]:
         raise ProtocolError("an authentication packet lacks its plugin's name or its payload")
     plugin = message.authPluginName
     if not isinstance(plugin, str):
-        # The protobuf library hands out plain bytes where a version-2 string is not UTF-8.
+        # The protobuf library returns bytes for a version-2 string that is not UTF-8.
         raise ProtocolError(f"an authentication packet names the plugin {plugin!r}, which is not UTF-8")
     return plugin, message.payload
 
 
-def _need(body: bytes, size: int, what: str) -> None:
+def _need(body: bytes, size: int, subject: str) -> None:
     if len(body) < size:
-        raise _cut_short(what, len(body), size)
+        raise _cut_short(subject, len(body), size)
 
 
-def _cut_short(what: str, found: int, size: int) -> ProtocolError:
-    return ProtocolError(f"{what} of {found} bytes is cut short; it needs at least {size}")
+def _cut_short(subject: str, length: int, size: int) -> ProtocolError:
+    return ProtocolError(f"{subject} of {length} bytes is cut short; it needs at least {size}")
 
 
-def _need_exactly(body: bytes, size: int, what: str) -> None:
+def _need_exactly(body: bytes, size: int, subject: str) -> None:
     if len(body) != size:
-        raise ProtocolError(f"{what} has {len(body)} bytes instead of {size}")
+        raise ProtocolError(f"{subject} has {len(body)} bytes instead of {size}")

@@ -93,11 +93,11 @@ def scan_adds(buffer: bytes, position: int, end: int, max_frame_bytes: int = MAX
     offsets = [position]
     greatest = -(2**63)
     last_start = end - (LENGTH_BYTES + _LEAST_BODY)
-    most = max_frame_bytes - LENGTH_BYTES
+    largest_body = max_frame_bytes - LENGTH_BYTES
     while position <= last_start:
-        size, found, entry_id, last_add_confirmed = _unpack_add(buffer, position)
+        size, present, entry_id, last_add_confirmed = _unpack_add(buffer, position)
         position += LENGTH_BYTES + size
-        if found != constant or position > end or entry_id < 0 or not _LEAST_BODY <= size <= most:
+        if present != constant or position > end or entry_id < 0 or not _LEAST_BODY <= size <= largest_body:
             break
         entry_ids.append(entry_id)
         offsets.append(position)
@@ -120,12 +120,12 @@ def iter_adds(
         (master key, ledger id, entry id, last add confirmed, where the entry begins, where it and the frame end).
     """
     last_start = end - (LENGTH_BYTES + _LEAST_BODY)
-    most = max_frame_bytes - LENGTH_BYTES
+    largest_body = max_frame_bytes - LENGTH_BYTES
     while position <= last_start:
         size, word, master_key, ledger_id, entry_id, last_add_confirmed = _unpack_single_add(buffer, position)
         start = position + ADD_HEAD_BYTES
         position += LENGTH_BYTES + size
-        if word != _ADD_WORD or position > end or ledger_id < 0 or entry_id < 0 or not _LEAST_BODY <= size <= most:
+        if word != _ADD_WORD or position > end or ledger_id < 0 or entry_id < 0 or not _LEAST_BODY <= size <= largest_body:
             return
         yield master_key, ledger_id, entry_id, last_add_confirmed, start, position
 
@@ -160,31 +160,31 @@ def scan_add_responses(buffer: bytes, position: int, end: int) -> AddAnswerRun |
     head = buffer[position : position + _ANSWER_HEAD.size]
     entry_ids: list[int] = []
     # A view: a slice would copy all that is left, once for each of the short runs of several ledgers in turn.
-    for found, entry_id in _ANSWER_RECORD.iter_unpack(memoryview(buffer)[position:whole]):
-        if found != head:
+    for answer_head, entry_id in _ANSWER_RECORD.iter_unpack(memoryview(buffer)[position:whole]):
+        if answer_head != head:
             break
         entry_ids.append(entry_id)
     return AddAnswerRun(status_from_v2(code), ledger_id, entry_ids, position + len(entry_ids) * _ANSWER_BYTES)
 
 
-def gather_add_responses(buffer: bytes, position: int, end: int, gathered: dict[int, int | list[int]]) -> int:
+def gather_add_responses(buffer: bytes, position: int, end: int, entries_by_ledger: dict[int, int | list[int]]) -> int:
     """Collect the entries of the version-2 add answers with status OK at `position`, of any ledgers, and return the answers' end.
 
     Args:
-        gathered: ledger → entries in the order of their answers, to which these are added. A single entry is stored without a list:
-            one list for each of many ledgers would mostly cost garbage collections.
+        entries_by_ledger: maps a ledger to its entries in the order of their answers, to which these are added. A single entry is stored
+            without a list, because a list for each of many ledgers would mostly cost garbage collections.
     """
     whole = end - (end - position) % _ANSWER_BYTES
-    known = gathered.get
+    entries_of = entries_by_ledger.get
     for head, ledger_id, entry_id in _ANSWER_IDS.iter_unpack(memoryview(buffer)[position:whole]):
         if head != _GOOD_ANSWER:
             break
         position += _ANSWER_BYTES
-        before = known(ledger_id)
+        before = entries_of(ledger_id)
         if before is None:
-            gathered[ledger_id] = entry_id
+            entries_by_ledger[ledger_id] = entry_id
         elif isinstance(before, list):
             before.append(entry_id)
         else:
-            gathered[ledger_id] = [before, entry_id]
+            entries_by_ledger[ledger_id] = [before, entry_id]
     return position

@@ -91,11 +91,13 @@ class ChangeBatches:
         Args:
             schema_versions: the version of the older columns, and the version of the newer ones.
         """
-        for place, one in enumerate(carried, start=-len(carried)):
-            new_name = {} if one.new_name is None else {"new_name": one.new_name}
-            facts = {"change": one.kind, "column": one.column, **new_name, "schema_versions": schema_versions}
-            values = {fold(one.column): (one.value,)} if one.value is not None else {}
-            self._event({**values, **_change_values(one.kind, version, None, (place,), 1), "_schema_change": (json.dumps(facts),)})
+        for sequence, difference in enumerate(carried, start=-len(carried)):
+            new_name = {} if difference.new_name is None else {"new_name": difference.new_name}
+            facts = {"change": difference.kind, "column": difference.column, **new_name, "schema_versions": schema_versions}
+            values = {fold(difference.column): (difference.value,)} if difference.value is not None else {}
+            self._event(
+                {**values, **_change_values(difference.kind, version, None, (sequence,), 1), "_schema_change": (json.dumps(facts),)}
+            )
 
     def _schema_change(self, sql: str, version: int, place: tuple[int, int], sequence: int) -> int:
         """Process a schema change that leads to a version; returns the number of rows added."""
@@ -138,7 +140,7 @@ class ChangeBatches:
 
     def _plan(self, table: TableShape, era: ColumnEra) -> _Plan:
         """The position of each column of the feed in rows of one shape."""
-        index = {fold(name): place for place, name in enumerate(table.columns)}
+        index = {fold(name): position for position, name in enumerate(table.columns)}
         sources = dict(zip(map(fold, self._lineage.columns), era.sources, strict=True))
         plan: list[tuple[str, str, int, Any]] = []
         for name in self._columns:
@@ -155,13 +157,13 @@ class ChangeBatches:
                 )
         return tuple(plan)
 
-    def _append(self, plan: _Plan, image: _Image, own: dict[str, Sequence[Any]], count: int, whole: bool) -> None:
+    def _append(self, plan: _Plan, image: _Image, change_values: dict[str, Sequence[Any]], count: int, whole: bool) -> None:
         columns = self._columns
-        for name, of_change, place, default in plan:
-            if place >= 0:
-                columns[name].extend(image[place])
-            elif of_change in own:
-                columns[name].extend(own[of_change])
+        for name, of_change, position, default in plan:
+            if position >= 0:
+                columns[name].extend(image[position])
+            elif of_change in change_values:
+                columns[name].extend(change_values[of_change])
             else:
                 # In an image of only the key, a column that is not logged is null, even if it has a default.
                 columns[name].extend((default if whole else None,) * count)
@@ -203,8 +205,8 @@ def _images(run: RowRun, moved: bool) -> list[_FeedRows]:
         return [_FeedRows(INSERT, run.new or _NO_ROWS, run.rowids, True)]
     whole = run.old is not None
     if run.kind is RowKind.DELETE or moved:
-        gone = _FeedRows(DELETE, _key_image(run) if run.old is None else run.old, run.rowids, whole)
-        return [gone, _FeedRows(INSERT, run.new or _NO_ROWS, run.new_rowids or run.rowids, True)] if moved else [gone]
+        deleted = _FeedRows(DELETE, _key_image(run) if run.old is None else run.old, run.rowids, whole)
+        return [deleted, _FeedRows(INSERT, run.new or _NO_ROWS, run.new_rowids or run.rowids, True)] if moved else [deleted]
     after = _FeedRows(POSTIMAGE, run.new or _NO_ROWS, run.new_rowids or run.rowids, True)
     return [after] if run.old is None else [_FeedRows(PREIMAGE, run.old, run.rowids, True), after]
 
@@ -227,7 +229,7 @@ def _stretches(moves: Sequence[bool], count: int) -> Iterator[tuple[int, int, bo
     """Begin, end, and whether the key changes: for runs of consecutive rows with unchanged keys, and for each row with a changed key."""
     if not moves:
         return iter(((0, count, False),))
-    cuts = [0, *(place for place in range(1, len(moves)) if moves[place] or moves[place - 1]), count]
+    cuts = [0, *(index for index in range(1, len(moves)) if moves[index] or moves[index - 1]), count]
     return ((low, high, moves[low]) for low, high in pairwise(cuts))
 
 

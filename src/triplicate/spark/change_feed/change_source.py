@@ -177,19 +177,19 @@ class _Feed:
         deadline = time.monotonic() + BEHIND_S
         while True:
             first, end = logs.bounds(self.log)
-            wanted = self._wanted(self.anchor(logs) or 0, known, held=held)
+            request = self._request(self.anchor(logs) or 0, known, held=held)
             with logs.parts(self.log, min(first, begin), end) as parts:
-                found = follow(parts.entries, wanted, first, begin, end)
-            if found is not None:
+                followed = follow(parts.entries, request, first, begin, end)
+            if followed is not None:
                 break
             if time.monotonic() >= deadline:
                 raise EnvironmentFault(
-                    f"the log of database {self.options.database!r} cannot be read up to schema version {wanted.anchor}, which a node has "
+                    f"the log of database {self.options.database!r} cannot be read up to schema version {request.anchor}, which a node has "
                     f"named, within {BEHIND_S:g} s; try again"
                 )
             time.sleep(_BEHIND_PAUSE_S)
-        self._followed = found
-        return found
+        self._followed = followed
+        return followed
 
     def check_begin(self, logs: access.LogAccess, first: int, end: int) -> None:
         """Raises OffsetTruncated: all of the table's changes are requested, and the log does not hold them any more."""
@@ -218,7 +218,7 @@ class _Feed:
             )
         return end
 
-    def _wanted(self, anchor: int, known: int | None, *, held: bool) -> FeedRequest:
+    def _request(self, anchor: int, known: int | None, *, held: bool) -> FeedRequest:
         columns = tuple(row_columns(self._asked.names))
         return FeedRequest(self.options.database, self.options.table, columns, anchor, self._whole, known, held)
 
@@ -243,9 +243,9 @@ class _Feed:
         if start.table is None or fold(start.table) == fold(self.options.table):
             return
         first, end = logs.bounds(self.log)
-        wanted = self._wanted(self.anchor(logs) or 0, None, held=False)
+        request = self._request(self.anchor(logs) or 0, None, held=False)
         with logs.parts(self.log, first, end) as parts:
-            followed = follow(parts.entries, wanted, first, first, end)
+            followed = follow(parts.entries, request, first, first, end)
         if followed is None:
             raise SchemaChanged(
                 f"triplicate-changes: the stream has read rows of table {start.table!r}, and the query requests {self.options.table!r}: "

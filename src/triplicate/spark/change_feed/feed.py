@@ -47,7 +47,7 @@ class FollowedTable:
     reached: int
 
 
-def follow(entries: EntriesOf, wanted: FeedRequest, first: int, begin: int, end: int) -> FollowedTable | None:
+def follow(entries: EntriesOf, request: FeedRequest, first: int, begin: int, end: int) -> FollowedTable | None:
     """Follow a table back from the anchor; None if the log does not reach the anchor yet.
 
     Args:
@@ -60,26 +60,26 @@ def follow(entries: EntriesOf, wanted: FeedRequest, first: int, begin: int, end:
     if end <= begin:
         return None
     history = SchemaHistory(entries, begin, end)
-    if history.version_after < wanted.anchor:
+    if history.version_after < request.anchor:
         return None
-    ancestry = Ancestry(wanted.table, wanted.columns, wanted.anchor, whole=wanted.whole)
+    ancestry = Ancestry(request.table, request.columns, request.anchor, whole=request.whole)
     for located in history.backward():
-        if located.version <= wanted.anchor:
+        if located.version <= request.anchor:
             ancestry.step(located)
-        if ancestry.complete and not wanted.held:
+        if ancestry.complete and not request.held:
             break
     if not begin and not ancestry.complete:
-        raise ConfigError(f"triplicate-changes: database {wanted.database!r} has no table {wanted.table!r}, and never had one")
+        raise ConfigError(f"triplicate-changes: database {request.database!r} has no table {request.table!r}, and never had one")
     created, reached = ancestry.complete, history.version_before
-    if wanted.held and ancestry.name_had_another:
+    if request.held and ancestry.name_had_another:
         raise SchemaChanged(
-            f"triplicate-changes: at version {begin} another table had the name {wanted.table!r}, so rows that were read of it then are "
+            f"triplicate-changes: at version {begin} another table had the name {request.table!r}, so rows that were read of it then are "
             "not this table's. Read this table from its creation on, without startingVersion"
         )
-    if wanted.known is not None and wanted.known < reached and first < begin:
-        reached = _step_on(ancestry, SchemaHistory(entries, first, begin), wanted.known)
+    if request.known is not None and request.known < reached and first < begin:
+        reached = _step_on(ancestry, SchemaHistory(entries, first, begin), request.known)
     lineage = ancestry.lineage()
-    if history.version_before > wanted.anchor:
+    if history.version_before > request.anchor:
         _check_behind(lineage, SchemaHistory(entries, first, begin) if first < begin else None)
     return FollowedTable(lineage, begin, history.version_before, created, reached)
 
@@ -178,10 +178,10 @@ def refuse_carried(carried: Sequence[ColumnDifference], table: str, version: int
     )
 
 
-def _words(one: ColumnDifference) -> str:
-    match one.kind:
+def _words(difference: ColumnDifference) -> str:
+    match difference.kind:
         case "rename_column":
-            return f"column {one.column!r} is {one.new_name!r} now"
+            return f"column {difference.column!r} is {difference.new_name!r} now"
         case "drop_column":
-            return f"column {one.column!r} is dropped"
-    return f"column {one.column!r} was added, with {one.value!r} in all rows"
+            return f"column {difference.column!r} is dropped"
+    return f"column {difference.column!r} was added, with {difference.value!r} in all rows"

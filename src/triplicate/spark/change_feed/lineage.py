@@ -95,14 +95,14 @@ class Lineage:
         era = self.at(version)
         if version >= self.anchor or era.table is None:
             return []
-        found = []
+        differences = []
         for name, source in zip(self.columns, era.sources, strict=True):
             if source.column is None and source.default is not None:
-                found.append(ColumnDifference("add_column", name, value=source.default))
+                differences.append(ColumnDifference("add_column", name, value=source.default))
             elif source.column is not None and fold(source.column) != fold(name):
-                found.append(ColumnDifference("rename_column", source.column, new_name=name))
-        asked = set(map(fold, self.columns))
-        return found + [ColumnDifference("drop_column", name) for name in era.gone if self.whole or fold(name) in asked]
+                differences.append(ColumnDifference("rename_column", source.column, new_name=name))
+        requested = set(map(fold, self.columns))
+        return differences + [ColumnDifference("drop_column", name) for name in era.gone if self.whole or fold(name) in requested]
 
     def check_newer(self, change: TableChange, offset: int) -> None:
         """Check a schema change newer than the anchor, except a drop of the table, which is a change of rows.
@@ -112,18 +112,18 @@ class Lineage:
         """
         era = self.eras[-1]
         name, present = fold(change.table), era.table
-        what = None
+        problem = None
         if isinstance(change, TableRenamed) and name == present:
             raise renamed(change, offset)
         if isinstance(change, TableCreated) and name == fold(self.table):
-            what = "another table was created under this name"
+            problem = "another table was created under this name"
         elif isinstance(change, TableRenamed) and fold(change.new_name) == fold(self.table):
-            what = f"another table, {change.table!r}, was renamed to this name"
+            problem = f"another table, {change.table!r}, was renamed to this name"
         elif name == present:
-            what = self._newer_column(change, era)
-        if what is not None:
+            problem = self._newer_column(change, era)
+        if problem is not None:
             raise SchemaChanged(
-                f"triplicate-changes: table {self.table!r}: {what} at version {offset}. This query has the former columns; start it "
+                f"triplicate-changes: table {self.table!r}: {problem} at version {offset}. This query has the former columns; start it "
                 "again, and it continues with the new ones (a table of Spark's that stores them: create it again)"
             )
 
@@ -248,7 +248,7 @@ class Ancestry:
         self._eras.append(ColumnEra(version, self._name, tuple(self._sources), tuple(self._gone)))
 
     def _replace(self, column: str, source: ColumnSource) -> None:
-        self._sources = [source if one.column is not None and fold(one.column) == fold(column) else one for one in self._sources]
+        self._sources = [source if other.column is not None and fold(other.column) == fold(column) else other for other in self._sources]
 
     def _refuse(self, column: str, what: str) -> None:
         if _has(self._sources, column):
@@ -267,4 +267,4 @@ def renamed(change: TableRenamed, offset: int) -> SchemaChanged:
 
 
 def _has(sources: Sequence[ColumnSource], column: str) -> bool:
-    return any(one.column is not None and fold(one.column) == fold(column) for one in sources)
+    return any(source.column is not None and fold(source.column) == fold(column) for source in sources)

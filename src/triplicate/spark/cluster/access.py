@@ -266,19 +266,19 @@ class LogParts:
 
     def entries(self, start: int, end: int) -> Iterator[EntryRange]:
         """The records from one offset to another, entry by entry. The next call ends the iterator. Raises as `RangeReader`."""
-        for place in range(max(0, bisect_right(self._begins, start) - 1), len(self._planned)):
-            part = self._planned[place]
+        for index in range(max(0, bisect_right(self._begins, start) - 1), len(self._planned)):
+            part = self._planned[index]
             begin, stop = max(start, part.first_offset), min(end, part.end_offset)
             if part.first_offset >= end:
                 return
             if begin < stop:
-                reader = self._reader(place)
+                reader = self._reader(index)
                 reader.seek(begin, stop)
                 yield from map(_entry_range, reader)
 
-    def _reader(self, place: int) -> BlockingRangeReader:
-        reader = self._readers.pop(place, None) or self._logs.read_range(self._planned[place])
-        self._readers[place] = reader
+    def _reader(self, index: int) -> BlockingRangeReader:
+        reader = self._readers.pop(index, None) or self._logs.read_range(self._planned[index])
+        self._readers[index] = reader
         if len(self._readers) > OPEN_LEDGERS:
             _, oldest = self._readers.popitem(last=False)
             oldest.close()

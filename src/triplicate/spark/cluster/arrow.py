@@ -138,12 +138,12 @@ def entries_of(batch: pa.RecordBatch, now_us: int) -> Iterator[Columns]:
     """
     if batch.num_rows == 0:
         return
-    found = {name.lower(): batch.column(place) for place, name in enumerate(batch.schema.names)}
-    _check_places(found, batch.num_rows)
-    value = _BinaryColumn(found["value"])
-    key = _BinaryColumn(found["key"]) if "key" in found else None
-    headers = _encoded_headers(found["headers"]) if "headers" in found else None
-    times = _microseconds(found["timestamp"], now_us) if "timestamp" in found else None
+    columns_by_name = {name.lower(): batch.column(index) for index, name in enumerate(batch.schema.names)}
+    _check_log_positions(columns_by_name, batch.num_rows)
+    value = _BinaryColumn(columns_by_name["value"])
+    key = _BinaryColumn(columns_by_name["key"]) if "key" in columns_by_name else None
+    headers = _encoded_headers(columns_by_name["headers"]) if "headers" in columns_by_name else None
+    times = _microseconds(columns_by_name["timestamp"], now_us) if "timestamp" in columns_by_name else None
     ends = np.arange(1, batch.num_rows + 1) * _RECORD_COST_BYTES + sum(part.ends for part in (value, key, headers) if part is not None)
     low = 0
     while low < batch.num_rows:
@@ -167,19 +167,19 @@ def entries_of(batch: pa.RecordBatch, now_us: int) -> Iterator[Columns]:
         low = high
 
 
-def _check_places(found: Mapping[str, pa.Array], rows: int) -> None:
+def _check_log_positions(columns: Mapping[str, pa.Array], rows: int) -> None:
     """Refuse rows with a log position, as all rows read from a log have: they may have the options of the table that they were read from,
     and would be written there. A row of nulls from an outer join is refused for the same reason."""
-    if PLACES.keys().isdisjoint(found):
+    if PLACES.keys().isdisjoint(columns):
         return
-    for name in PLACES.keys() & found.keys():
-        if found[name].null_count < rows:
+    for name in PLACES.keys() & columns.keys():
+        if columns[name].null_count < rows:
             raise ConfigError(
                 f"triplicate: column {name!r} is filled by the log and cannot be written: name the columns of a record, as in "
                 "INSERT INTO t (key, value) SELECT key, value FROM …"
             )
     empty = np.ones(rows, dtype=bool)
-    for column in found.values():
+    for column in columns.values():
         empty &= np.asarray(column.is_null())
     if empty.any():
         raise ConfigError(
@@ -213,8 +213,8 @@ def _encoded_headers(column: pa.Array) -> _BinaryColumn | None:
 def _words(numbers: Any) -> pa.Array:
     """The bytes of each number."""
     width = numbers.dtype.itemsize
-    places = np.arange(len(numbers) + 1, dtype=np.int32) * width
-    return pa.Array.from_buffers(pa.binary(), len(numbers), [None, pa.py_buffer(places), pa.py_buffer(numbers.tobytes())])
+    offsets = np.arange(len(numbers) + 1, dtype=np.int32) * width
+    return pa.Array.from_buffers(pa.binary(), len(numbers), [None, pa.py_buffer(offsets), pa.py_buffer(numbers.tobytes())])
 
 
 def _microseconds(column: pa.Array, now_us: int) -> Any:

@@ -22,17 +22,17 @@ class _Connections:
         self.clients: dict[str, BlockingClient] = {}
 
 
-_own = _Connections()
+_process_connections = _Connections()
 _inherited: list[_Connections] = []
 """Clients of the parent processes, kept so that this process never finalises them."""
 
 
 def _connections() -> _Connections:
-    global _own
-    if _own.process_id != os.getpid():
-        _inherited.append(_own)
-        _own = _Connections()
-    return _own
+    global _process_connections
+    if _process_connections.process_id != os.getpid():
+        _inherited.append(_process_connections)
+        _process_connections = _Connections()
+    return _process_connections
 
 
 def client(metadata_uri: str) -> BlockingClient:
@@ -43,19 +43,19 @@ def client(metadata_uri: str) -> BlockingClient:
     """
     connections = _connections()
     with connections.lock:
-        known = connections.clients.get(metadata_uri)
-        if known is None:
-            known = connections.clients[metadata_uri] = connect(metadata_uri)
-        return known
+        existing = connections.clients.get(metadata_uri)
+        if existing is None:
+            existing = connections.clients[metadata_uri] = connect(metadata_uri)
+        return existing
 
 
 def forget(metadata_uri: str) -> None:
     """Close the process's client for a cluster, for example after its metadata session ended. The next use opens another."""
     connections = _connections()
     with connections.lock:
-        known = connections.clients.pop(metadata_uri, None)
-    if known is not None:
-        known.close()
+        existing = connections.clients.pop(metadata_uri, None)
+    if existing is not None:
+        existing.close()
 
 
 @atexit.register

@@ -78,9 +78,13 @@ def end_of_batch(start: LogPositions, resumed: LogPositions, ends: Mapping[str, 
     )
 
 
-def _is_new(known: LogPosition | None, begin: LogPosition) -> bool:
+def _is_new(checkpointed: LogPosition | None, begin: LogPosition) -> bool:
     """Whether a log begins at another position than the checkpoint's."""
-    return known is None or known.offset != begin.offset or (begin.log_id is not None and is_another(known.log_id, begin.log_id))
+    return (
+        checkpointed is None
+        or checkpointed.offset != begin.offset
+        or (begin.log_id is not None and is_another(checkpointed.log_id, begin.log_id))
+    )
 
 
 def is_another(known_id: str | None, log_id: str) -> bool:
@@ -93,23 +97,23 @@ def unread(positions: Mapping[str, LogPosition], logs: Container[str]) -> dict[s
     return {log: position for log, position in positions.items() if log not in logs}
 
 
-def _begin(log: str, known: LogPosition | None, state: LogState) -> tuple[int, list[DataLoss]]:
-    if known is None:
+def _begin(log: str, checkpointed: LogPosition | None, state: LogState) -> tuple[int, list[DataLoss]]:
+    if checkpointed is None:
         return state.first, []
-    if is_another(known.log_id, state.log_id):
-        return state.first, [DataLoss(log, _replaced(log, known, state))]
-    if known.offset > state.end:
-        begin = _behind_shorter(known, state)
-        return begin, [DataLoss(log, _shorter(log, known.offset, state, begin), known.offset)]
-    if known.offset < state.first:
-        return state.first, [DataLoss(log, _truncated(log, known.offset, state))]
-    return known.offset, []
+    if is_another(checkpointed.log_id, state.log_id):
+        return state.first, [DataLoss(log, _replaced(log, checkpointed, state))]
+    if checkpointed.offset > state.end:
+        begin = _behind_shorter(checkpointed, state)
+        return begin, [DataLoss(log, _shorter(log, checkpointed.offset, state, begin), checkpointed.offset)]
+    if checkpointed.offset < state.first:
+        return state.first, [DataLoss(log, _truncated(log, checkpointed.offset, state))]
+    return checkpointed.offset, []
 
 
-def _behind_shorter(known: LogPosition, state: LogState) -> int:
+def _behind_shorter(checkpointed: LogPosition, state: LogState) -> int:
     """Where reading continues in a log that ends before a position. Without an id it is most likely another log with the same name. With an
     id, the log has lost its last records."""
-    return state.first if known.log_id is None else state.end
+    return state.first if checkpointed.log_id is None else state.end
 
 
 def batch_begins(start: LogPositions, end: LogPositions, states: Mapping[str, LogState]) -> tuple[dict[str, int], list[DataLoss]]:
@@ -179,14 +183,14 @@ def starting_positions(read: LogReadOptions, point: StartingPoint, states: Mappi
         if point.word is not None:
             starts[log] = state.first if point.word == EARLIEST else state.end
             continue
-        wanted = point.offsets[log]
-        starts[log] = min(max(state.first, wanted), state.end)
-        if wanted < state.first:
-            message = f"log {log!r} begins at offset {state.first}; {wanted} was truncated. {ALLOW} to begin at {state.first}"
+        requested = point.offsets[log]
+        starts[log] = min(max(state.first, requested), state.end)
+        if requested < state.first:
+            message = f"log {log!r} begins at offset {state.first}; {requested} was truncated. {ALLOW} to begin at {state.first}"
             losses.append(DataLoss(log, OffsetTruncated(message)))
-        elif wanted > state.end:
-            message = f"log {log!r} ends at offset {state.end}; startingOffsets says {wanted}. {ALLOW} to begin at {state.end}"
-            losses.append(DataLoss(log, ArgumentError(message), wanted))
+        elif requested > state.end:
+            message = f"log {log!r} ends at offset {state.end}; startingOffsets says {requested}. {ALLOW} to begin at {state.end}"
+            losses.append(DataLoss(log, ArgumentError(message), requested))
     return starts, losses
 
 

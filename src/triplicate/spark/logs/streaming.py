@@ -87,8 +87,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _find_beginning(self, point: StartingPoint) -> LogPositions:
         with self._logs() as logs:
-            found = self._latest()
-            starts, losses, states = logs.decide_synced(found, lambda states: starting_positions(self._read, point, states))
+            present = self._latest()
+            starts, losses, states = logs.decide_synced(present, lambda states: starting_positions(self._read, point, states))
         report(losses, self._read.fail_on_data_loss)
         return LogPositions({log: LogPosition(starts[log], states[log].log_id) for log in starts})
 

@@ -80,22 +80,22 @@ def _transaction(txn_id: int) -> bytes:
     return _varint(txn_id)
 
 
-def _read_varint(buffer: bytes, position: int, most: int = 9) -> tuple[int, int]:
+def _read_varint(buffer: bytes, position: int, bytes_max: int = 9) -> tuple[int, int]:
     """A number of at most 63 bits and its end; (-1, …) for a longer or negative one, which the message form handles.
 
     Args:
-        most: limit of its bytes.
+        bytes_max: limit of its bytes.
     """
     first = buffer[position]
     if first < 128:
         return first, position + 1
     value = first & 127
-    for index in range(1, most):
+    for index in range(1, bytes_max):
         byte = buffer[position + index]
         value += (byte & 127) << 7 * index
         if byte < 128:
             return value, position + index + 1
-    return -1, position + most
+    return -1, position + bytes_max
 
 
 _HIGH_BITS = bytes(byte >> 7 for byte in range(256))
@@ -336,14 +336,14 @@ def _sized(room: int) -> tuple[int, bytes] | None:
     return None
 
 
-def _scan_adds(buffer: bytes, end: int, most: int, first: _Add, run: V3AddRun) -> None:
+def _scan_adds(buffer: bytes, end: int, max_frame_bytes: int, first: _Add, run: V3AddRun) -> None:
     """The loop over a run's frames."""
     head, tail = _HEADERS[first.transaction_bytes + len(first.priority)], first.tail
     ledger_id, short, varint = first.ledger_id, _SHORT, _varint
     transactions: list[bytes] = []
     entry_ids, starts, stops = run.entry_ids, run.starts, run.stops
     confirmed_ids: list[int] = []
-    known = -1
+    layout_length = -1
     position, last_start = run.end, end - LENGTH_BYTES
     middle = before = b""
     unpack: Callable[[bytes, int], tuple[Any, ...]] = _unpack_length
@@ -353,12 +353,12 @@ def _scan_adds(buffer: bytes, end: int, most: int, first: _Add, run: V3AddRun) -
         following = position + LENGTH_BYTES + length
         if following > end:
             break
-        if length != known:
+        if length != layout_length:
             layout = _layout(length, first)
-            if layout is None or length + LENGTH_BYTES > most:
+            if layout is None or length + LENGTH_BYTES > max_frame_bytes:
                 break
             middle, before, unpack, offset, size = layout
-            known = length
+            layout_length = length
         _, head_found, transaction, middle_found, entry, before_found, inner_ledger, entry_id, confirmed = unpack(buffer, position)
         if head_found != head or middle_found != middle or before_found != before or inner_ledger != ledger_id or entry_id < 0:
             break

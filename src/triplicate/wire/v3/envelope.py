@@ -54,7 +54,7 @@ def is_v3(body: bytes) -> bool:
 _M = TypeVar("_M", pb.Request, pb.Response)
 
 
-def parse(message: _M, body: bytes, what: str) -> _M:
+def parse(message: _M, body: bytes, subject: str) -> _M:
     """Fill an empty message.
 
     Raises:
@@ -63,9 +63,9 @@ def parse(message: _M, body: bytes, what: str) -> _M:
     try:
         message.ParseFromString(body)
     except DecodeError as error:
-        raise ProtocolError(f"{what} of protocol version 3 is damaged: {error}") from error
+        raise ProtocolError(f"{subject} of protocol version 3 is damaged: {error}") from error
     if not message.IsInitialized():
-        raise ProtocolError(f"{what} of protocol version 3 lacks a field that it must have")
+        raise ProtocolError(f"{subject} of protocol version 3 lacks a field that it must have")
     return message
 
 

@@ -108,9 +108,9 @@ def _write_read(message: pb.Request, request: ReadRequest) -> None:
         read.flag = pb.ReadRequest.ENTRY_PIGGYBACK
 
 
-def _key_of(key: bytes | None, what: str) -> bytes:
+def _key_of(key: bytes | None, subject: str) -> bytes:
     if key is None or len(key) != MASTER_KEY_BYTES:
-        raise ArgumentError(f"master_key: {what} needs exactly {MASTER_KEY_BYTES} bytes")
+        raise ArgumentError(f"master_key: {subject} needs exactly {MASTER_KEY_BYTES} bytes")
     return key
 
 

@@ -65,28 +65,28 @@ def encode_response(response: Response, txn_id: int) -> bytes:
     return encode_frame(message.SerializeToString(deterministic=True))
 
 
-def encode_unauthenticated(asked: V3Request) -> bytes:
+def encode_unauthenticated(envelope: V3Request) -> bytes:
     """The answer to anything but a token of the right plugin before a connection is authenticated: a status, no part of its own."""
-    return _status_alone(asked, Status.UNAUTHORIZED)
+    return _status_alone(envelope, Status.UNAUTHORIZED)
 
 
-def encode_unknown_operation(asked: V3Request) -> bytes:
+def encode_unknown_operation(envelope: V3Request) -> bytes:
     """The answer to a request whose operation no bookie serves: a status, no part of its own."""
-    return _status_alone(asked, Status.BAD_REQUEST)
+    return _status_alone(envelope, Status.BAD_REQUEST)
 
 
-def _status_alone(asked: V3Request, status: Status) -> bytes:
+def _status_alone(envelope: V3Request, status: Status) -> bytes:
     """These answers repeat the request's whole header, as BookKeeper's do."""
     message = pb.Response(status=status)
-    set_header(message.header, asked.operation, asked.txn_id, asked.priority, asked.version)
+    set_header(message.header, envelope.operation, envelope.txn_id, envelope.priority, envelope.version)
     return encode_frame(message.SerializeToString(deterministic=True))
 
 
-def encode_refusal(asked: V3Request, status: Status) -> bytes:
+def encode_refusal(envelope: V3Request, status: Status) -> bytes:
     """The frame that refuses a request of any kind."""
-    if asked.request is None:
-        return _status_alone(asked, status)
-    return encode_response(refusal_of(asked.request, status), asked.txn_id)
+    if envelope.request is None:
+        return _status_alone(envelope, status)
+    return encode_response(refusal_of(envelope.request, status), envelope.txn_id)
 
 
 def refusal_of(request: Request, status: Status) -> Response:
@@ -275,8 +275,8 @@ def _read_force_answer(top: int, force: pb.ForceLedgerResponse) -> ForceResponse
 
 
 def _read_list_answer(top: int, entries: pb.GetListOfEntriesOfLedgerResponse) -> ListEntriesResponse:
-    found = entries.availabilityOfEntriesOfLedger if entries.HasField("availabilityOfEntriesOfLedger") else None
-    return ListEntriesResponse(_status_of(top, entries.status), entries.ledgerId, found)
+    availability = entries.availabilityOfEntriesOfLedger if entries.HasField("availabilityOfEntriesOfLedger") else None
+    return ListEntriesResponse(_status_of(top, entries.status), entries.ledgerId, availability)
 
 
 _RESPONSE_READERS: dict[int, tuple[str, Callable[[int, Any], Response]]] = {
