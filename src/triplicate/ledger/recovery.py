@@ -200,7 +200,7 @@ Event = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _ReadEntry:
     length: int
     payload: bytes
 
@@ -212,11 +212,11 @@ class _RecoveredEntry:
     plan: ReadPlan
     requested_at: float
     """When a replica was last read."""
-    found: _Found | None = None
+    read: _ReadEntry | None = None
 
     @property
     def hedgeable(self) -> bool:
-        return self.found is None and not self.plan.is_absent and self.plan.has_untried
+        return self.read is None and not self.plan.is_absent and self.plan.has_untried
 
 
 @dataclass(slots=True)
@@ -229,15 +229,15 @@ class _ReadAhead:
     """Payload bytes of these entries, estimated by `entry_bytes`."""
     entry_bytes: int = 1
     """Estimated payload bytes of an entry."""
-    last_known: int = -1
-    """The greatest entry that any bookie named or delivered."""
+    greatest_entry_id: int = -1
+    """The greatest entry id that any bookie has named or delivered; -1 without one."""
     following: int = 0
     """The next entry to read."""
 
     def limit(self, last_add_confirmed: int) -> int:
         """The last entry that may be read now."""
         window = min(self.window, max(1, self.window_bytes // self.entry_bytes))
-        return min(last_add_confirmed + window, self.last_known + READ_BEYOND_ENTRIES)
+        return min(last_add_confirmed + window, self.greatest_entry_id + READ_BEYOND_ENTRIES)
 
 
 class Recovery:
@@ -268,7 +268,7 @@ class Recovery:
         self._now = now
         self._hedge_s = hedge_s
         self._entries: dict[int, _RecoveredEntry] = {}
-        self._unconfirmed: dict[int, _Found] = {}
+        self._unconfirmed: dict[int, _ReadEntry] = {}
         self._failed: dict[str, str] = {}
         self._unreplaced: dict[str, None] = {}
         self._end: int | None = None
@@ -291,13 +291,13 @@ class Recovery:
     def waits_for(self) -> dict[str, list[str]]:
         """Bookies that owe an answer, by the request: ``last entry``, ``entry 7``, ``storing copies``."""
         if self._tracker is None:
-            asked = {"last entry": self._answers.waiting}
+            awaited = {"last entry": self._answers.waiting}
         else:
-            asked = {f"entry {entry_id}": entry.plan.awaited for entry_id, entry in self._entries.items() if entry.found is None}
-            asked["storing copies"] = self._owe_copies(self._tracker) if self._unconfirmed else []
-        return {what: bookies for what, bookies in asked.items() if bookies}
+            awaited = {f"entry {entry_id}": entry.plan.awaited for entry_id, entry in self._entries.items() if entry.read is None}
+            awaited["storing copies"] = self._bookies_without_copies(self._tracker) if self._unconfirmed else []
+        return {request: bookies for request, bookies in awaited.items() if bookies}
 
-    def _owe_copies(self, tracker: WriteTracker) -> list[str]:
+    def _bookies_without_copies(self, tracker: WriteTracker) -> list[str]:
         return [name for name in tracker.ensemble if name not in self._failed and tracker.acked_through(name) < tracker.last_add_pushed]
 
     @property
@@ -369,7 +369,7 @@ class Recovery:
             ensemble = self._snapshot.last_segment.ensemble
             self._tracker = WriteTracker(ensemble, self._snapshot.write_quorum, self._snapshot.ack_quorum, start + 1)
             self._ahead.following = start + 1
-            self._ahead.last_known = max(start, answers.last_entry_id)
+            self._ahead.greatest_entry_id = max(start, answers.last_entry_id)
             self._ahead.entry_bytes = max(1, answers.average_bytes)
         elif answers.is_exhausted:
             self.failure = (
@@ -389,13 +389,13 @@ class Recovery:
 
     def _handle_entry(self, event: EntryFound | EntryAbsent | EntryFailed) -> None:
         entry = self._entries.get(event.entry_id)
-        if entry is None or entry.found is not None:
+        if entry is None or entry.read is not None:
             return
         match event:
             case EntryFound():
-                entry.found = _Found(event.length, event.payload)
+                entry.read = _ReadEntry(event.length, event.payload)
                 self._ahead.entry_bytes = max(self._ahead.entry_bytes, len(event.payload))
-                self._ahead.last_known = max(self._ahead.last_known, event.entry_id)
+                self._ahead.greatest_entry_id = max(self._ahead.greatest_entry_id, event.entry_id)
                 return
             case EntryAbsent():
                 entry.plan.absent(event.bookie_id)
@@ -463,16 +463,16 @@ class Recovery:
             self._commands.append(ReplaceBookies(tracker.ensemble, failed))
         return bool(failed)
 
-    def _write(self, tracker: WriteTracker, found: _Found) -> None:
+    def _write(self, tracker: WriteTracker, entry: _ReadEntry) -> None:
         entry_id = tracker.push()
-        self._unconfirmed[entry_id] = found
+        self._unconfirmed[entry_id] = entry
         for position in write_set(entry_id, self._snapshot.ensemble_size, self._snapshot.write_quorum):
             self._send(tracker.ensemble[position], entry_id)
 
     def _send(self, bookie_id: str, entry_id: int) -> None:
         if bookie_id not in self._failed:
-            found = self._unconfirmed[entry_id]
-            self._commands.append(RecoveryAdd(entry_id, bookie_id, self.known_confirmed(), found.length, found.payload))
+            entry = self._unconfirmed[entry_id]
+            self._commands.append(RecoveryAdd(entry_id, bookie_id, self.known_confirmed(), entry.length, entry.payload))
 
     # Decisions from the collected results.
 
@@ -483,7 +483,7 @@ class Recovery:
         before = tracker.last_add_confirmed
         for entry_id in range(before + 1, tracker.advance() + 1):
             self._length = self._unconfirmed.pop(entry_id).length
-        self._write_what_was_found(tracker)
+        self._write_entries_read(tracker)
         if self._end is None:
             ahead = self._ahead
             while self.failure is None and ahead.following <= ahead.limit(tracker.last_add_confirmed):
@@ -492,16 +492,16 @@ class Recovery:
         elif tracker.last_add_confirmed == self._end - 1 and not tracker.changing:
             self._close(tracker.last_add_confirmed)
 
-    def _write_what_was_found(self, tracker: WriteTracker) -> None:
+    def _write_entries_read(self, tracker: WriteTracker) -> None:
         """Process entries strictly in order, so that no entry behind the first absent one is ever copied."""
         while self._end is None and self.failure is None:
             entry_id = tracker.last_add_pushed + 1
             entry = self._entries.get(entry_id)
             if entry is None:
                 return
-            if entry.found is not None:
+            if entry.read is not None:
                 del self._entries[entry_id]
-                self._write(tracker, entry.found)
+                self._write(tracker, entry.read)
             elif entry.plan.is_absent:
                 self._end = entry_id
                 self._entries.clear()
@@ -530,8 +530,8 @@ class Recovery:
             entry = self._entries.get(last_entry_id)
             if entry is None:
                 self._plan(last_entry_id, self._snapshot.write_quorum)
-            elif entry.found is not None:
-                self._length = entry.found.length
+            elif entry.read is not None:
+                self._length = entry.read.length
             elif entry.plan.is_absent or entry.plan.is_exhausted:
                 self._length, self._length_is_known = self._answers.longest(), False
         return self._length
