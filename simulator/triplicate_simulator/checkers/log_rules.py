@@ -466,10 +466,10 @@ def _judge_publishes(
 
 def epochs_end_what_was_before(history: History, verdict: Verdict) -> None:
     """Rule 6."""
-    taken: dict[str, list[LogAcquired]] = {}
-    for take in history.of(LogAcquired):
-        taken.setdefault(take.log, []).append(take)
-    for log, events in taken.items():
+    acquisitions: dict[str, list[LogAcquired]] = {}
+    for acquired in history.of(LogAcquired):
+        acquisitions.setdefault(acquired.log, []).append(acquired)
+    for log, events in acquisitions.items():
         events.sort(key=lambda event: event.epoch)
         for left, right in pairwise(events):
             verdict.decided += 1
@@ -483,7 +483,7 @@ def epochs_end_what_was_before(history: History, verdict: Verdict) -> None:
     for submitted in history.of(LogSubmitted):
         offered.update(((submitted.log, record), submitted.time_s) for record in submitted.records)
     for event in history.of(LogAcknowledged):
-        for later in taken.get(event.log, ()):
+        for later in acquisitions.get(event.log, ()):
             if later.epoch <= event.epoch:
                 continue
             verdict.decided += 1
@@ -499,23 +499,23 @@ def epochs_end_what_was_before(history: History, verdict: Verdict) -> None:
                     f"{event.writer} (epoch {event.epoch}) got records of {submitted_s:.6f} acknowledged in {event.log}, but "
                     f"{later.writer} had it since {later.time_s:.6f} (epoch {later.epoch})"
                 )
-    _epochs_of_reads(history, taken, verdict)
+    _epochs_of_reads(history, acquisitions, verdict)
 
 
-def _epochs_of_reads(history: History, taken: dict[str, list[LogAcquired]], verdict: Verdict) -> None:
+def _epochs_of_reads(history: History, acquisitions: dict[str, list[LogAcquired]], verdict: Verdict) -> None:
     """Records lie between the start of their own epoch and that of the next known epoch."""
     seen: set[tuple[str, int, int]] = set()
     for event in history.of(LogRead):
         if not event.epoch or (event.log, event.first_offset, event.epoch) in seen:
             continue
         seen.add((event.log, event.first_offset, event.epoch))
-        for take in taken.get(event.log, ()):
+        for acquired in acquisitions.get(event.log, ()):
             verdict.decided += 1
             end = event.first_offset + len(event.records)
-            if end > take.start_offset if take.epoch > event.epoch else event.first_offset < take.start_offset:
+            if end > acquired.start_offset if acquired.epoch > event.epoch else event.first_offset < acquired.start_offset:
                 verdict.violations.append(
-                    f"{event.reader} was given offset {event.first_offset} of {event.log}, of epoch {event.epoch}, but epoch {take.epoch} "
-                    f"begins at {take.start_offset}"
+                    f"{event.reader} was given offset {event.first_offset} of {event.log}, of epoch {event.epoch}, but epoch "
+                    f"{acquired.epoch} begins at {acquired.start_offset}"
                 )
 
 

@@ -73,7 +73,7 @@ class ClusterOptions:
     session_low_s: float = 1.0
     session_high_s: float = 5.0
     """Bounds of the time between a node's crash and the end of its session."""
-    restart_patience_s: float = 60.0
+    restart_timeout_s: float = 60.0
     """A bookie that does not start within this time has failed."""
     start_again_s: float = 0.5
     """Delay until a bookie that ended by itself, or could not start, is started again."""
@@ -332,7 +332,7 @@ class BookieNode(SimulatedNode):
             await metadata.aclose()
 
     async def _boot(self, host: Host) -> None:
-        async with asyncio.timeout(self.cluster.options.restart_patience_s):
+        async with asyncio.timeout(self.cluster.options.restart_timeout_s):
             self._metadata = await self.open_metadata(host)
             bookie = await Bookie.start(host, self.settings, self._metadata)
             self.bookie = bookie

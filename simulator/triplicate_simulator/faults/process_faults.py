@@ -100,11 +100,11 @@ async def at_point(context: RunContext, fault: Fault, act: Callable[[], None]) -
     """Call `act` when the node reaches the fault point of the fault's options. False when it does not in time."""
     struck = asyncio.Event()
 
-    def come(_: str) -> None:
+    def on_reached(_: str) -> None:
         struck.set()
         act()
 
-    trap = context.world.points.trap(str(fault.options["point"]), come, node=fault.target, skip=int(fault.options.get("after", 0)))
+    trap = context.world.points.trap(str(fault.options["point"]), on_reached, node=fault.target, skip=int(fault.options.get("after", 0)))
     with undo_at_end(trap.cancel), suppress(TimeoutError):
         async with asyncio.timeout(WAIT_POINT_S):
             await struck.wait()

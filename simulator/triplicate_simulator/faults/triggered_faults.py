@@ -141,23 +141,23 @@ async def run_triggered_fault(context: RunContext, fault: Fault) -> None:
     if fault.target:
         await _kill_lone_holder(context, fault)
         return
-    came = asyncio.Event()
+    reached = asyncio.Event()
     visitors: list[str] = []
 
     options = fault.options
 
-    def come(node: str) -> None:
+    def on_reached(node: str) -> None:
         visitors.append(node)
-        came.set()
+        reached.set()
         if options.get("stall"):
             # Immediately: the node's next write must be slow already.
             context.cluster.options.metadata_slowness = STALL_FACTOR
 
-    trap = context.world.points.trap(str(options["point"]), come, skip=int(options.get("skip", 0)))
+    trap = context.world.points.trap(str(options["point"]), on_reached, skip=int(options.get("skip", 0)))
     with undo_at_end(trap.cancel):
         try:
             async with asyncio.timeout(WAIT_S):
-                await came.wait()
+                await reached.wait()
         except TimeoutError:
             return
     await asyncio.sleep(float(options.get("later_s", 0.0)))
@@ -175,7 +175,7 @@ async def _kill_lone_holder(context: RunContext, fault: Fault) -> None:
 
     Or slow all disks, so that much is written and not synced, and cut the power of all bookies.
     """
-    came, options = asyncio.Event(), fault.options
+    reached, options = asyncio.Event(), fault.options
     all_bookies = "power_after_s" in options
     others = [name for name in context.cluster.bookies if all_bookies or name != fault.target]
     slowness = {"factor": float(options["factor"])}
@@ -185,10 +185,10 @@ async def _kill_lone_holder(context: RunContext, fault: Fault) -> None:
         slow.append(context.world.loop.start_task(disk_faults.slow(context, one), name=str(one)))
     await asyncio.sleep(LONE_SETTLES_S)
     if all_bookies:
-        trap = context.world.points.trap(str(options["point"]), lambda _: came.set())
+        trap = context.world.points.trap(str(options["point"]), lambda _: reached.set())
         with undo_at_end(trap.cancel), suppress(TimeoutError):
             async with asyncio.timeout(LONE_S - LONE_SETTLES_S):
-                await came.wait()
+                await reached.wait()
         await asyncio.sleep(float(options["power_after_s"]))
         context.record_fault("ambush", node=fault.target)
         # During a sync, not right before one as other power losses: clients have had answers for written data.
@@ -197,11 +197,11 @@ async def _kill_lone_holder(context: RunContext, fault: Fault) -> None:
         for part in slow:
             await part
         return
-    trap = context.world.points.trap(str(options["point"]), lambda _: came.set(), node=fault.target)
+    trap = context.world.points.trap(str(options["point"]), lambda _: reached.set(), node=fault.target)
     with undo_at_end(trap.cancel), suppress(TimeoutError):
         async with asyncio.timeout(LONE_S - LONE_SETTLES_S):
-            await came.wait()
-    if came.is_set():
+            await reached.wait()
+    if reached.is_set():
         await asyncio.sleep(float(options["later_s"]))
         context.record_fault("ambush", node=fault.target, point=str(options["point"]))
         await process_faults.take_down(context, Fault("kill", fault.at_s, fault.target, lasts_s=fault.lasts_s, options={"silent": False}))
@@ -213,13 +213,13 @@ async def _unsynced(context: RunContext, fault: Fault) -> None:
     """Slow the disks when a writer begins to send entries that it will force. Cut the power of all bookies when these were accepted, or
     forced: unsynced entries are lost, on all of them or on all but one."""
     options, bookies, point = fault.options, list(context.cluster.bookies.values()), str(fault.options["point"])
-    came, cut = asyncio.Event(), asyncio.Event()
+    reached, cut = asyncio.Event(), asyncio.Event()
     visitors: list[str] = []
     points = context.world.points
 
     def slow_down(node: str) -> None:
         visitors.append(node)
-        came.set()
+        reached.set()
         for bookie in bookies:
             if bookie.name != options.get("ahead"):
                 context.world.disk(bookie.name).slow(UNSYNCED_S / context.plan.sync_high_s)
@@ -235,12 +235,12 @@ async def _unsynced(context: RunContext, fault: Fault) -> None:
         cut.set()
 
     later_s = float(options.get("later_s", 0.0))
-    if not await _wait_for_trap(points.trap(DEFERRING_POINT, slow_down), came, WAIT_S):
+    if not await _wait_for_trap(points.trap(DEFERRING_POINT, slow_down), reached, WAIT_S):
         return
     with undo_at_end(speed_up):
-        reached = asyncio.Event()
-        act = cut_power if not later_s else lambda _: reached.set()
-        if not await _wait_for_trap(points.trap(point, act, node=visitors[0]), reached if later_s else cut, UNSYNCED_WAIT_S):
+        point_reached = asyncio.Event()
+        act = cut_power if not later_s else lambda _: point_reached.set()
+        if not await _wait_for_trap(points.trap(point, act, node=visitors[0]), point_reached if later_s else cut, UNSYNCED_WAIT_S):
             return
         if later_s:
             await asyncio.sleep(later_s)
@@ -253,12 +253,12 @@ async def _unsynced(context: RunContext, fault: Fault) -> None:
     await process_faults.restart_all(context, late)
 
 
-async def _wait_for_trap(trap: Trap, came: asyncio.Event, within_s: float) -> bool:
+async def _wait_for_trap(trap: Trap, reached: asyncio.Event, within_s: float) -> bool:
     """Whether the trap fired in time; it is removed afterwards."""
     with undo_at_end(trap.cancel), suppress(TimeoutError):
         async with asyncio.timeout(within_s):
-            await came.wait()
-    return came.is_set()
+            await reached.wait()
+    return reached.is_set()
 
 
 def _parts(context: RunContext, fault: Fault, node: str) -> list[Coroutine[Any, Any, None]]:

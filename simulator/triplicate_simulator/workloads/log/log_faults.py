@@ -211,17 +211,17 @@ class RacingSweeper:
     async def _sweep_at(self, moment: str) -> None:
         model, rng = self._model, self._rng
         held: list[SimulatedHost] = []
-        came = asyncio.Event()
+        reached = asyncio.Event()
 
-        def come(node: str) -> None:
+        def on_reached(node: str) -> None:
             host = model.context.cluster.client(node).host
             if host is not None and host.alive and not host.paused:
                 host.pause()
                 held.append(host)
-            came.set()
+            reached.set()
 
-        trap = model.context.world.points.trap(moment, come, skip=rng.randrange(8))
-        await wait_for(came, self.WAIT_S)
+        trap = model.context.world.points.trap(moment, on_reached, skip=rng.randrange(8))
+        await wait_for(reached, self.WAIT_S)
         trap.cancel()
         if not held:
             return

@@ -157,8 +157,8 @@ class PublisherActor:
         # With ids alone the publisher reads the ledgers, as one that lost the results of its tasks.
         ledgers: list[int | StagedLedger] = [item if self._rng.random() < 0.8 else item.ledger_id for item in staged]
         # Drivers may be interrupted at any time; the outcome of the batch is then unknown.
-        patience_s = self._rng.uniform(0.0, 16 * self._model.context.plan.metadata_high_s) if self._rng.random() < 0.35 else None
-        async with asyncio.timeout(None if self._model.faults_are_over else patience_s):
+        timeout_s = self._rng.uniform(0.0, 16 * self._model.context.plan.metadata_high_s) if self._rng.random() < 0.35 else None
+        async with asyncio.timeout(None if self._model.faults_are_over else timeout_s):
             published = await logs.publish(application.log, ledgers, application=application.name, batch=batch, publisher=self.name)
         self._note_published(batch, attempt, published)
         if published.already:

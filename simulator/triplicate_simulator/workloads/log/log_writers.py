@@ -70,8 +70,8 @@ class LogWriterActor:
         try:
             # Polite writers wait until the owner seems dead; others do not. Some give up on the way.
             take_over = model.faults_are_over or self._rng.random() < 0.7
-            patience_s = self._rng.uniform(0.0, 0.3) if self._rng.random() < 0.1 and not model.faults_are_over else None
-            async with asyncio.timeout(patience_s):
+            timeout_s = self._rng.uniform(0.0, 0.3) if self._rng.random() < 0.1 and not model.faults_are_over else None
+            async with asyncio.timeout(timeout_s):
                 writer = await logs.writer(self._log, owner=self.name, take_over=take_over)
         except (TimeoutError, *UNKNOWN_OUTCOMES) as error:
             model.count_error(error)

@@ -51,7 +51,7 @@ async def run_leader_fault(model: SqlModel, kind: str, at_s: float, lasts_s: flo
 async def _run_fault_at(model: SqlModel, kind: str, point: str, delay_s: float, lasts_s: float) -> None:
     """Strike the first node that reaches a point, right there or a moment later. No effect if none does in time."""
     met: list[DatabaseServer] = []
-    came = asyncio.Event()
+    reached = asyncio.Event()
 
     def act() -> None:
         (server,) = met
@@ -61,24 +61,24 @@ async def _run_fault_at(model: SqlModel, kind: str, point: str, delay_s: float, 
                 server.host.pause()
             else:
                 server.crash(silent=lasts_s > 1.0, keep_unsynced=kind == "kill")
-        came.set()
+        reached.set()
 
-    def come(node: str) -> None:
+    def on_reached(node: str) -> None:
         met.append(model.servers[node].server)
         if delay_s:
             model.context.world.loop.call_later(delay_s, act)
         else:
             act()
 
-    trap = model.context.world.points.trap(point, come)
+    trap = model.context.world.points.trap(point, on_reached)
     try:
         async with asyncio.timeout(WAIT_POINT_S):
-            await came.wait()
+            await reached.wait()
     except TimeoutError:
         trap.cancel()
         if not met:
             return
-        await came.wait()
+        await reached.wait()
     if kind == "pause":
         await _pause_past_session(model, met[0], lasts_s)
     else:

@@ -39,7 +39,7 @@ REPEAT_MAX_S, LINGER_MAX_S = 60.0, 10.0
 
 
 async def run_session(
-    model: SqlModel, name: str, server: DatabaseReplica, rng: random.Random, work: ClientOperation, patience_s: float
+    model: SqlModel, name: str, server: DatabaseReplica, rng: random.Random, work: ClientOperation, timeout_s: float
 ) -> bool:
     """Do some work in a session with one node. Returns whether it was done."""
 
@@ -48,7 +48,7 @@ async def run_session(
             await work(session)
 
     try:
-        async with asyncio.timeout(patience_s):
+        async with asyncio.timeout(timeout_s):
             await server.call(converse)
     except (SqlError, NodeDied, TimeoutError) as error:
         model.context.count_unknown(error)
@@ -73,7 +73,7 @@ class DatabaseClient(ABC):
     async def _step(self) -> None: ...
 
     async def _visit(self, server: DatabaseReplica, work: ClientOperation) -> bool:
-        return await run_session(self._model, self.name, server, self._rng, work, self._model.load.patience_s)
+        return await run_session(self._model, self.name, server, self._rng, work, self._model.load.timeout_s)
 
     async def _pause(self, share: float = 1.0) -> None:
         if self._model.database != DATABASE:
@@ -188,9 +188,9 @@ class StaleLeaderClient(DatabaseClient):
         leaders = self._model.leaders()
         register = self._rng.choice(self._model.registers)
         if len(leaders) > 1 and await self._visit(leaders[0], partial(write_register, register=register)):
-            patience_s = self._rng.choice([0.5, self._model.load.patience_s])
+            timeout_s = self._rng.choice([0.5, self._model.load.timeout_s])
             work = partial(write_at_old_leader, register=register)
-            await run_session(self._model, self.name, self._rng.choice(leaders[1:]), self._rng, work, patience_s)
+            await run_session(self._model, self.name, self._rng.choice(leaders[1:]), self._rng, work, timeout_s)
 
 
 class RequestRepeater(DatabaseClient):

@@ -35,7 +35,7 @@ class DatabaseLoad:
     """Clients that read copies."""
     pause_mean_s: float
     """Average pause of a client between sessions."""
-    patience_s: float
+    timeout_s: float
     """Time after which a client gives up a session."""
     registers: int
     roll_size_bytes: int
@@ -88,7 +88,7 @@ def draw_load(rng: random.Random) -> DatabaseLoad:
         talkers=rng.choice([2, 3]),
         watchers=2,
         pause_mean_s=rng.choice([0.4, 0.7, 1.2]),
-        patience_s=rng.choice([2.0, 5.0, 30.0]),
+        timeout_s=rng.choice([2.0, 5.0, 30.0]),
         registers=rng.choice([1, 2, 4]),
         roll_size_bytes=rng.choice([2048, 16 * 1024, 1024 * 1024]),
         roll_age_s=rng.choice([3.0, 20.0, 7200.0]),
