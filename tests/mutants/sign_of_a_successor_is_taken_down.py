@@ -12,7 +12,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def regardless(self: Election, sign: Candidate, session_id: int, loss: PeerLoss) -> bool:
+    async def regardless(self: Election, leader: Candidate, session_id: int, loss: PeerLoss) -> bool:
         await self._tree.delete(self._leader_path)
         return True
 

@@ -12,8 +12,8 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def depose(self: Election, sign: Candidate, session_id: int, loss: PeerLoss) -> bool:
-        await self._delete_leader_node(sign, session_id, loss)
+    async def depose(self: Election, leader: Candidate, session_id: int, loss: PeerLoss) -> bool:
+        await self._delete_leader_node(leader, session_id, loss)
         return True
 
     patch(Election, "_depose", depose)
