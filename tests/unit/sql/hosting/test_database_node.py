@@ -162,7 +162,7 @@ def test_a_wrong_copy_stops_serving_and_another_is_built_from_the_log(tmp_path: 
         await run(await leader.session(), "update t set a = a + 1")
         reason = await asyncio.wait_for(session.ended, 5)
         assert reason.sqlstate == "58000"
-        assert "update of 5 rows of 't' changed 4" in reason.message
+        assert "update of 5 rows of table 't' changed 4 rows" in reason.message
         assert await state_of(database.session()) == "58000"
         again = await cluster.serving(follower, leader.position)
         assert await run(await again.session(), "select count(*), sum(a) from t") == [(5, 15)]
@@ -222,7 +222,7 @@ def test_a_log_that_no_copy_can_follow_is_not_replayed_for_ever(tmp_path: Path) 
         assert await state_of(cluster.database("n1").session()) == "58000"
         status = await database_info(cluster.client("other"), "db")
         assert [(copy.node_id, copy.role, copy.serves) for copy in status.nodes] == [("n1", "diverged", False)]
-        assert "not a database's log" in status.nodes[0].reason
+        assert "not the log of a database" in status.nodes[0].reason
         client = cast("FakeClient", cluster.clients["n1"])
         assert gauge(client.metrics, "triplicate_database_diverged", database="db") == 1
         assert gauge(client.metrics, "triplicate_database_role", database="db", role="diverged") == 1
