@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from triplicate.errors import ConnectionLost
@@ -13,10 +14,12 @@ TESTS = ["tests/unit/metadata/drivers/test_zookeeper_tree.py::test_a_write_whose
 def apply(patch: Callable[[object, str, object], None]) -> None:
     run = ZooKeeperTree._run
 
-    async def twice(tree: ZooKeeperTree, path: str, request: Request) -> object:
-        try:
-            return await run(tree, path, request)
-        except ConnectionLost:
-            return await run(tree, path, request)
+    async def until_stored(tree: ZooKeeperTree, path: str, request: Request) -> object:
+        for _ in range(200):  # The server takes a while to come back.
+            try:
+                return await run(tree, path, request)
+            except ConnectionLost:
+                await asyncio.sleep(0.05)
+        return await run(tree, path, request)
 
-    patch(ZooKeeperTree, "_run", twice)
+    patch(ZooKeeperTree, "_run", until_stored)

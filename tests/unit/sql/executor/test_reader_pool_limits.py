@@ -305,6 +305,8 @@ def test_a_statement_whose_client_goes_while_it_begins_shows_nobody_else_its_old
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start, going = ReaderConnection.start, list[asyncio.Task[Any]]()
+    answers: list[Any] = []
+    """Kept: a cursor that nothing refers to any more ends its statement by itself."""
 
     async def scene(cluster: Cluster, database: SqlDatabase) -> None:
         loop, session, other = asyncio.get_running_loop(), await database.session(), await database.session()
@@ -312,6 +314,7 @@ def test_a_statement_whose_client_goes_while_it_begins_shows_nobody_else_its_old
 
         def gone_meanwhile(self: ReaderConnection, *arguments: Any) -> Any:
             answer = start(self, *arguments)
+            answers.append(answer)
             loop.call_soon_threadsafe(going[0].cancel)
             time.sleep(0.05)
             return answer
