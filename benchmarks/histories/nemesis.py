@@ -1,4 +1,4 @@
-"""Faults of the cluster while clients work: the leader and bookies are killed, or stopped for a while."""
+"""Faults of the cluster while clients work: the leader and bookies are killed, terminated, or stopped for a while."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Fault:
     """One kind of fault.
 
     Args:
-        leader: seconds for which the leader is stopped; 0 for no fault, a negative number for a kill.
+        leader: seconds for which the leader is stopped; 0 for no fault, `KILL` for SIGKILL, `TERMINATE` for SIGTERM.
         bookie: the same for one bookie.
     """
 
@@ -35,9 +35,12 @@ class Fault:
 
 
 KILL = -1.0
+TERMINATE = -2.0
+SIGNALS = {KILL: signal.SIGKILL, TERMINATE: signal.SIGTERM}
 FAULTS = (
     Fault("leader killed", KILL, 0.0),
     Fault("leader stopped for 8 s", 8.0, 0.0),
+    Fault("leader terminated", TERMINATE, 0.0),
     Fault("bookie killed", 0.0, KILL),
     Fault("leader stopped for 2.5 s", 2.5, 0.0),
     Fault("leader killed, a bookie stopped for 8 s", KILL, 8.0),
@@ -48,14 +51,14 @@ FAULTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Strike:
+class InjectedFault:
     """A fault that took place. The gap is the time from the fault to the first acknowledgement of a write begun after it."""
 
     fault: Fault
     gap_s: float
     leader: str
     successor: str
-    struck_at: str = ""
+    injected_at: str = ""
     """Its time in UTC, in the form of the cluster's logs."""
 
 
@@ -70,8 +73,8 @@ class Nemesis:
         self._cluster = cluster
         self._shared = shared
         self._database = database
-        self._turn = 0
-        self.strikes: list[Strike] = []
+        self._count = 0
+        self.injected: list[InjectedFault] = []
 
     def round(self, faults: Sequence[Fault]) -> None:
         """Inject each fault once.
@@ -81,7 +84,7 @@ class Nemesis:
         """
         for fault in faults:
             self._await_calm()
-            self.strikes.append(self._strike(fault))
+            self.injected.append(self._inject(fault))
 
     def _await_calm(self) -> None:
         """Wait until all processes run, a node leads, writes succeed, and every node has had an answer from the leader.
@@ -97,25 +100,25 @@ class Nemesis:
         processes = {*self._cluster.bookies, *self._cluster.ports}
         return set(self._cluster.processes()) >= processes and all(answers(port) for port in self._cluster.ports.values())
 
-    def _strike(self, fault: Fault) -> Strike:
+    def _inject(self, fault: Fault) -> InjectedFault:
         leader = wait_for(lambda: self._cluster.leader(self._database), "a node leads")
-        self._turn += 1
-        bookie = self._cluster.bookies[self._turn % len(self._cluster.bookies)]
+        self._count += 1
+        bookie = self._cluster.bookies[self._count % len(self._cluster.bookies)]
         if fault.bookie and fault.leader:
             self._hit(bookie, fault.bookie)
             if fault.bookie > 0:
                 time.sleep(BESIDE_S)
-        struck_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        injected_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         began = time.monotonic()
         self._hit(leader if fault.leader else bookie, fault.leader or fault.bookie)
         end = self._first_write_after(began)
         successor = wait_for(lambda: self._cluster.leader(self._database), "a node leads")
         time.sleep(max(0.0, began + max(fault.leader, fault.bookie) - time.monotonic()))
-        return Strike(fault, end - began, leader, successor, struck_at)
+        return InjectedFault(fault, end - began, leader, successor, injected_at)
 
     def _hit(self, name: str, stopped_s: float) -> None:
-        if stopped_s < 0:
-            self._cluster.send(name, signal.SIGKILL)
+        if stopped_s in SIGNALS:
+            self._cluster.send(name, SIGNALS[stopped_s])
             return
         pid = self._cluster.processes()[name]
         self._cluster.send(name, signal.SIGSTOP)

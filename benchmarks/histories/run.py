@@ -27,7 +27,7 @@ from rich.table import Table
 from benchmarks.histories.clients import ACCOUNTS, SCHEMA, Client, Shared, items_of
 from benchmarks.histories.cluster import LocalCluster, RunFailed, wait_for
 from benchmarks.histories.judge import Noted, Report, judge_copies, judge_keys, judge_lists, judge_transfers
-from benchmarks.histories.nemesis import FAULTS, Fault, Nemesis, Strike
+from benchmarks.histories.nemesis import FAULTS, Fault, InjectedFault, Nemesis
 from benchmarks.ledger.processes import BUILD
 from triplicate_simulator.checkers.linearizability import RegisterOperation
 
@@ -42,7 +42,7 @@ TABLES = ("registers", "lists", "accounts", "transfers")
 class Outcome:
     """Result of a run."""
 
-    strikes: list[Strike]
+    injected: list[InjectedFault]
     report: Report
     seconds: float
     answered: int
@@ -81,7 +81,7 @@ def play(cluster: LocalCluster, faults: Sequence[Fault], operations: int, rounds
         if thread.failure is not None or thread.is_alive():
             raise RunFailed(f"{thread.name} ended by {thread.failure!r}" if thread.failure else f"{thread.name} does not end")
     report = judge(cluster, shared)
-    return Outcome(nemesis.strikes, report, seconds, shared.answered, shared.unknown, shared.refused, shared.strange)
+    return Outcome(nemesis.injected, report, seconds, shared.answered, shared.unknown, shared.refused, shared.strange)
 
 
 def _prepare(cluster: LocalCluster) -> bool:
@@ -132,14 +132,14 @@ def _rows(cluster: LocalCluster, name: str) -> dict[str, list[tuple[Any, ...]]]:
     return found
 
 
-def table_of(strikes: Sequence[Strike]) -> Table:
+def table_of(injected: Sequence[InjectedFault]) -> Table:
     """Gaps by fault."""
     table = Table(title="Seconds from a fault to the next acknowledged write")
     for heading in ("fault", "n", "median", "longest", "leaders changed"):
         table.add_column(heading, justify="left" if heading == "fault" else "right")
-    for fault in dict.fromkeys(strike.fault for strike in strikes):
-        gaps = [strike.gap_s for strike in strikes if strike.fault == fault]
-        changed = sum(strike.leader != strike.successor for strike in strikes if strike.fault == fault)
+    for fault in dict.fromkeys(injection.fault for injection in injected):
+        gaps = [injection.gap_s for injection in injected if injection.fault == fault]
+        changed = sum(injection.leader != injection.successor for injection in injected if injection.fault == fault)
         table.add_row(fault.name, str(len(gaps)), f"{statistics.median(gaps):.2f}", f"{max(gaps):.2f}", str(changed))
     return table
 
@@ -147,7 +147,7 @@ def table_of(strikes: Sequence[Strike]) -> Table:
 def show(outcome: Outcome, console: Console) -> None:
     """Print gaps and verdicts."""
     report = outcome.report
-    console.print(table_of(outcome.strikes))
+    console.print(table_of(outcome.injected))
     lines = [
         f"{outcome.answered} operations answered, {outcome.unknown} of unknown outcome, {outcome.refused} refused, {outcome.seconds:.0f} s",
         f"registers and lists: {report.operations} operations on {report.keys} keys; undecided {len(report.undecided)}",
@@ -164,7 +164,7 @@ def show(outcome: Outcome, console: Console) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--operations", type=int, default=20_000, help="operations at least")
-    parser.add_argument("--rounds", type=int, default=2, help="strikes of each fault at least")
+    parser.add_argument("--rounds", type=int, default=2, help="times that each fault is injected, at least")
     parser.add_argument("--metadata", choices=("sqlite", "zk"), default="sqlite", help="where the cluster keeps its metadata")
     parser.add_argument("--faults", default="", help="only faults whose names begin so")
     parser.add_argument("--keep", action="store_true", help="keep the cluster's folder")
@@ -183,8 +183,8 @@ def main() -> int:
         return 1
     show(outcome, console)
     gaps = [
-        {"fault": s.fault.name, "gap_s": round(s.gap_s, 3), "leader": s.leader, "successor": s.successor, "struck_at": s.struck_at}
-        for s in outcome.strikes
+        {"fault": s.fault.name, "gap_s": round(s.gap_s, 3), "leader": s.leader, "successor": s.successor, "injected_at": s.injected_at}
+        for s in outcome.injected
     ]
     facts = {"v": 1, "metadata": chosen.metadata, "answered": outcome.answered, "unknown": outcome.unknown, "refused": outcome.refused}
     facts |= {
