@@ -38,6 +38,16 @@ class AvailabilityGroup:
             return False
         return self.period == 0 or (entry_id - self.first) % self.period < self.size
 
+    def run_from(self, entry_id: int) -> range | None:
+        """The first run that ends behind an entry, without what is before the entry; None if there is none."""
+        step = 0 if self.period == 0 else max(0, entry_id - self.first) // self.period * self.period
+        start = min(self.first + step, self.last)
+        if entry_id >= start + self.size and self.period:
+            start += self.period
+        if start > self.last or entry_id >= start + self.size:
+            return None
+        return range(max(entry_id, start), start + self.size)
+
     def runs(self) -> Iterator[range]:
         """The runs as ranges of entry ids, ascending."""
         for start in range(self.first, self.last + 1, self.period or 1):
@@ -60,6 +70,11 @@ class Availability:
     def __contains__(self, entry_id: int) -> bool:
         index = bisect_right(self._firsts, entry_id) - 1
         return index >= 0 and entry_id in self.groups[index]
+
+    def run_from(self, entry_id: int) -> range | None:
+        """The first run of entries from `entry_id` on that the bookie holds; None if it holds none of them. Groups are not expanded."""
+        index = max(0, bisect_right(self._firsts, entry_id) - 1)
+        return next((run for group in self.groups[index : index + 2] if (run := group.run_from(entry_id)) is not None), None)
 
     def runs(self) -> Iterator[range]:
         """All runs as ranges of entry ids, ascending."""

@@ -10,6 +10,7 @@ A bookie that fails is suspended at once (`WriteTracker.suspend`). The rest foll
   when the bookie is read-only; then all suspended bookies are replaced together.
 - While no other bookie is writable and every entry finds its ack quorum, the writer continues without the failed bookie. It searches again
   when bookies come or go, and after pauses that grow. Meanwhile the failed bookie is probed, and resumed at its position when it answers.
+- While an operator has frozen ensembles, no bookie is replaced, as if no other were writable.
 - When an ack quorum is lost, the writer waits for another bookie, or for a failed one, as long as for the answer to an add; then it ends.
 
 No entry is ever confirmed by bookies that the metadata does not name. An ensemble is used only once it is written. From the proposal of a
@@ -38,7 +39,8 @@ from triplicate.errors import (
 from triplicate.ledger.adv_tracker import AdvWriteTracker
 from triplicate.ledger.failed_bookies import FailedBookies, FailureBackoff, QuorumLossTimer
 from triplicate.ledger.ledger_metadata import EnsembleSegment, LedgerMetadata, LedgerState
-from triplicate.ledger.placement import RandomSource, replace_bookies
+from triplicate.ledger.placement.ensemble_choice import RandomSource, replace_bookies
+from triplicate.ledger.placement.placement_rules import PlacementRules
 from triplicate.ledger.write_tracker import WriteTracker
 
 SEARCH_PAUSE_MAXIMUM_S = 10.0
@@ -124,10 +126,18 @@ class ProbeFailed:
 
 @dataclass(frozen=True, slots=True)
 class BookiesListed:
-    """The writable bookies. `avoid` names those that failed other writers recently; they are chosen only if there are too few others."""
+    """The writable bookies.
+
+    Attributes:
+        avoid: those that failed other writers recently; they are chosen only if there are too few others.
+        rules: of placement; None: any distinct bookies.
+        frozen: why no ensemble may change, which an operator has requested; empty if it may.
+    """
 
     writable: tuple[str, ...]
     avoid: tuple[str, ...] = ()
+    rules: PlacementRules | None = None
+    frozen: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,11 +367,13 @@ class EnsembleChange:
             limit_s = self._settings.metadata_timeout_s
             return self._continue_without(now, limit_s, self._unreachable(listed.reason, limit_s))
         self._writable = listed.writable
+        if listed.frozen:
+            return self._continue_without(now, self._settings.add_timeout_s, self._frozen(listed.frozen))
         tracker = self._tracker
         self._failed.forget_expired(tracker.ensemble, now)
         candidates = [bookie_id for bookie_id in listed.writable if not self._failed.is_backing_off(bookie_id, now)]
         try:
-            ensemble = replace_bookies(tracker.ensemble, tracker.suspended, candidates, self._rng, listed.avoid)
+            ensemble = replace_bookies(tracker.ensemble, tracker.suspended, candidates, self._rng, listed.avoid, listed.rules)
         except NotEnoughBookies as error:
             return self._continue_without(now, self._settings.add_timeout_s, self._too_few(error))
         self._search_backoff.reset()
@@ -412,6 +424,14 @@ class EnsembleChange:
 
     def _too_few(self, error: NotEnoughBookies) -> LedgerError:
         return self._of_ledger(NotEnoughBookies(f"{error}; why they failed: {self._failed.reasons(self._suspended())}"))
+
+    def _frozen(self, reason: str) -> LedgerError:
+        return self._of_ledger(
+            NotEnoughBookies(
+                f"ledger {self._ledger_id} has lost an ack quorum, and changes of ensembles are frozen {reason}; `triplicate cluster "
+                f"freeze-ensembles off` ends the freeze; why the bookies failed: {self._failed.reasons(self._suspended())}"
+            )
+        )
 
     def _of_ledger(self, error: LedgerError) -> LedgerError:
         error.ledger_id = self._ledger_id

@@ -317,6 +317,16 @@ class Recovery:
         """Bookies that failed to store a copy in this attempt; they are sent no more copies."""
         return list(self._failed)
 
+    def bookies_without_copies(self) -> list[str]:
+        """Bookies that have not stored every copy that they were to hold, and that the metadata may name; none if nothing was copied.
+
+        A failed bookie may be named by a segment that ended when it was replaced.
+        """
+        tracker = self._tracker
+        if tracker is None or tracker.last_add_pushed <= self.known_confirmed():
+            return []
+        return list(dict.fromkeys([*self._failed, *(tracker.ensemble[position] for position in tracker.positions_without_copies())]))
+
     def acked_through(self, bookie_id: str) -> int:
         """The bookie has acknowledged every copy that it was sent up to this entry id; see `WriteTracker.acked_through`."""
         return -1 if self._tracker is None else self._tracker.acked_through(bookie_id)
@@ -332,8 +342,13 @@ class Recovery:
         return commands
 
     def step(self, event: Event, now: float) -> None:
-        """Process one event. Events that are late, repeated, or not requested any more are ignored."""
+        """Process one event. Events that are late, repeated, or not requested any more are ignored.
+
+        Acknowledgements of copies count to the end, since the recovery ends when an ack quorum has them.
+        """
         if self.is_finished:
+            if isinstance(event, AddsAcknowledged) and self._tracker is not None:
+                self._tracker.acknowledge(event.bookie_id, event.entry_ids)  # For `bookies_without_copies`.
             return
         self._now = now
         match event:

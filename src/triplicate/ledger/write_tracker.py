@@ -157,15 +157,18 @@ class WriteTracker:
     @property
     def has_all_copies(self) -> bool:
         """Whether every position has acknowledged every entry that it should hold."""
-        if self._suspended:
-            return False
+        return not self._suspended and not self.positions_without_copies()
+
+    def positions_without_copies(self) -> list[int]:
+        """The positions that have not acknowledged every entry that they should hold."""
         last, size = self.last_add_pushed, self._size
+        found: list[int] = []
         for position, watermark in enumerate(self._acked):
             # The last entry whose write set holds this position lies less than a round of the ensemble back.
             last_held = next(entry_id for entry_id in range(last, last - size, -1) if (position - entry_id) % size < self._write_quorum)
             if watermark < last_held:
-                return False
-        return True
+                found.append(position)
+        return found
 
     def order_of(self, entry_id: int) -> int:
         """A number that orders entries as they were pushed: here, the id itself. See `AdvWriteTracker.order_of`."""

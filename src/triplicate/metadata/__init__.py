@@ -1,6 +1,6 @@
 """Metadata: the tree, its drivers, and BookKeeper's layout over it."""
 
-from triplicate.metadata.auditor import AuditorElection
+from triplicate.metadata.auditor_election import AuditorElection
 from triplicate.metadata.bookie_registry import BookieRegistry
 from triplicate.metadata.cookies import Cookie, Cookies, decode_cookie, encode_cookie
 from triplicate.metadata.copying import CopyReport, copy_metadata
@@ -8,16 +8,28 @@ from triplicate.metadata.core import own_paths
 from triplicate.metadata.core.bookie_ids import check_bookie_id, is_bookie_id
 from triplicate.metadata.core.known_addresses import Location
 from triplicate.metadata.core.paths import FlatPaths, HierarchicalPaths, LedgerPaths, LongHierarchicalPaths, underreplicated_path
-from triplicate.metadata.core.service_info import BookieServiceInfo, Endpoint, bookie_service, decode_service_info, encode_service_info
+from triplicate.metadata.core.service_info import (
+    BookieServiceInfo,
+    Endpoint,
+    bookie_service,
+    decode_service_info,
+    encode_service_info,
+    machine_of,
+    registered_bookie,
+)
 from triplicate.metadata.core.tree import ANY_VERSION, CheckVersion, CreateNode, DeleteNode, SetData, Stat, Tree, TreeOperation, Watch
 from triplicate.metadata.drivers.memory_tree import InjectedFault, MemoryStore, MemoryTree
 from triplicate.metadata.drivers.renewing_tree import RenewingTree
 from triplicate.metadata.drivers.replicated_memory import ReplicatedMemoryStore, ReplicatedMemoryTree
 from triplicate.metadata.drivers.sqlite_tree import SqliteTree
 from triplicate.metadata.drivers.watches import JoinedWatch
+from triplicate.metadata.ensemble_freeze import FREEZE_S_MAX, EnsembleFreeze, EnsembleFreezes
 from triplicate.metadata.incarnations import Incarnation, Incarnations, decode_incarnation, encode_incarnation
 from triplicate.metadata.layout import DEFAULT_ROOT, ClusterMetadata, decode_layout, encode_layout
 from triplicate.metadata.ledger_store import LedgerIdIterator, LedgerStore, Versioned
+from triplicate.metadata.lost_entries import may_have_lost_entries
+from triplicate.metadata.network_locations import LocationTable, NetworkLocations
+from triplicate.metadata.repair_notes import RepairNote, RepairNotes
 from triplicate.metadata.service_uri import cluster_root, open_cluster, open_tree
 from triplicate.metadata.trash import Trash, TrashedLedger
 from triplicate.metadata.underreplication import (
@@ -27,10 +39,12 @@ from triplicate.metadata.underreplication import (
     UnderreplicatedLedger,
     UnderreplicationManager,
 )
+from triplicate.metadata.upkeep_requests import UpkeepAction, UpkeepRequest, UpkeepRequests, UpkeepState
 
 __all__ = [
     "ANY_VERSION",
     "DEFAULT_ROOT",
+    "FREEZE_S_MAX",
     "AuditorElection",
     "BookieRegistry",
     "BookieServiceInfo",
@@ -42,6 +56,8 @@ __all__ = [
     "CreateNode",
     "DeleteNode",
     "Endpoint",
+    "EnsembleFreeze",
+    "EnsembleFreezes",
     "FlatPaths",
     "HierarchicalPaths",
     "Incarnation",
@@ -52,11 +68,15 @@ __all__ = [
     "LedgerPaths",
     "LedgerStore",
     "Location",
+    "LocationTable",
     "LongHierarchicalPaths",
     "MemoryStore",
     "MemoryTree",
+    "NetworkLocations",
     "PeriodicCheck",
     "RenewingTree",
+    "RepairNote",
+    "RepairNotes",
     "ReplicatedMemoryStore",
     "ReplicatedMemoryTree",
     "ReplicationLock",
@@ -70,6 +90,10 @@ __all__ = [
     "UnderreplicatedIterator",
     "UnderreplicatedLedger",
     "UnderreplicationManager",
+    "UpkeepAction",
+    "UpkeepRequest",
+    "UpkeepRequests",
+    "UpkeepState",
     "Versioned",
     "Watch",
     "bookie_service",
@@ -85,8 +109,11 @@ __all__ = [
     "encode_layout",
     "encode_service_info",
     "is_bookie_id",
+    "machine_of",
+    "may_have_lost_entries",
     "open_cluster",
     "open_tree",
     "own_paths",
+    "registered_bookie",
     "underreplicated_path",
 ]

@@ -148,6 +148,10 @@ class BookieRegistry:
             raise _not_registered(bookie_id)
         return Location(known, registered)
 
+    def known(self) -> dict[str, BookieServiceInfo]:
+        """The last registration that this object has read of each bookie, whether or not the bookie is still registered."""
+        return self._known.all()
+
     def forget(self, bookie_id: str) -> None:
         """Drop the last known address, because nothing listens there. `locate` then uses only a present registration."""
         self._known.forget(bookie_id)

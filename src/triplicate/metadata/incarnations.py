@@ -105,15 +105,18 @@ class Incarnations:
                     raise
         return await self.get(bookie_id)
 
-    async def mark_visited(self, bookie_id: str) -> bool:
+    async def mark_visited(self, bookie_id: str, *, number: int | None = None) -> bool:
         """Record that the bookie's ledgers have been checked: every entry missing on it was never there, or has been copied back. Returns
-        False if this was recorded before.
+        False if this was recorded before, or if the incarnation is another one by now.
+
+        Args:
+            number: of the incarnation that was checked; None for the present one.
 
         Raises:
             BadVersion: the disks are being replaced again.
         """
         found = await self._find(bookie_id)
-        if found is None or found[0].visited:
+        if found is None or found[0].visited or number not in (None, found[0].number):
             return False
         await self._tree.set(self._path(bookie_id), encode_incarnation(replace(found[0], visited=True)), found[1].version)
         return True

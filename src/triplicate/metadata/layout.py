@@ -9,17 +9,23 @@ import uuid
 from contextlib import suppress
 
 from triplicate.errors import ArgumentError, ConfigError, FormatError, NodeExists, NoNode, WrongCluster
-from triplicate.metadata.auditor import AuditorElection
+from triplicate.metadata.auditor_election import AuditorElection
 from triplicate.metadata.bookie_registry import STALE_WAIT_S, BookieRegistry
 from triplicate.metadata.cookies import Cookies
 from triplicate.metadata.core import own_paths
 from triplicate.metadata.core.paths import FlatPaths, HierarchicalPaths, LedgerPaths, LongHierarchicalPaths, ancestors_of, check_path
 from triplicate.metadata.core.tree import CreateNode, Tree, TreeOperation
+from triplicate.metadata.damaged_copies import DamagedCopiesRecords
+from triplicate.metadata.ensemble_freeze import EnsembleFreezes
 from triplicate.metadata.incarnations import Incarnations
 from triplicate.metadata.ledger_store import LedgerStore
+from triplicate.metadata.network_locations import NetworkLocations
+from triplicate.metadata.read_only_requests import ReadOnlyRequests
+from triplicate.metadata.repair_notes import RepairNotes
 from triplicate.metadata.retries import retried
 from triplicate.metadata.trash import Trash
 from triplicate.metadata.underreplication import UnderreplicationManager
+from triplicate.metadata.upkeep_requests import UpkeepRequests
 from triplicate.runtime import Host
 
 DEFAULT_ROOT = "/ledgers"
@@ -72,6 +78,12 @@ class ClusterMetadata:
         self.bookies = BookieRegistry(tree, host, root, stale_wait_s=stale_wait_s)
         self.cookies = Cookies(tree, host, root)
         self.incarnations = Incarnations(tree, host, self.own_root)
+        self.network_locations = NetworkLocations(tree, host, self.own_root)
+        self.read_only_requests = ReadOnlyRequests(tree, host, self.own_root)
+        self.repair_notes = RepairNotes(tree, host, self.own_root)
+        self.damaged_copies = DamagedCopiesRecords(tree, host, self.own_root)
+        self.ensemble_freezes = EnsembleFreezes(tree, host, self.own_root)
+        self.upkeep_requests = UpkeepRequests(tree, host, self.own_root)
         self.under_replication = UnderreplicationManager(tree, host, root)
         self.auditor = AuditorElection(tree, host, root)
 

@@ -61,13 +61,15 @@ def parse_zookeeper(uri: str) -> ZooKeeperUri:
     return ZooKeeperUri(",".join(servers), root, _MANAGERS[kind])
 
 
-async def open_tree(uri: str, host: Host, *, session_timeout_s: float = SESSION_TIMEOUT_S) -> Tree:
+async def open_tree(uri: str, host: Host, *, session_timeout_s: float = SESSION_TIMEOUT_S, watch_interval_s: float = 0.0) -> Tree:
     """Open the store at `uri`. A lost session is replaced by a new one (`RenewingTree`).
 
     Args:
         uri: ``memory:`` creates a private store; ``sqlite:///absolute/path`` opens or creates a file; ``zk://host:port;host:port/ledgers``
             connects to ZooKeeper.
         session_timeout_s: ZooKeeper expires the session after this time without a message. The server may adjust it to its own bounds.
+        watch_interval_s: how late the watches of this session may be, in seconds, so that an idle process seldom wakes. It applies to a
+            file, which is checked for changes; ZooKeeper reports them.
 
     Raises:
         ConfigError: the URI has no known form, the file is not usable, or kazoo is missing.
@@ -79,7 +81,7 @@ async def open_tree(uri: str, host: Host, *, session_timeout_s: float = SESSION_
         path = uri.removeprefix("sqlite://")
 
         async def open_session() -> Tree:
-            return await SqliteTree.open(path, host)
+            return await SqliteTree.open(path, host, watch_interval_s=watch_interval_s)
 
         return RenewingTree(await open_session(), open_session, host)
     if re.match(r"zk(\+[^:/]*)?://", uri):
@@ -107,19 +109,21 @@ async def _open_zookeeper(servers: str, host: Host, session_timeout_s: float) ->
     return RenewingTree(first, open_session, host)
 
 
-async def open_cluster(uri: str, host: Host, *, create: bool = False, session_timeout_s: float = SESSION_TIMEOUT_S) -> ClusterMetadata:
+async def open_cluster(
+    uri: str, host: Host, *, create: bool = False, session_timeout_s: float = SESSION_TIMEOUT_S, watch_interval_s: float = 0.0
+) -> ClusterMetadata:
     """Open the cluster at `uri`: under the URI's root in ZooKeeper, under the default root in other stores.
 
     Args:
         create: create the cluster if it does not exist.
-        session_timeout_s: see `open_tree`.
+        session_timeout_s, watch_interval_s: see `open_tree`.
 
     Raises:
         ConfigError: see `open_tree` and `ClusterMetadata.open`; also if the URI requires another layout than the cluster's.
         FormatError: the cluster's layout is unknown. ConnectionLost: ZooKeeper does not answer.
     """
     root, manager = cluster_root(uri)
-    tree = await open_tree(uri, host, session_timeout_s=session_timeout_s)
+    tree = await open_tree(uri, host, session_timeout_s=session_timeout_s, watch_interval_s=watch_interval_s)
     # An earlier run of the process may have used the default timeout.
     stale_wait_s = max(session_timeout_s, SESSION_TIMEOUT_S) + SESSION_NOTICED_S
     try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 import re
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -31,14 +31,28 @@ from triplicate.metadata.core.repair_formats import (
 from triplicate.metadata.core.tree import CheckVersion, DeleteNode, Tree, Watch
 from triplicate.metadata.drivers.watches import JoinedWatch
 from triplicate.metadata.retries import Attempts, retried
-from triplicate.runtime import Host
+from triplicate.runtime import Host, sleep, timeout_at
 
 RACES_MAX = 100
 """Maximum number of attempts of a change that loses races against other changes of the node."""
 
+SEARCH_SHARE = 0.05
+"""Greatest share of the time that a waiting worker spends on searches, since each of many waiting ledgers may wake it."""
+SEARCH_PAUSE_MAX_S = 60.0
+
 _LEVELS = 4
 _DIRECTORY = re.compile(r"[0-9a-f]{4}", re.ASCII)
 _MARK = re.compile(r"urL([0-9]{10,19})", re.ASCII)
+
+
+def _not_held(ledger_id: int) -> bool:
+    """No ledger is passed over."""
+    return False
+
+
+def _until_changed() -> float | None:
+    """Nothing but a change in the metadata store ends the wait."""
+    return None
 
 
 class PeriodicCheck(enum.Enum):
@@ -148,18 +162,31 @@ class UnderreplicationManager:
             worker: the name written into the lock.
         """
         await self._prepare()
-        return await self._search(worker, watches=None)
+        return await self._search(worker, _not_held, watches=None)
 
-    async def lock_next(self, worker: str) -> ReplicationLock:
-        """As `lock_any`, but waits until there is such a ledger and auto-recovery is enabled."""
+    async def lock_next(
+        self, worker: str, is_held: Callable[[int], bool] = _not_held, held_until: Callable[[], float | None] = _until_changed
+    ) -> ReplicationLock:
+        """As `lock_any`, but waits until there is such a ledger and auto-recovery is enabled.
+
+        Args:
+            is_held: whether a ledger is to be passed over now.
+            held_until: the time of the monotonic clock after which `is_held` may be false for a ledger for which it is true now.
+        """
         await self._prepare()
+        clock = self._host.clock
         while True:
             watches: list[Watch] = [self._tree.watch(self._disabled), self._tree.watch(self._locks)]
+            began = clock.monotonic()
             try:
-                found = await self._search(worker, watches) if await self.is_enabled() else None
+                found = await self._search(worker, is_held, watches) if await self.is_enabled() else None
                 if found is not None:
                     return found
-                await JoinedWatch(watches).changed()
+                search_s = clock.monotonic() - began
+                with suppress(TimeoutError):
+                    async with timeout_at(held_until()):
+                        await JoinedWatch(watches).changed()
+                await sleep(clock, min(SEARCH_PAUSE_MAX_S, search_s * (1 / SEARCH_SHARE - 1)))
             finally:
                 for watch in watches:
                     watch.close()
@@ -231,6 +258,7 @@ class UnderreplicationManager:
                 return
             else:
                 return
+        self._host.trace("metadata.replication_lock_lost", ledger=lock.mark.ledger_id)
 
     async def release(self, lock: ReplicationLock) -> None:
         """Release the lock of a ledger that was not repaired."""
@@ -338,7 +366,7 @@ class UnderreplicationManager:
             await self._create_if_missing(path, b"")
         self._prepared = True
 
-    async def _search(self, worker: str, watches: list[Watch] | None) -> ReplicationLock | None:
+    async def _search(self, worker: str, is_held: Callable[[int], bool], watches: list[Watch] | None) -> ReplicationLock | None:
         """Walk the tree in random order until a ledger could be locked. Every directory read is watched."""
         locked = dict.fromkeys(await self._names(self._locks))
         waiting = [(self._marks, 0)]
@@ -353,7 +381,7 @@ class UnderreplicationManager:
                 continue
             for name in names:
                 found = _MARK.fullmatch(name)
-                if found is None or name in locked:
+                if found is None or name in locked or is_held(int(found[1])):
                     continue
                 lock = await self.lock(int(found[1]), worker)
                 if lock is not None:

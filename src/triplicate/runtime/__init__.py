@@ -1,6 +1,8 @@
 """The runtime: ports to the outside, task scopes, the admission window, futures, backoff, rate limits, metrics."""
 
 from triplicate.runtime.backoff import Backoff
+from triplicate.runtime.cyclic_garbage import collect_garbage_seldom
+from triplicate.runtime.eager import EagerWork, Spawn, TasklessFuture, own_task, start_eagerly
 from triplicate.runtime.fault_points import FaultPoint, fault_point, fault_points
 from triplicate.runtime.malloc import keep_freed_memory, let_freed_memory_linger
 from triplicate.runtime.metrics import Metrics
@@ -21,6 +23,7 @@ from triplicate.runtime.ports import (
     Trace,
     Worker,
 )
+from triplicate.runtime.programs import run_program
 from triplicate.runtime.rate_limiter import RateLimiter
 from triplicate.runtime.real import no_trace, real_host
 from triplicate.runtime.task_scope import TaskScope, deadline_after, first_of, map_bounded, shielded, sleep, sleep_until, timeout_at
@@ -34,6 +37,7 @@ __all__ = [
     "Buffer",
     "Clock",
     "Disk",
+    "EagerWork",
     "Entropy",
     "FaultPoint",
     "File",
@@ -47,12 +51,15 @@ __all__ = [
     "ProbeAnswer",
     "RateLimiter",
     "SerialWorker",
+    "Spawn",
     "TaskScope",
+    "TasklessFuture",
     "Timer",
     "Trace",
     "UninterruptedFuture",
     "Worker",
     "WorkerPool",
+    "collect_garbage_seldom",
     "deadline_after",
     "fail",
     "fault_point",
@@ -63,12 +70,15 @@ __all__ = [
     "let_freed_memory_linger",
     "map_bounded",
     "no_trace",
+    "own_task",
     "real_host",
     "resolve",
     "resolve_all",
+    "run_program",
     "serve_metrics",
     "shielded",
     "sleep",
     "sleep_until",
+    "start_eagerly",
     "timeout_at",
 ]

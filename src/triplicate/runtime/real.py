@@ -19,8 +19,10 @@ from triplicate.runtime.real_disk import RealDisk
 
 Result = TypeVar("Result")
 
-BACKLOG = 1024
-"""Limit of the connections that wait to be accepted."""
+BACKLOG = 4096
+"""Limit of the connections that wait to be accepted; the system may have a lower one. All clients of a node may come at once."""
+ACCEPTED_AT_ONCE = 64
+"""Connections that asyncio accepts in one turn of the loop. It is asyncio's own meaning of a backlog."""
 STEP_ASIDE_S = 0.00005
 """Long enough for a thread that waits for the interpreter's lock to wake up and acquire it."""
 QUEUED_MAXIMUM = 100_000
@@ -115,7 +117,8 @@ class RealNetwork:
             _set_options(listening)  # Accepted sockets inherit them on Linux.
             listening.bind(address)
             real_address = listening.getsockname()
-            server = await self._loop.create_server(factory, sock=listening, backlog=BACKLOG)
+            server = await self._loop.create_server(factory, sock=listening, backlog=ACCEPTED_AT_ONCE)
+            listening.listen(BACKLOG)
         except BaseException:
             listening.close()
             raise

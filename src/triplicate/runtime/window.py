@@ -54,6 +54,11 @@ class AdmissionWindow:
         return not self.entries and not self.size_bytes
 
     @property
+    def is_full(self) -> bool:
+        """Whether something waits for room, or would."""
+        return bool(self._waiters) or self.is_paused or self.entries >= self.limit_entries or self.size_bytes >= self.limit_bytes
+
+    @property
     def has_waiters(self) -> bool:
         """Whether anything waits for room."""
         return bool(self._waiters)

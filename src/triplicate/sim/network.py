@@ -1,7 +1,7 @@
 """TCP between simulated nodes: seeded delay, chunks cut at random bytes, partitions, resets inside a frame, hosts that are down.
 
-A node's address is its name. Bytes of one connection arrive in order or, once it breaks, not at all; connections overtake each other.
-Protocols and transports have asyncio's own interfaces, so the code above runs unchanged.
+A node's address is its name, or that of a machine that several nodes share. Bytes of one connection arrive in order or, once it breaks, not
+at all; connections overtake each other. Protocols and transports have asyncio's own interfaces, so the code above runs unchanged.
 """
 
 from __future__ import annotations
@@ -58,16 +58,28 @@ class SimulatedNetwork:
         """Connections to be broken at their next write; see `reset_at_next_write`."""
         self._rng = rng
         self._listening: dict[tuple[str, int], _Listening] = {}
+        self._machines: dict[str, str] = {}
+        """The shared machine of each node that has one."""
+        self._nodes: dict[tuple[str, int], str] = {}
+        """The node to which each port of a machine belongs."""
         self._ports: dict[str, int] = {}
         self._silent: dict[str, None] = {}
         self._factors: dict[tuple[str, str], float] = {}
         self._slowness: dict[tuple[str, str], float] = {}
+        self._more_s: dict[tuple[str, str], float] = {}
         self._last_arrival: dict[str, float] = {}
         self._opened = 0
 
     def port(self, life: Life) -> NodeNetwork:
         """Return the network port of one life of a node."""
         return NodeNetwork(self, life)
+
+    def share_machine(self, name: str, machine: str) -> None:
+        """Put a node on a machine that it shares with others: peers reach its listeners also under the machine's name.
+
+        A port of the machine belongs to the first node that listens at it.
+        """
+        self._machines[name] = machine
 
     # Faults.
 
@@ -106,9 +118,10 @@ class SimulatedNetwork:
         """Whether traffic from one node to another is blocked."""
         return (source, target) in self.blocked
 
-    def slow(self, source: str, target: str, factor: float) -> None:
-        """Multiply the delays from one node to another; 1 is normal."""
+    def slow(self, source: str, target: str, factor: float, *, more_s: float = 0.0) -> None:
+        """Multiply the delays from one node to another, and add a time; 1 and 0 are normal."""
         self._slowness[source, target] = factor
+        self._more_s[source, target] = more_s
         self._count_fault("slow", source, target)
 
     def reset(self, name: str, other: str | None = None) -> int:
@@ -173,7 +186,7 @@ class SimulatedNetwork:
             factor = self._factors[link] = 1.0 + spread * (self.timing.link_factor_high - 1.0)
         # Exponential above a minimum, drawn as `expovariate` does.
         base = self.timing.delay_low_s - math.log(1.0 - rng.random()) * self.timing.delay_mean_s
-        return base * factor * self._slowness[link] if link in self._slowness else base * factor
+        return base * factor * self._slowness[link] + self._more_s[link] if link in self._slowness else base * factor
 
     def open_transports(self) -> list[SimulatedTransport]:
         """Ends that belong to a living node and are not closed, oldest first."""
@@ -191,6 +204,9 @@ class SimulatedNetwork:
             port = self._ports.get(life.name, FIRST_FREE_PORT)
             self._ports[life.name] = port + 1
         address = (life.name, port)
+        shared = (self._machines.get(life.name, life.name), port)
+        if self._nodes.setdefault(shared, life.name) != life.name:
+            raise OSError(errno.EADDRINUSE, "address already in use", f"{shared[0]}:{port}, of {self._nodes[shared]}")
         if address in self._listening:
             raise OSError(errno.EADDRINUSE, "address already in use", f"{life.name}:{port}")
         self._listening[address] = _Listening(factory, context_of(life), life)
@@ -204,6 +220,7 @@ class SimulatedNetwork:
 
     def dial(self, life: Life, context: contextvars.Context, address: tuple[str, int], answer: asyncio.Future[SimulatedTransport]) -> None:
         """Send the first packet of a connection. `answer` receives the client's end or an OSError."""
+        address = (self._nodes.get(address, address[0]), address[1])
         self._opened += 1
         number = self._opened
         rng = self._rng(f"connection {number}")

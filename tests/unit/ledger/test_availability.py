@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 import struct
 
 import pytest
@@ -57,3 +58,24 @@ def test_the_end_of_a_group_is_outside() -> None:
 def test_lists_that_cannot_be_are_refused(data: bytes) -> None:
     with pytest.raises(ProtocolError, match="list of"):
         decode_availability(data)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_run_from_an_entry_is_the_first_that_is_held(seed: int) -> None:
+    rng = random.Random(seed)
+    if seed % 3:
+        held = {entry_id for entry_id in range(60) if rng.random() < rng.choice([0.1, 0.5, 0.9])}
+    else:
+        size, period = rng.randint(1, 3), rng.randint(3, 7)
+        held = {start + offset for start in range(rng.randint(0, 9), 50, period) for offset in range(size)}
+    runs = [range(entry_id, entry_id + 1) for entry_id in sorted(held)]
+    listed = decode_availability(encode_availability(runs))
+    for entry_id in range(70):
+        rest = sorted(one for one in held if one >= entry_id)
+        run = listed.run_from(entry_id)
+        if not rest:
+            assert run is None
+            continue
+        assert run is not None
+        assert run.start == rest[0]
+        assert held.issuperset(run)

@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import socket
+import struct
 import sys
 import threading
 import time
@@ -19,7 +20,7 @@ import uvloop
 from prometheus_client.parser import text_string_to_metric_families
 
 from triplicate.errors import ArgumentError
-from triplicate.runtime import Buffer, Group, Metrics, ProbeAnswer, keep_freed_memory, real_host, serve_metrics
+from triplicate.runtime import Buffer, Group, Metrics, ProbeAnswer, keep_freed_memory, real, real_host, serve_metrics
 from triplicate.runtime.real_disk import BUFFERS_PER_WRITE_MAX, RealDisk, RealFile
 
 LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop, uvloop.new_event_loop]
@@ -361,6 +362,24 @@ def test_connections_have_no_delay_and_are_kept_alive_on_both_sides(loop_factory
         transport.close()
         other.changed.clear()
         await other.changed.wait()
+
+    run(body(), loop_factory)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's tcp_info")
+@pytest.mark.parametrize("loop_factory", LOOPS)
+def test_a_burst_of_connections_waits_to_be_accepted(
+    loop_factory: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listening: list[socket.socket] = []
+    monkeypatch.setattr(real, "_set_options", listening.append)
+
+    async def body() -> None:
+        listener = await real_host("test").network.listen(Echo, "127.0.0.1", 0)
+        # The fifth number of 32 bits after eight bytes: for a listening socket, its backlog.
+        (backlog,) = struct.unpack_from("I", listening[0].getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104), 8 + 5 * 4)
+        assert backlog == min(real.BACKLOG, int(Path("/proc/sys/net/core/somaxconn").read_text()))
+        await listener.close()
 
     run(body(), loop_factory)
 

@@ -131,6 +131,22 @@ def test_port_zero_takes_a_free_port_and_a_used_one_is_refused() -> None:
     in_world(body)
 
 
+def test_nodes_of_one_machine_are_reached_by_its_name_and_have_ports_of_their_own() -> None:
+    async def body(world: World) -> None:
+        for name in ("b", "c"):
+            world.network.share_machine(name, "machine")
+        pair = Pair(world)
+        other = world.start_host("c")
+        await pair.b.call(pair.b.port.network.listen(pair.accept, "", 3181))
+        await other.call(other.port.network.listen(Collector, "", 3182))
+        await pair.a.call(pair.a.port.network.connect(lambda: pair.client, "machine", 3181))
+        assert len(pair.servers) == 1
+        with pytest.raises(OSError, match="in use"):
+            await other.call(other.port.network.listen(Collector, "", 3181))
+
+    in_world(body)
+
+
 def test_a_port_nobody_listens_on_is_refused() -> None:
     async def body(world: World) -> None:
         a = world.start_host("a")

@@ -35,6 +35,10 @@ class KnownAddresses:
     def get(self, bookie_id: str) -> BookieServiceInfo | None:
         return self._infos.get(bookie_id)
 
+    def all(self) -> dict[str, BookieServiceInfo]:
+        """The registrations by bookie id."""
+        return dict(self._infos)
+
     def remember(self, bookie_id: str, info: BookieServiceInfo) -> None:
         """Record a registration that was read."""
         self.forget(bookie_id)

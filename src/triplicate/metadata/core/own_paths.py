@@ -126,14 +126,54 @@ def dropped_database_path(root: str, identity: bytes) -> str:
     return f"{root}/dropped/{identity.hex()}"
 
 
+def nodes_path(root: str) -> str:
+    """Children: the registrations of running database nodes."""
+    return f"{root}/nodes"
+
+
 def node_path(root: str, node_id: str) -> str:
     """The registration of a running database node; ephemeral."""
-    return f"{root}/nodes/{encode_name(node_id)}"
+    return f"{nodes_path(root)}/{encode_name(node_id)}"
 
 
 def incarnation_path(root: str, bookie_id: str) -> str:
     """The number of times a bookie's disks were replaced."""
     return f"{root}/incarnations/{bookie_id}"
+
+
+def read_only_requests_path(root: str) -> str:
+    """Children: the bookies that operators have requested to be read-only."""
+    return f"{root}/readonly"
+
+
+def read_only_request_path(root: str, bookie_id: str) -> str:
+    """The request that a bookie be read-only."""
+    return f"{read_only_requests_path(root)}/{bookie_id}"
+
+
+def frozen_ensembles_path(root: str) -> str:
+    """The freeze of ensemble changes."""
+    return f"{root}/frozen-ensembles"
+
+
+def upkeep_requests_path(root: str, bookie_id: str) -> str:
+    """Children: requests that a bookie collect garbage, compact or flush; ephemeral."""
+    return f"{root}/upkeep/{bookie_id}"
+
+
+def racks_path(root: str) -> str:
+    """The table of network locations."""
+    return f"{root}/racks"
+
+
+def damaged_copies_path(root: str) -> str:
+    """Children: the ledgers of which copies are known to be damaged."""
+    return f"{root}/damaged"
+
+
+def damaged_ledger_path(root: str, ledger_id: int) -> str:
+    """The damaged copies of one ledger."""
+    return f"{damaged_copies_path(root)}/{ledger_id:019d}"
 
 
 def trash_path(root: str, ledger_id: int) -> str:
@@ -144,3 +184,13 @@ def trash_path(root: str, ledger_id: int) -> str:
 def returned_path(root: str, ledger_id: int) -> str:
     """The first creation time of a ledger that was deleted and undeleted."""
     return f"{root}/returned/{ledger_id:019d}"
+
+
+def repair_notes_path(root: str) -> str:
+    """Children: the marked ledgers whose last repair did not end well."""
+    return f"{root}/repairs"
+
+
+def repair_note_path(root: str, ledger_id: int) -> str:
+    """Why the last repair of a marked ledger did not end well."""
+    return f"{repair_notes_path(root)}/{ledger_id:019d}"

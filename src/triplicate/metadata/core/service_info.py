@@ -11,9 +11,12 @@ from dataclasses import dataclass, field
 from google.protobuf.message import DecodeError
 
 from triplicate.errors import ArgumentError, BookieUnavailable, FormatError
+from triplicate.ledger import RegisteredBookie
 from triplicate.metadata.core.bookkeeper_pb2 import BookieServiceInfoFormat
 
 BOOKIE_PROTOCOL = "bookie-rpc"
+NETWORK_LOCATION = "networkLocation"
+"""The property in which a bookie publishes its network location."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +59,23 @@ class BookieServiceInfo:
         return None
 
 
-def bookie_service(host: str, port: int, *, http_port: int | None = None) -> BookieServiceInfo:
-    """The registration of a plain bookie: its endpoint ``bookie``, and ``httpserver`` if it serves HTTP."""
+def bookie_service(host: str, port: int, *, http_port: int | None = None, network_location: str = "") -> BookieServiceInfo:
+    """The registration of a plain bookie: its endpoint ``bookie``, and, if it has them, ``httpserver`` and its network location."""
     endpoints = [Endpoint("bookie", port, host)]
     if http_port is not None:
         endpoints.append(Endpoint("httpserver", http_port, host, "http"))
-    return BookieServiceInfo(tuple(endpoints))
+    return BookieServiceInfo(tuple(endpoints), {NETWORK_LOCATION: network_location} if network_location else {})
+
+
+def machine_of(bookie_id: str, info: BookieServiceInfo) -> str:
+    """The host of a bookie by its registration. Without an address the bookie's id stands for it."""
+    address = info.rpc_address
+    return address[0] if address is not None else bookie_id
+
+
+def registered_bookie(bookie_id: str, info: BookieServiceInfo) -> RegisteredBookie:
+    """The site of a bookie by its registration."""
+    return RegisteredBookie(bookie_id, machine_of(bookie_id, info), info.properties.get(NETWORK_LOCATION, ""))
 
 
 def encode_service_info(info: BookieServiceInfo) -> bytes:

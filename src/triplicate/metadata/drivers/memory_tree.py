@@ -308,7 +308,9 @@ class MemoryTree:
                 try:
                     return self._applied(apply)
                 finally:
-                    await self._answered(name)
+                    # A connection may be lost before the session's server has applied the change: later reads may not show it.
+                    if fault.raise_after is None:
+                        await self._answered(name)
             finally:
                 # The answer, a result or an error, can be delayed or lost.
                 await sleep(self._store.clock, fault.delay_after_s)

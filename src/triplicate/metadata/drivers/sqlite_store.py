@@ -2,8 +2,8 @@
 
 Every change is one transaction, durable when it returns (WAL, synchronous FULL: a created ledger survives a power failure). The data of
 ephemeral nodes, which end with their sessions, is not synced.
-Only this module may open the file: POSIX locks are lost when another SQLite library, or a plain open and close, touches it in the same
-process.
+Only this module and `sqlite_poll` may open the file: POSIX locks are lost when another SQLite library, or a plain open and close, touches
+it in the same process.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from triplicate.errors import (
 )
 from triplicate.metadata.core.paths import ancestors_of, name_of, parent_of, sequence_suffix
 from triplicate.metadata.core.tree import ANY_VERSION, CheckVersion, CreateNode, DeleteNode, SetData, Stat, TreeOperation
+from triplicate.metadata.drivers.sqlite_poll import SqlitePoll
 from triplicate.metadata.drivers.sqlite_sessions import boot_seconds, is_dead, pause, remove_lock, remove_orphans
 
 Result = TypeVar("Result")
@@ -113,6 +114,10 @@ class SqliteStore:
         self._session_id = self._transaction("BEGIN IMMEDIATE", insert)
         remove_orphans(self.lock_directory, self._transaction("BEGIN", self._lock_names))
         return self._session_id
+
+    def open_poll(self) -> SqlitePoll:
+        """A further connection, which only notices writes. Raises ConnectionLost."""
+        return self._guarded(lambda: SqlitePoll(self._path))
 
     def close_session(self) -> Touched:
         """Remove the session and its ephemeral nodes."""

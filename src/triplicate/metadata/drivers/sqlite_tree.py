@@ -1,7 +1,8 @@
 """The metadata tree in one SQLite file, for several processes on one machine.
 
 SQLite runs on one worker thread per session. A session is a row and a lock file (`sqlite_sessions`). Each session searches for dead ones
-about once a second, and removes their ephemeral nodes. Watches poll SQLite's data version every 20 ms, but only while there are watches.
+about once a second, and removes their ephemeral nodes. Watches poll SQLite's data version every 20 or 40 ms (`sqlite_poll`), but only while
+there are watches. The poll runs on the loop; the worker compares the watched paths only after a write.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from triplicate.errors import ConfigError, ConnectionLost, MetadataError, SessionExpired
 from triplicate.metadata.core.paths import check_data, check_path
 from triplicate.metadata.core.tree import ANY_VERSION, CreateNode, SetData, Stat, TreeOperation
+from triplicate.metadata.drivers.sqlite_poll import SqlitePoll
 from triplicate.metadata.drivers.sqlite_sessions import HEARTBEAT_INTERVAL_S, SessionLock
 from triplicate.metadata.drivers.sqlite_store import SqliteStore, Touched
 from triplicate.metadata.drivers.watches import LocalWatch, WatchTable
@@ -21,7 +23,6 @@ from triplicate.runtime import Host, TaskScope, Worker, shielded, sleep
 
 Result = TypeVar("Result")
 
-POLL_INTERVAL_S = 0.02
 LOOK_INTERVAL_S = 1.0
 
 
@@ -32,11 +33,13 @@ class _Abandoned(Exception):
 class SqliteTree:
     """One session with a SQLite file. Create it with `open`, after any fork."""
 
-    def __init__(self, host: Host, store: SqliteStore, session_id: int, lock: SessionLock, workers: tuple[Worker, Worker]) -> None:
+    def __init__(self, host: Host, session: _Session, workers: tuple[Worker, Worker], watch_interval_s: float = 0.0) -> None:
         self._host = host
-        self._store = store
-        self._session_id = session_id
-        self._lock = lock
+        self._watch_interval_s = watch_interval_s
+        self._store = session.store
+        self._poll_connection = session.poll
+        self._session_id = session.session_id
+        self._lock = session.lock
         self._worker, self._beat_worker = workers
         self._process_id = os.getpid()
         self._watches = WatchTable()
@@ -44,17 +47,18 @@ class SqliteTree:
         self._arming: list[Awaitable[None]] = []
         self._over: SessionExpired | None = None
         self._closed = False
-        self._scope = TaskScope(f"sqlite-tree-{session_id}", on_failure=self._task_failed)
+        self._scope = TaskScope(f"sqlite-tree-{session.session_id}", on_failure=self._task_failed)
         self._scope.spawn(self._beat(), name="beat")
         self._scope.spawn(self._remove_dead_sessions(), name="look")
         self._scope.spawn(self._poll(), name="poll")
 
     @classmethod
-    async def open(cls, path: str, host: Host) -> SqliteTree:
+    async def open(cls, path: str, host: Host, *, watch_interval_s: float = 0.0) -> SqliteTree:
         """Open the file, creating it if it is missing, and begin a session.
 
         Args:
             path: absolute path of the file.
+            watch_interval_s: least time between two checks for changes by other sessions, for the session's watches.
 
         Raises:
             ConfigError: the path is not absolute, its directory is missing or not writable, or the file belongs to another program.
@@ -65,12 +69,12 @@ class SqliteTree:
         worker = host.new_worker("metadata")
         opening = _Opening(path, host.clock.wall_us)
         try:
-            store, lock, session_id = await worker.run(opening.begin)
+            session = await worker.run(opening.begin)
         except BaseException:
             # If this task is cancelled, the thread continues. It runs its jobs in order, so the clean-up runs after `begin`.
             await shielded(_after(worker.run(opening.abandon), worker.close))
             raise
-        return cls(host, store, session_id, lock, (worker, host.new_worker("metadata-beat")))
+        return cls(host, session, (worker, host.new_worker("metadata-beat")), watch_interval_s)
 
     @property
     def session_id(self) -> int:
@@ -141,6 +145,8 @@ class SqliteTree:
             # A heartbeat may still be running: its file must not be closed before it ends.
             await self._beat_worker.close()
             self._lock.release()
+            # Only the last connection to the file moves the log into it, so the store is closed last.
+            await self._worker.run(self._poll_connection.close)
             await self._worker.run(self._store.close)
             await self._worker.close()
 
@@ -246,7 +252,7 @@ class SqliteTree:
             if not len(self._watches):
                 self._watched.clear()
                 await self._watched.wait()
-            await sleep(self._host.clock, POLL_INTERVAL_S)
+            version = await self._poll_connection.changed(self._host.clock, self._is_poll_due, self._watch_interval_s)
             try:
                 await self._await_arming()
                 changed = await self._worker.run(self._store.changed_paths, self._watches.paths())
@@ -255,7 +261,12 @@ class SqliteTree:
             except ConnectionLost:
                 self._watches.wake_all()
             else:
+                self._poll_connection.seen(version)
                 self._watches.wake(changed)
+
+    def _is_poll_due(self) -> bool:
+        """Whether the poll has work without a write: to await the arming of watches, or to end because there are none."""
+        return bool(self._arming) or not len(self._watches)
 
     async def _await_arming(self) -> None:
         """Wait until the states of the watched paths are recorded. Every awaitable is awaited, so that no failure is lost."""
@@ -269,6 +280,15 @@ class SqliteTree:
             raise failure
 
 
+class _Session(NamedTuple):
+    """An open session: its connections, and its lock."""
+
+    store: SqliteStore
+    poll: SqlitePoll
+    lock: SessionLock
+    session_id: int
+
+
 class _Opening:
     """The steps of opening, run on the worker's thread, and their rollback."""
 
@@ -276,19 +296,23 @@ class _Opening:
         self._path = path
         self._wall_us = wall_us
         self._store: SqliteStore | None = None
+        self._poll: SqlitePoll | None = None
         self._lock: SessionLock | None = None
 
-    def begin(self) -> tuple[SqliteStore, SessionLock, int]:
+    def begin(self) -> _Session:
         store = self._store = SqliteStore(self._path, self._wall_us)
         try:
             lock = self._lock = SessionLock.acquire(store.lock_directory)
         except OSError as error:
             raise ConfigError(f"session locks cannot be made in {store.lock_directory}: {error}; check that it is writable") from error
-        return store, lock, store.open_session(lock.name)
+        poll = self._poll = store.open_poll()
+        return _Session(store, poll, lock, store.open_session(lock.name))
 
     def abandon(self) -> None:
         if self._lock is not None:
             self._lock.release()
+        if self._poll is not None:
+            self._poll.close()
         if self._store is not None:
             self._store.close()
 

@@ -26,7 +26,7 @@ from triplicate.errors import (
     SessionExpired,
 )
 from triplicate.metadata import DeleteNode, SqliteTree, Stat, open_tree
-from triplicate.metadata.drivers import sqlite_sessions, sqlite_store, sqlite_tree
+from triplicate.metadata.drivers import sqlite_poll, sqlite_sessions, sqlite_store, sqlite_tree
 from triplicate.runtime import real_host
 
 CHILD = """
@@ -310,7 +310,7 @@ def test_an_operation_that_is_cancelled_wakes_no_watch_on_another_path(tmp_path:
         with pytest.raises(asyncio.CancelledError):
             await operation
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(10 * sqlite_tree.POLL_INTERVAL_S):
+            async with asyncio.timeout(10 * sqlite_poll.POLL_INTERVAL_S):
                 await watch.changed()
         assert (await tree.get("/a"))[0] in ((b"new", b"") if change else (b"",))
         await tree.close()

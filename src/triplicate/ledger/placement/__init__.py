@@ -1,0 +1,1 @@
+"""Placement of ledgers on bookies by failure domain: machine, rack, region."""

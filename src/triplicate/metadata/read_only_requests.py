@@ -1,0 +1,97 @@
+"""Requests of operators that bookies be read-only.
+
+The node is ``/triplicate/<INSTANCEID>/readonly/<bookie id>``: JSON with ``v`` (1), ``since_ms`` and, for a bookie that is being
+decommissioned, ``leaving`` (true). Its existence is the request, so a bookie obeys requests of later formats, too. Bookies read their nodes
+at the start and with each check of their registration. Writers and replication workers move ledgers off bookies that are leaving.
+"""
+
+from __future__ import annotations
+
+import json
+
+from triplicate.errors import NodeExists, NoNode
+from triplicate.metadata.core.bookie_ids import check_bookie_id
+from triplicate.metadata.core.own_paths import read_only_request_path, read_only_requests_path
+from triplicate.metadata.core.tree import Tree
+from triplicate.metadata.retries import retried
+from triplicate.runtime import Host
+
+FORMAT = 1
+
+
+class ReadOnlyRequests:
+    """The requests of one cluster.
+
+    Args:
+        root: Triplicate's root of the cluster.
+    """
+
+    def __init__(self, tree: Tree, host: Host, root: str) -> None:
+        self._tree = tree
+        self._host = host
+        self._root = root
+
+    async def is_requested(self, bookie_id: str) -> bool:
+        """Whether the bookie is requested to be read-only."""
+        path = self._path(bookie_id)
+        return await retried(self._host, lambda: self._tree.exists(path)) is not None
+
+    async def request(self, bookie_id: str, *, leaving: bool = False) -> bool:
+        """Request that the bookie be read-only; False if it was requested before.
+
+        Args:
+            leaving: whether the bookie is being decommissioned. A request that exists gets this mark as well.
+        """
+        path = self._path(bookie_id)
+        fields: dict[str, object] = {"since_ms": self._host.clock.wall_us() // 1000, "v": FORMAT}
+        if leaving:
+            fields["leaving"] = True
+        data = json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
+        while True:
+            try:
+                await retried(self._host, lambda: self._tree.create(path, data, parents=True))
+            except NodeExists:
+                if not leaving or await self._is_leaving(bookie_id):
+                    return False
+            else:
+                return True
+            try:
+                await retried(self._host, lambda: self._tree.set(path, data))
+            except NoNode:
+                continue  # It was withdrawn meanwhile.
+            return False
+
+    async def leaving(self) -> list[str]:
+        """The bookies that are being decommissioned, sorted."""
+        return [bookie_id for bookie_id in await self.bookie_ids() if await self._is_leaving(bookie_id)]
+
+    async def _is_leaving(self, bookie_id: str) -> bool:
+        path = read_only_request_path(self._root, bookie_id)
+        try:
+            data, _ = await retried(self._host, lambda: self._tree.get(path))
+        except NoNode:
+            return False
+        try:
+            return json.loads(data).get("leaving") is True
+        except (ValueError, AttributeError):
+            return False  # A request of another format still makes the bookie read-only.
+
+    async def withdraw(self, bookie_id: str) -> bool:
+        """Withdraw the request; False if there is none."""
+        path = self._path(bookie_id)
+        try:
+            await retried(self._host, lambda: self._tree.delete(path))
+        except NoNode:
+            return False
+        return True
+
+    async def bookie_ids(self) -> list[str]:
+        """The bookies that are requested to be read-only, sorted."""
+        try:
+            names, _ = await retried(self._host, lambda: self._tree.children(read_only_requests_path(self._root)))
+        except NoNode:
+            return []
+        return sorted(names)
+
+    def _path(self, bookie_id: str) -> str:
+        return read_only_request_path(self._root, check_bookie_id(bookie_id))

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from triplicate.errors import ArgumentError, NotEnoughBookies
+from triplicate.ledger import BookieSite, NetworkLocation, PlacementPolicy, PlacementRules, choose_ensemble, replace_bookies
+from triplicate.ledger.placement.placement_rules import Demand
+
+NAMES = [f"bookie-{number}" for number in range(1, 7)]
+
+
+def test_an_ensemble_is_distinct_writable_bookies() -> None:
+    for seed in range(50):
+        ensemble = choose_ensemble(NAMES, 4, random.Random(seed))
+        assert len(set(ensemble)) == 4
+        assert set(ensemble) <= set(NAMES)
+
+
+def test_one_seed_gives_one_choice_for_any_order_of_names() -> None:
+    choices = {choose_ensemble(order, 3, random.Random(7)) for order in (NAMES, NAMES[::-1], set(NAMES), NAMES + NAMES)}
+    assert len(choices) == 1
+
+
+def test_all_bookies_are_chosen_sooner_or_later() -> None:
+    rng = random.Random(1)
+    assert {name for _ in range(100) for name in choose_ensemble(NAMES, 2, rng)} == set(NAMES)
+
+
+def test_bookies_to_avoid_are_taken_only_when_needed() -> None:
+    for seed in range(20):
+        assert set(choose_ensemble(NAMES, 4, random.Random(seed), avoid=NAMES[:2])) == set(NAMES[2:])
+        assert set(choose_ensemble(NAMES, 5, random.Random(seed), avoid=NAMES[:2])) > set(NAMES[2:])
+
+
+def test_too_few_bookies_are_listed_with_the_number_needed() -> None:
+    with pytest.raises(NotEnoughBookies, match=r"an ensemble of 3 needs 3 writable bookies, there are 2 \(a, b\); start more bookies"):
+        choose_ensemble(["b", "a"], 3, random.Random(0))
+    with pytest.raises(NotEnoughBookies, match=r"there are 0 \(none\)"):
+        choose_ensemble([], 1, random.Random(0))
+    with pytest.raises(ArgumentError, match="ensemble_size"):
+        choose_ensemble(NAMES, 0, random.Random(0))
+
+
+def test_failed_positions_get_bookies_from_outside() -> None:
+    for seed in range(20):
+        changed = replace_bookies(("a", "b", "c"), [1], ["a", "b", "c", "d", "e"], random.Random(seed))
+        assert (changed[0], changed[2]) == ("a", "c")
+        assert changed[1] in ("d", "e")
+
+
+def test_a_failed_bookie_that_still_looks_writable_is_not_chosen_again() -> None:
+    assert replace_bookies(("a", "b"), [0], ["a", "b", "c"], random.Random(0)) == ("c", "b")
+
+
+def test_what_can_be_replaced_is_replaced() -> None:
+    assert replace_bookies(("a", "b", "c"), [2, 0], ["c", "d"], random.Random(0)) == ("d", "b", "c")
+
+
+def test_no_replacement_at_all_is_an_error_naming_all() -> None:
+    with pytest.raises(NotEnoughBookies, match=r"a, c failed and 2 writable bookie\(s\) outside the ensemble \(a, b, c\).* writable: b;"):
+        replace_bookies(("a", "b", "c"), [0, 2], ["b"], random.Random(0))
+
+
+def test_nothing_failed_changes_nothing() -> None:
+    assert replace_bookies(("a", "b"), [], [], random.Random(0)) == ("a", "b")
+    with pytest.raises(ArgumentError, match="not all inside"):
+        replace_bookies(("a", "b"), [2], ["c"], random.Random(0))
+
+
+def rules_of(hosts: str, quorum: int, policy: PlacementPolicy = PlacementPolicy()) -> PlacementRules:  # noqa: B008
+    """Bookies a, b, c … on the machines of these letters; a machine's rack is its letter in lower case."""
+    sites = {name: BookieSite(host, NetworkLocation("region", host.lower())) for name, host in zip("abcdefghijkl", hosts, strict=False)}
+    return PlacementRules(quorum, sites, policy)
+
+
+def test_copies_are_on_different_machines() -> None:
+    rules = rules_of("XXXYYYZZZ", 3)
+    for seed in range(50):
+        ensemble = choose_ensemble(rules.sites, 3, random.Random(seed), (), rules)
+        assert len({rules.site(name).host for name in ensemble}) == 3
+
+
+def test_on_the_only_machine_copies_share_it() -> None:
+    rules = rules_of("XXX", 3)
+    assert set(choose_ensemble("abc", 3, random.Random(0), (), rules)) == set("abc")
+    with pytest.raises(NotEnoughBookies, match="3 different machines"):
+        choose_ensemble("abc", 3, random.Random(0), (), rules_of("XXXY", 3))
+
+
+def test_too_few_machines_are_named_with_their_bookies() -> None:
+    rules = rules_of("XXYY", 3)
+    with pytest.raises(NotEnoughBookies, match=r"needs 3 different machines for each entry.* in X: a, b; Y: c, d; start more"):
+        choose_ensemble("abcd", 3, random.Random(0), (), rules)
+
+
+def test_the_write_sets_of_a_striped_ledger_keep_the_rule() -> None:
+    rules = rules_of("XXYYZZ", 2)
+    for seed in range(50):
+        ensemble = choose_ensemble(rules.sites, 6, random.Random(seed), (), rules)
+        hosts = [rules.site(name).host for name in ensemble]
+        assert all(hosts[position] != hosts[(position + 1) % 6] for position in range(6))
+
+
+def test_a_failed_position_gets_a_bookie_of_another_machine() -> None:
+    rules = rules_of("XYZXYW", 3)
+    for seed in range(20):
+        assert replace_bookies("abc", [2], "abdef", random.Random(seed), (), rules) == ("a", "b", "f")
+
+
+def test_no_machine_is_left_for_a_failed_position() -> None:
+    rules = rules_of("XYZXY", 3)
+    with pytest.raises(NotEnoughBookies, match=r"c failed.*3 different machines.*outside are in X: d; Y: e, the others in X: a; Y: b"):
+        replace_bookies("abc", [2], "abde", random.Random(0), (), rules)
+
+
+def test_a_machine_that_went_down_is_not_forgotten() -> None:
+    rules = rules_of("XYX", 2)
+    with pytest.raises(NotEnoughBookies):
+        replace_bookies("ab", [1], "ac", random.Random(0), (), rules)
+
+
+def test_preferred_racks_are_spread_as_far_as_possible_and_enforced_ones_refused() -> None:
+    sites = {name: BookieSite(name, NetworkLocation(rack="near" if name in "abc" else "far")) for name in "abcd"}
+    preferred, enforced = (PlacementRules(3, sites, PlacementPolicy(min_racks=3, enforced=each)) for each in (False, True))
+    for seed in range(20):
+        assert "d" in choose_ensemble("abcd", 3, random.Random(seed), (), preferred)
+    with pytest.raises(NotEnoughBookies, match=r"3 racks for each entry.*/default-region/far: d; /default-region/near: a, b, c"):
+        choose_ensemble("abcd", 3, random.Random(0), (), enforced)
+
+
+def test_bookies_with_more_free_disk_are_chosen_more_often() -> None:
+    sites = {name: BookieSite(name, free_bytes=free) for name, free in (("a", 100), ("b", 100), ("c", 300), ("d", 0))}
+    sites["e"] = BookieSite("e")
+    rules = PlacementRules(1, sites, PlacementPolicy(weight_multiple=3.0))
+    rng, chosen = random.Random(1), dict.fromkeys(sites, 0)
+    for _ in range(3000):
+        chosen[choose_ensemble(sites, 1, rng, (), rules)[0]] += 1
+    assert 1200 < chosen["c"] < 1800
+    assert min(chosen["a"], chosen["b"], chosen["e"]) > 350
+    assert chosen["d"] < 60
+    assert choose_ensemble("ab", 1, random.Random(0), ["a"], rules) == ("b",)
+
+
+def test_a_large_cluster_is_searched_in_a_bounded_number_of_steps() -> None:
+    sites = {f"b{number:03d}": BookieSite(f"h{number % 4}", NetworkLocation(rack=f"r{number % 2}")) for number in range(400)}
+    rules = PlacementRules(3, sites, PlacementPolicy(min_racks=3))
+    ensemble = choose_ensemble(sites, 7, random.Random(0), (), rules)
+    assert rules.is_satisfied(ensemble, Demand(True, 2, 1))

@@ -1,0 +1,54 @@
+"""Requests that bookies be read-only are made and withdrawn once."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.unit.metadata.stores import run
+from triplicate.errors import ArgumentError
+from triplicate.metadata import ClusterMetadata, MemoryStore, MemoryTree, own_paths
+from triplicate.runtime import real_host
+
+
+def test_a_request_is_made_once_and_withdrawn_once() -> None:
+    async def body() -> None:
+        host = real_host("test", seed=1)
+        async with await ClusterMetadata.open(MemoryTree(MemoryStore(host.clock)), host, create=True) as metadata:
+            requests = metadata.read_only_requests
+            assert not await requests.is_requested("a")
+            assert await requests.bookie_ids() == []
+            assert [await requests.request("b"), await requests.request("a"), await requests.request("a")] == [True, True, False]
+            assert await requests.bookie_ids() == ["a", "b"]
+            assert await requests.is_requested("a")
+            data, _ = await metadata.tree.get(own_paths.read_only_request_path(metadata.own_root, "a"))
+            assert json.loads(data)["v"] == 1
+            assert [await requests.withdraw("a"), await requests.withdraw("a")] == [True, False]
+            assert not await requests.is_requested("a")
+            with pytest.raises(ArgumentError):
+                await requests.request("a/b")
+
+    run(body())
+
+
+def test_a_request_says_that_a_bookie_is_leaving() -> None:
+    async def body() -> None:
+        host = real_host("test", seed=1)
+        async with await ClusterMetadata.open(MemoryTree(MemoryStore(host.clock)), host, create=True) as metadata:
+            requests = metadata.read_only_requests
+            assert await requests.leaving() == []
+            assert [await requests.request("b", leaving=True), await requests.request("b", leaving=True)] == [True, False]
+            await requests.request("a")
+            assert await requests.leaving() == ["b"]
+            assert not await requests.request("a", leaving=True)
+            assert await requests.leaving() == await requests.bookie_ids() == ["a", "b"]
+            # A plain request takes nothing from one that is there.
+            assert not await requests.request("a")
+            assert await requests.leaving() == ["a", "b"]
+            await requests.withdraw("a")
+            await metadata.tree.set(own_paths.read_only_request_path(metadata.own_root, "b"), b"of a later format")
+            assert await requests.leaving() == []
+            assert await requests.is_requested("b")
+
+    run(body())
