@@ -1,6 +1,8 @@
 """The client room: ledgers for programs."""
 
-from triplicate.client.client import WRITER_AWAITED, BookieInfo, Client
+from triplicate.client.bookie_copies import BookieCopies, CopyStream
+from triplicate.client.bookie_space import BookieInfo
+from triplicate.client.client import WRITER_AWAITED, Client
 from triplicate.client.connect import connect
 from triplicate.client.connection.authentication import Authenticator
 from triplicate.client.read.ledger_reader import LedgerReader
@@ -15,9 +17,11 @@ __all__ = [
     "WRITER_AWAITED",
     "AdvLedgerWriter",
     "Authenticator",
+    "BookieCopies",
     "BookieInfo",
     "Client",
     "ClientSettings",
+    "CopyStream",
     "LedgerReader",
     "LedgerWriter",
     "Payload",

@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 
+from triplicate.client.bookie_copies import BookieCopies
+from triplicate.client.bookie_space import BookieInfo, request_space
 from triplicate.client.client_metrics import ClientMetrics
+from triplicate.client.cluster_placement import ClusterPlacement
 from triplicate.client.connection.authentication import Authenticator
 from triplicate.client.connection.pool import ChannelPool
-from triplicate.client.connection.response_errors import bookie_error
-from triplicate.client.connection.single_request import send_request
 from triplicate.client.context import ClientContext, ExpiringBookies
+from triplicate.client.hedged_reads import HedgedReads
 from triplicate.client.ledger_recovery import recover_ledger
 from triplicate.client.metadata_retry import MetadataRetry
 from triplicate.client.read.ledger_reader import LedgerReader
 from triplicate.client.write.adv_writer import AdvLedgerWriter
+from triplicate.client.write.departures import DepartureFollower
 from triplicate.client.write.ledger_writer import LedgerWriter
 from triplicate.client.write.write_handle import WriteHandle
 from triplicate.config import ClientSettings
-from triplicate.errors import ArgumentError, BadVersion, BookieError, HandleClosed, LedgerClosed, LedgerExists, MetadataError, Unauthorized
+from triplicate.errors import ArgumentError, BadVersion, HandleClosed, LedgerClosed, LedgerExists, MetadataError, Unauthorized
 from triplicate.ledger import DigestType, EnsembleSegment, LedgerMetadata, LedgerState, check_quorums, choose_ensemble
 from triplicate.metadata import ClusterMetadata, TreeOperation, Versioned
-from triplicate.runtime import Host, Metrics, TaskScope
-from triplicate.wire import BookieInfoRequest, BookieInfoResponse, Status
+from triplicate.runtime import Host, Metrics, TaskScope, timeout_at
 
 TRASH_INTERVAL_S = 60.0
 """Shortest interval between two expirations of the trash by one client that deletes ledgers, in seconds."""
+MARK_LIMIT_S = 2.0
+"""How long the mark of a recovered ledger that lacks copies may take, in seconds."""
 WRITERS_LEAST = 16
 """Writers that a client keeps before it first forgets finished ones."""
 CREATE_ATTEMPTS = 16
@@ -40,14 +44,6 @@ DEFAULT_SETTINGS = ClientSettings()
 NO_CUSTOM: Mapping[str, bytes] = {}
 WRITER_AWAITED: Mapping[str, bytes] = {"writer": b"awaited"}
 """Custom metadata of a ledger whose creator promises not to write it; see `Client.take_up`."""
-
-
-@dataclass(frozen=True, slots=True)
-class BookieInfo:
-    """The space of a bookie's ledger directories: each file system once, in bytes."""
-
-    total_bytes: int
-    free_bytes: int
 
 
 class Client:
@@ -75,20 +71,27 @@ class Client:
         self.settings = settings
         self.metrics = metrics
         scope = TaskScope(f"client of {host.name}")
+        pool = ChannelPool(host, metadata, settings, scope, authenticate)
+        own_metrics = ClientMetrics(metrics)
+        self.placement = ClusterPlacement(host, metadata, settings, pool, scope, own_metrics)
+        """The rules for ensembles."""
         self._context = ClientContext(
             host,
             metadata,
             settings,
             scope,
-            ChannelPool(host, metadata, settings, scope, authenticate),
+            pool,
             ExpiringBookies(settings.suspect_s),
-            ClientMetrics(metrics),
+            own_metrics,
+            self.placement,
+            HedgedReads(host, settings, pool, own_metrics),
             authenticate,
         )
         self._rng = host.entropy.stream("placement")
         self._tokens = host.entropy.stream("metadata.creator_token")
         self._writers: dict[int, WriteHandle] = {}
         self._writers_most = WRITERS_LEAST
+        self._departures = DepartureFollower(host, metadata, scope, lambda: self._writers.values())
         self._readers: dict[int, LedgerReader] = {}
         self._closed = False
         self._trash_due = 0.0
@@ -119,7 +122,8 @@ class Client:
                 ensemble of such a ledger never changes. Uses version 3 of the protocol regardless of `wire`.
 
         Raises:
-            NotEnoughBookies: fewer writable bookies than `ensemble_size`; the message lists them.
+            NotEnoughBookies: fewer writable bookies than `ensemble_size`, or no choice of them keeps the rules of placement; the message
+                lists them.
             ArgumentError: the sizes are impossible. LedgerExists: `ledger_id` is taken.
             ConnectionLost: the metadata could not be reached within ``metadata_timeout_s``. An empty ledger may exist.
         """
@@ -166,8 +170,9 @@ class Client:
             raise ArgumentError(f"ledger_id is {ledger_id}; it must be from 0 to 2**63 - 1")
         retry = MetadataRetry(context, None, "the creation of a ledger")
         writable = await retry.read(context.metadata.bookies.writable)
-        suspects = context.failed_bookies.names(context.host.clock.monotonic())
-        ensemble = choose_ensemble(writable, ensemble_size, self._rng, suspects)
+        suspects = context.avoided_bookies()
+        rules = await self.placement.rules(write_quorum, writable)
+        ensemble = choose_ensemble(writable, ensemble_size, self._rng, suspects, rules)
         now_ms = context.host.clock.wall_us() // 1000
         ours = {"application": b"triplicate", "component": b"ledger", "created": str(now_ms).encode()}
         wanted = LedgerMetadata(
@@ -185,6 +190,7 @@ class Client:
         ledger_id, created = await self._store(ledger_id, wanted, retry)
         self._check_usable()
         context.metrics.ledgers_created.inc()
+        self.placement.report(ledger_id, ensemble, rules)
         context.host.trace("client.ledger_created", ledger=ledger_id, ensemble=",".join(ensemble))
         return ledger_id, created
 
@@ -245,10 +251,14 @@ class Client:
         self._context.metrics.ledgers_opened.inc()
         return reader
 
-    async def recover(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
+    async def recover(self, ledger_id: int, *, password: bytes = b"", mark: bool = True) -> LedgerReader:
         """Fence a ledger, so that its writer can no longer append, find its end, close it, and open it for reading.
 
         Every acknowledged entry is kept; unacknowledged entries may be kept. Safe to repeat, and for several clients at once.
+
+        Args:
+            mark: whether the ledger is marked as under-replicated if bookies have not stored every copy that the recovery made. The
+                recovery needs an ack quorum of them.
 
         Raises:
             NoSuchLedger, Unauthorized: as for `open`. RecoveryFailed: too few bookies answered or store; the message names the others.
@@ -263,7 +273,19 @@ class Client:
         reader.missing_bookies = recovered.missing
         if not was_closed:
             self._context.metrics.ledgers_recovered.inc()
+        if mark and recovered.lacking:
+            await self._mark_lacking(ledger_id, recovered.lacking)
         return reader
+
+    async def _mark_lacking(self, ledger_id: int, lacking: Sequence[str]) -> None:
+        try:
+            async with timeout_at(self.host.clock.monotonic() + MARK_LIMIT_S):
+                await self.metadata.under_replication.mark(ledger_id, lacking)
+        except (MetadataError, TimeoutError) as error:
+            # The ledger is recovered. A check of its copies finds those that are missing.
+            self.host.trace(
+                "client.ledger_not_marked", ledger=ledger_id, missing=",".join(lacking), error=str(error) or "no answer in time"
+            )
 
     async def delete(self, ledger_id: int, *, version: int | None = None, checks: Sequence[TreeOperation] = ()) -> None:
         """Delete a ledger. A ledger that does not exist counts as deleted.
@@ -321,11 +343,12 @@ class Client:
             BookieError: it did not answer, or it answered with an error.
         """
         self._check_usable()
-        response = await send_request(self._context.pool.v3_channel(bookie_id), BookieInfoRequest(), BookieInfoResponse)
-        if response.status is not Status.OK or response.total_bytes is None or response.free_bytes is None:
-            status = Status.IO_ERROR if response.status is Status.OK else response.status
-            raise bookie_error(BookieError, bookie_id, f"bookie {bookie_id} answered {status.name} to the request for its disk space")
-        return BookieInfo(response.total_bytes, response.free_bytes)
+        return await request_space(self._context.pool, bookie_id)
+
+    def bookie_copies(self) -> BookieCopies:
+        """Requests to single bookies for copies of entries, on connections of their own. The caller closes the object."""
+        self._check_usable()
+        return BookieCopies(self._context)
 
     async def aclose(self) -> None:
         """Abandon writers, close readers and connections, end all tasks. Idempotent."""
@@ -351,6 +374,7 @@ class Client:
             self._writers = {id(known): known for known in self._writers.values() if not known.is_finished}
             self._writers_most = 2 * len(self._writers) + WRITERS_LEAST
         self._writers[id(writer)] = writer
+        self._departures.follow()
 
     def _reader(self, ledger_id: int, found: Versioned) -> LedgerReader:
         reader = LedgerReader(self._context, ledger_id, found)

@@ -26,7 +26,22 @@ class ClientMetrics:
         self.digest_mismatches = registry.counter(
             "bookkeeper_client_READ_ENTRY_digest_mismatches", "Copies whose digest failed; another replica was read.", labels=("bookie",)
         )
+        self.speculative_reads = registry.counter(
+            "bookkeeper_client_SPECULATIVE_READ_COUNT",
+            "Reads sent in addition: after the measured delay (late), after hedge_read_s (silent), or to end a quarantine (probe).",
+            labels=("reason",),
+        )
+        self.quarantines = registry.counter(
+            "bookkeeper_client_BOOKIE_QUARANTINE",
+            "Bookies that were put into quarantine because they were slow or failing.",
+            labels=("bookie", "reason"),
+        )
         self.ensemble_changes = registry.counter("bookkeeper_client_NUM_ENSEMBLE_CHANGE", "Ensembles changed while writing.")
+        self.ensembles_chosen = registry.counter(
+            "bookkeeper_client_ensembles_chosen",
+            "Ensembles chosen, by how well they keep the rules of placement: strict, soft or failed.",
+            labels=("adherence",),
+        )
         self.bookie_failures = registry.counter("bookkeeper_client_bookie_failures", "Bookies that failed a writer.", labels=("bookie",))
         self.missing_bookies = registry.gauge(
             "bookkeeper_client_missing_bookies",

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from triplicate.client.client_metrics import ClientMetrics
+from triplicate.client.cluster_placement import ClusterPlacement
 from triplicate.client.connection.authentication import Authenticator
 from triplicate.client.connection.pool import ChannelPool
+from triplicate.client.hedged_reads import HedgedReads
 from triplicate.config import ClientSettings
 from triplicate.metadata import ClusterMetadata
 from triplicate.runtime import Host, TaskScope
 
-SLOW_S = 10.0
-"""How long a bookie that was slow to answer a read is read from last, in seconds."""
+UNLISTED_S = 600.0
+"""How long a bookie that did not answer a request for a list of entries is not asked for one again, in seconds."""
 
 
 @dataclass(slots=True)
@@ -39,7 +40,8 @@ class ClientContext:
 
     Attributes:
         failed_bookies: bookies that failed a writer recently; they are chosen for ensembles only where there are too few others.
-        slow_bookies: bookies that left a read, or a fence, unanswered for longer than another one; they are read from last.
+        reads: the delays, the budget and the health of bookies that all reads share.
+        unlisted_bookies: bookies that answer reads and give no lists of entries.
     """
 
     host: Host
@@ -49,18 +51,15 @@ class ClientContext:
     pool: ChannelPool
     failed_bookies: ExpiringBookies
     metrics: ClientMetrics
+    placement: ClusterPlacement
+    reads: HedgedReads
     authenticator: Authenticator | None = None
-    slow_bookies: ExpiringBookies = field(default_factory=lambda: ExpiringBookies(SLOW_S))
+    unlisted_bookies: ExpiringBookies = field(default_factory=lambda: ExpiringBookies(UNLISTED_S))
 
-    @property
-    def hedge_s(self) -> float:
-        """Seconds without an answer from a replica before the next one is read as well; infinite without hedging."""
-        return self.settings.hedge_read_s or float("inf")
-
-    def slow_last(self, bookie_ids: Sequence[str]) -> list[str]:
-        """The bookies in the order given, with the slow ones last."""
-        slow = self.slow_bookies.names(self.host.clock.monotonic())
-        return sorted(bookie_ids, key=slow.__contains__) if slow else list(bookie_ids)
+    def avoided_bookies(self) -> list[str]:
+        """The bookies that are chosen for ensembles only where there are too few others: they failed a writer, or are in quarantine."""
+        now = self.host.clock.monotonic()
+        return list(dict.fromkeys([*self.failed_bookies.names(now), *self.reads.health.avoided(now)]))
 
     def new_pool(self) -> ChannelPool:
         """A pool of separate connections, for requests that fence (see `connection.bookie_channel`). The caller closes it."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from triplicate.client.connection.add_framing import AddFraming, V2AddFraming, V3AddFraming
@@ -24,12 +25,14 @@ from triplicate.errors import BookieError, DigestMismatch, HandleClosed, NotEnou
 from triplicate.ledger import EntryCodec, LedgerMetadata, LedgerState, replace_bookies
 from triplicate.ledger import recovery as machine
 from triplicate.metadata import Versioned
-from triplicate.runtime import Host, Timer, fault_point, resolve
+from triplicate.runtime import Host, Timer, fault_point, resolve, timeout_at
 from triplicate.wire import LAST_ENTRY, ReadResponse, Status
 
 FIRST_REPORT_S = 1.0
 REPORT_PAUSE_MAXIMUM_S = 10.0
 """A recovery reports what it waits for after the first of these, and then after pauses that grow up to the second."""
+COPIES_WAIT_S = 0.2
+"""How long a recovery that has closed its ledger waits for the last copies, in seconds. Bookies that did not answer are not waited for."""
 RESTARTS_MAX = 8
 """How many times a recovery restarts because another client changed the ledger's segments meanwhile."""
 
@@ -44,10 +47,12 @@ class RecoveredLedger:
 
     Args:
         missing: bookies of its last ensemble that this recovery should have copied entries to, and that did not answer.
+        lacking: bookies that the ledger names and that have not acknowledged every copy of this recovery.
     """
 
     found: Versioned
     missing: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
 
 
 async def recover_ledger(context: ClientContext, ledger_id: int, found: Versioned, retry: MetadataRetry) -> RecoveredLedger:
@@ -73,27 +78,20 @@ async def recover_ledger(context: ClientContext, ledger_id: int, found: Versione
             marked = await _mark(context, ledger_id, found, retry)
             if marked.value.is_closed:
                 return RecoveredLedger(marked)
-            proposed, missing = await _run(context, ledger_id, marked.value, pool)
-        finally:
-            pool.close()
-        try:
-            return RecoveredLedger(await _close(context, ledger_id, marked, proposed, retry), missing)
+            attempt = _Attempt(context, ledger_id, marked.value, pool)
+            try:
+                proposed = await attempt.run()
+                closed = await _close(context, ledger_id, marked, proposed, retry)
+                return RecoveredLedger(closed, attempt.missing(proposed), await attempt.lacking(closed.value))
+            finally:
+                attempt.close()
         except MetadataChanged:
             found = await retry.read(lambda: context.metadata.ledgers.get(ledger_id))
+        finally:
+            pool.close()
     error = RecoveryFailed(f"the segments of ledger {ledger_id} were changed by others {RESTARTS_MAX} times during its recovery; try again")
     error.ledger_id = ledger_id
     raise error
-
-
-async def _run(
-    context: ClientContext, ledger_id: int, metadata: LedgerMetadata, pool: ChannelPool
-) -> tuple[LedgerMetadata, tuple[str, ...]]:
-    attempt = _Attempt(context, ledger_id, metadata, pool)
-    try:
-        proposed = await attempt.run()
-        return proposed, attempt.missing(proposed)
-    finally:
-        attempt.close()
 
 
 async def _mark(context: ClientContext, ledger_id: int, found: Versioned, retry: MetadataRetry) -> Versioned:
@@ -152,11 +150,12 @@ class _Attempt:
         self.ledger_id = ledger_id
         self._context = context
         self._ensemble = metadata.last_segment.ensemble
+        self._write_quorum = metadata.write_quorum
         self._codec = EntryCodec(ledger_id, metadata.digest_type, metadata.password)
         self._now = context.host.clock.monotonic
         settings = context.settings
         self._machine = machine.Recovery(
-            metadata, settings.recovery_window_entries, self._now(), settings.read_window_bytes, context.hedge_s
+            metadata, settings.recovery_window_entries, self._now(), settings.read_window_bytes, context.reads.limit_s
         )
         self._hedge: Timer | None = None
         self._pool = pool
@@ -201,7 +200,7 @@ class _Attempt:
         finally:
             reporter.cancel()
             for bookie_id in self._machine.silent_bookies():
-                self._context.slow_bookies.add(bookie_id, self._now())
+                self._context.reads.note_silence(bookie_id, self._now())
 
     def missing(self, proposed: LedgerMetadata) -> tuple[str, ...]:
         """Bookies of the last ensemble that should have got copies, and did not answer."""
@@ -209,6 +208,22 @@ class _Attempt:
             return ()
         failed, asked = self._machine.failed_bookies, self._ensemble
         return tuple(name for name in proposed.last_segment.ensemble if name in failed or (name in asked and name not in self._answering))
+
+    async def lacking(self, closed: LedgerMetadata) -> tuple[str, ...]:
+        """Bookies that the closed ledger names and that lack copies; those that answer get a moment to store them."""
+        clock = self._context.host.clock
+        with suppress(TimeoutError):
+            async with timeout_at(clock.monotonic() + COPIES_WAIT_S):
+                while any(self._may_store(name) for name in self._machine.bookies_without_copies()):
+                    self._news = asyncio.get_running_loop().create_future()
+                    await self._news
+        named = dict.fromkeys(name for segment in closed.segments for name in segment.ensemble)
+        return tuple(name for name in self._machine.bookies_without_copies() if name in named)
+
+    def _may_store(self, bookie_id: str) -> bool:
+        """Whether copies that a bookie has not acknowledged may still arrive: it did not fail, and is not silent since the fence."""
+        is_silent = bookie_id in self._ensemble and bookie_id not in self._answering
+        return bookie_id not in self._machine.failed_bookies and not is_silent
 
     def close(self) -> None:
         """Forget the requests in flight. Idempotent."""
@@ -423,6 +438,9 @@ class _Attempt:
     def resume_adds(self) -> None:
         """Nothing waits for room here."""
 
+    def check_pace(self, now: float) -> None:
+        """A slow bookie is not replaced here."""
+
     def _bookie_failed(self, bookie_id: str, error: TriplicateError) -> None:
         stream = self._streams.pop(bookie_id, None)
         if stream is not None:
@@ -434,10 +452,14 @@ class _Attempt:
         retry = MetadataRetry(self._context, self.ledger_id, f"the replacement of bookies in the recovery of ledger {self.ledger_id}")
         try:
             writable = await retry.read(self._context.metadata.bookies.writable)
+            freeze = await retry.read(self._context.metadata.ensemble_freezes.read)
+            if freeze is not None:
+                raise NotEnoughBookies(f"changes of ensembles are frozen {freeze.text}")
             failed = [command.ensemble[position] for position in command.failed]
             candidates = [bookie_id for bookie_id in writable if bookie_id not in failed and bookie_id not in self._machine.failed_bookies]
-            suspects = self._context.failed_bookies.names(self._now())
-            ensemble = replace_bookies(command.ensemble, command.failed, candidates, self._rng, suspects)
+            suspects = self._context.avoided_bookies()
+            rules = await self._context.placement.rules(self._write_quorum, writable, command.ensemble)
+            ensemble = replace_bookies(command.ensemble, command.failed, candidates, self._rng, suspects, rules)
         except NotEnoughBookies as error:
             self._step(machine.NoReplacement(str(error)))
         except TriplicateError as error:
@@ -447,4 +469,5 @@ class _Attempt:
             self._fail(HandleClosed(f"the recovery of ledger {self.ledger_id} was interrupted: {error!r}; the ledger stays fenced"))
             raise
         else:
+            self._context.placement.report(self.ledger_id, ensemble, rules)
             self._step(machine.EnsembleReplaced(ensemble))

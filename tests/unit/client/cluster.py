@@ -58,6 +58,7 @@ QUICK = ClientSettings(
     suspect_s=0.5,
     # Which replica is asked first, and that no other is asked beside it, is part of what most tests set up.
     hedge_read_s=0.0,
+    sticky_read_entries=1,
 )
 """Settings under which a test of a silent bookie takes half a second instead of five."""
 
@@ -94,7 +95,8 @@ class Parked:
 class FakeBookie:
     """One bookie under a script."""
 
-    def __init__(self, bookie_id: str) -> None:
+    def __init__(self, bookie_id: str, machine: str = "127.0.0.1") -> None:
+        self.machine = machine
         self.bookie_id = bookie_id
         self.ledgers: dict[int, FakeLedger] = {}
         self.rules: list[Rule] = []
@@ -110,6 +112,10 @@ class FakeBookie:
         """Entries in the answer to a batch read."""
         self.record_status = Status.OK
         """Another status comes with the explicit record and without the last entry."""
+        self.read_delay_s = 0.0
+        """Time until a read is answered."""
+        self.add_delay_s = 0.0
+        """Time until an add is answered."""
         self.is_starting = False
         """True: closes every connection at once, as BookKeeper's bookie while it starts."""
         self.plugin = ""
@@ -119,7 +125,7 @@ class FakeBookie:
         self.listener: Listener | None = None
 
     async def start(self, host: Host, port: int = 0) -> int:
-        self.listener = await host.network.listen(lambda: _Connection(self), "127.0.0.1", port)
+        self.listener = await host.network.listen(lambda: _Connection(self), self.machine, port)
         return self.listener.address[1]
 
     async def stop(self) -> None:
@@ -168,6 +174,10 @@ class FakeBookie:
             self.poll(connection, request, transaction)
         elif (transaction is not None and not self.knows_v3) or (isinstance(request, BatchReadRequest) and not self.knows_batches):
             connection.abort()
+        elif action is None and self.add_delay_s > 0 and isinstance(request, AddRequest):
+            asyncio.get_running_loop().call_later(self.add_delay_s, connection.answer, self.serve(request), transaction)
+        elif action is None and self.read_delay_s > 0 and isinstance(request, BatchReadRequest | ReadRequest):
+            asyncio.get_running_loop().call_later(self.read_delay_s, connection.answer, self.serve(request), transaction)
         elif action is None:
             connection.answer(self.serve(request), transaction)
             self.wake_polls()
@@ -368,15 +378,18 @@ class FakeCluster:
     def __getitem__(self, bookie_id: str) -> FakeBookie:
         return self.bookies[bookie_id]
 
-    async def add(self, bookie_id: str) -> FakeBookie:
-        bookie = self.bookies[bookie_id] = FakeBookie(bookie_id)
+    async def add(self, bookie_id: str, machine: str = "127.0.0.1") -> FakeBookie:
+        """Start a bookie; `machine` is the loopback address at which it listens."""
+        bookie = self.bookies[bookie_id] = FakeBookie(bookie_id, machine)
         port = self.ports[bookie_id] = await bookie.start(self.host)
-        await self.metadata.bookies.register(bookie_id, bookie_service("127.0.0.1", port))
+        await self.metadata.bookies.register(bookie_id, bookie_service(machine, port))
         return bookie
 
     async def set_readonly(self, bookie_id: str, readonly: bool) -> None:
         """Move its registration; what it does with adds is for rules to say."""
-        await self.metadata.bookies.set_readonly(bookie_id, bookie_service("127.0.0.1", self.ports[bookie_id]), readonly)
+        await self.metadata.bookies.set_readonly(
+            bookie_id, bookie_service(self.bookies[bookie_id].machine, self.ports[bookie_id]), readonly
+        )
 
     def told(self, kind: str) -> list[dict[str, object]]:
         """The facts of one kind, in order."""
@@ -407,13 +420,16 @@ class FakeCluster:
 
 
 @asynccontextmanager
-async def fake_cluster(names: str = "abc", seed: int = 1) -> AsyncIterator[FakeCluster]:
+async def fake_cluster(names: str = "abc", seed: int = 1, simulated: Host | None = None) -> AsyncIterator[FakeCluster]:
+    """Args:
+    simulated: the ports of a simulated host, for tests in virtual time; None for the real loop and sockets.
+    """
     facts: list[tuple[str, dict[str, object]]] = []
 
     def trace(kind: str, /, **told: object) -> None:
         facts.append((kind, told))
 
-    host = real_host("test", seed=seed, trace=trace)
+    host = simulated or real_host("test", seed=seed, trace=trace)
     store = MemoryStore(host.clock)
     tree = MemoryTree(store)
     metadata = await ClusterMetadata.open(tree, host, create=True)

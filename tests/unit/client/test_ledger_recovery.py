@@ -178,6 +178,23 @@ def test_a_bookie_that_fails_during_recovery_is_replaced_with_the_close_only() -
     run(main())
 
 
+def test_a_recovery_replaces_a_bookie_by_one_on_another_machine() -> None:
+    async def main() -> None:
+        async with fake_cluster("") as cluster, cluster.client() as client, cluster.client() as other:
+            for number, name in enumerate("abc"):
+                await cluster.add(name, f"127.0.0.{number + 2}")
+            writer = await written(cluster, client, entries=5)
+            for number, name in enumerate("defghi"):
+                await cluster.add(name, f"127.0.0.{number % 3 + 2}")
+            cluster["b"].when(AddRequest, Status.IO_ERROR)
+            reader = await other.recover(writer.ledger_id)
+            recovered = reader.metadata.last_segment.ensemble
+            assert "b" not in recovered
+            assert {cluster[name].machine for name in recovered} == {"127.0.0.2", "127.0.0.3", "127.0.0.4"}
+
+    run(main())
+
+
 def test_a_recovery_that_cannot_learn_of_other_bookies_has_an_unknown_outcome() -> None:
     async def main() -> None:
         async with fake_cluster("abcd") as cluster, cluster.client() as client, cluster.client() as other:

@@ -74,6 +74,9 @@ class AddSink(Protocol):
     def resume_adds(self) -> None:
         """The channel was full and has room again."""
 
+    def check_pace(self, now: float) -> None:
+        """Adds were in flight at the time of a sweep, which comes ten times in a timeout."""
+
 
 class InFlight(NamedTuple):
     """Adds of one ledger that were sent together. All bookies that receive the same adds share one value.
@@ -491,6 +494,8 @@ class BookieChannel(asyncio.Protocol):
                 oldest_sent_at = min(oldest_sent_at, oldest.sent_at)
                 what = f"adds to ledger {stream.ledger_id}"
                 stream.sink.bookie_failed(self.bookie_id, request_timeout(self.bookie_id, what, settings.add_timeout_s))
+            elif oldest is not None:
+                stream.sink.check_pace(now)
         owed_since = self._exchange.owed_since(now)
         overdue = self._exchange.overdue(now)
         for pending in overdue:

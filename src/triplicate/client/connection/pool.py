@@ -44,6 +44,11 @@ class ChannelPool:
         """Version of the data channels, ``v2`` or ``v3``."""
         return self._settings.wire
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the client closed all connections."""
+        return self._closed
+
     def channel(self, bookie_id: str) -> BookieChannel:
         """The channel to a bookie for adds and reads, connected or not.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES, error_for_status
 from triplicate.client.context import ClientContext
 from triplicate.errors import BookieError, ConnectionBroken, HandleClosed
-from triplicate.ledger import Entry, EntryCodec, LedgerMetadata, ReadPlan, decode_entries
+from triplicate.ledger import Entry, EntryCodec, LedgerMetadata, ReadPlan, decode_entries, kind_of_batch
 from triplicate.runtime import Timer, let_freed_memory_linger
 from triplicate.wire import BatchAnswer, BatchReadRequest, Status
 
@@ -76,6 +76,7 @@ class BatchRead:
         """Of `entries` together."""
         self.bookie_id = ""
         """The bookie that answered last."""
+        self.first_asked = replicas[0]
         self.impossible = False
         self.closed: HandleClosed | None = None
         self.plan = ReadPlan(first, replicas, len(replicas))
@@ -85,9 +86,16 @@ class BatchRead:
         self._is_wanted = is_wanted
         # The channel assigns the request's number.
         self._request = BatchReadRequest(codec.ledger_id, first, 0, count, max(1, max_bytes - ANSWER_HEAD_BYTES))
+        self._now = context.host.clock.monotonic
         self._is_over = False
         self._hedge: Timer | None = None
+        self._kind = kind_of_batch(count)
+        self._sent: dict[str, float] = {}
+        """When each replica was read from."""
+        context.reads.budget.reads += 1
         self._request_next()
+        if not context.reads.health.is_sound and self.closed is None:
+            context.reads.probe(codec.ledger_id, first, replicas)
 
     def _request_next(self) -> None:
         self._stop_hedging()
@@ -101,7 +109,8 @@ class BatchRead:
             except HandleClosed as closed:
                 self.closed = closed
             else:
-                self._hedge_later()
+                self._sent[following] = self._now()
+                self._hedge_later(self._context.reads.delays.delay_s(self._kind))
                 return
         elif self.plan.awaited:
             return
@@ -112,10 +121,9 @@ class BatchRead:
         self._stop_hedging()
         self._done(self)
 
-    def _hedge_later(self) -> None:
-        clock, hedge_s = self._context.host.clock, self._context.hedge_s
-        if hedge_s < float("inf"):
-            self._hedge = clock.call_at(clock.monotonic() + hedge_s, self._overdue)
+    def _hedge_later(self, pause_s: float) -> None:
+        if pause_s < float("inf"):
+            self._hedge = self._context.host.clock.call_at(self._now() + pause_s, self._overdue)
 
     def _stop_hedging(self) -> None:
         if self._hedge is not None:
@@ -124,10 +132,13 @@ class BatchRead:
 
     def _overdue(self) -> None:
         """No replica has answered in time."""
-        now = self._context.host.clock.monotonic()
-        for bookie_id in self.plan.awaited:
-            self._context.slow_bookies.add(bookie_id, now)
-        self._request_next()
+        reads, now = self._context.reads, self._now()
+        bookie_id = self.plan.awaited[-1]
+        waited_s = now - self._sent[bookie_id]
+        if reads.is_due(bookie_id, waited_s, has_other=self.plan.has_untried):
+            self._request_next()
+        elif waited_s < reads.limit_s:
+            self._hedge_later(reads.limit_s - waited_s)
 
     def _answered(self, bookie_id: str, response: BatchAnswer | None, error: BookieError | None) -> None:
         if self._is_over:
@@ -145,13 +156,27 @@ class BatchRead:
             status = response.status if response is not None else Status.IO_ERROR
             failure = str(error or error_for_status(status, bookie_id, self._codec.ledger_id, f"read of entries from {self.first} on"))
         if self.entries:
+            self._record(bookie_id)
             self._end()
             return
+        if failure is not None:
+            self._context.reads.note_failure(bookie_id, error)
         if failure is None:
             self.plan.absent(bookie_id)
         else:
             self.plan.failed(bookie_id, failure)
         self._request_next()
+
+    def _record(self, bookie_id: str) -> None:
+        """Measure the answer, and those that are still awaited by the time they have taken so far."""
+        reads, now = self._context.reads, self._now()
+        reads.delays.record(bookie_id, self._kind, now - self._sent[bookie_id])
+        if self.plan.awaited == [bookie_id]:
+            reads.health.answered(bookie_id)
+            return
+        for late in self.plan.awaited:
+            if late != bookie_id:
+                reads.delays.record(late, self._kind, now - self._sent[late])
 
     def _process(self, answer: BatchAnswer) -> str | None:
         """Keep the entries before the first damaged one, which another request will read. Returns the error if there are none."""

@@ -15,7 +15,7 @@ from triplicate.client.context import ClientContext
 from triplicate.client.read.batch_read import BatchRead, BatchSupport
 from triplicate.client.read.lac_read import ExplicitLacRead, LacRead, TryLacRead
 from triplicate.client.read.long_poll import LongPoller
-from triplicate.client.read.range_read import BATCHES_AT_A_TIME, RangeRead, replicas_of, segment_end
+from triplicate.client.read.range_read import BATCHES_AT_A_TIME, BegunRead, RangeRead, replicas_of, segment_end
 from triplicate.client.read.tail import Tail
 from triplicate.errors import ArgumentError, ConnectionLost, HandleClosed, NoSuchEntry, ReadFailed
 from triplicate.ledger import Availability, Entry, EntryCodec, LedgerMetadata, decode_availability
@@ -120,8 +120,7 @@ class LedgerReader:
         """The entries that one bookie delivers; empty if they must be read one by one."""
         future: asyncio.Future[BatchRead] = asyncio.get_running_loop().create_future()
         count = min(last + 1, segment_end(self.metadata, first)) - first
-
-        replicas = self._context.slow_last(replicas_of(self.metadata, first))
+        replicas = self._context.reads.health.order(replicas_of(self.metadata, first))
         BatchRead(self._context, self._codec, first, count, max_bytes, replicas, partial(resolve, future), lambda: not future.done())
         batch = await future
         if batch.closed is not None:
@@ -161,21 +160,42 @@ class LedgerReader:
         """`read` of entries that are known to be confirmed."""
         return await self._read_range(first_entry_id, last_entry_id, unconfirmed=False)
 
+    def begin_confirmed(self, first_entry_id: int, last_entry_id: int) -> BegunRead:
+        """Begin to read entries that are known to be confirmed. `finish_confirmed` returns them, or the caller cancels the read."""
+        begun = self._begin(first_entry_id, last_entry_id, unconfirmed=False)
+        begun.reading.future.add_done_callback(partial(self._observe, self._context.host.clock.monotonic()))
+        return begun
+
+    async def finish_confirmed(self, begun: BegunRead) -> list[Entry]:
+        """The entries of a read that was begun. Raises as `read`."""
+        return await self._finish(begun, unconfirmed=False)
+
+    def _observe(self, started_at: float, _: object) -> None:
+        """Measure a read that is over."""
+        self._context.metrics.read_seconds.observe(self._context.host.clock.monotonic() - started_at)
+
+    def _begin(self, first: int, last: int, *, unconfirmed: bool) -> BegunRead:
+        reading = RangeRead(self._context, self.metadata, self._codec, first, last, self._batches, unconfirmed=unconfirmed)
+        return BegunRead(first, last, self._found.version, reading)
+
     async def _read_range(self, first: int, last: int, *, unconfirmed: bool) -> list[Entry]:
-        clock = self._context.host.clock
-        started_at = clock.monotonic()
+        started_at = self._context.host.clock.monotonic()
+        entries = await self._finish(self._begin(first, last, unconfirmed=unconfirmed), unconfirmed=unconfirmed)
+        self._observe(started_at, None)
+        return entries
+
+    async def _finish(self, begun: BegunRead, *, unconfirmed: bool) -> list[Entry]:
         while True:
-            version = self._found.version
-            reading = RangeRead(self._context, self.metadata, self._codec, first, last, self._batches, unconfirmed=unconfirmed)
+            reading = begun.reading
             try:
                 entries = await reading.future
             except (ReadFailed, NoSuchEntry):
                 # Even a closed ledger's entries move to other bookies when their copies are restored.
-                if not await self._has_changed(version):
+                if not await self._has_changed(begun.version):
                     raise
+                begun = self._begin(begun.first_entry_id, begun.last_entry_id, unconfirmed=unconfirmed)
             else:
                 break
-        self._context.metrics.read_seconds.observe(clock.monotonic() - started_at)
         self._count(len(entries), reading.delivered.received_bytes)
         self.learn(max(entries[-1].last_add_confirmed, reading.max_lac))
         return entries

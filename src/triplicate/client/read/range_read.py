@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES, error_for_status
 from triplicate.client.context import ClientContext
+from triplicate.client.hedged_reads import TIMER_ERROR_S
 from triplicate.client.read.batch_read import BatchRead, BatchSupport
 from triplicate.errors import BookieError, DigestMismatch, HandleClosed, NoSuchEntry, ReadFailed, TriplicateError
-from triplicate.ledger import Entry, EntryCodec, LedgerMetadata, ReadPlan, write_sets
+from triplicate.ledger import LEAST_DELAY_S, BookieHealth, Entry, EntryCodec, LedgerMetadata, ReadKind, ReadPlan, write_sets
 from triplicate.runtime import Timer, fail, resolve
 from triplicate.wire import ReadResponse, Status
 
 FIRST_GUESS_BYTES = 4096
 """Size of an entry as long as none has been seen."""
+
+RANGE_MEASURED_EVERY = 8
+"""Of the single reads of a range, one in this number is measured, which saves a microsecond for each of the others."""
 
 BATCHES_AT_A_TIME = 4
 """Among how many batches the window of bytes is divided."""
@@ -46,33 +50,49 @@ class OmittedRange(NamedTuple):
 
 
 class SentRead(NamedTuple):
-    """The latest read of a single entry."""
+    """The latest read of a single entry, and the one before it that was late."""
 
     bookie_id: str
     sent_at: float
+    late: SentRead | None = None
 
 
 class FirstReplicas:
-    """The first of `replicas_of` for each entry, from a table that holds for one segment at a time."""
+    """The replica from which each entry is read first, from a table that holds for one segment at a time.
 
-    def __init__(self, metadata: LedgerMetadata, slow_last: Callable[[list[str]], list[str]]) -> None:
+    If every bookie of the ensemble has every entry, the healthy ones take turns, each for `sticky_entries` consecutive entries.
+    """
+
+    def __init__(self, metadata: LedgerMetadata, health: BookieHealth, sticky_entries: int) -> None:
         self._metadata = metadata
-        self._slow_last = slow_last
+        self._health = health
+        self._sticky_entries = sticky_entries
+        self._version = health.version
         self._segment = range(0)
+        self._turn_entries = 1
         self._replicas: list[str] = []
-        """Of the entries of `_segment`, by entry id modulo their number."""
+        """Of the entries of `_segment`, by turn modulo their number."""
 
     def of(self, entry_id: int) -> str:
-        if entry_id not in self._segment:
-            ensemble = self._metadata.ensemble_of(entry_id)
-            sets = write_sets(len(ensemble), self._metadata.write_quorum)
-            self._replicas = [self._slow_last([ensemble[position] for position in positions])[0] for positions in sets]
-            self._segment = range(self._metadata.segment_of(entry_id).first_entry_id, segment_end(self._metadata, entry_id))
-        return self._replicas[entry_id % len(self._replicas)]
+        if entry_id not in self._segment or self._version != self._health.version:
+            self._make_table(entry_id)
+        return self._replicas[entry_id // self._turn_entries % len(self._replicas)]
 
-    def slow_changed(self) -> None:
-        """Make the table again: another bookie is slow now."""
-        self._segment = range(0)
+    def _make_table(self, entry_id: int) -> None:
+        metadata, health = self._metadata, self._health
+        ensemble = metadata.ensemble_of(entry_id)
+        if len(ensemble) == metadata.write_quorum:
+            self._turn_entries = self._sticky_entries
+            self._replicas = list(ensemble)
+            if not health.is_sound:
+                best = min(map(health.rank, ensemble))
+                self._replicas = [bookie_id for bookie_id in ensemble if health.rank(bookie_id) == best]
+        else:
+            self._turn_entries = 1
+            sets = write_sets(len(ensemble), metadata.write_quorum)
+            self._replicas = [health.order([ensemble[position] for position in positions])[0] for positions in sets]
+        self._segment = range(metadata.segment_of(entry_id).first_entry_id, segment_end(metadata, entry_id))
+        self._version = health.version
 
 
 class DeliveredEntries:
@@ -113,9 +133,10 @@ class DeliveredEntries:
 class RangeRead:
     """One reading of entries `first` to `last`.
 
-    Each entry is read from the first replica of its write set; a `ReadPlan` is made only for an entry that fails there. Where batches
-    are possible, they are read instead, and entries that a batch omits are read again. Both the entries and the bytes in flight are
-    bounded; bytes are estimated by the average entry so far, and known exactly for batches.
+    Each entry is read from the replica that `FirstReplicas` names; a `ReadPlan` is made only for an entry that is late or fails there.
+    Where batches are possible, they are read instead, each from the healthy bookie with the fewest batches in flight, and entries that
+    a batch omits are read again. Both the entries and the bytes in flight are bounded; bytes are estimated by the average entry so far,
+    and known exactly for batches.
 
     Args:
         batches: of the handle for which this is read.
@@ -146,16 +167,17 @@ class RangeRead:
         self._unconfirmed = unconfirmed
         self._singles: deque[int] = deque()
         self._rests: deque[OmittedRange] = deque()
-        self._first_replicas = FirstReplicas(metadata, context.slow_last)
-        self._batches_out = 0
+        self._first_replicas = FirstReplicas(metadata, context.reads.health, context.settings.sticky_read_entries)
+        self._batches_at: dict[str, int] = {}
+        """Batches in flight, by the bookie that was asked first."""
         self._plans: dict[int, ReadPlan] = {}
         self._failed: dict[str, None] = {}
         self._on_the_way: dict[int, SentRead] = {}
-        """By entry; batches are not in it."""
+        """By entry, in the order of the times; batches are not in it."""
         self._hedge: Timer | None = None
+        self._measured_every = 1 if first == last else RANGE_MEASURED_EVERY
         self._now = context.host.clock.monotonic
-        if context.hedge_s < float("inf"):
-            self._hedge_later(context.hedge_s)
+        if self._context.reads.is_on:
             self.future.add_done_callback(self._stop_hedging)
         self._pump()
 
@@ -163,6 +185,10 @@ class RangeRead:
         """Entries that may be in flight, if this many batches share the bytes."""
         settings = self._context.settings
         return max(1, min(settings.read_window_entries, settings.read_window_bytes // batches // self.delivered.average_bytes))
+
+    @property
+    def _batches_out(self) -> int:
+        return sum(self._batches_at.values())
 
     def _pump(self) -> None:
         window = self._window()
@@ -188,19 +214,18 @@ class RangeRead:
     # Batches.
 
     def _request_batch(self, first: int, stop: int, preferred: str) -> None:
-        settings = self._context.settings
-        replicas = self._context.slow_last(replicas_of(self._metadata, first))
-        # Stable: otherwise the order of the write set, which spreads the batches over the bookies.
-        replicas.sort(key=lambda bookie_id: (bookie_id in self._failed, bookie_id != preferred))
+        settings, rank, batches_at = self._context.settings, self._context.reads.health.rank, self._batches_at
+        replicas = replicas_of(self._metadata, first)
+        replicas.sort(key=lambda name: (rank(name), name in self._failed, name != preferred, batches_at.get(name, 0)))
         max_bytes = min(settings.frame_limit_bytes, settings.read_window_bytes // BATCHES_AT_A_TIME)
-        self._batches_out += 1
+        batches_at[replicas[0]] = batches_at.get(replicas[0], 0) + 1
         BatchRead(self._context, self._codec, first, stop - first, max_bytes, replicas, self._batch_done, self._is_wanted)
 
     def _is_wanted(self) -> bool:
         return not self.future.done()
 
     def _batch_done(self, batch: BatchRead) -> None:
-        self._batches_out -= 1
+        self._batches_at[batch.first_asked] -= 1
         if self.future.done():
             return
         stop = batch.first + batch.count
@@ -227,14 +252,19 @@ class RangeRead:
 
     # Single entries.
 
-    def _request(self, entry_id: int, bookie_id: str) -> None:
+    def _request(self, entry_id: int, bookie_id: str, late: SentRead | None = None) -> None:
         try:
             channel = self._context.pool.channel(bookie_id)
         except HandleClosed as closed:
             self._fail(closed)
             return
-        self._on_the_way[entry_id] = SentRead(bookie_id, self._now())
+        self._on_the_way[entry_id] = SentRead(bookie_id, self._now(), late)
         channel.read(self._codec.ledger_id, entry_id, self._answered, (entry_id, bookie_id))
+        if self._context.reads.is_on:
+            if self._hedge is None:
+                self._hedge_at(self._now() + self._context.reads.delays.delay_s(ReadKind.SINGLE))
+            if not self._context.reads.health.is_sound:
+                self._context.reads.probe(self._codec.ledger_id, entry_id, replicas_of(self._metadata, entry_id))
 
     def _answered(self, token: tuple[int, str], response: ReadResponse | None, error: BookieError | None) -> None:
         entry_id, bookie_id = token
@@ -248,10 +278,13 @@ class RangeRead:
             except DigestMismatch as mismatch:
                 self._context.metrics.digest_mismatches.labels(bookie=bookie_id).inc()
                 self._context.host.trace("client.digest_mismatch", ledger=self._codec.ledger_id, entry=entry_id, bookie=bookie_id)
+                self._context.reads.note_failure(bookie_id, None)
                 self._try_next(entry_id, bookie_id, str(mismatch))
             else:
                 self._plans.pop(entry_id, None)
-                self._on_the_way.pop(entry_id, None)
+                sent = self._on_the_way.pop(entry_id, None)
+                if sent is not None and (sent.late is not None or entry_id % self._measured_every == 0):
+                    self._measure(bookie_id, sent)
                 if response.max_lac is not None:
                     # Not where the copy is damaged: the bookie may have this number from the same damaged bytes.
                     self.max_lac = max(self.max_lac, response.max_lac)
@@ -261,6 +294,7 @@ class RangeRead:
         else:
             status = response.status if response is not None else Status.IO_ERROR
             refusal = error or error_for_status(status, bookie_id, self._codec.ledger_id, f"read of entry {entry_id}")
+            self._context.reads.note_failure(bookie_id, error)
             self._try_next(entry_id, bookie_id, str(refusal))
 
     def _deliver(self, first: int, entries: Sequence[Entry], payload_bytes: int) -> None:
@@ -286,39 +320,63 @@ class RangeRead:
             self._request(entry_id, following)
         elif not plan.awaited:
             self._fail_read(plan)
+        elif (late := self._on_the_way[entry_id].late) is not None:
+            self._on_the_way[entry_id] = late
 
     def _plan_of(self, entry_id: int, asked: str) -> ReadPlan:
         """The plan of an entry; made when the read from its first replica fails."""
         plan = self._plans.get(entry_id)
         if plan is None:
-            replicas = sorted(replicas_of(self._metadata, entry_id), key=lambda bookie_id: bookie_id != asked)
+            replicas = self._context.reads.health.order(replicas_of(self._metadata, entry_id))
+            replicas.sort(key=lambda bookie_id: bookie_id != asked)
             plan = self._plans[entry_id] = ReadPlan(entry_id, replicas, len(replicas))
             plan.next_replica()
         return plan
 
     # Slow replicas.
 
-    def _hedge_later(self, pause_s: float) -> None:
-        self._hedge = self._context.host.clock.call_at(self._now() + pause_s, self._hedge_overdue)
+    def _measure(self, bookie_id: str, sent: SentRead) -> None:
+        """Record how long an answer took, and that the other replica has not answered for that long."""
+        reads, now = self._context.reads, self._now()
+        reads.budget.reads += self._measured_every
+        if sent.late is None:
+            if sent.bookie_id == bookie_id:
+                reads.delays.record(bookie_id, ReadKind.SINGLE, now - sent.sent_at)
+                reads.health.answered(bookie_id)
+            return
+        for read in (sent, sent.late):
+            reads.delays.record(read.bookie_id, ReadKind.SINGLE, now - read.sent_at)
+
+    def _hedge_at(self, moment: float) -> None:
+        self._hedge = self._context.host.clock.call_at(moment, self._hedge_overdue)
 
     def _stop_hedging(self, _: object) -> None:
         if self._hedge is not None:
             self._hedge.cancel()
 
     def _hedge_overdue(self) -> None:
-        """Read every overdue single entry from the next replica as well; batches do so by themselves."""
+        """Read overdue single entries from the next replica as well, the oldest first; batches do so by themselves."""
+        self._hedge = None
         if self.future.done():
             return
-        now, context = self._now(), self._context
-        for entry_id, (bookie_id, sent_at) in list(self._on_the_way.items()):
-            if sent_at + context.hedge_s > now:
-                continue
-            context.slow_bookies.add(bookie_id, now)
-            self._first_replicas.slow_changed()
-            following = self._plan_of(entry_id, bookie_id).next_replica()
-            if following is not None:
-                self._request(entry_id, following)
-        self._hedge_later(context.hedge_s / 2)
+        now, reads = self._now(), self._context.reads
+        delay_s = reads.delays.delay_s(ReadKind.SINGLE)
+        due = float("inf")
+        for entry_id, sent in list(self._on_the_way.items()):
+            waited_s = now - sent.sent_at
+            if waited_s + TIMER_ERROR_S < delay_s:
+                due = min(due, sent.sent_at + delay_s)
+                break
+            plan = self._plan_of(entry_id, sent.bookie_id)
+            if reads.is_due(sent.bookie_id, waited_s, has_other=plan.has_untried):
+                following = plan.next_replica()
+                assert following is not None
+                del self._on_the_way[entry_id]
+                self._request(entry_id, following, sent)
+            elif waited_s < reads.limit_s:
+                due = min(due, sent.sent_at + reads.limit_s, now + delay_s if plan.has_untried else due)
+        if due < float("inf") and self._hedge is None:
+            self._hedge_at(max(due, now + LEAST_DELAY_S))
 
     def _fail_read(self, plan: ReadPlan) -> None:
         """No replica delivered the entry. It does not exist only if every replica denied it."""
@@ -332,3 +390,16 @@ class RangeRead:
         if isinstance(error, ReadFailed | NoSuchEntry):
             error.ledger_id = self._codec.ledger_id
         fail(self.future, error)
+
+
+class BegunRead(NamedTuple):
+    """A read of a range that is in flight, and the version of the metadata that it goes by."""
+
+    first_entry_id: int
+    last_entry_id: int
+    version: int
+    reading: RangeRead
+
+    def cancel(self) -> None:
+        """Drop the read and its entries."""
+        self.reading.future.cancel()

@@ -1,7 +1,8 @@
 """Following a ledger as it grows.
 
 A bookie keeps a long poll and answers with the next entry when it is confirmed (`read.long_poll`). Entries that lie further behind are read
-in ranges; entries that are read also show how far the ledger is confirmed.
+in ranges; entries that are read also show how far the ledger is confirmed. While many entries are behind, the next range is read as well
+before the present one is delivered, so that all copies deliver without a pause.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Protocol
 
 from triplicate.client.context import ClientContext
 from triplicate.client.read.long_poll import LongPoller, PolledLedger
+from triplicate.client.read.range_read import BegunRead
 from triplicate.errors import ConnectionLost, HandleClosed, TriplicateError
 from triplicate.ledger import Entry, EntryCodec
 from triplicate.metadata import Watch
@@ -37,8 +39,11 @@ class FollowedLedger(PolledLedger, Protocol):
     def entries_at_a_time(self) -> int:
         """The most entries that one read has in flight."""
 
-    async def read_confirmed(self, first_entry_id: int, last_entry_id: int) -> list[Entry]:
-        """Entries that are known to be confirmed."""
+    def begin_confirmed(self, first_entry_id: int, last_entry_id: int) -> BegunRead:
+        """Begin to read entries that are known to be confirmed."""
+
+    async def finish_confirmed(self, begun: BegunRead) -> list[Entry]:
+        """The entries of a read that was begun."""
 
     async def refresh_metadata(self) -> None:
         """Read the metadata again."""
@@ -61,6 +66,8 @@ class Tail:
         self._reader = reader
         self._next = first_entry_id
         self._ready: deque[Entry] = deque()
+        self._ahead: BegunRead | None = None
+        """A read of the entries from `_next` on, in flight."""
         self._batch = FIRST_BATCH_ENTRIES
         self._poller = LongPoller(context, reader, codec)
         self._watch: Watch | None = None
@@ -145,28 +152,52 @@ class Tail:
             self._poller.wake()
 
     async def _read_range(self) -> None:
-        first = self._next
-        last = min(first + self._batch - 1, self._reader.last_add_confirmed)
-        entries = await self._reader.read_confirmed(first, last)
-        self._next = last + 1
+        reader, begun = self._reader, self._ahead
+        self._ahead = None
+        if begun is None:
+            begun = reader.begin_confirmed(self._next, min(self._next + self._batch - 1, reader.last_add_confirmed))
+        following = begun.last_entry_id + 1
+        if following + self._batch <= reader.last_add_confirmed:
+            self._ahead = reader.begin_confirmed(following, following + self._batch - 1)
+        try:
+            entries = await reader.finish_confirmed(begun)
+        except BaseException:
+            # The iteration may continue, and then reads the same entries again.
+            self._drop_ahead()
+            raise
+        if self._closed:
+            self._drop_ahead()
+        self._next = following
         self._ready.extend(entries)
         self._poller.note_progress()
-        settings = self._context.settings
         average = sum(len(entry.payload) for entry in entries) // len(entries) + 1
-        self._batch = max(1, min(2 * self._batch, self._reader.entries_at_a_time, settings.read_window_bytes // average))
+        self._batch = max(1, min(2 * self._batch, reader.entries_at_a_time, self._range_bytes // average))
+
+    @property
+    def _range_bytes(self) -> int:
+        """Half of the window, since two ranges are held at a time."""
+        return self._context.settings.read_window_bytes // 2
+
+    def _drop_ahead(self) -> None:
+        if self._ahead is not None:
+            self._ahead.cancel()
+            self._ahead = None
 
     async def _wait(self) -> None:
-        """Wait until there may be news."""
+        """Wait until there may be news. Where a poll shows that further entries are confirmed, they are read too, all in one request."""
         entry = await self._poller.wait(self._next)
         if entry is not None:
             self._next += 1
             self._ready.append(entry)
             self._context.metrics.read.inc()
             self._context.metrics.read_bytes.inc(len(entry.payload))
+            if self._next <= self._reader.last_add_confirmed:
+                await self._read_range()
 
     async def aclose(self) -> None:
         """Stop; an iteration that waits ends. Idempotent."""
         self._closed = True
+        self._drop_ahead()
         self._reader.tail_ended(self)
         if self._watching is not None:
             self._watching.cancel()

@@ -262,6 +262,11 @@ class AddPipeline:
         self._streams.check_room()
         self.window.admit_waiters()
 
+    def check_pace(self, now: float) -> None:
+        """Find out whether one bookie holds the window back, and replace it if it does so for long."""
+        if self.window.is_full and not self.deferred_sync and self.failure is None:
+            self._changer.check_pace(now)
+
     def confirm(self) -> None:
         """Confirm the entries that have their ack quorum, then admit the next appends."""
         tracker = self._tracker

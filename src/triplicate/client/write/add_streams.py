@@ -68,6 +68,10 @@ class EnsembleStreams:
         position = self._tracker.position_of(bookie_id)
         return None if position is None else self._streams[position]
 
+    def full_bookies(self) -> list[str]:
+        """The bookies that owe as many answers as they may."""
+        return [stream.bookie_id for stream in self._open if not stream.has_room]
+
     def losses(self) -> list[int]:
         """How many connections to each bookie were lost; -1 for a suspended bookie."""
         return [-1 if stream is None else stream.losses for stream in self._streams]

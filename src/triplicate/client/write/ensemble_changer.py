@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
+from triplicate.client.connection.response_errors import bookie_error
 from triplicate.client.context import ClientContext
 from triplicate.client.metadata_retry import MetadataRetry
 from triplicate.client.write.add_streams import EnsembleStreams
-from triplicate.errors import BookieError, ConnectionLost, HandleClosed, MetadataError, OutcomeUnknown, TriplicateError
-from triplicate.ledger import EnsembleSegment
+from triplicate.errors import BookieError, ConnectionLost, HandleClosed, MetadataError, OutcomeUnknown, RequestTimeout, TriplicateError
+from triplicate.ledger import EnsembleSegment, HeldWindow, PlacementRules, WriteTracker, holder_of, is_replaceable
 from triplicate.ledger import ensemble_change as machine
 from triplicate.metadata import Versioned, Watch
 from triplicate.runtime import Backoff, fault_point, first_of, sleep, sleep_until, timeout_at
@@ -35,6 +36,9 @@ class ChangingWriter(Protocol):
 
     def fail(self, cause: TriplicateError) -> None:
         """End the writer."""
+
+    def bookie_failed(self, bookie_id: str, error: BookieError) -> None:
+        """Suspend a bookie of the ensemble; the changer is called in turn."""
 
 
 class EnsembleChanger:
@@ -76,9 +80,14 @@ class EnsembleChanger:
             Backoff(first_s, max(first_s, machine.SEARCH_PAUSE_MAXIMUM_S), placement),
             lambda shortest_s, longest_s: Backoff(shortest_s, longest_s, probes),
         )
+        self._rules = PlacementRules(created.value.write_quorum)
+        """Of placement, as last used."""
         self._reported: tuple[str, ...] = ()
         """The missing bookies as last reported."""
         self._watch: Watch | None = None
+        self._slow_check: asyncio.Task[None] | None = None
+        self._held = HeldWindow(0.0 if settings.delay_ensemble_change else settings.slow_bookie_limit_s)
+        self._slow_rng = entropy.stream("slow bookies")
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -102,6 +111,38 @@ class EnsembleChanger:
         except HandleClosed as closing:
             self._writer.fail(closing)
 
+    def check_pace(self, now: float) -> None:
+        """The writer's window is full: if one bookie has held it back for long, replace it, provided that another one can be chosen."""
+        tracker = self._tracker
+        if not (self._held.is_watched and isinstance(tracker, WriteTracker)):
+            return
+        acked_through = {bookie_id: tracker.acked_through(bookie_id) for bookie_id in tracker.ensemble}
+        holder = holder_of(acked_through, tracker.last_add_confirmed, tracker.last_add_pushed, self._streams.full_bookies())
+        slow = self._held.sample(holder, now)
+        if slow is not None and self._slow_check is None and not self._context.scope.closing:
+            self._slow_check = self._context.scope.spawn(self._replace_slow(slow), name=f"slow bookie of ledger {self._writer.ledger_id}")
+
+    async def _replace_slow(self, bookie_id: str) -> None:
+        context, ledger_id = self._context, self._writer.ledger_id
+        try:
+            async with timeout_at(self._clock.monotonic() + LISTING_LIMIT_S):
+                writable = await context.metadata.bookies.writable()
+                freeze = await context.metadata.ensemble_freezes.read()
+            rules = await context.placement.rules(self.current.value.write_quorum, writable, self._tracker.ensemble)
+        except (MetadataError, TimeoutError) as error:
+            context.host.trace("client.bookies_unknown", ledger=ledger_id, why=str(error))
+            return
+        finally:
+            self._slow_check = None
+        tracker = self._tracker
+        if self._machine.is_over or freeze is not None or tracker.changing or tracker.suspended or bookie_id not in tracker.ensemble:
+            return
+        if is_replaceable(tracker.ensemble, bookie_id, writable, context.avoided_bookies(), rules, self._slow_rng):
+            limit_s = context.settings.slow_bookie_limit_s
+            context.host.trace("client.slow_bookie_replaced", ledger=ledger_id, bookie=bookie_id, limit_s=limit_s)
+            text = f"bookie {bookie_id} held back the writer of ledger {ledger_id} for {limit_s:g} s, and another one can take its place"
+            self._writer.bookie_failed(bookie_id, bookie_error(RequestTimeout, bookie_id, text))
+
     def end(self) -> None:
         """The writer is about to end: decide nothing more. Idempotent."""
         self._step(machine.WriterEnded())
@@ -109,8 +150,9 @@ class EnsembleChanger:
 
     def cancel(self) -> None:
         """Abandon a change that is under way; whether its metadata was written stays unknown. Idempotent."""
-        if self._task is not None:
-            self._task.cancel()
+        for task in (self._task, self._slow_check):
+            if task is not None:
+                task.cancel()
 
     def _step(self, event: machine.Event) -> None:
         self._machine.step(event, self._clock.monotonic())
@@ -191,6 +233,7 @@ class EnsembleChanger:
         context.host.trace(
             "client.ensemble_changed", ledger=self._writer.ledger_id, first=segment.first_entry_id, ensemble=",".join(segment.ensemble)
         )
+        context.placement.report(self._writer.ledger_id, segment.ensemble, self._rules)
         # Entries that were numbered and not sent go to the bookies that stay; the new ones are sent everything unconfirmed.
         self._writer.flush()
         self._streams.open(command.positions)
@@ -201,19 +244,24 @@ class EnsembleChanger:
     # The metadata.
 
     async def _list(self) -> None:
-        """List the writable bookies, or find out why that is not possible."""
+        """List the writable bookies and read whether ensembles are frozen, or find out why that is not possible."""
         bookies = self._context.metadata.bookies
         try:
             if self._watch is None:
                 # Before the first listing, so that a change behind it is seen at once, and not only by the next listing.
                 self._watch = bookies.watch()
             async with timeout_at(self._clock.monotonic() + LISTING_LIMIT_S):
-                writable = tuple(await bookies.writable())
+                writable = await bookies.writable()
+                freeze = await self._context.metadata.ensemble_freezes.read()
         except (ConnectionLost, TimeoutError) as error:
             self._context.host.trace("client.bookies_unknown", ledger=self._writer.ledger_id, why=str(error))
             self._step(machine.ListingFailed(str(error) or "no answer in time"))
         else:
-            self._step(machine.BookiesListed(writable, tuple(self._context.failed_bookies.names(self._clock.monotonic()))))
+            # The table of locations and the script have limits of their own; without them the last locations are used.
+            self._rules = await self._context.placement.rules(self.current.value.write_quorum, writable, self._tracker.ensemble)
+            avoid = tuple(self._context.avoided_bookies())
+            frozen = "" if freeze is None else freeze.text
+            self._step(machine.BookiesListed(tuple(writable), avoid, self._rules, frozen))
 
     @fault_point("client.ensemble_change.chosen")
     async def _write(self, segment: EnsembleSegment) -> Versioned:

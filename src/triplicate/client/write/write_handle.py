@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from triplicate.client.write.add_pipeline import AddPipeline
-from triplicate.errors import TriplicateError
+from triplicate.errors import BookieReadOnly, TriplicateError
 from triplicate.ledger import LedgerMetadata
 from triplicate.runtime import shielded
 
@@ -122,3 +122,12 @@ class WriteHandle:
             await shielded(self.close(wait=False))
         except TriplicateError as closing:
             error.add_note(f"closing ledger {self.ledger_id} failed as well: {closing}")
+
+
+def replace_bookie(writer: WriteHandle, bookie_id: str, reason: BookieReadOnly) -> None:
+    """Have an open writer replace a bookie of its ensemble before that bookie refuses an entry. Nothing happens if it is not in it.
+
+    The ensemble of a ledger with deferred sync never changes, so its writer keeps the bookie until it is refused.
+    """
+    if not writer.is_finished and not writer.deferred_sync:
+        writer._pipeline.bookie_failed(bookie_id, reason)

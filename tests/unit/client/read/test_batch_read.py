@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.client.cluster import QUICK, FakeCluster, fake_cluster, run
+from tests.waiting import LIMIT_S
 from triplicate.client import Client, LedgerReader
 from triplicate.config import ClientSettings
 from triplicate.errors import ArgumentError, NoSuchEntry, ReadFailed
@@ -229,7 +230,9 @@ def test_every_entry_that_one_replica_has_is_read(seed: int, batch_read: bool) -
 
     async def main() -> None:
         rng = random.Random(seed)
-        async with fake_cluster() as cluster, cluster.client(replace(QUICK, batch_read=batch_read, read_window_entries=16)) as client:
+        # No bookie is silent here, so an answer may be late.
+        settings = replace(QUICK, batch_read=batch_read, read_window_entries=16, read_timeout_s=LIMIT_S, add_timeout_s=LIMIT_S)
+        async with fake_cluster() as cluster, cluster.client(settings) as client:
             reader = await filled(cluster, client, 120)
             down = rng.choice(["", *cluster.bookies])
             for entry_id in range(120):

@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.client.cluster import QUICK, fake_cluster, run
+from triplicate.client import LedgerWriter, Tail
 from triplicate.errors import HandleClosed
+from triplicate.ledger import Entry
 
 NO_POLLS = replace(QUICK, long_poll=False)
 
@@ -128,3 +130,24 @@ def test_a_tail_that_was_given_up_while_it_asked_for_the_metadata_still_hears_of
                     assert [entry.payload async for entry in tail] == [b"0"]
 
     run(main())
+
+
+def test_a_poll_that_finds_several_entries_confirmed_delivers_all_of_them_at_once() -> None:
+    async def main() -> None:
+        async with fake_cluster() as cluster, cluster.client() as client:
+            writer = await client.create()
+            async with (await client.open(writer.ledger_id)).tail() as tail:
+                assert [entry.payload for entry in await _after_first(tail, writer, 5)] == [b"1", b"2", b"3", b"4"]
+            writer.abandon()
+
+    run(main())
+
+
+async def _after_first(tail: Tail, writer: LedgerWriter, count: int) -> list[Entry]:
+    """The entries that the tail delivers in one list, after the first of `count` + 1 entries. It knows only the first as confirmed."""
+    for index in range(2):
+        await writer.append(b"%d" % index)
+    assert [entry.payload for entry in await tail.next_entries()] == [b"0"]
+    for index in range(2, count + 1):
+        await writer.append(b"%d" % index)
+    return await tail.next_entries()

@@ -51,6 +51,26 @@ def test_a_dead_bookie_is_replaced_and_its_replacement_gets_what_is_unconfirmed(
     run(main())
 
 
+def test_a_dead_bookie_is_replaced_by_one_on_another_machine() -> None:
+    async def main() -> None:
+        async with fake_cluster("") as cluster, cluster.client() as client:
+            for number, name in enumerate("abc"):
+                await cluster.add(name, f"127.0.0.{number + 2}")
+            writer = await client.create()
+            for number, name in enumerate("defghi"):
+                # Two further bookies on each of the three machines.
+                await cluster.add(name, f"127.0.0.{number % 3 + 2}")
+            before = writer.metadata.last_segment.ensemble
+            await cluster["b"].stop()
+            await writer.append(b"x")
+            await eventually(lambda: writer.ensemble_changes == 1)
+            changed = writer.metadata.last_segment.ensemble
+            assert [name for name in changed if name in before] == [name for name in before if name != "b"]
+            assert {cluster[name].machine for name in changed} == {"127.0.0.2", "127.0.0.3", "127.0.0.4"}
+
+    run(main())
+
+
 def test_a_failure_before_anything_is_confirmed_replaces_the_first_segment() -> None:
     async def main() -> None:
         async with fake_cluster("abcd") as cluster, cluster.client() as client:

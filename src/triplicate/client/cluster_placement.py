@@ -1,0 +1,133 @@
+"""The rules of placement for the ensembles of one client: its policy, and the sites of the cluster's bookies.
+
+Under the uniform policy the machines in the registrations are enough, and nothing else is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from triplicate.client.bookie_space import FreeDisk
+from triplicate.client.client_metrics import ClientMetrics
+from triplicate.client.connection.pool import ChannelPool
+from triplicate.client.location_script import LocationScript
+from triplicate.config import ClientSettings
+from triplicate.errors import MetadataError
+from triplicate.ledger import (
+    Adherence,
+    BookieSite,
+    LedgerMetadata,
+    PlacementPolicy,
+    PlacementRules,
+    PlacementVerdict,
+    SiteTable,
+    ensemble_verdict,
+    ledger_verdict,
+    resolve_sites,
+)
+from triplicate.metadata import BookieServiceInfo, ClusterMetadata, LocationTable, machine_of, registered_bookie
+from triplicate.runtime import Host, TaskScope, timeout_at
+
+TABLE_AGE_S = 10.0
+"""How long the table of network locations is used before it is read again, in seconds."""
+TABLE_LIMIT_S = 2.0
+"""How long one read of the table may take, in seconds. After it the last table is used."""
+NOTHING_KNOWN: Mapping[str, int] = {}
+WEIGHT_MULTIPLE = 3.0
+"""Free disk counts up to this multiple of the median. Source: BookKeeper `bookieMaxWeightMultipleForWeightBasedPlacement`."""
+
+
+def policy_of(settings: ClientSettings) -> PlacementPolicy:
+    """The policy that the settings name."""
+    weight = WEIGHT_MULTIPLE if settings.placement_disk_weight else 0.0
+    racks = settings.placement_min_racks if settings.placement_policy != "uniform" else 1
+    regions = settings.placement_min_regions if settings.placement_policy == "region-aware" else 1
+    return PlacementPolicy(racks, regions, settings.placement_enforced, weight)
+
+
+class ClusterPlacement:
+    """See the module's text.
+
+    Args:
+        pool, scope: the client's, for questions about free disk.
+    """
+
+    def __init__(
+        self, host: Host, metadata: ClusterMetadata, settings: ClientSettings, pool: ChannelPool, scope: TaskScope, metrics: ClientMetrics
+    ) -> None:
+        self.policy = policy_of(settings)
+        self._host = host
+        self._metadata = metadata
+        self._chosen = {adherence: metrics.ensembles_chosen.labels(adherence=adherence.name.lower()) for adherence in Adherence}
+        self._script = LocationScript(host, settings.placement_script, settings.placement_script_timeout_s)
+        self._free_disk = FreeDisk(host, pool, scope, settings.placement_disk_interval_s)
+        self._table = LocationTable()
+        self._table_due = 0.0
+        self._problems: tuple[str, ...] = ()
+        """As last reported."""
+
+    async def rules(self, write_quorum: int, writable: Mapping[str, BookieServiceInfo], ensemble: Sequence[str] = ()) -> PlacementRules:
+        """The rules for an ensemble of a ledger.
+
+        Args:
+            writable: the bookies that accept writes.
+            ensemble: bookies that the ledger has already. The sites of those that never registered while this client ran are not known.
+        """
+        known = {**self._metadata.bookies.known(), **writable}
+        free_bytes = self._known_free_disk(writable)
+        # Machines that are away still exist: copies do not share the one that is left.
+        sites = {
+            bookie_id: BookieSite(machine_of(bookie_id, info), free_bytes=free_bytes.get(bookie_id)) for bookie_id, info in known.items()
+        }
+        if self.policy.uses_locations:
+            infos = {bookie_id: known[bookie_id] for bookie_id in (*ensemble, *writable) if bookie_id in known}
+            sites.update((await self.locate(infos, free_bytes)).sites)
+        return PlacementRules(write_quorum, sites, self.policy)
+
+    async def locate(self, infos: Mapping[str, BookieServiceInfo], free_bytes: Mapping[str, int] = NOTHING_KNOWN) -> SiteTable:
+        """The sites of these bookies by all sources. Problems with their locations are traced when they change."""
+        bookies = [registered_bookie(bookie_id, info) for bookie_id, info in infos.items()]
+        await self._read_table()
+        await self._script.resolve(bookie.host for bookie in bookies)
+        found = resolve_sites(bookies, self._table.locations, self._script.locations, free_bytes)
+        if self._script.failure:
+            found = replace(found, problems=(*found.problems, self._script.failure))
+        if found.problems != self._problems:
+            self._problems = found.problems
+            for problem in found.problems:
+                self._host.trace("client.location_not_used", problem=problem)
+        return found
+
+    async def verdict(self, metadata: LedgerMetadata) -> PlacementVerdict:
+        """How well the ensembles of a ledger keep the rules, by the present sites of all registered bookies."""
+        bookies = self._metadata.bookies
+        infos = {**await bookies.readonly(), **await bookies.writable()}
+        ensembles = [bookie_id for segment in metadata.segments for bookie_id in segment.ensemble]
+        return ledger_verdict(metadata, await self.rules(metadata.write_quorum, infos, ensembles))
+
+    def report(self, ledger_id: int, ensemble: Sequence[str], rules: PlacementRules) -> None:
+        """Count an ensemble that was chosen, and trace it if it keeps the rules only in part."""
+        verdict = ensemble_verdict(ensemble, rules)
+        adherence = verdict.adherence
+        self._chosen[adherence].inc()
+        if adherence is Adherence.FAILED or (adherence is Adherence.SOFT and self.policy.uses_locations):
+            names, why = ",".join(ensemble), "; ".join(verdict.reasons)
+            self._host.trace("client.placement_incomplete", ledger=ledger_id, adherence=adherence.name.lower(), ensemble=names, why=why)
+
+    def _known_free_disk(self, writable: Mapping[str, BookieServiceInfo]) -> Mapping[str, int]:
+        if self.policy.weight_multiple <= 0:
+            return NOTHING_KNOWN
+        self._free_disk.refresh(writable)
+        return self._free_disk.free_bytes
+
+    async def _read_table(self) -> None:
+        now = self._host.clock.monotonic()
+        if now < self._table_due:
+            return
+        self._table_due = now + TABLE_AGE_S
+        try:
+            async with timeout_at(now + TABLE_LIMIT_S):
+                self._table = await self._metadata.network_locations.read()
+        except (MetadataError, TimeoutError) as error:
+            self._host.trace("client.locations_unknown", error=str(error) or f"no answer within {TABLE_LIMIT_S:g} s")

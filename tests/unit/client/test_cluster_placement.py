@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from triplicate.client import Client
+from triplicate.client.bookie_space import FreeDisk
+from triplicate.config import ClientSettings
+from triplicate.errors import ConnectionLost, NotEnoughBookies
+from triplicate.ledger import Adherence
+from triplicate.metadata import ClusterMetadata, LocationTable, MemoryStore, MemoryTree, NetworkLocations, bookie_service
+from triplicate.runtime import Metrics, real_host
+
+
+@asynccontextmanager
+async def client_of(bookies: dict[str, tuple[str, str]], settings: ClientSettings, metrics: Metrics | None = None) -> AsyncIterator[Client]:
+    """A client of a cluster with these registrations: bookie id to host and network location. Nothing listens there."""
+    host = real_host("client", seed=1)
+    async with await ClusterMetadata.open(MemoryTree(MemoryStore(host.clock)), host, create=True) as metadata:
+        for port, (bookie_id, (machine, location)) in enumerate(bookies.items(), 1000):
+            await metadata.bookies.register(bookie_id, bookie_service(machine, port, network_location=location))
+        async with Client(host, metadata, settings, metrics) as client:
+            yield client
+
+
+def test_a_ledger_is_created_on_different_machines() -> None:
+    async def main() -> None:
+        bookies = {f"b{number}": (f"10.0.0.{number % 3}", "") for number in range(9)}
+        metrics = Metrics()
+        async with client_of(bookies, ClientSettings(), metrics) as client:
+            for _ in range(20):
+                writer = await client.create()
+                assert len({bookies[name][0] for name in writer.metadata.last_segment.ensemble}) == 3
+                writer.abandon()
+            verdict = await client.placement.verdict(writer.metadata)
+            assert verdict.adherence is Adherence.STRICT
+        assert 'bookkeeper_client_ensembles_chosen_total{adherence="strict"} 20.0' in metrics.expose().decode()
+
+    asyncio.run(main())
+
+
+def test_enforced_racks_are_kept_or_the_creation_fails() -> None:
+    async def main() -> None:
+        bookies = {f"b{number}": (f"10.0.0.{number}", "/near" if number else "/far") for number in range(6)}
+        settings = ClientSettings(placement_policy="rack-aware", placement_enforced=True)
+        async with client_of(bookies, settings) as client:
+            for _ in range(10):
+                writer = await client.create()
+                assert "b0" in writer.metadata.last_segment.ensemble
+                writer.abandon()
+            await client.metadata.network_locations.set("b0", "/near")
+            client.placement._table_due = 0.0
+            with pytest.raises(NotEnoughBookies, match=r"2 racks for each entry.*/default-region/near: b0, b1"):
+                await client.create()
+
+    asyncio.run(main())
+
+
+def test_the_uniform_policy_reads_no_locations(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with client_of({name: (name, "") for name in "abc"}, ClientSettings()) as client:
+            monkeypatch.delattr(type(client.metadata.network_locations), "read")
+            (await client.create()).abandon()
+
+    asyncio.run(main())
+
+
+def test_copies_do_not_share_the_machine_that_is_left() -> None:
+    async def main() -> None:
+        bookies = {"a": ("10.0.0.1", ""), "b": ("10.0.0.1", ""), "c": ("10.0.0.2", "")}
+        async with client_of(bookies, ClientSettings()) as client:
+            (await client.create(ensemble_size=2, write_quorum=2, ack_quorum=1)).abandon()
+            await client.metadata.bookies.unregister("c")
+            with pytest.raises(NotEnoughBookies, match="2 different machines"):
+                await client.create(ensemble_size=2, write_quorum=2, ack_quorum=1)
+
+    asyncio.run(main())
+
+
+def test_a_table_that_cannot_be_read_leaves_the_last_locations(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        bookies = {name: (name, "") for name in "abc"}
+        async with client_of(bookies, ClientSettings(placement_policy="rack-aware")) as client:
+            await client.metadata.network_locations.set("a", "/r")
+            infos = await client.metadata.bookies.writable()
+            assert str((await client.placement.locate(infos)).sites["a"].location) == "/default-region/r"
+
+            async def fail(self: NetworkLocations) -> LocationTable:
+                raise ConnectionLost("away")
+
+            monkeypatch.setattr(NetworkLocations, "read", fail)
+            client.placement._table_due = 0.0
+            assert str((await client.placement.locate(infos)).sites["a"].location) == "/default-region/r"
+
+    asyncio.run(main())
+
+
+def test_free_disk_is_asked_once_in_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        asked: list[str] = []
+
+        async def ask(self: FreeDisk, bookie_id: str) -> None:
+            asked.append(bookie_id)
+            self.free_bytes[bookie_id] = 5
+
+        monkeypatch.setattr(FreeDisk, "_ask_one", ask)
+        settings = ClientSettings(placement_disk_weight=True)
+        async with client_of({name: (name, "") for name in "abc"}, settings) as client:
+            for _ in range(3):
+                (await client.create()).abandon()
+                await asyncio.sleep(0.01)
+            found = await client.placement.rules(3, await client.metadata.bookies.writable())
+        assert asked == ["a", "b", "c"]
+        assert {site.free_bytes for site in found.sites.values()} == {5}
+
+    asyncio.run(main())
