@@ -12,13 +12,17 @@ from types import TracebackType
 from triplicate.bookie.background import keep_running
 from triplicate.bookie.bookie_metrics import BookieMetrics
 from triplicate.bookie.core.file_header import FileIdentity
+from triplicate.bookie.core.scrub_state import ScrubPass
 from triplicate.bookie.digest_checks import DigestChecks
-from triplicate.bookie.directories import Directories
+from triplicate.bookie.directories import CURRENT, Directories
 from triplicate.bookie.disk_guard import DiskGuard
+from triplicate.bookie.files import join
 from triplicate.bookie.limbo import Limbo
 from triplicate.bookie.offline.inspection import cannot_listen, cannot_start, check_data, check_files, port_problem
 from triplicate.bookie.offline.replacement import bookie_id_of
 from triplicate.bookie.registration import Registration, Reopen
+from triplicate.bookie.scrub_file import ScrubFile
+from triplicate.bookie.scrubber import Scrubber, ScrubTools
 from triplicate.bookie.server.connection_set import ConnectionSet
 from triplicate.bookie.server.long_polls import LongPolls
 from triplicate.bookie.server.read_processor import ReadProcessor
@@ -26,12 +30,13 @@ from triplicate.bookie.server.request_processor import RequestProcessor
 from triplicate.bookie.storage.compaction import Compactor
 from triplicate.bookie.storage.garbage import GarbageCollector
 from triplicate.bookie.storage.storage import Storage, StorageCallbacks, StorageWorkers
+from triplicate.bookie.upkeep import Upkeep
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError
 from triplicate.metadata import ClusterMetadata, bookie_service
 from triplicate.runtime import Host, Listener, Metrics, TaskScope, resolve
 
-LOOPS = ("reads", "registration", "disk guard", "digests", "garbage collection", "compaction")
+LOOPS = ("reads", "registration", "disk guard", "digests", "garbage collection", "compaction", "scrubber", "upkeep requests")
 """Tasks that run as long as a bookie serves."""
 
 
@@ -74,6 +79,7 @@ class BookieParts:
     checks: DigestChecks
     garbage: GarbageCollector
     compactor: Compactor
+    scrubber: Scrubber
     listener: Listener
     scope: TaskScope
     failure: Failure
@@ -172,6 +178,10 @@ class Bookie:
     async def compact(self, threshold: float) -> int:
         """Rewrite entry logs of which less than this share is alive; returns how many. Raises as `Compactor.compact`."""
         return await self.parts.compactor.compact(threshold)
+
+    async def scrub(self) -> ScrubPass:
+        """Read and check all entries now, or the rest of a pass that was interrupted; returns the pass. Raises as `Scrubber.run`."""
+        return await self.parts.scrubber.scrub()
 
     async def wait_failed(self) -> OSError:
         """Return when the bookie can no longer write and has stopped serving; the caller should `stop` it and end the process."""
@@ -293,21 +303,29 @@ class BookieStart:
             host, metadata, storage, metrics, settings.gc_interval_s, settings.trash_period_s, guard.lack_space_to_collect
         )
         compactor = Compactor(host, storage, settings, metrics, guard.lack_space_to_collect)
+        upkeep = Upkeep(host, metadata, self._bookie_id, settings, storage, collector, compactor, guard.lack_space_to_collect)
         reads = ReadProcessor(host, storage, settings, metrics)
         long_polls = LongPolls(host.clock, reads, settings, metrics)
         requests = RequestProcessor(host, settings, storage, reads, long_polls, checks, guard, metrics)
+        scrubber = await self._open_scrubber(storage)
         guard.measure_disks()
         await guard.make_reserves()
         self._opened.callback(scope.cancel)
         listener = await self._listen(requests)
         scope.spawn(reads.run(), name="reads")
         host_name, port = listener.address
-        info = bookie_service(settings.advertised_address or host_name, port)
+        info = bookie_service(settings.advertised_address or host_name, port, network_location=settings.network_location)
         await registration.register(info)
-        scope.spawn(registration.run(info, (limbo, checks, collector)), name="registration")
+        scope.spawn(registration.run(info, (limbo, checks, collector, scrubber, upkeep)), name="registration")
         scope.spawn(guard.run(storage.set_short_of_space), name="disk guard")
         scope.spawn(checks.run(), name="digests")
-        for name, run in (("garbage collection", collector.run), ("compaction", compactor.run)):
+        loops = (
+            ("garbage collection", collector.run),
+            ("compaction", compactor.run),
+            ("scrubber", scrubber.run),
+            ("upkeep requests", upkeep.run),
+        )
+        for name, run in loops:
             scope.spawn(keep_running(host, metrics, name, run), name=name)
         if limbo.active:
             scope.spawn(limbo.run(storage.ledgers), name="limbo")
@@ -323,11 +341,19 @@ class BookieStart:
             checks=checks,
             garbage=collector,
             compactor=compactor,
+            scrubber=scrubber,
             listener=listener,
             scope=scope,
             failure=self._failure,
         )
         return Bookie(host, settings, self._bookie_id, parts, self._opened.pop_all())
+
+    async def _open_scrubber(self, storage: Storage) -> Scrubber:
+        worker = self._host.new_worker("bookie-scrub")
+        self._opened.push_async_callback(worker.close)
+        file = ScrubFile(self._host.disk, join(self._settings.ledger_directories[0], CURRENT))
+        tools = ScrubTools(storage, self._settings, self._metrics, worker, file)
+        return await Scrubber.open(self._host, self._metadata, self._bookie_id, tools)
 
     async def _listen(self, requests: RequestProcessor) -> Listener:
         settings, scope, connections = self._settings, self._scope, self._connections

@@ -75,6 +75,17 @@ class BookieMetrics:
         self.task_failures = counter("bookie_task_failures", "Background tasks that met an unexpected error and began again.", ("task",))
         self.trash_ledgers = gauge("bookie_gc_TRASH_LEDGERS", "Ledgers without metadata whose entries are kept for a while.")
         self.trash_bytes = gauge("bookie_gc_TRASH_SPACE_BYTES", "Bytes of their entries.")
+        self._add_scrubber(registry)
+
+    def _add_scrubber(self, registry: Metrics) -> None:
+        counter, gauge, tally = registry.counter, registry.gauge, registry.tally
+        self.scrub_errors = counter("scrubber_detectedScrubErrors", "Damaged entries that the scrubber has found.")
+        self.scrub_index_faults = counter("bookie_scrub_index_faults", "Times that the scrubber could not read rows of the index.")
+        self.scrubbed_entries = tally("bookie_scrub_entries", "Entries that the scrubber has checked.")
+        self.scrubbed_bytes = tally("bookie_scrub_bytes", "Bytes that the scrubber has read.")
+        self.scrub_progress = gauge("bookie_scrub_progress", "Share of the entry logs of the present pass that are read; 0 between passes.")
+        self.scrub_last_pass = gauge("bookie_scrub_last_pass_seconds", "End of the last full pass, in seconds since the epoch.")
+        self.scrub_last_damage = gauge("bookie_scrub_last_pass_damaged", "Damaged entries that the last full pass found.")
 
     def count_group(self, items: Sequence[JournalItem], now: float) -> None:
         """Count a journal group. `now`: the clock's monotonic time."""

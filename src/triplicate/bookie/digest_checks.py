@@ -50,7 +50,7 @@ class DigestChecks:
                 continue
             ledger_id = self._waiting.popleft()
             try:
-                verification, verifier = _verifier_of((await self.metadata.ledgers.get(ledger_id)).value)
+                verification, verifier = verifier_of((await self.metadata.ledgers.get(ledger_id)).value)
             except (NoSuchLedger, FormatError) as error:
                 self._resolve(ledger_id, Verification.IMPOSSIBLE, None)
                 self._host.trace("bookie.digest_unknown", ledger_id=ledger_id, error=str(error))
@@ -72,7 +72,8 @@ class DigestChecks:
             handle.verifier = verifier
 
 
-def _verifier_of(metadata: LedgerMetadata) -> tuple[Verification, DigestVerifier | None]:
+def verifier_of(metadata: LedgerMetadata) -> tuple[Verification, DigestVerifier | None]:
+    """Whether the digests of a ledger's entries can be verified, and the verifier if they can."""
     if metadata.digest_type is DigestType.DUMMY or not metadata.credentials_stored:
         # Metadata of the oldest format has neither digest type nor password, only defaults.
         return Verification.IMPOSSIBLE, None

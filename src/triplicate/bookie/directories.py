@@ -72,6 +72,8 @@ class Directories:
             for problem in self.problems(ours, known, incarnation.number):
                 raise problem
             if known is None:
+                # A request without a cookie was for an earlier bookie of this id, which was decommissioned while it ran.
+                await metadata.read_only_requests.withdraw(bookie_id)
                 await self.stamp(metadata, ours, incarnation.number, None)
             elif check_more is not None:
                 await check_more()
@@ -130,8 +132,8 @@ class Directories:
             self._disk.names(nearest(self._disk, join(directory, CURRENT)))
         if known is None and self.data_in(directory):
             yield WrongCluster(
-                f"{directory}: there is data, but the cluster knows no bookie {ours.bookie_id}: give back the bookie_id and the metadata "
-                "address that wrote it, or use an empty directory"
+                f"{directory}: there is data, but the cluster knows no bookie {ours.bookie_id}: if the bookie was decommissioned, its data "
+                "is no longer needed, so empty the directory; otherwise give back the bookie_id and the metadata address that wrote it"
             )
 
     def lock(self, *, make: bool) -> None:

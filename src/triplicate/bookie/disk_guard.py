@@ -71,7 +71,7 @@ class Reserve:
 
 
 class DiskGuard:
-    """Watches the disks and decides whether the bookie is read-only. Implements `ServerState`."""
+    """Watches the disks and decides whether the bookie is read-only, which operators can also request. Implements `ServerState`."""
 
     def __init__(
         self,
@@ -87,6 +87,8 @@ class DiskGuard:
         self._reserves = [Reserve(host.disk, directory, settings.reserve_bytes) for directory in directories.configured]
         self._worker = host.new_worker("bookie-disks")
         self._wanted = asyncio.Event()
+        self._requested = False
+        """Whether an operator has requested that the bookie be read-only."""
         self._flush_without_space = False
         self._journal_without_space = False
         self._disks_full = False
@@ -98,13 +100,23 @@ class DiskGuard:
 
     @property
     def read_only(self) -> bool:
-        """Whether normal writes are refused."""
+        """Whether normal writes are refused, for lack of space or on request."""
+        return self._requested or self._is_short
+
+    @property
+    def _is_short(self) -> bool:
         return self._disks_full or self._flush_without_space or self._journal_without_space
 
     @property
     def accepts_high_priority(self) -> bool:
         """Whether the adds of recoveries are accepted: they are few and free space in the end, so they may use the last of it."""
         return not self._flush_without_space and self._free_bytes >= self._settings.recovery_adds_free_bytes
+
+    def set_requested(self, value: bool) -> None:
+        """Record whether an operator has requested that the bookie be read-only."""
+        if value != self._requested:
+            self._host.trace("bookie.read_only_requested" if value else "bookie.read_only_request_withdrawn")
+        self._requested = value
 
     def before_start(self) -> None:
         """Delete the reserve of a disk that is too full to start on. Blocks; raises OSError."""
@@ -174,7 +186,7 @@ class DiskGuard:
                 if ran_out:
                     await self._release()
                 self.measure_disks()
-                await self._worker.run(set_short, ran_out or self.read_only)
+                await self._worker.run(set_short, ran_out or self._is_short)
                 if not ran_out:
                     await self._recover()
             except OSError as error:

@@ -15,7 +15,7 @@ import errno
 
 from triplicate.bookie.core.ledger_table import LedgerTable
 from triplicate.errors import FormatError, MetadataError, NoSuchLedger
-from triplicate.metadata import ClusterMetadata, Incarnation, TrashedLedger, Versioned
+from triplicate.metadata import ClusterMetadata, Incarnation, TrashedLedger, Versioned, may_have_lost_entries
 from triplicate.runtime import Host, sleep, timeout_at
 
 ASK_TIMEOUT_S = 10.0
@@ -81,17 +81,9 @@ class Limbo:
                     self._host.trace("bookie.trash_not_understood", ledger_id=ledger_id, error=str(error))
                     return True  # Perhaps from a newer release, which can undelete the ledger.
             if found is not None:
-                return await self._may_have_held(ledger_id, found)
+                return await may_have_lost_entries(self.metadata, self._bookie_id, self.incarnation, ledger_id, found)
             # An undelete may have removed the record meanwhile.
         return False
-
-    async def _may_have_held(self, ledger_id: int, found: Versioned | TrashedLedger) -> bool:
-        metadata = found.value if isinstance(found, Versioned) else found.metadata
-        if not any(self._bookie_id in segment.ensemble for segment in metadata.segments):
-            return False
-        # A wrong clock, a chosen id, or a return from the trash must not make an old ledger look new.
-        is_new = ledger_id >= self.incarnation.ledger_id_bound
-        return not is_new or await self.metadata.trash.first_created_ms(ledger_id, found) <= self.incarnation.changed_ms
 
     async def resolve_loaded(self, ledgers: LedgerTable) -> None:
         """Look up every ledger that replay has loaded: the journal has the entries that were added, and not those missing before them.

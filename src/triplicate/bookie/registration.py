@@ -1,4 +1,5 @@
-"""Registers the bookie for clients, keeps the registration over lost sessions, and moves it to the read-only list while a disk is full."""
+"""Registers the bookie for clients, keeps the registration over lost sessions, and moves it to the read-only list while a disk is full or
+an operator requests it."""
 
 from __future__ import annotations
 
@@ -60,6 +61,7 @@ class Registration:
 
     async def register(self, info: BookieServiceInfo) -> None:
         """Announce the bookie for the first time. Raises NodeExists: another process has this id; MetadataError."""
+        await self._read_request()
         await self._announce(info)
 
     async def unregister(self) -> None:
@@ -79,6 +81,7 @@ class Registration:
         while True:
             await sleep(self._host.clock, self._settings.registration_check_interval_s)
             try:
+                await self._read_request()
                 if self._announced != self._guard.read_only or not await self._metadata.bookies.is_registered(self._bookie_id):
                     self._metrics.status.set(-1)
                     await self._announce(info)
@@ -91,6 +94,9 @@ class Registration:
                 # The bookie serves on meanwhile, for clients that have its address.
                 self._announced = None
                 self._host.trace("bookie.registration_failed", error=str(error))
+
+    async def _read_request(self) -> None:
+        self._guard.set_requested(await self._metadata.read_only_requests.is_requested(self._bookie_id))
 
     @fault_point("bookie.register")
     async def _announce(self, info: BookieServiceInfo) -> None:

@@ -216,6 +216,10 @@ class EntryLogScanner:
             raise CorruptionError(f"{self._path}: the block at byte {offset} is not the one that the index names")
         return info, table
 
+    def described(self, offset: int) -> BlockInfo:
+        """The description in the header at `offset`, without a check of its checksum. Raises CorruptionError: it cannot be one."""
+        return self._parse(self._read(BLOCK_HEADER_BYTES, offset), offset)[0]
+
     def _parse(self, data: bytes, offset: int) -> tuple[BlockInfo, int]:
         if len(data) < BLOCK_HEADER_BYTES or data[:4] != BLOCK_MAGIC:
             raise CorruptionError(f"{self._path}: no block begins at byte {offset}")

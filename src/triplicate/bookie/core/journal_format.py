@@ -143,7 +143,7 @@ class GroupScanner:
         sequence = after_sequence
         offset = start
         while True:
-            group = self._group_at(offset)
+            group = self.group_at(offset)
             if group is None:
                 break
             if sequence is not None and group.sequence != sequence + 1:
@@ -161,7 +161,7 @@ class GroupScanner:
 
     def is_group(self, offset: int) -> bool:
         """Whether a whole group of this file begins at `offset`."""
-        return self._group_at(offset) is not None
+        return self.group_at(offset) is not None
 
     def _header_at(self, offset: int, block: bytes) -> tuple[int, int, int, int, int, int] | None:
         """(type, flags, sequence, length, count, crc) of a plausible header of this file, or None."""
@@ -174,7 +174,8 @@ class GroupScanner:
             return None
         return kind, flags, sequence, length, count, GROUP_CRC.unpack_from(block, GROUP_HEADER.size)[0]
 
-    def _group_at(self, offset: int) -> JournalGroup | None:
+    def group_at(self, offset: int) -> JournalGroup | None:
+        """The whole group of this file that begins at `offset`, or None. Raises FormatError: it is of an unknown type."""
         block = self._read(GROUP_HEADER_BYTES, offset)
         header = self._header_at(offset, block)
         if header is None:
@@ -214,7 +215,7 @@ class GroupScanner:
         for start in range(0, len(chunk), ALIGNMENT):
             if chunk[start : start + 4] != GROUP_MAGIC:
                 continue
-            group = self._group_at(position + start)
+            group = self.group_at(position + start)
             if group is not None and group.sequence > sequence:
                 raise CorruptionError(
                     f"{self._path}: the group at byte {bad_offset} is damaged, but group {group.sequence} at byte {group.offset} behind "

@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from triplicate.bookie.core.entry_log_format import BlockInfo, BlockType, EntryLogScanner
 from triplicate.bookie.core.file_header import ENTRY_LOG_MAGIC, HEADER_BYTES, JOURNAL_MAGIC, FileIdentity, check_owner, decode_file_header
 from triplicate.bookie.core.journal_mark import JournalMark, decode_mark
+from triplicate.bookie.core.scrub_state import ScrubState
 from triplicate.bookie.directories import CURRENT, LOCK_NAME, NO_DATA, REPLACE, RESERVE_NAME, Directories
 from triplicate.bookie.files import NO_SPACE, join, numbered_files, read_file
 from triplicate.bookie.journal.closed_journal import ClosedJournal, JournalLimits
@@ -21,6 +23,7 @@ from triplicate.bookie.journal.journal_files import SUFFIX as JOURNAL_SUFFIX
 from triplicate.bookie.journal.mark_file import MARK_NAME
 from triplicate.bookie.offline.index_backup import ReadOnlyIndex, is_interrupted, rollback_rebuild
 from triplicate.bookie.offline.overlay_disk import OverlayDisk
+from triplicate.bookie.scrub_file import ScrubFile
 from triplicate.bookie.storage.entry_logs import existing_logs, read_log
 from triplicate.bookie.storage.index import Index
 from triplicate.bookie.storage.index_rebuild import INDEX_NAME
@@ -97,6 +100,8 @@ class InspectionReport:
     journals: list[JournalReport] = field(default_factory=list)
     index: IndexReport | None = None
     """None while a process uses the directories."""
+    scrub: ScrubState | None = None
+    """How far the scrubber is, as it has noted last; None without a readable note."""
 
 
 class Inspection:
@@ -127,6 +132,10 @@ class Inspection:
                 found.journals.append(self._journal_facts(join(directory, CURRENT)))
         if not any(directory.in_use for directory in found.directories):
             found.index = self._index_facts()
+        current = self._ledger_currents[0]
+        if self._host.disk.exists(current):
+            with suppress(FormatError):
+                found.scrub = ScrubFile(self._host.disk, current).read()
         return found
 
     def in_use(self, directory: str) -> bool:

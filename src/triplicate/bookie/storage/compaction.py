@@ -7,7 +7,9 @@ compaction).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from triplicate.bookie.bookie_metrics import BookieMetrics
 from triplicate.bookie.core.file_header import HEADER_BYTES
@@ -21,8 +23,33 @@ PORTION_BYTES = 256 * 1024
 """Bytes copied at once. A flush waits for at most one such portion."""
 
 
+@dataclass(frozen=True, slots=True)
+class CompactionReport:
+    """One round of compaction.
+
+    Attributes:
+        threshold: logs with a smaller living share were to be rewritten.
+        logs: rewritten ones. freed_bytes: of their files. written_bytes: of the copies.
+        without_room: logs that were left because no disk has room for the copy.
+        damaged: logs that could not be copied since the bookie's start.
+        began_ms, ended_ms: milliseconds since the epoch.
+    """
+
+    threshold: float
+    logs: int
+    freed_bytes: int
+    written_bytes: int
+    without_room: int
+    damaged: int
+    began_ms: int
+    ended_ms: int
+
+
 class Compactor:
-    """See the module's text. `on_full_disk` is called when a round found no space, or too little for a copy."""
+    """See the module's text. Rounds run one at a time, also those that an operator has requested.
+
+    `on_full_disk` is called when a round found no space, or too little for a copy.
+    """
 
     def __init__(
         self, host: Host, storage: Storage, settings: BookieSettings, metrics: BookieMetrics, on_full_disk: Callable[[], None]
@@ -34,6 +61,11 @@ class Compactor:
         self._on_full_disk = on_full_disk
         self._damaged: set[int] = set()
         """Logs that could not be copied. They are skipped until the next start."""
+        self.running_since_ms: int | None = None
+        """When the present round began, milliseconds since the epoch; None: no round is under way."""
+        self.last_report: CompactionReport | None = None
+        """Of the last complete round of this process."""
+        self._turn = asyncio.Lock()
 
     async def run(self) -> None:
         settings, clock = self._settings, self._host.clock
@@ -59,24 +91,43 @@ class Compactor:
                 major = clock.monotonic() + settings.major_compaction_interval_s
 
     async def compact(self, threshold: float) -> int:
-        """Rewrite every finished log whose living share is below the threshold, the emptiest first; returns how many.
+        """Run one round; returns how many logs were rewritten. Raises as `run_round`."""
+        return (await self.run_round(threshold)).logs
+
+    async def run_round(self, threshold: float) -> CompactionReport:
+        """Rewrite every finished log whose living share is below the threshold, the emptiest first, after the round under way.
 
         Raises:
             OSError: a disk is full or failed. CorruptionError: of the index.
         """
-        done = 0
-        lacks_room = False
+        async with self._turn:
+            self.running_since_ms = self._now_ms()
+            try:
+                self.last_report = await self._compact_below(threshold, self.running_since_ms)
+            finally:
+                self.running_since_ms = None
+            return self.last_report
+
+    async def _compact_below(self, threshold: float, began_ms: int) -> CompactionReport:
+        logs = freed_bytes = written_bytes = without_room = 0
         storage = self._storage
         for log, size, living in await self._below(threshold):
             if not await storage.on_writer(storage.stored.has_room, living):
                 self._host.trace("bookie.compaction_lacks_room", log=log, living_bytes=living)
-                lacks_room = True
-            elif await self._compact(log, size, living):
-                done += 1
+                without_room += 1
+                continue
+            freed = await self._compact(log, size, living)
+            if freed is not None:
+                logs += 1
+                freed_bytes += freed
+                written_bytes += living
         await storage.on_writer(storage.stored.copier.finish)
-        if lacks_room:
+        if without_room:
             self._on_full_disk()
-        return done
+        return CompactionReport(threshold, logs, freed_bytes, written_bytes, without_room, len(self._damaged), began_ms, self._now_ms())
+
+    def _now_ms(self) -> int:
+        return self._host.clock.wall_us() // 1000
 
     async def _below(self, threshold: float) -> list[tuple[int, int, int]]:
         """(log, size, living bytes) of the logs to rewrite."""
@@ -97,7 +148,8 @@ class Compactor:
         return [(log, size, living) for _, log, size, living in sorted(found)]
 
     @fault_point("bookie.compaction.log")
-    async def _compact(self, log: int, size: int, living: int) -> bool:
+    async def _compact(self, log: int, size: int, living: int) -> int | None:
+        """Rewrite one log. Returns the bytes freed; None if it is damaged."""
         storage, rate = self._storage, self._settings.compaction_bytes_per_s
         await storage.on_writer(storage.stored.begin_compaction, log, living)
         done = False
@@ -108,10 +160,10 @@ class Compactor:
                 # Damaged entries stay in place: a copy could not be read either, and a backup may restore them.
                 self._damaged.add(log)
                 self._host.trace("bookie.compaction_met_damage", log=log, error=str(error))
-                return False
+                return None
             self._metrics.compacted_bytes.inc(copied)
             await sleep(self._host.clock, copied / rate)
         freed = await storage.delete_dead_logs([log])
         self._metrics.bytes_compacted.inc(max(0, size - living))
         self._host.trace("bookie.log_compacted", log=log, size_bytes=size, living_bytes=living, freed_bytes=freed)
-        return True
+        return freed

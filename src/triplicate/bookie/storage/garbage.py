@@ -14,8 +14,10 @@ metadata is back, so a ledger that can be undeleted is always in one of the two 
 
 from __future__ import annotations
 
+import asyncio
 import errno
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from triplicate.bookie.bookie_metrics import BookieMetrics
@@ -33,8 +35,28 @@ EXPIRED_PAGES = 50
 """Maximum number of trash pages that one round empties, if everything on them is due."""
 
 
+@dataclass(frozen=True, slots=True)
+class CollectionReport:
+    """One round of garbage collection.
+
+    Attributes:
+        ledgers: deleted ones. held: ledgers before the round. trash: ledgers without metadata that wait for the end of the trash period.
+        freed_bytes: of deleted entry logs.
+        began_ms, ended_ms: milliseconds since the epoch.
+    """
+
+    ledgers: int
+    held: int
+    trash: int
+    freed_bytes: int
+    began_ms: int
+    ended_ms: int
+
+
 class GarbageCollector:
     """See the module's text. `metadata` may be replaced when a new session was opened.
+
+    Rounds run one at a time, also those that an operator has requested.
 
     `on_full_disk` is called when a round found no space.
     """
@@ -56,6 +78,11 @@ class GarbageCollector:
         self._interval_s = interval_s
         self._trash_period_s = trash_period_s
         self._on_full_disk = on_full_disk
+        self.running_since_ms: int | None = None
+        """When the present round began, milliseconds since the epoch; None: no round is under way."""
+        self.last_report: CollectionReport | None = None
+        """Of the last complete round of this process."""
+        self._turn = asyncio.Lock()
         self._waited_for: dict[int, int] = {}
         """The deletion, as dated by the trash, with which a ledger's period began again; by ledger."""
 
@@ -75,11 +102,24 @@ class GarbageCollector:
                     self._on_full_disk()
 
     async def collect(self) -> int:
-        """Run one round; returns how many ledgers were deleted.
+        """Run one round; returns how many ledgers were deleted. Raises as `run_round`."""
+        return (await self.run_round()).ledgers
+
+    async def run_round(self) -> CollectionReport:
+        """Run one round, after the one under way.
 
         Raises:
             MetadataError: the metadata could not answer, so nothing was deleted. OSError, CorruptionError: of index and logs.
         """
+        async with self._turn:
+            self.running_since_ms = self._now_ms()
+            try:
+                self.last_report = await self._collect(self.running_since_ms)
+            finally:
+                self.running_since_ms = None
+            return self.last_report
+
+    async def _collect(self, began_ms: int) -> CollectionReport:
         held = await self._storage.ledger_ids()
         self._metrics.ledgers_active.set(len(held))
         missing = await self._missing(held)
@@ -96,7 +136,10 @@ class GarbageCollector:
             self._host.trace("bookie.entry_logs_deleted", freed_bytes=freed)
         if self._trash_period_s > 0:
             await self.metadata.trash.expire(pages=EXPIRED_PAGES)
-        return len(gone)
+        return CollectionReport(len(gone), len(held), len(missing) - len(gone), freed, began_ms, self._now_ms())
+
+    def _now_ms(self) -> int:
+        return self._host.clock.wall_us() // 1000
 
     async def _unkept(self, missing: list[int]) -> list[int]:
         """The missing ledgers that cannot be undeleted, since they are not in the trash.

@@ -205,6 +205,16 @@ class Index:
         )
         return [(row[0], BlockInfo(BlockType.RUN, *row[1:])) for row in rows]
 
+    def runs_behind(self, ledger_id: int, limit: int, after: tuple[int, BlockInfo] | None = None) -> list[tuple[int, BlockInfo]]:
+        """(log, run) of a ledger's runs by last entry, flush and log, at most `limit`, those behind `after`."""
+        behind = (after[1].last, after[1].flush_number, after[0], after[1].offset) if after is not None else (-1, -1, -1, -1)
+        rows = self._rows(
+            "SELECT log, offset, flush, ledger, first, last, count, table_bytes, body_bytes FROM runs "
+            "WHERE ledger = ? AND (last, flush, log, offset) > (?, ?, ?, ?) ORDER BY last, flush, log, offset LIMIT ?",
+            (ledger_id, *behind, limit),
+        )
+        return [(row[0], BlockInfo(BlockType.RUN, *row[1:])) for row in rows]
+
     def ledger_ids(self, after: int = -1) -> list[int]:
         """The next page of ledgers with an id greater than `after`, ascending; empty at the end."""
         return [row[0] for row in self._rows("SELECT ledger FROM ledgers WHERE ledger > ? ORDER BY ledger LIMIT ?", (after, PAGE_OF_IDS))]

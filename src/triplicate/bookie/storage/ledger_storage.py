@@ -25,6 +25,7 @@ from triplicate.bookie.storage.entry_logs import existing_logs
 from triplicate.bookie.storage.index_rebuild import LogFinisher, OpenedIndex, open_index
 from triplicate.bookie.storage.ledger_dirs import LedgerDirs
 from triplicate.bookie.storage.run_cache import RunCache
+from triplicate.bookie.storage.run_check import copy_counts
 from triplicate.bookie.storage.run_copier import RunCopier
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError, FormatError
@@ -268,6 +269,16 @@ class LedgerStorage:
 
     def forget_logs(self, logs: Sequence[int]) -> None:
         self.index.delete_logs(logs)
+
+    # The scrubber's worker.
+
+    def path_of(self, log: int) -> str | None:
+        """The path of an entry log; None if there is none of this number."""
+        return self._paths.get(log)
+
+    def copy_counts(self, log: int, run: BlockInfo, entry_id: int) -> bool:
+        """See `run_check.copy_counts`."""
+        return copy_counts(self._disk, self._paths, self.index, log, run, entry_id)
 
     # The reader's worker.
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from triplicate.bookie.core.checksum import Buffer
-from triplicate.bookie.core.entry_log_format import MAX_RUN_SPAN
+from triplicate.bookie.core.entry_log_format import MAX_RUN_SPAN, BlockInfo
 from triplicate.bookie.core.file_header import FileIdentity
 from triplicate.bookie.core.journal_format import GroupType
 from triplicate.bookie.core.ledger_data import LedgerData, encode_states
@@ -25,6 +25,7 @@ from triplicate.bookie.files import NO_SPACE
 from triplicate.bookie.journal.journal import Journal, JournalCallbacks
 from triplicate.bookie.journal.journal_item import JournalItem
 from triplicate.bookie.storage.flusher import FlushMark
+from triplicate.bookie.storage.run_check import RunCheck
 from triplicate.bookie.storage.storage_replay import ReplayedStorage, replay_storage
 from triplicate.config import BookieSettings
 from triplicate.errors import TriplicateError
@@ -304,6 +305,16 @@ class Storage:
         if not self.cache.lacks(ledger_id, range(entry_id, entry_id + min(count_max, MAX_RUN_SPAN))):
             return None
         return self.stored.stretch(ledger_id, entry_id, count_max, size_max)
+
+    def new_run_check(self, log: int, runs: Sequence[BlockInfo], is_right: Callable[[bytes], bool] | None) -> RunCheck:
+        """A check of runs of one ledger, for a worker of the caller's. Args as for `RunCheck`."""
+        stored = self.stored
+
+        def counts(entry_id: int, run: BlockInfo) -> bool:
+            # The cache is checked first: a newer copy that a flush moves meanwhile is then in the index.
+            return self.cache.get(run.ledger_id, entry_id) is None and stored.copy_counts(log, run, entry_id)
+
+        return RunCheck(self._host.disk, stored.path_of(log), log, runs, is_right, counts, self._host.step_aside)
 
     # Flushing.
 
