@@ -1,0 +1,55 @@
+"""Auto-recovery: ledgers whose bookies are lost get their copies again, on other bookies."""
+
+from triplicate.autorecovery.auditor import Auditor
+from triplicate.autorecovery.auditor_metrics import AuditorMetrics
+from triplicate.autorecovery.bookie_refill import RefillReport, refill_bookie, refill_bookies_in_limbo
+from triplicate.autorecovery.copy_pace import CopyPace
+from triplicate.autorecovery.core.ledger_copies import CopiesOnBookie, LedgerCopies
+from triplicate.autorecovery.core.needed_copies import names_any
+from triplicate.autorecovery.core.room_check import RefusedSegment
+from triplicate.autorecovery.daemon import AutorecoveryDaemon
+from triplicate.autorecovery.decommission import DecommissionReport, decommission_bookie
+from triplicate.autorecovery.decommission_progress import DecommissionPhase, DecommissionProgress, Obstacle
+from triplicate.autorecovery.ledger_audits import Audit, AuditFinding, AuditReport, LedgerAudits
+from triplicate.autorecovery.ledger_check import LedgerChecker, mark_copies
+from triplicate.autorecovery.ledger_repair import HasLivingWriter, RepairOutcome
+from triplicate.autorecovery.ledger_walk import WalkedLedger, walk_ledgers
+from triplicate.autorecovery.recovery_pass import LedgerNeed, PassProgress, PassReport, recover_bookies
+from triplicate.autorecovery.replication_loop import ReplicationLoop
+from triplicate.autorecovery.worker import LedgerRepair, ReplicationWorker
+
+__all__ = [
+    "Audit",
+    "AuditFinding",
+    "AuditReport",
+    "Auditor",
+    "AuditorMetrics",
+    "AutorecoveryDaemon",
+    "CopiesOnBookie",
+    "CopyPace",
+    "DecommissionPhase",
+    "DecommissionProgress",
+    "DecommissionReport",
+    "HasLivingWriter",
+    "LedgerAudits",
+    "LedgerChecker",
+    "LedgerCopies",
+    "LedgerNeed",
+    "LedgerRepair",
+    "Obstacle",
+    "PassProgress",
+    "PassReport",
+    "RefillReport",
+    "RefusedSegment",
+    "RepairOutcome",
+    "ReplicationLoop",
+    "ReplicationWorker",
+    "WalkedLedger",
+    "decommission_bookie",
+    "mark_copies",
+    "names_any",
+    "recover_bookies",
+    "refill_bookie",
+    "refill_bookies_in_limbo",
+    "walk_ledgers",
+]

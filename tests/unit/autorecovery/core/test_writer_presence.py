@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+
+from triplicate.autorecovery.core.writer_presence import OpenLedgerView, WriterPresence, writer_presence
+from triplicate.ledger import EnsembleSegment, LedgerState
+
+FIRST = OpenLedgerView(LedgerState.OPEN, EnsembleSegment(0, ("a", "b")), 5, 100.0)
+
+
+@pytest.mark.parametrize(
+    ("state", "segment", "last_entry_id", "seconds", "expected"),
+    [
+        (LedgerState.OPEN, FIRST.segment, 5, 29.9, WriterPresence.UNKNOWN),
+        (LedgerState.OPEN, FIRST.segment, 5, 30.0, WriterPresence.GONE),
+        (LedgerState.OPEN, FIRST.segment, 6, 31.0, WriterPresence.ALIVE),
+        (LedgerState.OPEN, FIRST.segment, 6, 1.0, WriterPresence.ALIVE),
+        (LedgerState.OPEN, FIRST.segment, -1, 31.0, WriterPresence.GONE),
+        (LedgerState.OPEN, EnsembleSegment(6, ("a", "c")), 5, 31.0, WriterPresence.ALIVE),
+        (LedgerState.OPEN, EnsembleSegment(0, ("a", "c")), 5, 31.0, WriterPresence.ALIVE),
+        (LedgerState.IN_RECOVERY, FIRST.segment, 6, 0.0, WriterPresence.GONE),
+    ],
+)
+def test_a_writer_is_gone_only_if_nothing_changed_over_the_whole_grace_period(
+    state: LedgerState, segment: EnsembleSegment, last_entry_id: int, seconds: float, expected: WriterPresence
+) -> None:
+    present = OpenLedgerView(state, segment, last_entry_id, FIRST.seen_at + seconds)
+    assert writer_presence(FIRST, present, 30.0) is expected
+
+
+def test_a_grace_period_of_nothing_is_over_at_once() -> None:
+    assert writer_presence(FIRST, FIRST, 0.0) is WriterPresence.GONE
+
+
+def test_a_look_that_too_few_bookies_answered_shows_no_absence() -> None:
+    present = OpenLedgerView(LedgerState.OPEN, FIRST.segment, -1, FIRST.seen_at + 31.0, is_conclusive=False)
+    assert writer_presence(FIRST, present, 30.0) is WriterPresence.UNKNOWN
+    further = OpenLedgerView(LedgerState.OPEN, FIRST.segment, 6, FIRST.seen_at + 31.0, is_conclusive=False)
+    assert writer_presence(FIRST, further, 30.0) is WriterPresence.ALIVE

@@ -1,0 +1,225 @@
+"""The decisions of the auditor, on a clock that the test moves on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.autorecovery.auditor_rig import AUDITED, Audited, audited
+from tests.unit.autorecovery.recovery_rig import lose, write_ledger
+from tests.unit.client.cluster import run
+from triplicate.autorecovery.auditor import AUDITS, Auditor
+from triplicate.autorecovery.core.check_schedule import FIRST_CHECK_AFTER_S
+from triplicate.metadata import PeriodicCheck
+
+
+async def ledger_on(one: Audited, *names: str) -> int:
+    """A closed ledger on exactly these bookies."""
+    ledger_id = await write_ledger(one.client, 5)
+    found = await one.cluster.metadata.ledgers.get(ledger_id)
+    segment = replace(found.value.segments[0], ensemble=names)
+    await one.cluster.metadata.ledgers.update(ledger_id, replace(found.value, segments=(segment,)), found.version)
+    return ledger_id
+
+
+def test_ledgers_of_a_lost_bookie_are_marked_after_the_delay() -> None:
+    async def main() -> None:
+        async with audited() as one:
+            with_b, without_b = await ledger_on(one, "a", "b", "c"), await ledger_on(one, "a", "c", "d")
+            assert with_b != without_b
+            await one.auditor.audit_lost()
+            await lose(one.cluster, "b")
+            wake_at = await one.auditor.audit_lost()
+            assert wake_at is not None
+            assert 30 < wake_at - one.clock.monotonic() <= 60
+            one.clock.ahead_s += 40
+            await one.auditor.audit_lost()
+            assert await one.marked() == {}
+            one.clock.ahead_s += 21
+            await one.auditor.audit_lost()
+            assert await one.marked() == {with_b: ("b",)}
+
+    run(main())
+
+
+def test_a_bookie_that_returns_in_time_costs_nothing() -> None:
+    async def main() -> None:
+        async with audited() as one:
+            await ledger_on(one, "a", "b", "c")
+            await one.auditor.audit_lost()
+            await lose(one.cluster, "b")
+            await one.auditor.audit_lost()
+            one.clock.ahead_s += 40
+            await one.cluster.add("b")
+            await one.auditor.audit_lost()
+            one.clock.ahead_s += 40
+            await one.auditor.audit_lost()
+            assert await one.marked() == {}
+            assert "auditor_NUM_DELAYED_BOOKIE_AUDITS_CANCELLED_total 1.0" in one.metrics.expose().decode()
+
+    run(main())
+
+
+def test_the_delay_can_be_changed_while_a_bookie_is_lost() -> None:
+    async def main() -> None:
+        async with audited() as one:
+            ledger_id = await ledger_on(one, "a", "b", "c")
+            await one.auditor.audit_lost()
+            await lose(one.cluster, "b")
+            await one.auditor.audit_lost()
+            one.clock.ahead_s += 2
+            await one.cluster.metadata.under_replication.set_lost_bookie_recovery_delay_s(1)
+            await one.auditor.audit_lost()
+            assert await one.marked() == {ledger_id: ("b",)}
+
+    run(main())
+
+
+def test_several_bookies_that_leave_are_audited_without_delay() -> None:
+    async def main() -> None:
+        async with audited() as one:
+            ledger_id = await ledger_on(one, "a", "b", "c")
+            await one.auditor.audit_lost()
+            await lose(one.cluster, "b")
+            await lose(one.cluster, "c")
+            await one.auditor.audit_lost()
+            assert await one.marked() == {ledger_id: ("b", "c")}
+
+    run(main())
+
+
+def test_a_read_only_bookie_is_not_lost() -> None:
+    async def main() -> None:
+        async with audited() as one:
+            await ledger_on(one, "a", "b", "c")
+            await one.auditor.audit_lost()
+            await one.cluster.set_readonly("b", True)
+            await one.auditor.audit_lost()
+            one.clock.ahead_s += 1000
+            await one.auditor.audit_lost()
+            assert await one.marked() == {}
+
+    run(main())
+
+
+def test_a_bookie_that_only_a_ledger_names_is_lost() -> None:
+    async def main() -> None:
+        async with audited() as one:
+            ledger_id = await ledger_on(one, "a", "b", "old")
+            await one.auditor.audit_lost()
+            one.clock.ahead_s += 61
+            await one.auditor.audit_lost()
+            assert await one.marked() == {ledger_id: ("old",)}
+
+    run(main())
+
+
+def test_nothing_is_audited_while_auto_recovery_is_disabled() -> None:
+    async def main() -> None:
+        async with audited() as one:
+            ledger_id = await ledger_on(one, "a", "b", "c")
+            await one.auditor.audit_lost()
+            await lose(one.cluster, "b")
+            await one.auditor.audit_lost()
+            marks = one.cluster.metadata.under_replication
+            await marks.disable()
+            one.clock.ahead_s += 1000
+            assert await one.auditor.audit_lost() is None
+            await one.auditor.check_due()
+            assert await one.marked() == {}
+            assert await marks.check_time_ms(PeriodicCheck.ALL_LEDGERS) is None
+            await marks.enable()
+            await one.auditor.audit_lost()
+            assert await one.marked() == {ledger_id: ("b",)}
+
+    run(main())
+
+
+def test_nothing_is_lost_while_no_bookie_is_registered() -> None:
+    async def main() -> None:
+        async with audited("abc") as one:
+            await ledger_on(one, "a", "b", "c")
+            await one.auditor.audit_lost()
+            for name in "abc":
+                await lose(one.cluster, name)
+            one.clock.ahead_s += 1000
+            assert await one.auditor.audit_lost() is None
+            assert await one.marked() == {}
+
+    run(main())
+
+
+def test_an_unreadable_delay_is_that_of_the_settings() -> None:
+    async def main() -> None:
+        async with audited() as one:
+            await ledger_on(one, "a", "b", "c")
+            await one.cluster.tree.set("/ledgers/underreplication/lostBookieRecoveryDelay", b"soon")
+            await one.auditor.audit_lost()
+            await lose(one.cluster, "b")
+            wake_at = await one.auditor.audit_lost()
+            assert wake_at is not None
+            assert 30 < wake_at - one.clock.monotonic() <= 60
+            assert one.cluster.told("autorecovery.delay_unreadable")
+
+    run(main())
+
+
+def test_two_auditors_at_once_are_harmless() -> None:
+    async def main() -> None:
+        async with audited() as one:
+            ledger_id = await ledger_on(one, "a", "b", "c")
+            other = Auditor(one.client, AUDITED, one.auditor._audits, one.auditor._metrics)
+            for auditor in (one.auditor, other):
+                await auditor.audit_lost()
+            await lose(one.cluster, "b")
+            for auditor in (one.auditor, other):
+                await auditor.audit_lost()
+            one.clock.ahead_s += 61
+            await one.auditor.audit_lost()
+            before = await one.cluster.metadata.under_replication.get(ledger_id)
+            await other.audit_lost()
+            assert await one.cluster.metadata.under_replication.get(ledger_id) == before
+
+    run(main())
+
+
+def test_the_search_forgets_notes_of_ledgers_that_are_not_marked_any_more() -> None:
+    async def main() -> None:
+        async with audited() as one:
+            notes, marks = one.cluster.metadata.repair_notes, one.cluster.metadata.under_replication
+            await marks.mark(7, ["b"])
+            await notes.record(7, "no copy", "w")
+            await notes.record(8, "no copy", "w")
+            await one.auditor.audit_lost()
+            assert await notes.ledger_ids() == [7]
+
+    run(main())
+
+
+def test_checks_run_at_their_intervals_and_their_times_are_bookkeepers() -> None:
+    async def main() -> None:
+        async with audited() as one:
+            marks = one.cluster.metadata.under_replication
+            assert await one.auditor.check_due() == pytest.approx(FIRST_CHECK_AFTER_S, abs=30)
+            one.clock.ahead_s += FIRST_CHECK_AFTER_S
+            assert await one.auditor.check_due() == pytest.approx(86_400, abs=30)
+            times = {check: await marks.check_time_ms(check) for check in AUDITS}
+            assert all(times.values())
+            one.clock.ahead_s += 86_401
+            await one.auditor.check_due()
+            again = {check: await marks.check_time_ms(check) for check in AUDITS}
+            assert [check for check in AUDITS if again[check] != times[check]] == [PeriodicCheck.PLACEMENT_POLICY]
+
+    run(main())
+
+
+def test_checks_without_an_interval_never_run() -> None:
+    async def main() -> None:
+        none = replace(AUDITED, ledgers_check_interval_s=0, replicas_check_interval_s=0, placement_check_interval_s=0)
+        async with audited(settings=none) as one:
+            one.clock.ahead_s += 1e6
+            assert await one.auditor.check_due() == float("inf")
+            assert await one.cluster.metadata.under_replication.check_time_ms(PeriodicCheck.REPLICAS) is None
+
+    run(main())
