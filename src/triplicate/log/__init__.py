@@ -1,6 +1,7 @@
 """Named logs: endless sequences of records over ledgers, with one writer, many publishers, and any number of readers."""
 
 from triplicate.config.log_settings import LogClientSettings, LogSettings
+from triplicate.log.copy_raising import raise_all_copies
 from triplicate.log.core.head import USER, Head, LogSegment, Owner, PublisherState, Purpose, PurposeKind, Quorums, SegmentState
 from triplicate.log.core.head_changes import PageLimits
 from triplicate.log.core.locate import OffsetRange
@@ -18,6 +19,7 @@ from triplicate.log.core.payload_encoder import Columns
 from triplicate.log.core.snapshot_format import CHUNK_BYTES, SnapshotHeader
 from triplicate.log.core.snapshot_list import LogLength, Snapshot, SnapshotList, SnapshotState, sources, truncation_offset
 from triplicate.log.janitor import Chore, Janitor
+from triplicate.log.living_writers import has_living_writer
 from triplicate.log.logs import Logs
 from triplicate.log.publishing.joining import JoinResult
 from triplicate.log.publishing.publication import PublishResult
@@ -78,7 +80,9 @@ __all__ = [
     "StagingOrigin",
     "StagingWriter",
     "decode_entry",
+    "has_living_writer",
     "maintain",
+    "raise_all_copies",
     "sources",
     "truncation_offset",
 ]

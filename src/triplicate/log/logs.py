@@ -12,7 +12,7 @@ from triplicate.log.core.head import USER, Head, LogSegment, Owner, PublisherSta
 from triplicate.log.core.head_changes import DEFAULT_LIMITS, PageLimits
 from triplicate.log.core.locate import OffsetRange
 from triplicate.log.core.purposes import check_purpose, check_retention
-from triplicate.log.core.quorums import quorums_for
+from triplicate.log.core.quorums import placeable_copies, quorums_for
 from triplicate.log.publishing import joining, publication, publishers
 from triplicate.log.publishing.joining import JoinResult
 from triplicate.log.publishing.publication import PublishResult
@@ -25,7 +25,7 @@ from triplicate.log.store.head_store import HeadStore
 from triplicate.log.store.ledger_ports import LedgerClient
 from triplicate.log.store.log_metrics import LogMetrics
 from triplicate.log.store.ownership import await_no_owner, claim, live_owner, release
-from triplicate.log.store.segments import create_segment, password_of
+from triplicate.log.store.segments import create_segment, machines_of, password_of
 from triplicate.log.upkeep import orphans, repair, truncation
 from triplicate.log.upkeep.log_snapshots import LogSnapshots
 from triplicate.log.upkeep.repair import Examination
@@ -284,8 +284,9 @@ class Logs:
         if head.open is not None and not publication.serves_publishers(head):
             await await_no_owner(self._store, name)
         writable = await self.client.metadata.bookies.writable()
-        if quorums_for(head.settings, len(writable)) is None:
-            there = f"there are {len(writable)} ({', '.join(writable) or 'none'})"
+        machines = machines_of(writable)
+        if quorums_for(head.settings, placeable_copies(machines)) is None:
+            there = f"there are {len(writable)} ({', '.join(writable) or 'none'}) on {len(set(machines))} machines"
             raise NotEnoughBookies(f"log {name!r} needs {head.settings.ack_quorum} writable bookies, {there}; start more bookies")
         await publication.check_password(self._store, name, head, [password_of(self.settings)])
         if application is None or batch is None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from triplicate.errors import (
     ArgumentError,
@@ -18,6 +20,7 @@ from triplicate.errors import (
     TriplicateError,
 )
 from triplicate.log import LogEntry, LogReader, Logs, LogWriter
+from triplicate.replica.core.apply_pacing import ApplyPacing
 from triplicate.replica.election import Election
 from triplicate.replica.snapshot_keeper import SnapshotKeeper
 from triplicate.replica.state_machine import STANDS_AT, Role, StateMachine
@@ -32,18 +35,30 @@ GIVE_UP_LIMIT_S = 10.0
 """Time limit for closing the log of a leader that resigns. Otherwise the next take-over recovers it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaSettings:
     """Intervals and limits of one replica."""
 
     apply_entries: int = 64
     apply_size_bytes: int = 4 * 1024 * 1024
     report_interval_s: float = 1.0
+    noop_wait_s: float = 0.05
+    """Under load, the no-op that shows followers the last entry waits this long for the next entry."""
     retry_first_s: float = 0.05
     retry_longest_s: float = 2.0
     handicap_first_s: float = 1.0
     """Delay of a node in the next election after its own copy failed while it led. It doubles with each such failure."""
     handicap_longest_s: float = 30.0
+
+
+class _FetchedEntries(NamedTuple):
+    """The entries of one application."""
+
+    entries: Sequence[LogEntry]
+    size_bytes: int
+    """Of the records before compression; 0 if there are only control entries."""
+    is_full: bool
+    """Whether a limit ended them, so that further entries may be ready."""
 
 
 class Replica:
@@ -84,6 +99,8 @@ class Replica:
         self._handicap_s = 0.0
         """Additional delay of this node in the next election, after its copy could not be written while it led."""
         self.role = Role.STARTING
+        self._role_changed = asyncio.Event()
+        """Wakes the reports, so that a new role is reported at once."""
         self.start_position = 0
         """Position of the local copy when this node started."""
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -133,6 +150,7 @@ class Replica:
         if role is not self.role:
             self.role = role
             self._host.trace("replica.role", log=self._log, role=role.value, position=self.position)
+            self._role_changed.set()
             self._on_role(role)
 
     async def _diverge(self, reason: str) -> None:
@@ -232,40 +250,53 @@ class Replica:
                 await sleep(self._host.clock, backoff.next_s())
 
     async def _report(self) -> None:
+        """Report the position and the role at intervals, and a new role at once."""
         while True:
+            self._role_changed.clear()
             try:
                 await self._election.report(self.position, self.role.value)
             except SessionExpired:
                 raise
             except TriplicateError as error:
                 self._host.trace("replica.retry", log=self._log, during="report", error=repr(error))
-            await sleep(self._host.clock, self._settings.report_interval_s)
+            with contextlib.suppress(TimeoutError):
+                async with timeout_at(deadline_after(self._host.clock, self._settings.report_interval_s)):
+                    await self._role_changed.wait()
 
     async def _tail(self) -> None:
+        clock, pacing = self._host.clock, ApplyPacing()
         async with await self._logs.reader(self._log, self.position, include_control=True) as reader:
             while True:
-                await self._apply_next(reader, None)
+                # The reader is idle meanwhile: its next poll then finds several entries, which it reads in one request.
+                wait_s = pacing.wait_s(clock.monotonic())
+                if wait_s > 0:
+                    await sleep(clock, wait_s)
+                fetched = await self._fetch_next(reader, None)
+                began = clock.monotonic()
+                await self._apply(fetched)
+                if fetched.size_bytes:
+                    pacing.applied(began, clock.monotonic(), is_behind=fetched.is_full)
                 self._backoff.reset()
 
-    async def _apply_next(self, reader: LogReader, timeout_s: float | None) -> bool:
-        """Apply the next entry and those already fetched. Returns False if none arrived in time."""
+    async def _fetch_next(self, reader: LogReader, timeout_s: float | None) -> _FetchedEntries:
+        """The next entry and those already fetched, within the limits of one application. Empty if none arrived in time."""
+        entries: list[LogEntry] = []
+        size = 0
         entry = await reader.next_entry(timeout_s)
-        if entry is None:
-            return False
-        entries = [entry]
-        size = _size(entry)
-        while len(entries) < self._settings.apply_entries and size < self._settings.apply_size_bytes:
-            entry = await reader.next_entry(0.0)
-            if entry is None:
-                break
+        while entry is not None:
             entries.append(entry)
             size += _size(entry)
+            if len(entries) >= self._settings.apply_entries or size >= self._settings.apply_size_bytes:
+                return _FetchedEntries(entries, size, is_full=True)
+            entry = await reader.next_entry(0.0)
+        return _FetchedEntries(entries, size, is_full=False)
+
+    async def _apply(self, fetched: _FetchedEntries) -> None:
         # A cancellation waits for a running apply, because the local copy must not change after it is opened again.
-        await shielded(self._machine.apply(entries))
-        if size:
+        await shielded(self._machine.apply(fetched.entries))
+        if fetched.size_bytes:
             self._handicap.reset()
             self._handicap_s = 0.0
-        return True
 
     async def _pause(self, during: str, error: BaseException) -> None:
         self._host.trace("replica.retry", log=self._log, during=during, error=repr(error))
@@ -279,6 +310,7 @@ class Replica:
         self._become(Role.CANDIDATE)
         try:
             writer = await self._logs.writer(self._log, owner=self._owner)
+            writer.idle_noop.wait_for_entries(self._settings.noop_wait_s)
         except SessionExpired:
             raise
         except TriplicateError as error:
@@ -288,15 +320,13 @@ class Replica:
         failure: TriplicateError | None = None
         try:
             await self._replay(writer)
-            self._become(Role.LEADER)
-            self._backoff.reset()
             async with TaskScope(f"lead {self._log}") as scope:
                 scope.spawn(self._report(), name="report")
                 scope.spawn(self._keep_leader_node(writer), name="watch sign")
                 if self._snapshots is not None:
                     scope.spawn(self._snapshots.run(), name="snapshots")
                     scope.spawn(self._snapshots.truncate_log(), name="truncation")
-                await self._machine.lead(writer)
+                await self._machine.lead(writer, self._serves)
         except (Diverged, SessionExpired):
             raise
         except LogFenced as error:
@@ -311,6 +341,10 @@ class Replica:
                 # The log has not failed, so this node's copy has, for example by a full disk. Another node may have room.
                 self._handicap_s = self._handicap.next_s()
             await self._pause("lead", failure)
+
+    def _serves(self) -> None:
+        self._become(Role.LEADER)
+        self._backoff.reset()
 
     async def _keep_leader_node(self, writer: LogWriter) -> None:
         """Recreate the leader's node whenever it has expired with a session, unless another node has taken the log over.
@@ -362,8 +396,10 @@ class Replica:
         """Apply all records before the writer's first one. They were acknowledged, or recovered by the take-over."""
         async with await self._logs.reader(self._log, self.position, include_control=True) as reader:
             while self.position < writer.start_offset:
-                if not await self._apply_next(reader, _TAKE_OVER_READ_S):
+                fetched = await self._fetch_next(reader, _TAKE_OVER_READ_S)
+                if not fetched.entries:
                     raise ReplicaError(f"log {self._log}: offset {self.position} cannot be read within {_TAKE_OVER_READ_S:.0f} s")
+                await self._apply(fetched)
         if self.position > writer.start_offset:
             raise Diverged(f"{STANDS_AT} {self.position}, beyond the end of its log at {writer.start_offset}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -19,7 +19,7 @@ class Role(Enum):
     STARTING = "starting"
     FOLLOWER = "follower"
     CANDIDATE = "candidate"
-    """Elected, and taking the log over."""
+    """Elected, and taking the log over. Its clients are still those of a follower."""
     LEADER = "leader"
     DIVERGED = "diverged"
     """This copy is wrong. It neither serves nor follows."""
@@ -76,10 +76,13 @@ class StateMachine(Protocol):
             Diverged: the state differs from the leader's. EnvironmentFault: the disk is full or fails; the replica tries again.
         """
 
-    async def lead(self, writer: LogWriter) -> None:
+    async def lead(self, writer: LogWriter, serves: Callable[[], None]) -> None:
         """Lead until an error or a cancellation ends the leadership. All records before the writer's `start_offset` are applied.
 
         Afterwards, no change may be visible that the log has not acknowledged. Cancelled when the node stops.
+
+        Args:
+            serves: called once, on the loop, when clients can use this copy as the leader's.
         """
 
     async def diverge(self, reason: str) -> None:

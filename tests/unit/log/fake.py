@@ -13,7 +13,17 @@ from triplicate.errors import ArgumentError, HandleClosed, LedgerFenced, NoSuchE
 from triplicate.ledger import DigestType, Entry, LedgerMetadata, LedgerState, encode_metadata
 from triplicate.ledger import EnsembleSegment as LedgerSegment
 from triplicate.log import LogClientSettings, Logs, LogSettings
-from triplicate.metadata import HierarchicalPaths, LedgerStore, MemoryStore, MemoryTree, Trash, Tree, TreeOperation
+from triplicate.metadata import (
+    BookieServiceInfo,
+    HierarchicalPaths,
+    LedgerStore,
+    MemoryStore,
+    MemoryTree,
+    Trash,
+    Tree,
+    TreeOperation,
+    bookie_service,
+)
 from triplicate.metadata.drivers import memory_tree
 from triplicate.runtime import Host, Metrics, real_host
 
@@ -102,9 +112,10 @@ class FakeDirectory:
     def __init__(self, bookies: FakeBookies) -> None:
         self._bookies = bookies
 
-    async def writable(self) -> dict[str, object]:
+    async def writable(self) -> dict[str, BookieServiceInfo]:
+        """Each bookie is on a machine of its own."""
         await asyncio.sleep(0)
-        return dict.fromkeys(self._bookies.writable)
+        return {name: bookie_service(f"machine of {name}", 3181) for name in self._bookies.writable}
 
 
 class FakeMetadata:

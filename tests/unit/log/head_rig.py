@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from tests.unit.log.fake import Stage
@@ -34,6 +35,38 @@ def lose_connection(stage: Stage, *, applied: bool, times: int, only: Callable[[
 def changes_of_head(operation: str, path: str) -> bool:
     """Whether an operation changes the head of log "l"."""
     return operation == "multi" and path == "/triplicate/test/logs/l"
+
+
+def operations_on_owner(operation: str, path: str) -> bool:
+    """Whether an operation is on the node of the owner of log "l"."""
+    return path == "/triplicate/test/logs/l/owner"
+
+
+@dataclass
+class PastReads:
+    """Reads of one node that see an earlier state of it."""
+
+    old: int = 0
+    """How many of the next reads see it."""
+
+
+def read_the_past(logs: Logs, path: str) -> PastReads:
+    """Let a client's reads of a node see, on demand, the state of its latest other read: data and version."""
+    tree: Any = logs.client.metadata.tree
+    get, past = tree.get, PastReads()
+    last: list[tuple[bytes, Stat]] = []
+
+    async def lagging(wanted: str) -> tuple[bytes, Stat]:
+        if wanted == path and past.old:
+            past.old -= 1
+            return last[-1]
+        found: tuple[bytes, Stat] = await get(wanted)
+        if wanted == path:
+            last.append(found)
+        return found
+
+    tree.get = lagging
+    return past
 
 
 def count_reads(logs: Logs) -> list[str]:

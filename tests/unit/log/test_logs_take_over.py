@@ -7,9 +7,10 @@ import asyncio
 import pytest
 
 from tests.unit.log.fake import SMALL, Stage, play, read_values
-from tests.unit.log.head_rig import changes_of_head, lose_connection
-from triplicate.errors import ArgumentError, ConnectionLost, FormatError, LogExists, LogFenced, LogOwned, NoSuchLog
+from tests.unit.log.head_rig import changes_of_head, lose_connection, operations_on_owner, read_the_past
+from triplicate.errors import ArgumentError, ConnectionLost, FormatError, LogExists, LogFenced, LogOwned, NoSuchLog, NotEnoughBookies
 from triplicate.log import LogClientSettings, Logs, LogSettings, StagingOrigin
+from triplicate.log.store import head_store
 from triplicate.metadata import InjectedFault
 
 
@@ -57,6 +58,42 @@ def test_a_take_over_of_unknown_outcome_is_settled_by_its_token(applied: bool, t
             assert len(lost) == times
             assert (writer.epoch, writer.start_offset) == (2, 1)
             assert await writer.append(b"b") == 1
+        assert await read_values(logs, "l", 0, 2) == [b"a", b"b"]
+
+    play(scene)
+
+
+@pytest.mark.parametrize("second", ["refused", "lost"])
+def test_a_take_over_that_was_applied_unseen_is_not_taken_for_the_next_attempt(monkeypatch: pytest.MonkeyPatch, second: str) -> None:
+    """All answers to the change were lost, and a server that lagged did not show it, so the take-over began again. The second change was
+    refused for its old version, or lost and not applied. The list then showed the first change, with the same token and owner: the writer
+    wrote a ledger that the log did not list, and none of its appends was ever acknowledged."""
+    monkeypatch.setattr(head_store, "CONNECTION_ATTEMPTS", 0)
+
+    async def scene(stage: Stage) -> None:
+        logs, others = stage.logs(), stage.logs()
+        await logs.create("l")
+        async with await logs.writer("l", owner="w") as writer:
+            await writer.append(b"a")
+        reads = read_the_past(others, "/triplicate/test/logs/l")
+        changes = 0
+
+        def fault(session: int, operation: str, path: str) -> InjectedFault | None:
+            nonlocal changes
+            if not changes_of_head(operation, path):
+                return None
+            changes += 1
+            if changes == 1:
+                # The lagging server answers the read that follows, and the first read of the next attempt if that is to be refused.
+                reads.old = 2 if second == "refused" else 1
+                return InjectedFault(raise_after=ConnectionLost("lost"))
+            return InjectedFault(raise_before=ConnectionLost("lost")) if changes == 2 and second == "lost" else None
+
+        stage.store.fault = fault
+        async with await others.writer("l", owner="v") as writer:
+            assert changes >= 3, "the third attempt closes the ledger of the first"
+            async with asyncio.timeout(10.0):
+                assert await writer.append(b"b") == 1
         assert await read_values(logs, "l", 0, 2) == [b"a", b"b"]
 
     play(scene)
@@ -151,6 +188,51 @@ def test_the_owner_vanishes_with_its_session() -> None:
         assert await others.owner("l") is None
         async with await others.writer("l", owner="heir", take_over=False) as heir:
             assert heir.start_offset == 1
+
+    play(scene)
+
+
+def test_a_take_over_that_is_cancelled_without_the_metadata_ends_as_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error of deleting the owner's node replaced the cancellation. A database node that was stopped then ran on for ever."""
+    monkeypatch.setattr(head_store, "CONNECTION_ATTEMPTS", 0)
+
+    async def scene(stage: Stage) -> None:
+        logs, others = stage.logs(), stage.logs()
+        await logs.create("l")
+        reached = asyncio.Event()
+
+        async def wait() -> None:
+            reached.set()
+            await asyncio.Event().wait()
+
+        stage.client_of(logs).hooks.create = wait
+        taking_over = asyncio.ensure_future(logs.writer("l", owner="w"))
+        await reached.wait()
+        lost = lose_connection(stage, applied=False, times=1, only=operations_on_owner)
+        taking_over.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await taking_over
+        assert len(lost) == 1
+        async with await others.writer("l", owner="v") as writer:
+            assert await writer.append(b"a") == 0
+
+    play(scene)
+
+
+def test_a_take_over_that_fails_without_the_metadata_raises_its_own_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(head_store, "CONNECTION_ATTEMPTS", 0)
+
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l")
+        stage.bookies.creatable = False
+
+        async def lose() -> None:
+            lose_connection(stage, applied=False, times=1, only=operations_on_owner)
+
+        stage.client_of(logs).hooks.create = lose
+        with pytest.raises(NotEnoughBookies):
+            await logs.writer("l", owner="w")
 
     play(scene)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from triplicate.errors import Diverged, TriplicateError
 from triplicate.log import LogEntry, LogWriter
@@ -23,6 +23,9 @@ class Counter:
         self.lead_fault: TriplicateError | None = None
         self.suspicion: str | None = None
         self.closed = False
+        self.may_serve = asyncio.Event()
+        """Unset while a leader still waits before it serves."""
+        self.may_serve.set()
 
     @property
     def position(self) -> int:
@@ -53,11 +56,13 @@ class Counter:
             self.disk += [value or b"" for value in entry.values]
         return self.position
 
-    async def lead(self, writer: LogWriter) -> None:
+    async def lead(self, writer: LogWriter, serves: Callable[[], None]) -> None:
         assert self.position == writer.start_offset
         self.led.append(writer.start_offset)
         self.writer = writer
         try:
+            await self.may_serve.wait()
+            serves()
             while writer.failure is None:
                 await asyncio.sleep(0.002)
                 if self.lead_fault is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -13,7 +14,7 @@ from tests.unit.log.fake import SMALL, Stage, play
 from tests.unit.replica.counter_rig import Counter
 from tests.waiting import eventually
 from triplicate.errors import Diverged, EnvironmentFault, FormatError, LogFenced, NotEnoughBookies
-from triplicate.log import Logs
+from triplicate.log import LogEntry, Logs
 from triplicate.metadata import MemoryTree, RenewingTree, Tree
 from triplicate.replica import STANDS_AT, UNREADABLE, Candidate, Election, Replica, ReplicaSettings, Role, candidates_of, leader_of
 from triplicate.replica.election import CANDIDATE_CHECK_S, decode_candidate, encode_candidate
@@ -25,14 +26,23 @@ QUICK = ReplicaSettings(report_interval_s=0.02, retry_first_s=0.005, retry_longe
 class Member:
     """One node of the group."""
 
-    def __init__(self, stage: Stage, name: str, disk: list[bytes], *, logs: Logs | None = None, reason: str | None = None) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        name: str,
+        disk: list[bytes],
+        *,
+        logs: Logs | None = None,
+        reason: str | None = None,
+        settings: ReplicaSettings = QUICK,
+    ) -> None:
         self.logs: Logs = logs or stage.logs()
         self.host = stage.client_of(self.logs).host
         self.machine = Counter(disk)
         self.machine.reason = reason
         self.roles: list[Role] = []
         election = Election(self.host, self.tree, PATH, name, f"{name}:1", delay_s=0.02)
-        self.replica = Replica(self.host, self.logs, "l", self.machine, election, name, QUICK, self.roles.append)
+        self.replica = Replica(self.host, self.logs, "l", self.machine, election, name, settings, self.roles.append)
         self.task = asyncio.get_running_loop().create_task(self.replica.run())
 
     @property
@@ -104,6 +114,25 @@ def test_a_successor_has_everything_before_it_leads() -> None:
         assert members[0].machine.disk == [b"0", b"1", b"2"]
 
     group(4, scene)
+
+
+def test_a_node_is_reported_as_leader_once_it_serves() -> None:
+    async def scene(stage: Stage, members: list[Member]) -> None:
+        async def until_reported(role: str) -> None:
+            while [one.role for one in await candidates_of(slow.tree, PATH)] != [role]:
+                await asyncio.sleep(0.002)
+
+        slow = Member(stage, "slow", [], settings=replace(QUICK, report_interval_s=3600.0))
+        members.append(slow)
+        slow.machine.may_serve.clear()
+        assert await leader_among(members) is slow
+        await until_reported("candidate")
+        assert slow.replica.role is Role.CANDIDATE
+        slow.machine.may_serve.set()
+        # At once, and not with the next report an hour later.
+        await until_reported("leader")
+
+    group(0, scene)
 
 
 def test_a_fenced_leader_follows_again() -> None:
@@ -401,3 +430,41 @@ def test_a_copy_given_up_for_its_place_is_verified_and_goes_on() -> None:
         assert (beyond.replica.reason or "").startswith(STANDS_AT)
 
     play(body)
+
+
+def test_under_load_a_follower_applies_many_entries_at_once() -> None:
+    async def body(stage: Stage) -> None:
+        logs = stage.logs()
+        await logs.create("l", SMALL)
+        machine = _SlowCounter([])
+        election = Election(stage.host, logs.client.metadata.tree, PATH, "m", "m:1", delay_s=1000.0)
+        replica = Replica(stage.host, logs, "l", machine, election, "m", QUICK)
+        tailing = asyncio.get_running_loop().create_task(replica._tail())
+        async with await stage.logs().writer("l", owner="w") as writer:
+            for index in range(100):
+                await writer.append_entry([b"%d" % index])
+                await asyncio.sleep(0.002)
+            await eventually(lambda: machine.position == 100)
+            assert machine.disk == [b"%d" % index for index in range(100)]
+            assert len(machine.applied) < 40
+            assert max(machine.applied) <= QUICK.apply_entries
+        tailing.cancel()
+        with suppress(asyncio.CancelledError):
+            await tailing
+
+    play(body)
+
+
+class _SlowCounter(Counter):
+    """An application takes 2 ms."""
+
+    def __init__(self, disk: list[bytes]) -> None:
+        super().__init__(disk)
+        self.applied: list[int] = []
+        """Number of entries of each application with records."""
+
+    async def apply(self, entries: Sequence[LogEntry]) -> int:
+        await asyncio.sleep(0.002)
+        if any(not entry.is_control for entry in entries):
+            self.applied.append(len(entries))
+        return await super().apply(entries)

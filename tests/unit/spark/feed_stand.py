@@ -40,8 +40,9 @@ from triplicate.spark.cluster.database_tables import TableColumns
 from triplicate.spark.cluster.progress import LogState
 from triplicate.sql import fold
 from triplicate.sql.executor.authorizer import Authorizer
+from triplicate.sql.executor.statement_batches import AutocommitRequest
 from triplicate.sql.executor.transaction_functions import TransactionIds
-from triplicate.sql.executor.writer_connection import AutocommitRequest, WriterConnection
+from triplicate.sql.executor.writer_connection import WriterConnection
 from triplicate.sql.storage.sqlite_file import open_reader, open_store
 
 Row = dict[str, Any]
@@ -218,6 +219,11 @@ class Stream:
         self.shop, self.table, self.given, self.schema = shop, table, given, schema
         self._checkpoint: dict[str, Any] | None = None
         self.planned: dict[str, Any] | None = None
+        self._planner: ChangesStreamReader | None = None
+        self.inherited = False
+        """Whether the last batch was planned by an earlier query than the one that read it."""
+        self.own_versions: list[int] = []
+        """The schema versions of the table's own changes, as known when the last batch was planned."""
         self.last_start = 0
         self.reader: ChangesStreamReader | None = None
         self.ddl = ""
@@ -243,6 +249,7 @@ class Stream:
         rows = in_order([batch for part in parts for batch in self.reader.read(part)]) if self.reader is not None else []
         if self.planned is not None:
             self.last_start = self._checkpoint["logs"]["shop-log"] if self._checkpoint else 0
+            self.inherited = self._planner is not self.reader
             self.checkpoint = self.planned
         return rows
 
@@ -256,8 +263,10 @@ class Stream:
             end = _stored(reader.latestOffset(start, limit))
             if end == self._checkpoint:
                 return []
-            self.planned = end
-        return [pickle.loads(pickle.dumps(part)) for part in reader.partitions(start, self.planned)]
+            self.planned, self._planner = end, reader
+        parts = [pickle.loads(pickle.dumps(part)) for part in reader.partitions(start, self.planned)]
+        self.own_versions = [era.version for part in parts[:1] for era in part.lineage.eras]
+        return parts
 
 
 def _stored(offset: Any) -> dict[str, Any]:
@@ -270,15 +279,35 @@ def in_order(batches: Sequence[pa.RecordBatch]) -> list[Row]:
     return sorted(rows, key=lambda row: (row["_commit_version"], row["_seq"], row["_change_type"] != "update_preimage"))
 
 
+class PartOfEventsApplied(Exception):
+    """Schema events begin before the columns of a mirror and lead beyond them: a new checkpoint is needed.
+
+    Args:
+        held: the schema version of the mirror's columns. reached: that to which the events lead.
+    """
+
+    def __init__(self, held: int, reached: int) -> None:
+        super().__init__(f"the rows have schema version {held}; the events begin before it and lead to {reached}")
+        self.held, self.reached = held, reached
+
+
 class Mirror:
     """A table rebuilt from its feed by the rules of `docs/spark.md`."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.schema_version = 0
+        self.repetitions = 0
+        """Number of batches whose events were applied before."""
 
     def apply(self, changes: Sequence[Row], columns: Sequence[str], key: Sequence[str]) -> None:
-        """Args: columns: the table's own of the query. key: those by which a row is known."""
+        """
+        Args:
+            columns: the table's own of the query. key: those by which a row is known.
+
+        Raises:
+            PartOfEventsApplied: the changes begin with schema events, and some of them were applied before.
+        """
         events = [change for change in changes if change["_change_type"] in ("add_column", "rename_column", "drop_column")]
         self._carry(events)
         known = {fold(name): name for name in columns}
@@ -306,9 +335,12 @@ class Mirror:
         if not facts:
             return
         before, after = facts[0]["schema_versions"]
+        assert all(fact["schema_versions"] == [before, after] for fact in facts)
         if after <= self.schema_version:
+            self.repetitions += 1
             return
-        assert before >= self.schema_version
+        if before < self.schema_version:
+            raise PartOfEventsApplied(self.schema_version, after)
         self.schema_version = after
         names = {fold(fact["column"]): fact["new_name"] for fact in facts if fact["change"] == "rename_column"}
         dropped = {fold(fact["column"]) for fact in facts if fact["change"] == "drop_column"}
@@ -357,4 +389,4 @@ def own_columns(schema: StructType) -> list[str]:
     return [name for name in schema.names if name not in change]
 
 
-__all__ = ["Mirror", "Row", "Shop", "Stream", "apsw", "in_order", "own_columns", "same", "shop", "struct_of"]
+__all__ = ["Mirror", "PartOfEventsApplied", "Row", "Shop", "Stream", "apsw", "in_order", "own_columns", "same", "shop", "struct_of"]

@@ -56,15 +56,18 @@ def new_head(log_id: str, token: str, settings: LogSettings, created_ms: int, pu
 
 
 def take_over(
-    head: Head, closed: LogSegment | None, opened: LogSegment | None, owner: Owner, limits: PageLimits = DEFAULT_LIMITS
+    head: Head, closed: LogSegment | None, opened: LogSegment | None, owner: Owner, token: str, limits: PageLimits = DEFAULT_LIMITS
 ) -> Change:
     """A new epoch: the open segment, recovered and counted, is closed, and the next is opened (or none, before publishing).
+
+    Args:
+        token: a name that no other change has. Two attempts of one owner list different segments, so each has a token of its own.
 
     Raises:
         ArgumentError: the segments do not continue the head they are made for.
     """
     changed = _close(head, closed)
-    changed = replace(changed, epoch=head.epoch + 1, token=owner.token, owner=owner)
+    changed = replace(changed, epoch=head.epoch + 1, token=token, owner=owner)
     return _spill(head, _open(changed, opened), limits)
 
 

@@ -54,4 +54,4 @@ def lose_open(head: Head, end: int, owner: Owner, limits: PageLimits) -> Change:
         raise ArgumentError(f"the open segment begins at offset {head.open.first_offset}; it cannot have ended at {end}")
     records = end - head.open.first_offset
     state = SegmentState.LOST if records else SegmentState.DELETING
-    return head_changes.take_over(head, replace(head.open, records=records, state=state, reduced=None), None, owner, limits)
+    return head_changes.take_over(head, replace(head.open, records=records, state=state, reduced=None), None, owner, owner.token, limits)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from triplicate.config.log_settings import LogSettings
 from triplicate.ledger import LedgerMetadata
 from triplicate.log.core.head import Quorums
@@ -13,7 +15,10 @@ def full_quorums(log: LogSettings) -> Quorums:
 
 
 def quorums_for(log: LogSettings, writable: int) -> Quorums | None:
-    """The quorums of a new segment for a number of writable bookies: the ensemble shrinks first, then the write quorum.
+    """The quorums of a new segment: the ensemble shrinks first, then the write quorum.
+
+    Args:
+        writable: number of writable bookies or, where some share a machine, `placeable_copies`.
 
     Returns:
         None if there are fewer bookies than the ack quorum. The ack quorum stays, so an acknowledged record always has as many copies.
@@ -21,6 +26,16 @@ def quorums_for(log: LogSettings, writable: int) -> Quorums | None:
     ensemble_size = min(log.ensemble_size, writable)
     write_quorum = min(log.write_quorum, ensemble_size)
     return Quorums(ensemble_size, write_quorum) if write_quorum >= log.ack_quorum else None
+
+
+def placeable_copies(machines: Sequence[str]) -> int:
+    """How many copies of an entry the writable bookies can hold: two never share a machine unless all bookies do.
+
+    Args:
+        machines: the machine of each writable bookie.
+    """
+    different = len(set(machines))
+    return different if different > 1 else len(machines)
 
 
 def reduced_quorums(log: LogSettings, copies: Quorums) -> Quorums | None:

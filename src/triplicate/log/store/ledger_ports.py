@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
 from triplicate.ledger import DigestType, Entry, LedgerMetadata
-from triplicate.metadata import TrashedLedger, Tree, TreeOperation, Versioned
+from triplicate.metadata import BookieServiceInfo, TrashedLedger, Tree, TreeOperation, Versioned
 from triplicate.runtime import Host, Metrics
 
 
@@ -89,8 +89,8 @@ class TrashView(Protocol):
 class Bookies(Protocol):
     """The bookies of the cluster."""
 
-    async def writable(self) -> Mapping[str, object]:
-        """Ids of the bookies that accept new ledgers."""
+    async def writable(self) -> Mapping[str, BookieServiceInfo]:
+        """The registrations of the bookies that accept new ledgers, by id."""
 
 
 class Cluster(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triplicate.errors import BadVersion, LogOwned, NodeExists, NoNode
+from triplicate.errors import BadVersion, LogOwned, NodeExists, NoNode, TriplicateError
 from triplicate.log.core.head import Owner, decode_owner, encode_owner
 from triplicate.log.store.head_store import HeadStore
 from triplicate.metadata import CreateNode, DeleteNode
@@ -95,7 +95,10 @@ async def renew(store: HeadStore, name: str, owner: Owner) -> None:
 
 
 async def release(store: HeadStore, name: str, owner: Owner) -> None:
-    """Delete the owner's node if it is still this owner's."""
+    """Delete the owner's node if it is still this owner's. If the metadata cannot be reached, it expires with the session.
+
+    An error is traced and not raised: `release` ends work that has failed or was cancelled, and must not replace that by its own error.
+    """
 
     async def attempt() -> None:
         try:
@@ -105,4 +108,7 @@ async def release(store: HeadStore, name: str, owner: Owner) -> None:
         except (NoNode, BadVersion):
             return
 
-    await store.persist(attempt)
+    try:
+        await store.persist(attempt)
+    except TriplicateError as error:
+        store.host.trace("log.release_failed", log=name, error=repr(error))

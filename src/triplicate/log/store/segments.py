@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from triplicate.config.log_settings import LogClientSettings, LogSettings
@@ -9,8 +10,9 @@ from triplicate.errors import ArgumentError, NoSuchLedger, NotEnoughBookies
 from triplicate.ledger import DigestType
 from triplicate.log.core.head import LogSegment, Quorums, closed_segment
 from triplicate.log.core.payload import EntryHeader, decode_header
-from triplicate.log.core.quorums import degraded_quorums, full_quorums, quorums_for, reduced_quorums
+from triplicate.log.core.quorums import degraded_quorums, full_quorums, placeable_copies, quorums_for, reduced_quorums
 from triplicate.log.store.ledger_ports import LedgerAppender, LedgerClient, LedgerView
+from triplicate.metadata import BookieServiceInfo, machine_of
 from triplicate.runtime import fault_point
 
 CREATE_ATTEMPTS = 5
@@ -43,7 +45,7 @@ async def create_segment(
         except NotEnoughBookies:
             if full or attempt == CREATE_ATTEMPTS - 1:
                 raise
-            found = quorums_for(log, len(await client.metadata.bookies.writable()))
+            found = quorums_for(log, placeable_copies(machines_of(await client.metadata.bookies.writable())))
             if found is None:
                 raise
             copies = found
@@ -59,6 +61,11 @@ async def create_segment(
                 )
             return ledger, reduced
     raise AssertionError("unreachable")
+
+
+def machines_of(bookies: Mapping[str, BookieServiceInfo]) -> list[str]:
+    """The machine of each bookie."""
+    return [machine_of(bookie_id, info) for bookie_id, info in bookies.items()]
 
 
 @fault_point("log.create_ledger")

@@ -8,7 +8,7 @@ delay and not an unknown outcome. A fenced ledger is different: another writer h
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -57,6 +57,7 @@ from triplicate.log.core.writer_machine import (
 from triplicate.log.store.ledger_ports import LedgerAppender
 from triplicate.log.store.log_metrics import LogMetrics
 from triplicate.log.writing.entry_builder import EntryBuilder, joined
+from triplicate.log.writing.idle_noop_timer import IdleNoopTimer
 from triplicate.log.writing.segment_roller import SegmentRoller
 from triplicate.log.writing.segment_transitions import SegmentTransitions
 from triplicate.runtime import AdmissionWindow, TaskScope, Timer, fail
@@ -97,7 +98,7 @@ class LogWriter:
         self._window = AdmissionWindow(settings.window_entries, settings.window_bytes)
         self._builder: EntryBuilder | None = None
         self._flush_timer: Timer | None = None
-        self._noop_timer: Timer | None = None
+        self.idle_noop = IdleNoopTimer(self._clock, settings.idle_noop_delay_s, self._append_idle_noop)
         self._idle = asyncio.Event()
         """Set when a closing writer has nothing pending, and at the end; `close` waits for it."""
         self._scope = TaskScope(f"log {self.name}", on_failure=lambda error: self._step(WriterFailed(error)))
@@ -210,7 +211,8 @@ class LogWriter:
         if builder.size_bytes >= self._settings.entry_target_bytes:
             self._flush()
         elif self._flush_timer is None:
-            self._flush_timer = self._timer(0.0 if self._machine.is_idle else self._settings.linger_s, self._flush)
+            linger_s = 0.0 if self._machine.is_idle else self._settings.linger_s
+            self._flush_timer = self._clock.call_at(self._clock.monotonic() + linger_s, self._flush)
         offsets = await asyncio.shield(builder.future)
         return offsets[slot]
 
@@ -324,6 +326,8 @@ class LogWriter:
             if failure is not None:
                 self._window.release(1, size_bytes)
                 raise failure  # The ledger has refused the records before.
+        if has_readers:
+            self.idle_noop.appended()
         future: asyncio.Future[range] = asyncio.get_running_loop().create_future()
         self._machine.enqueue(PendingEntry(encoded, future, size_bytes, has_readers))
         self._perform()
@@ -409,12 +413,11 @@ class LogWriter:
             return
         if self._machine.is_closing:
             self._idle.set()
-        elif self._noop_timer is None and self._machine.has_unreadable:
-            self._noop_timer = self._timer(self._settings.idle_noop_delay_s, self._append_idle_noop)
+        elif self._machine.has_unreadable:
+            self.idle_noop.schedule()
 
     def _append_idle_noop(self) -> None:
         """Append a no-op once: an entry behind the last record makes that record readable."""
-        self._noop_timer = None
         if self._machine.has_unreadable and self._builder is None:
             self._window.occupy(1, 0)
             self._machine.enqueue(PendingEntry(NOOP, None, 0, has_readers=False))
@@ -583,12 +586,9 @@ class LogWriter:
         else:
             await self.abandon()
 
-    def _timer(self, seconds: float, call: Callable[[], None]) -> Timer:
-        return self._clock.call_at(self._clock.monotonic() + seconds, call)
-
     def _stop_timers(self) -> None:
         self._flush_timer = _cancel(self._flush_timer)
-        self._noop_timer = _cancel(self._noop_timer)
+        self.idle_noop.cancel()
         self._roller.end()
 
 

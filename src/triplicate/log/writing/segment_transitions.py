@@ -106,7 +106,7 @@ async def _fence_and_list(
         raise
     if opened is not None:
         opened = replace(opened, first_offset=head.closed_end if closed is None else closed.end_offset)
-    change = head_changes.take_over(head, closed, opened, owner, store.limits)
+    change = head_changes.take_over(head, closed, opened, owner, store.token(), store.limits)
     try:
         return await store.commit(name, stored, change)
     except BadVersion:
@@ -115,7 +115,13 @@ async def _fence_and_list(
     except ConnectionLost:
         current = await store.read(name)
         # If this take-over is not listed now, it may have been before. Listed ledgers stay; the sweep of orphans deletes the others.
-        return current if current.head.owner == change.head.owner else None
+        return current if _lists(current.head, change.head) else None
+
+
+def _lists(current: Head, changed: Head) -> bool:
+    """Whether a head shows that a take-over was applied and none has followed. An earlier attempt of its owner listed another ledger."""
+    ledger_id = None if changed.open is None else changed.open.ledger_id
+    return current.owner == changed.owner and ledger_id == (None if current.open is None else current.open.ledger_id)
 
 
 class PublishSource(Protocol):
@@ -335,7 +341,4 @@ class SegmentTransitions:
 
     async def release(self, owner: Owner) -> None:
         """Delete the record of the owner. If the metadata cannot be reached, it expires with the session."""
-        try:
-            await release(self._store, self.name, owner)
-        except TriplicateError as error:
-            self.client.host.trace("log.release_failed", log=self.name, error=repr(error))
+        await release(self._store, self.name, owner)

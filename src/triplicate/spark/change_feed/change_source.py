@@ -253,6 +253,17 @@ class _Feed:
             )
         check_name(followed, start)
 
+    def check_planned(self, logs: access.LogAccess, start: ChangesOffset, end: ChangesOffset) -> None:
+        """Check that a batch with records was planned for the requested table, perhaps under another name.
+
+        The start of a stream's first batch is in no checkpoint, so only the end identifies the table of an earlier query.
+
+        Raises:
+            SchemaChanged: an earlier query has planned the batch for another table.
+        """
+        if end.named is not None:
+            check_name(self.follow(logs, start.version), end, planned=True)
+
     def plan(self, logs: access.LogAccess, start: ChangesOffset, end: int, *, carries: bool) -> list[InputPartition]:
         """Partitions of whole transactions, preceded by the consumer's column changes.
 
@@ -276,8 +287,8 @@ class _Feed:
         columns = arrow_schema(self._asked)
         batches = ChangeBatches(partition.lineage, columns, deliver=self.options.deliver_events)
         if isinstance(partition, CarriedPart):
-            held, anchor = partition.carried.held, partition.carried.anchor
-            batches.carry(partition.carried.carried, partition.version, (held, anchor))
+            carried = partition.carried
+            batches.carry(carried.carried, partition.version, (carried.held, carried.reached))
         else:
             with self.logs() as logs:
                 for part in logs.entries(partition.range):
@@ -414,6 +425,8 @@ class ChangesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if begin.version < stop.version:
                 feed.check(begin.version, logs.bounds(feed.log)[0])
             planned = feed.plan(logs, begin, stop.version, carries=begin.version != self._passed)
+            if planned:
+                feed.check_planned(logs, begin, stop)
         if begin.version < stop.version:
             # When a query starts, PySpark 4.1 plans the last batch again, from its end to its end. That batch delivers nothing.
             self._passed = stop.version

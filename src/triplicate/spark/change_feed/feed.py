@@ -127,11 +127,15 @@ def truncated(database: str, table: str, first: int) -> OffsetTruncated:
 
 @dataclass(frozen=True, slots=True)
 class CarriedDifferences:
-    """The column changes that convert rows of schema version `held` to version `anchor`."""
+    """The column changes that convert rows of schema version `held` to version `reached`.
+
+    The same consumer may get them twice, from queries with different anchors. `reached` is then the same unless the table's columns have
+    changed between the two.
+    """
 
     carried: tuple[ColumnDifference, ...] = ()
     held: int = 0
-    anchor: int = 0
+    reached: int = 0
 
 
 def check_consumer(followed: FollowedTable, start: ChangesOffset) -> CarriedDifferences:
@@ -150,17 +154,24 @@ def check_consumer(followed: FollowedTable, start: ChangesOffset) -> CarriedDiff
             f"node that returned its columns has version {lineage.anchor}: it lags; start the query again"
         )
     check_name(followed, start)
-    return CarriedDifferences(tuple(lineage.carried(held)), held, lineage.anchor)
+    return CarriedDifferences(tuple(lineage.carried(held)), held, lineage.last_carried)
 
 
-def check_name(followed: FollowedTable, start: ChangesOffset) -> None:
-    """Raises SchemaChanged: the consumer has read rows of another table."""
+def check_name(followed: FollowedTable, offset: ChangesOffset, *, planned: bool = False) -> None:
+    """
+    Args:
+        planned: whether the offset is the end of a batch that was planned and not read.
+
+    Raises:
+        SchemaChanged: the offset belongs to another table.
+    """
     lineage = followed.lineage
-    named = followed.schema if start.named is None else max(followed.reached, start.named)
+    named = followed.schema if offset.named is None else max(followed.reached, offset.named)
     name = fold(lineage.table) if named >= lineage.anchor else lineage.at(named).table
-    if start.table is not None and name != fold(start.table):
+    if offset.table is not None and name != fold(offset.table):
+        reads = "is to read" if planned else "has read"
         raise SchemaChanged(
-            f"triplicate-changes: the stream has read rows of the table that was named {start.table!r} up to version {start.version}. "
+            f"triplicate-changes: the stream {reads} rows of the table that was named {offset.table!r} up to version {offset.version}. "
             f"Table {lineage.table!r} is another one: {_origin(name)}. Use a new checkpoint for it, or the present name of the other"
         )
 

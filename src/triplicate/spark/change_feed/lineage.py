@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from triplicate.errors import ConfigError, FormatError, SchemaChanged
 from triplicate.sql import (
@@ -103,6 +104,15 @@ class Lineage:
                 differences.append(ColumnDifference("rename_column", source.column, new_name=name))
         requested = set(map(fold, self.columns))
         return differences + [ColumnDifference("drop_column", name) for name in era.gone if self.whole or fold(name) in requested]
+
+    @property
+    def last_carried(self) -> int:
+        """The schema version from which on nothing is carried: it does not depend on changes of other tables, as the anchor does."""
+        last = self.eras[0].version
+        for era, later in pairwise(self.eras):
+            if self.carried(era.version):
+                last = later.version
+        return last
 
     def check_newer(self, change: TableChange, offset: int) -> None:
         """Check a schema change newer than the anchor, except a drop of the table, which is a change of rows.

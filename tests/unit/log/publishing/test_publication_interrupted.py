@@ -8,9 +8,11 @@ from collections.abc import Callable
 import pytest
 
 from tests.unit.log.fake import Stage, play, read_values
+from tests.unit.log.head_rig import lose_connection, operations_on_owner
 from tests.unit.log.publish_rig import staged
 from triplicate.errors import ConnectionLost, LogOwned, TriplicateError
 from triplicate.log import LogClientSettings, Logs, PublishResult
+from triplicate.log.store import head_store
 from triplicate.metadata import InjectedFault
 
 STEPS_MOST = 100
@@ -129,3 +131,32 @@ def test_a_publish_interrupted_at_any_step_is_listed_once(whose: str, strike: St
 @pytest.mark.parametrize("strike", [killed_after_it, answer_lost, late])
 def test_ledgers_whose_publish_is_interrupted_at_any_step_are_listed_once(whose: str, strike: Strike) -> None:
     strike_at_each_step(whose, strike, None)
+
+
+def test_a_publish_that_is_cancelled_without_the_metadata_ends_as_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It closes the segment of a writer that has ended, as the owner of the log meanwhile."""
+    monkeypatch.setattr(head_store, "CONNECTION_ATTEMPTS", 0)
+
+    async def scene(stage: Stage) -> None:
+        logs, ended = stage.logs(), stage.logs()
+        await ended.create("l")
+        writer = await ended.writer("l", owner="w")
+        assert await writer.append(b"before") == 0
+        await stage.client_of(ended).metadata.tree.close()
+        part = await staged(logs, [b"a"])
+        reached = asyncio.Event()
+
+        async def wait(ledger_id: int) -> None:
+            reached.set()
+            await asyncio.Event().wait()
+
+        stage.client_of(logs).hooks.recover = wait
+        publish = asyncio.ensure_future(logs.publish("l", [part]))
+        await reached.wait()
+        lost = lose_connection(stage, applied=False, times=1, only=operations_on_owner)
+        publish.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await publish
+        assert len(lost) == 1
+
+    play(scene)

@@ -214,6 +214,27 @@ def test_a_noop_sent_together_with_a_record_does_not_replace_the_idle_noop() -> 
     play(scene)
 
 
+def test_a_noop_waits_for_the_next_entry_where_entries_are_frequent() -> None:
+    async def scene(stage: Stage) -> None:
+        logs = stage.logs(LogClientSettings(idle_noop_delay_s=0.0))
+        await logs.create("l")
+        noops: list[int] = []
+        for wait_s in (0.0, 1.0):
+            async with await logs.writer("l", owner="w") as writer, await logs.reader("l", writer.start_offset) as reader:
+                writer.idle_noop.wait_for_entries(wait_s)
+                for index in range(50):
+                    await writer.append_entry([b"%d" % index])
+                    await asyncio.sleep(0.002)
+                delivered = [await reader.next_entry(5) for _ in range(50)]  # The last one needs a no-op.
+                assert [entry.values for entry in delivered if entry is not None] == [[b"%d" % index] for index in range(50)]
+                kinds = [decode_entry(item.payload).control for item in stage.bookies.ledger(writer.ledger_id).entries]
+                noops.append(sum(control is not None and control["kind"] == "noop" for control in kinds))
+        assert noops[0] == 50
+        assert 1 <= noops[1] <= 25
+
+    play(scene)
+
+
 def test_segments_roll_by_size_without_gaps() -> None:
     async def scene(stage: Stage) -> None:
         logs = stage.logs()

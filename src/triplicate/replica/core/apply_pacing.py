@@ -1,0 +1,34 @@
+"""When a follower applies the log again. Pure: decided from times alone.
+
+Each application has a fixed cost: a long poll, a change of threads and a commit. Under load a pause after each application collects more
+entries for the next one. The pause grows with the duration of an application and is bounded. Without a recent application there is none, so
+an entry that arrives after a while is applied at once.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+INTERVAL_MAX_S: Final = 0.1
+"""Longest time from the beginning of one application to the next, if entries are there."""
+INTERVAL_FACTOR: Final = 20
+"""The time from the beginning of one application to the next, as a multiple of the duration of the first."""
+
+
+class ApplyPacing:
+    """Spaces the applications of one follower. Times are seconds of one monotonic clock."""
+
+    def __init__(self) -> None:
+        self._next_at = float("-inf")
+
+    def wait_s(self, now: float) -> float:
+        """How long to wait before entries are fetched for the next application, seconds; 0 for no wait."""
+        return min(max(0.0, self._next_at - now), INTERVAL_MAX_S)
+
+    def applied(self, began: float, ended: float, *, is_behind: bool) -> None:
+        """Record an application of at least one record.
+
+        Args:
+            is_behind: whether further entries were ready when it began. The next application then follows at once.
+        """
+        self._next_at = ended if is_behind else began + min(INTERVAL_FACTOR * (ended - began), INTERVAL_MAX_S)
