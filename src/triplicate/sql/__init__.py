@@ -36,6 +36,7 @@ from triplicate.sql.hosting.database_directory import (
     database_file,
     database_info,
     database_names,
+    wait_for_leader,
 )
 from triplicate.sql.hosting.database_node import DatabaseNode
 from triplicate.sql.hosting.dropping import DroppedDatabase, drop_database, dropped_databases, rename_database, undelete_database
@@ -85,4 +86,5 @@ __all__ = [
     "rename_database",
     "table_change",
     "undelete_database",
+    "wait_for_leader",
 ]

@@ -14,6 +14,7 @@ from tests.unit.sql.cluster import SETTINGS, run
 from tests.waiting import PLAY_LIMIT_S, eventually
 from triplicate.runtime import Clock, Timer, real_host
 from triplicate.sql import SqlDatabase
+from triplicate.sql.storage.applier import LogBatch
 
 
 class HeldLog:
@@ -25,12 +26,18 @@ class HeldLog:
         self.held = False
         self.entries = 0
         self.noops = 0
+        self.sent_batches: list[LogBatch] = []
+        self.acknowledged: set[int] = set()
+        """Indexes of the batches that were acknowledged."""
         self._waiting: list[asyncio.Future[None]] = []
 
     async def append_entry(self, values: Sequence[bytes], *, preamble: bytes | None = None) -> range:
         start, self.next_offset = self.next_offset, self.next_offset + len(values)
         self.entries += 1
+        index = len(self.sent_batches)
+        self.sent_batches.append(LogBatch(start, values, preamble, self.epoch))
         await self._acknowledged()
+        self.acknowledged.add(index)
         return range(start, start + len(values))
 
     async def noop(self) -> None:
@@ -51,7 +58,20 @@ class HeldLog:
                 future.set_exception(error)
 
     def release_first(self) -> None:
-        self._waiting.pop(0).set_result(None)
+        self.release_at(0)
+
+    def release_at(self, index: int, error: Exception | None = None) -> None:
+        """Acknowledge, or fail, one of the appends that wait."""
+        future = self._waiting.pop(index)
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)
+
+    @property
+    def waiting(self) -> int:
+        """The number of appends that wait for their acknowledgement."""
+        return len(self._waiting)
 
     async def sent(self, count: int) -> None:
         """Return when `count` appends wait for their acknowledgement."""
@@ -102,7 +122,7 @@ def play_leased(folder: Path, lease_s: float, scene: Callable[[SqlDatabase, Held
             database, clock = database_at(folder, lease_s)
             await database.open()
             await database.follow()
-            leading = asyncio.get_running_loop().create_task(database._lead(log), name="leading")
+            leading = asyncio.get_running_loop().create_task(database._lead(log, lambda: None), name="leading")
             await eventually(lambda: database.is_leader)
             session = await database.session()
             await run(session, "create table t(a)")

@@ -12,8 +12,9 @@ from tests.property.rowlog_workload import Pair
 from triplicate.errors import SqlError
 from triplicate.sql import decode_header
 from triplicate.sql.core.records import encode_header
+from triplicate.sql.executor.statement_batches import AutocommitRequest, AutocommitResult
 from triplicate.sql.executor.transaction_functions import TransactionIds
-from triplicate.sql.executor.writer_connection import AutocommitRequest, AutocommitResult, WriterConnection
+from triplicate.sql.executor.writer_connection import WriterConnection
 from triplicate.sql.storage.applier import Applier, LogBatch, follow
 from triplicate.sql.storage.sqlite_file import open_follower, open_store
 from triplicate.sql.storage.transaction_history import RequestLimits

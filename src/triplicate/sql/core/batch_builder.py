@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from triplicate.sql.core.records import BatchHeader, TableDictionary, Transaction, encode_header, encode_results, encode_transaction
+from triplicate.sql.core.records import (
+    BatchHeader,
+    RowChange,
+    TableDictionary,
+    Transaction,
+    encode_header,
+    encode_results,
+    encode_row_change,
+    encode_transaction,
+)
 from triplicate.sql.core.table_shape import TableShape
 
 MAX_ENTRY_BYTES = 4 * 1024 * 1024
@@ -64,7 +73,22 @@ class BatchBuilder:
     def add(self, transaction: Transaction) -> BatchFit:
         """Encode a transaction as one more record. Unless it is added, the batch stays as it is."""
         known_tables = len(self._dictionary.shapes)
-        record = encode_transaction(transaction, self._dictionary)
+        fit = self._add(transaction.number, encode_transaction(transaction, self._dictionary), known_tables)
+        if fit is BatchFit.ADDED and transaction.request_id:
+            self.requests.append((transaction.request_id, transaction.number, encode_results(transaction.results)))
+        return fit
+
+    def add_row(self, number: int, change: RowChange) -> BatchFit:
+        """As `add`, for a transaction of this number that consists of one row's change and has no request id."""
+        known_tables = len(self._dictionary.shapes)
+        return self._add(number, encode_row_change(number, change, self._dictionary), known_tables)
+
+    def _add(self, number: int, record: bytes, known_tables: int) -> BatchFit:
+        """Add a record.
+
+        Args:
+            known_tables: the number of tables in the dictionary before it was encoded.
+        """
         self.last_record_bytes = len(record)
         # Few entries come near the limit, so the header, which names every table, is measured only then.
         size = len(record) + self.size_bytes + ENTRY_MARGIN_BYTES
@@ -73,9 +97,7 @@ class BatchBuilder:
             return BatchFit.NEXT_BATCH if self.records else BatchFit.TOO_LARGE
         self.records.append(record)
         self.size_bytes += len(record)
-        self.numbers.append(transaction.number)
-        if transaction.request_id:
-            self.requests.append((transaction.request_id, transaction.number, encode_results(transaction.results)))
+        self.numbers.append(number)
         assert len(self.numbers) == len(self.records), "each record has its number"
         return BatchFit.ADDED
 

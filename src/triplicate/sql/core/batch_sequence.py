@@ -10,6 +10,8 @@ from triplicate.sql.core.table_shape import TableShape
 class BatchSequence:
     """Numbers the batches of one epoch and gives them times that never go back.
 
+    Several batches may be at the log. Each has its number and place when it is sent, and is committed with all that were sent before it.
+
     Args:
         database: 16 bytes, the database's identity.
         batch: the number of the epoch's last batch; 0 before the first.
@@ -24,6 +26,9 @@ class BatchSequence:
         self._keep_ms = keep_ms
         self.next_batch = batch + 1
         self.position = position
+        """The offset after the last committed batch."""
+        self.sent_position = position
+        """The offset at which the last batch that was sent ends, once the log has it."""
         self.time_ms = time_ms
 
     @property
@@ -52,8 +57,12 @@ class BatchSequence:
             self.forget_before_ms,
         )
 
-    def append(self, end: int) -> None:
-        """The next batch is in the log, which ends at offset `end` now."""
-        assert end > self.position, "a batch has records"
+    def send(self, end: int) -> None:
+        """The next batch is at the log, where it ends at offset `end`."""
+        assert end > self.sent_position, "a batch has records"
         self.next_batch += 1
-        self.position = end
+        self.sent_position = end
+
+    def commit(self) -> None:
+        """All batches that were sent are committed."""
+        self.position = self.sent_position

@@ -20,7 +20,7 @@ Lengths are a width byte (1, 2 or 4) and n unsigned integers of that width.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from triplicate.sql.core.binary import read_exactly
@@ -41,6 +41,17 @@ _LENGTH_CODES = {1: "B", 2: "H", 4: "I"}
 _TAGS: dict[type, int] = {type(None): 0, int: 1, float: 2, str: 3, bytes: 4}
 _TAG_TYPES: tuple[type, ...] = (type(None), int, float, str, bytes)
 
+_ONE_BYTE = tuple(bytes((1, value & 0xFF)) for value in (*range(0x80), *range(-0x80, 0)))
+"""A column of one integer of one byte, by the integer: negative ones count from the end."""
+_SHORT_ASCII = tuple(bytes((_ASCII, 1, length)) for length in range(0x100))
+"""The start of a column of one text of ASCII, by its length."""
+_TWO_BYTES = struct.Struct("<Bh").pack
+_FOUR_BYTES = struct.Struct("<Bi").pack
+_EIGHT_BYTES = struct.Struct("<Bq").pack
+_ONE_REAL = struct.Struct("<Bd").pack
+_ONE_NUMBER = {kind: struct.Struct(f"<{code}").unpack_from for kind, code in ((2, "h"), (4, "i"), (8, "q"), (_REAL, "d"))}
+"""Decodes a column of one number, by the column's kind."""
+
 
 def encode_column(out: bytearray, values: Sequence[Value]) -> None:
     """Append one column. Integers must fit 64 bits, text must be encodable.
@@ -49,7 +60,7 @@ def encode_column(out: bytearray, values: Sequence[Value]) -> None:
         TypeError: a value is none of SQLite's five kinds.
     """
     if len(values) == 1:
-        _encode_one(out, values[0])
+        encode_single_values(out, values)
         return
     kinds = set(map(type, values))
     if len(kinds) == 1:
@@ -66,17 +77,32 @@ def encode_column(out: bytearray, values: Sequence[Value]) -> None:
     _encode_mixed(out, values)
 
 
-def _encode_one(out: bytearray, value: Value) -> None:
-    """A column of one value. Most transactions change one row."""
-    if type(value) is int and -0x80000000 <= value <= 0x7FFFFFFF:
-        width = 1 if -0x80 <= value <= 0x7F else 2 if -0x8000 <= value <= 0x7FFF else 4
-        out.append(width)
-        out += value.to_bytes(width, "little", signed=True)
-    elif type(value) is str and len(value) <= 0xFF and value.isascii():
-        out += bytes((_ASCII, 1, len(value)))
-        out += value.encode()
-    else:
-        _encode_kind(out, type(value), (value,), 0)
+def encode_single_values(out: bytearray, values: Iterable[Value]) -> None:
+    """Append several columns, each of one of these values. Most transactions change one row.
+
+    Raises:
+        TypeError: a value is none of SQLite's five kinds.
+    """
+    for value in values:
+        kind = type(value)
+        if kind is int:
+            if -0x80 <= value <= 0x7F:  # type: ignore[operator]  # an integer, as are those below
+                out += _ONE_BYTE[value]  # type: ignore[index]
+            elif -0x8000 <= value <= 0x7FFF:  # type: ignore[operator]
+                out += _TWO_BYTES(2, value)
+            elif -0x80000000 <= value <= 0x7FFFFFFF:  # type: ignore[operator]
+                out += _FOUR_BYTES(4, value)
+            else:
+                out += _EIGHT_BYTES(8, value)
+        elif kind is str and len(value) <= 0xFF and value.isascii():  # type: ignore[arg-type, union-attr]
+            out += _SHORT_ASCII[len(value)]  # type: ignore[arg-type]
+            out += value.encode()  # type: ignore[union-attr]
+        elif value is None:
+            out.append(_NULLS)
+        elif kind is float:
+            out += _ONE_REAL(_REAL, value)
+        else:
+            _encode_kind(out, kind, (value,), 0)
 
 
 def _encode_kind(out: bytearray, kind: type, values: Sequence[Value], flag: int) -> None:
@@ -163,6 +189,53 @@ def decode_column(data: bytes, position: int, count: int) -> tuple[Sequence[Valu
     following = iter(present)
     bits = reversed(f"{mask:0{count}b}")
     return [None if bit == "1" else next(following) for bit in bits], position
+
+
+def decode_columns(data: bytes, position: int, width: int, count: int) -> tuple[list[Sequence[Value]], int]:
+    """`width` columns of `count` values each, and the position after them.
+
+    Raises:
+        ValueError, IndexError, struct.error: the bytes are not columns.
+    """
+    if count == 1:
+        values: list[Value] = []
+        position = decode_single_values(values, data, position, width)
+        return list(zip(values)), position
+    columns: list[Sequence[Value]] = []
+    for _ in range(width):
+        column, position = decode_column(data, position, count)
+        columns.append(column)
+    return columns, position
+
+
+def decode_single_values(values: list[Value], data: bytes, position: int, width: int) -> int:
+    """Append the values of `width` columns of one value each; returns the position after them. Most transactions change one row.
+
+    Raises:
+        ValueError, IndexError, struct.error: the bytes are not columns. Some values may have been appended.
+    """
+    for _ in range(width):
+        kind = data[position]
+        if kind == _ASCII and data[position + 1] == 1:
+            start = position + 3
+            position = start + data[position + 2]
+            if position > len(data):
+                raise ValueError("a text is longer than its record")
+            values.append(data[start:position].decode("ascii"))
+        elif kind == 1:
+            value = data[position + 1]
+            values.append(value if value <= 0x7F else value - 0x100)
+            position += 2
+        elif kind == _NULLS:
+            values.append(None)
+            position += 1
+        elif (decode := _ONE_NUMBER.get(kind)) is not None:
+            values += decode(data, position + 1)
+            position += 9 if kind == _REAL else 1 + kind
+        else:
+            column, position = decode_column(data, position, 1)
+            values += column
+    return position
 
 
 def _decode_kind(data: bytes, position: int, count: int, kind: int) -> tuple[Sequence[Value], int]:

@@ -179,7 +179,7 @@ def microseconds_of(text: str, kind: Kind) -> int:
     Raises:
         SqlError: as `stored_datetime`.
     """
-    stored = stored_datetime(text, kind)
+    stored = text if is_stored_datetime(text, kind) else stored_datetime(text, kind)
     if kind is Kind.TIME:
         if stored == _MIDNIGHT:
             return _DAY // _MICROSECOND

@@ -7,10 +7,10 @@ measure leaves out bytes that depend on neighbouring rows, so it is a lower boun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 
-from triplicate.sql.core.column_codec import Value, encode_column
-from triplicate.sql.core.records import RowRun
+from triplicate.sql.core.column_codec import encode_column
+from triplicate.sql.core.records import RowRun, encoded_columns
 
 MOST_PER_VALUE = 12
 """Upper bound on the bytes of a value without its text or blob: eight, a tag, and its part of the column's header."""
@@ -83,21 +83,8 @@ def _size(run: RowRun, *, is_whole: bool) -> int:
         is_whole: rows of other kinds precede and follow it, so that it is encoded as it is.
     """
     found = 0
-    for column in _columns(run):
+    for column in encoded_columns(run):
         out = bytearray()
         encode_column(out, column)
         found += len(out) if is_whole else max(0, len(out) - _COLUMN_SLACK)
     return found
-
-
-def _columns(run: RowRun) -> Iterator[Sequence[Value]]:
-    """The encoded columns of a run."""
-    if run.rowids is not None:
-        yield run.rowids
-    if run.new_rowids is not None:
-        yield run.new_rowids
-    yield from run.keys or ()
-    for columns in (run.new, run.old):
-        for index, column in enumerate(columns or ()):
-            if index != run.table.rowid_column:
-                yield column

@@ -7,7 +7,7 @@ SQLite, transactions, replication and SQLSTATEs; it has no part in PostgreSQL's 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, TypeVar
@@ -66,6 +66,8 @@ class Prepared:
     """Names of the parameters by index, as SQLite sees them: ``$1`` for PostgreSQL's style, None for a bare ``?``."""
     tag: str
     """First words for PostgreSQL's command tag: ``INSERT``, ``UPDATE``, ``DELETE``, ``SELECT``, ``CREATE TABLE``, ``BEGIN`` …"""
+    is_measured: bool = False
+    """Whether SQLite's steps measure its time: it only reads, and uses neither virtual tables nor long or impure functions."""
 
 
 class Cursor(Protocol):
@@ -79,10 +81,42 @@ class Cursor(Protocol):
         """Rows inserted, updated or deleted by the statement (0 for others)."""
 
     async def fetch(self, max_rows: int) -> list[Row]:
-        """The next rows, at most `max_rows`; an empty list at the end."""
+        """The next rows, at most `max_rows`. Fewer rows mean the end."""
 
     async def close(self) -> None:
         """Close the statement. Idempotent."""
+
+
+class BulkChange(Protocol):
+    """One change that runs for many rows of parameters in the open transaction; see `Session.bulk_change`."""
+
+    @property
+    def counts(self) -> Sequence[int]:
+        """The number of rows changed by each run of the last call; as many as there were runs without an error."""
+
+    async def run(self, rows: Iterable[Sequence[Value]]) -> None:
+        """Run the change once for each row of parameters.
+
+        Args:
+            rows: the parameters of each run. They are iterated on a thread, one row after the run of the row before it; a SqlError that
+                is raised there ends the call as an error of the statement does.
+
+        Raises:
+            SqlError: a run has failed. Nothing of this call is stored, and the transaction has failed.
+        """
+
+    def finish(self) -> int:
+        """All rows were given: record them as the result of one statement, if they are one. Returns the number of rows changed by all
+        calls.
+        """
+
+
+class SessionEnd(Protocol):
+    """A future of the error with which the node ends a session."""
+
+    def add_done_callback(self, callback: Callable[[Any], object], /) -> None: ...
+
+    def remove_done_callback(self, callback: Callable[[Any], object], /) -> int: ...
 
 
 class Session(Protocol):
@@ -90,7 +124,7 @@ class Session(Protocol):
     def status(self) -> TransactionStatus: ...
 
     @property
-    def ended(self) -> Awaitable[SqlError]:
+    def ended(self) -> SessionEnd:
         """Done when this node ends the session, with the error for the client: 57P01 when the leadership is lost."""
 
     @property
@@ -151,6 +185,17 @@ class Session(Protocol):
         Raises:
             SqlError: 25006 on a node that follows, 40001 when the database has changed since the snapshot, 55P03 when the writer is not
                 free in time.
+        """
+
+    async def bulk_change(self, prepared: Prepared, *, is_one_statement: bool) -> BulkChange:
+        """Begin a change that runs for many rows of parameters. The open transaction holds the writer from here on.
+
+        Args:
+            prepared: without columns of a result, for the present schema of a session that has claimed the writer.
+            is_one_statement: whether all runs are one statement of the client, or each is a statement of its own.
+
+        Raises:
+            SqlError: as `claim_writer`; 25P02 in a failed transaction.
         """
 
     async def check_constraints(self) -> None:

@@ -18,22 +18,18 @@ class Lease:
 
     def __init__(self, length_s: float) -> None:
         self._length_s = length_s
-        self._ends = self._last_sent = float("-inf")
+        self.ends_at = float("-inf")
+        """From this time on the lease does not hold."""
+        self.renewal_due_at = float("-inf")
+        """From this time on an append should be sent to extend the lease: none was sent for a third of its length."""
 
     def sending(self, now: float) -> None:
         """An append is about to be sent."""
-        self._last_sent = now
+        self.renewal_due_at = now + self._length_s / 3
 
     def acknowledged(self, sent_at: float) -> None:
         """An append that was sent at this time, or later, was acknowledged."""
-        self._ends = max(self._ends, sent_at + self._length_s)
-
-    def holds(self, now: float) -> bool:
-        return now < self._ends
-
-    def renewal_due(self, now: float) -> bool:
-        """Whether an append should be sent to extend the lease: none was sent for a third of its length."""
-        return now - self._last_sent >= self._length_s / 3
+        self.ends_at = max(self.ends_at, sent_at + self._length_s)
 
 
 def wait_s(length_s: float, rate_error: float) -> float:

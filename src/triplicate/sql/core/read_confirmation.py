@@ -38,9 +38,11 @@ class ReadConfirmation(Generic[Read]):
 
     def is_confirmed(self, now: float) -> bool:
         """Whether a read that arrived before `now` may be answered under the lease. Requests a renewal where one is due."""
-        if not self._lease.holds(now):
+        lease = self._lease
+        if now >= lease.ends_at:
             return False
-        self._renewal_due = self._renewal_due or self._lease.renewal_due(now)
+        if now >= lease.renewal_due_at:
+            self._renewal_due = True
         return True
 
     @property

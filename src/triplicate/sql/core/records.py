@@ -23,11 +23,13 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import islice
+from typing import NamedTuple
 
 from triplicate.errors import FormatError
 from triplicate.sql.core.binary import read_exactly, read_text, read_varint, write_text, write_varint
-from triplicate.sql.core.column_codec import Value, decode_column, encode_column
-from triplicate.sql.core.table_shape import TableShape, decode_table, encode_table
+from triplicate.sql.core.column_codec import Value, decode_column, decode_columns, decode_single_values, encode_column, encode_single_values
+from triplicate.sql.core.table_shape import TableShape, decode_tables, encode_table
 
 FORMAT_VERSION = 1
 HEADER_VERSION = 2
@@ -41,8 +43,10 @@ _SCHEMA = 8
 _SETTING = 9
 _MOVED, _KEYS, _OLD = 1, 2, 4
 _NO_ROWS, _ROWS, _ROWS_DROPPED = 0, 1, 2
+_RECORD_START = bytes((FORMAT_VERSION, _TRANSACTION, 1, 1))
 _NO_REQUEST = b"\0\0"
 """An empty request id and no results: most transactions have neither."""
+_ONE_OPERATION = _NO_REQUEST + b"\1"
 Column = Sequence[Value]
 
 
@@ -50,6 +54,10 @@ class RowKind(IntEnum):
     INSERT = 1
     UPDATE = 2
     DELETE = 3
+
+
+_ROW_KINDS = {int(kind): kind for kind in RowKind}
+"""By the byte of an operation; a call of the class takes as long as the rest of a small operation's decoding."""
 
 
 @dataclass(slots=True)
@@ -69,6 +77,16 @@ class RowRun:
     keys: Sequence[Column] | None = None
     new: Sequence[Column] | None = None
     old: Sequence[Column] | None = None
+
+
+class RowChange(NamedTuple):
+    """The change of one row, as it is encoded."""
+
+    table: TableShape
+    operation: bytes
+    """The start of its operation, by `row_operation`."""
+    values: Sequence[Value]
+    """In the order of the operation: rowid, new rowid, key, new columns, old columns, as far as it has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,21 +203,15 @@ def decode_header(data: bytes) -> BatchHeader:
         if version not in (1, HEADER_VERSION) or flags:
             raise ValueError(f"version {version}, flags {flags:#x}; this release knows versions up to {HEADER_VERSION}, flags 0")
         time_ms, forget_before_ms = _TIMES.unpack_from(data, _HEADER.size) if version == HEADER_VERSION else (0, 0)
-        count, position = read_varint(data, _HEADER.size + (_TIMES.size if version == HEADER_VERSION else 0))
-        tables = []
-        for _ in range(count):
-            shape, position = decode_table(data, position)
-            tables.append(shape)
-        if position != len(data):
-            raise ValueError(f"{len(data) - position} bytes too many")
+        tables = decode_tables(data[_HEADER.size + (_TIMES.size if version == HEADER_VERSION else 0) :])
     except (IndexError, ValueError, struct.error) as error:
         raise FormatError(f"the header of a batch of transactions cannot be read: {error}") from error
-    return BatchHeader(database, epoch, batch, before, after, digest_before, digest_after, tuple(tables), time_ms, forget_before_ms)
+    return BatchHeader(database, epoch, batch, before, after, digest_before, digest_after, tables, time_ms, forget_before_ms)
 
 
 def encode_transaction(transaction: Transaction, dictionary: TableDictionary) -> bytes:
     """One record. New tables are added to `dictionary`."""
-    out = bytearray((FORMAT_VERSION, _TRANSACTION, 1, 1))
+    out = bytearray(_RECORD_START)
     write_varint(out, transaction.number)
     if transaction.request_id or transaction.results:
         write_text(out, transaction.request_id)
@@ -221,6 +233,21 @@ def encode_transaction(transaction: Transaction, dictionary: TableDictionary) ->
     return bytes(out)
 
 
+def encode_row_change(number: int, change: RowChange, dictionary: TableDictionary) -> bytes:
+    """The record of a transaction that consists of one row's change and has no request id, as `encode_transaction` makes it.
+
+    Most transactions are of this kind. A new table is added to `dictionary`.
+    """
+    out = bytearray(_RECORD_START)
+    write_varint(out, number)
+    out += _ONE_OPERATION
+    out += change.operation
+    write_varint(out, dictionary.index(change.table))
+    out.append(1)
+    encode_single_values(out, change.values)
+    return bytes(out)
+
+
 def decode_transaction(record: bytes, tables: Sequence[TableShape]) -> Transaction:
     """The transaction in a record, given its batch's tables.
 
@@ -236,8 +263,13 @@ def decode_transaction(record: bytes, tables: Sequence[TableShape]) -> Transacti
         if part != 1 or parts != 1:
             raise ValueError(f"part {part} of {parts}; this release reads transactions of one part")
         number, position = read_varint(record, 4)
-        request_id, position = read_text(record, position)
-        results, position = _decode_results(record, position)
+        request_id = ""
+        results: tuple[StatementResult, ...] = ()
+        if record.startswith(_NO_REQUEST, position):
+            position += len(_NO_REQUEST)
+        else:
+            request_id, position = read_text(record, position)
+            results, position = _decode_results(record, position)
         count, position = read_varint(record, position)
         operations: list[Operation] = []
         for _ in range(count):
@@ -248,6 +280,80 @@ def decode_transaction(record: bytes, tables: Sequence[TableShape]) -> Transacti
     except (IndexError, ValueError, struct.error) as error:
         raise FormatError(f"a transaction's record cannot be read: {error}") from error
     return Transaction(number, operations, request_id, results)
+
+
+class JoinedRows(NamedTuple):
+    """Consecutive transactions of one row each, decoded together."""
+
+    numbers: list[int]
+    """Of each transaction."""
+    run: RowRun
+    """Their rows, one of each."""
+
+
+def decode_joined(records: Sequence[bytes], start: int, tables: Sequence[TableShape]) -> JoinedRows | None:
+    """The longest stretch of records from `start` on that change one row each, all by one kind of change to one table.
+
+    Most entries of the log hold such transactions alone, and decoding them one by one takes three times as long. The stretch ends before a
+    damaged record, which `decode_transaction` reports.
+
+    Returns:
+        None if the first record is another transaction, or is damaged.
+    """
+    try:
+        head = _head_of_one_row(records[start], tables)
+    except (IndexError, ValueError):
+        head = None
+    if head is None:
+        return None
+    numbers: list[int] = []
+    rows: list[list[Value]] = []
+    same, width = head.same, _width_of(head.shape, head.kind, head.flags)
+    try:
+        for record in islice(records, start, None):
+            if not record.startswith(_RECORD_START):
+                break
+            number, position = read_varint(record, len(_RECORD_START))
+            if not record.startswith(same, position):
+                break
+            row: list[Value] = []
+            if decode_single_values(row, record, position + len(same), width) != len(record):
+                break
+            numbers.append(number)
+            rows.append(row)
+    except (IndexError, ValueError, struct.error):
+        pass  # `decode_transaction` raises for this record.
+    try:
+        return JoinedRows(numbers, _run_of(head.shape, head.kind, head.flags, len(rows), list(zip(*rows, strict=True)))) if rows else None
+    except ValueError:
+        return None
+
+
+class _OneRowHead(NamedTuple):
+    """The fields that the records of a stretch share."""
+
+    same: bytes
+    """The bytes between a record's number and its values."""
+    shape: TableShape
+    kind: RowKind
+    flags: int
+
+
+def _head_of_one_row(record: bytes, tables: Sequence[TableShape]) -> _OneRowHead | None:
+    """The head of a transaction of one row, with flags that `_width_of` accepts; None of another record. Raises IndexError, ValueError."""
+    if not record.startswith(_RECORD_START):
+        return None
+    _, begin = read_varint(record, len(_RECORD_START))
+    position = begin + len(_ONE_OPERATION)
+    kind = _ROW_KINDS.get(record[position]) if record.startswith(_ONE_OPERATION, begin) else None
+    if kind is None:
+        return None
+    flags = record[position + 1]
+    index, position = read_varint(record, position + 2)
+    count, position = _read_count(record, position)
+    shape = tables[index]
+    _width_of(shape, kind, flags)
+    return _OneRowHead(record[begin:position], shape, kind, flags) if count == 1 else None
 
 
 def encode_results(results: Sequence[StatementResult]) -> bytes:
@@ -302,24 +408,43 @@ def _decode_results(data: bytes, position: int) -> tuple[tuple[StatementResult, 
     return tuple(results), position
 
 
+def row_operation(kind: RowKind, *, moved: bool, keys: bool, old: bool) -> bytes:
+    """The start of the operation of rows: its kind and flags.
+
+    Args:
+        moved, keys, old: whether new rowids, key columns and old columns follow.
+    """
+    return bytes((kind, (_MOVED if moved else 0) | (_KEYS if keys else 0) | (_OLD if old else 0)))
+
+
 def _encode_run(out: bytearray, run: RowRun, table: int) -> None:
-    out.append(run.kind)
-    out.append(
-        (_MOVED if run.new_rowids is not None else 0) | (_KEYS if run.keys is not None else 0) | (_OLD if run.old is not None else 0)
-    )
+    out += row_operation(run.kind, moved=run.new_rowids is not None, keys=run.keys is not None, old=run.old is not None)
     write_varint(out, table)
     write_varint(out, run.count)
-    if run.rowids is not None:
-        encode_column(out, run.rowids)
-    if run.new_rowids is not None:
-        encode_column(out, run.new_rowids)
-    for column in run.keys or ():
+    columns = encoded_columns(run)
+    if run.count == 1:
+        encode_single_values(out, [value for (value,) in columns])
+        return
+    for column in columns:
         encode_column(out, column)
+
+
+def encoded_columns(run: RowRun) -> list[Column]:
+    """The columns of a run that its operation holds, in their order."""
+    columns: list[Column] = []
+    if run.rowids is not None:
+        columns.append(run.rowids)
+    if run.new_rowids is not None:
+        columns.append(run.new_rowids)
+    if run.keys is not None:
+        columns += run.keys
     skipped = run.table.rowid_column
-    for columns in (run.new, run.old):
-        for index, column in enumerate(columns or ()):
-            if index != skipped:
-                encode_column(out, column)
+    for part in (run.new, run.old):
+        if part is not None:
+            columns += part
+            if skipped >= 0:
+                del columns[skipped - len(part)]
+    return columns
 
 
 def _decode_operation(data: bytes, position: int, tables: Sequence[TableShape]) -> tuple[Operation, int]:
@@ -332,7 +457,10 @@ def _decode_operation(data: bytes, position: int, tables: Sequence[TableShape]) 
         name, position = read_text(data, position)
         column, position = decode_column(data, position, 1)
         return SettingChange(name, column[0]), position
-    return _decode_run(data, position, RowKind(code), tables)
+    kind = _ROW_KINDS.get(code)
+    if kind is None:
+        raise ValueError(f"unknown operation {code}")
+    return _decode_run(data, position, kind, tables)
 
 
 def _read_count(data: bytes, position: int) -> tuple[int, int]:
@@ -348,41 +476,54 @@ def _decode_run(data: bytes, position: int, kind: RowKind, tables: Sequence[Tabl
     index, position = read_varint(data, position + 1)
     shape = tables[index]
     count, position = _read_count(data, position)
+    columns, position = decode_columns(data, position, _width_of(shape, kind, flags), count)
+    return _run_of(shape, kind, flags, count, columns), position
+
+
+def _width_of(shape: TableShape, kind: RowKind, flags: int) -> int:
+    """The number of columns that a run holds. Raises ValueError."""
     if flags & ~(_MOVED | _KEYS | _OLD):
         raise ValueError(f"unknown flags {flags:#x} of a row run")
-    run = RowRun(shape, kind, count)
+    width = len(shape.columns)
+    images = (kind is not RowKind.DELETE) + bool(flags & _OLD)
+    keys = len(shape.key) if flags & _KEYS else 0
     if not shape.without_rowid:
-        run.rowids, position = _decode_integers(data, position, count)
-        if flags & _MOVED:
-            run.new_rowids, position = _decode_integers(data, position, count)
-    if flags & _KEYS:
-        keys = []
-        for _ in shape.key:
-            column, position = decode_column(data, position, count)
-            keys.append(column)
-        run.keys = keys
-    elif shape.without_rowid and kind is not RowKind.INSERT:
+        return 1 + (flags & _MOVED) + keys + images * (width - (shape.rowid_column >= 0))
+    if not flags & _KEYS and kind is not RowKind.INSERT:
         raise ValueError(f"a change to {shape.name!r} names no row")
+    return keys + images * width
+
+
+def _run_of(shape: TableShape, kind: RowKind, flags: int, count: int, columns: list[Column]) -> RowRun:
+    """The run that holds these columns, `_width_of` of them."""
+    has_rowids = not shape.without_rowid
+    is_moved = has_rowids and flags & _MOVED
+    key_width = len(shape.key) if flags & _KEYS else 0
+    skipped = shape.rowid_column if has_rowids else -1
+    width = len(shape.columns) - (skipped >= 0)
+    start = has_rowids + bool(is_moved)
+    rowids = _integers(columns[0]) if has_rowids else None
+    new_rowids = _integers(columns[1]) if is_moved else None
+    run = RowRun(shape, kind, count, rowids, new_rowids)
+    if flags & _KEYS:
+        run.keys = columns[start : start + key_width]
+        start += key_width
     if kind is not RowKind.DELETE:
-        run.new, position = _decode_columns(data, position, shape, count, run.new_rowids or run.rowids)
+        run.new = _image(columns[start : start + width], skipped, new_rowids or rowids)
+        start += width
     if flags & _OLD:
-        run.old, position = _decode_columns(data, position, shape, count, run.rowids)
-    return run, position
+        run.old = _image(columns[start:], skipped, rowids)
+    return run
 
 
-def _decode_integers(data: bytes, position: int, count: int) -> tuple[Sequence[int], int]:
-    column, position = decode_column(data, position, count)
-    if set(map(type, column)) != {int}:
+def _image(columns: list[Column], rowid_column: int, rowids: Sequence[int] | None) -> list[Column]:
+    """All columns of a table, with the one that is another name of the rowid."""
+    if rowid_column >= 0 and rowids is not None:
+        columns.insert(rowid_column, rowids)
+    return columns
+
+
+def _integers(column: Column) -> Sequence[int]:
+    if type(column[0]) is not int or (len(column) > 1 and set(map(type, column)) != {int}):
         raise ValueError("rowids that are not integers")
-    return column, position  # type: ignore[return-value]  # just checked
-
-
-def _decode_columns(data: bytes, position: int, shape: TableShape, count: int, rowids: Sequence[int] | None) -> tuple[list[Column], int]:
-    columns: list[Column] = []
-    for index in range(len(shape.columns)):
-        if index == shape.rowid_column and rowids is not None:
-            columns.append(rowids)
-        else:
-            column, position = decode_column(data, position, count)
-            columns.append(column)
-    return columns, position
+    return column  # type: ignore[return-value]  # just checked

@@ -39,6 +39,12 @@ class SchemaCache(Generic[Learned]):
             self._entries.clear()
             self._version = version
 
+    def find(self, key: str, version: int) -> Learned | None:
+        """An entry for this version of the schema, as it is now; None where there is none. Its age stays."""
+        if version != self._version:
+            self.move_to(version)
+        return self._entries.get(key)
+
     def get(self, key: str) -> Learned:
         """An entry that is in the cache. Raises KeyError."""
         self._entries.move_to_end(key)

@@ -10,6 +10,10 @@ from triplicate.sql.core.binary import read_text, read_varint, write_text, write
 _WITHOUT_ROWID = 1
 _ENCODED_SHAPES = 1024
 """Shapes whose encoded form is remembered."""
+_DECODED_DICTIONARIES = 128
+"""Dictionaries of batches whose decoded form is remembered."""
+_REMEMBERED_BYTES = 64 * 1024
+"""Upper bound on the bytes of such a dictionary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,10 @@ class TableShape:
     rowid_column: int = -1
     """Index of the column that is another name of the rowid (INTEGER PRIMARY KEY), else -1."""
     without_rowid: bool = False
+
+    def __hash__(self) -> int:
+        # Each batch looks its tables up by value. Names suffice for that, and hashing all columns would take longer than the rest.
+        return hash((self.name, len(self.columns)))
 
     @property
     def stored(self) -> tuple[int, ...]:
@@ -52,7 +60,30 @@ def encode_table(shape: TableShape) -> bytes:
     return bytes(out)
 
 
-def decode_table(data: bytes, position: int) -> tuple[TableShape, int]:
+def decode_tables(data: bytes) -> tuple[TableShape, ...]:
+    """The shapes at the end of a batch's header, from their number on. Remembered, since most batches name the same few tables.
+
+    Raises:
+        ValueError, IndexError: the bytes are not a dictionary of tables.
+    """
+    return _remembered_tables(data) if len(data) <= _REMEMBERED_BYTES else _decode_tables(data)
+
+
+def _decode_tables(data: bytes) -> tuple[TableShape, ...]:
+    count, position = read_varint(data, 0)
+    tables = []
+    for _ in range(count):
+        shape, position = _decode_table(data, position)
+        tables.append(shape)
+    if position != len(data):
+        raise ValueError(f"{len(data) - position} bytes too many")
+    return tuple(tables)
+
+
+_remembered_tables = lru_cache(maxsize=_DECODED_DICTIONARIES)(_decode_tables)
+
+
+def _decode_table(data: bytes, position: int) -> tuple[TableShape, int]:
     name, position = read_text(data, position)
     flags = data[position]
     if flags & ~_WITHOUT_ROWID:

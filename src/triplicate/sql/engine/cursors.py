@@ -25,8 +25,7 @@ class RowsCursor:
         return self._rows_affected
 
     async def fetch(self, max_rows: int) -> list[Row]:
-        start = self._next
-        self._next = min(start + max_rows, len(self._rows))
+        start, self._next = self._next, self._next + max_rows
         return list(self._rows[start : self._next])
 
     async def close(self) -> None:

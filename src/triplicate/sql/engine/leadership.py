@@ -1,8 +1,12 @@
 """Leading a database: statements are run, appended to the log, and made visible when the log has acknowledged them.
 
-There is one SQLite transaction at a time. Single statements that wait are run together and share one log entry; an interactive
-transaction holds the writer from its first writing statement to its end. Nobody else sees anything before the local commit, and the
-local commit comes after the acknowledgement.
+There is one SQLite transaction at a time. Single statements that wait are run together as a group and share one log entry. While the entry
+is at the log, further groups may run on top of it, each with an entry of its own (`core.group_window`). An interactive transaction holds
+the writer from its first writing statement to its end. Nobody else sees anything before the local commit, and the local commit comes after
+the acknowledgement of all entries.
+
+Short statements, and the begin and commit of small transactions, run on the event loop, everything else on the writer's thread. A sync of
+the local file never runs on the loop.
 """
 
 from __future__ import annotations
@@ -14,15 +18,18 @@ from functools import partial
 from typing import Protocol
 
 from triplicate.config.node_settings import NodeSettings
-from triplicate.errors import Diverged, RecordTooLarge, SqlError
-from triplicate.runtime import Host, TaskScope, Worker, fail, fault_point, has_result, resolve
+from triplicate.errors import Diverged, EnvironmentFault, RecordTooLarge, SqlError
+from triplicate.runtime import Host, Spawn, TasklessFuture, TaskScope, Worker, fail, fault_point, has_result, resolve, start_eagerly
+from triplicate.sql.core.group_window import GroupWindow
 from triplicate.sql.core.read_confirmation import ReadConfirmation, SentAppend
 from triplicate.sql.core.writer_hold import Ending, EndRequest
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
+from triplicate.sql.engine.local_transaction import LocalTransaction
 from triplicate.sql.engine.writer_thread import WriterThread
 from triplicate.sql.executor.interrupts import TransactionLost
+from triplicate.sql.executor.statement_batches import AutocommitRequest, BatchRun, PendingBatch, StatementOutcome
 from triplicate.sql.executor.transaction_functions import TransactionIds
-from triplicate.sql.executor.writer_connection import AutocommitRequest, AutocommitResult, LateChanges, PendingBatch, WriterConnection
+from triplicate.sql.executor.writer_connection import LateChanges, WriterConnection
 from triplicate.sql.storage.transaction_history import transaction_id
 
 
@@ -31,6 +38,9 @@ class LogAppender(Protocol):
 
     @property
     def epoch(self) -> int: ...
+
+    @property
+    def next_offset(self) -> int: ...
 
     async def append_entry(self, values: Sequence[bytes], *, preamble: bytes | None = None) -> range: ...
 
@@ -44,7 +54,19 @@ class _QueuedStatement:
 
     def __init__(self, request: AutocommitRequest) -> None:
         self.request = request
-        self.answer: asyncio.Future[AutocommitResult] = asyncio.get_running_loop().create_future()
+        self.answer: TasklessFuture[StatementOutcome] = TasklessFuture(loop=asyncio.get_running_loop())
+
+
+class _StatementGroup:
+    """Single statements that share one log entry."""
+
+    __slots__ = ("end", "pending", "statements")
+
+    def __init__(self, statements: Sequence[_QueuedStatement], pending: PendingBatch, end: int) -> None:
+        self.statements = statements
+        self.pending = pending
+        self.end = end
+        """The offset after its records, once the log has them."""
 
 
 class _WriterClaim:
@@ -55,7 +77,7 @@ class _WriterClaim:
     def __init__(self, snapshot: int | None, number: int | None) -> None:
         self.snapshot = snapshot
         self.number = number
-        self.granted: asyncio.Future[InteractiveTransaction] = asyncio.get_running_loop().create_future()
+        self.granted: TasklessFuture[InteractiveTransaction] = TasklessFuture(loop=asyncio.get_running_loop())
 
 
 class Leadership:
@@ -80,6 +102,7 @@ class Leadership:
         self._clock = host.clock
         self._log = log
         self._thread = WriterThread(host.clock, worker, writer, name)
+        self._transaction = LocalTransaction(self._thread)
         self.writer = writer
         self.ids = ids
         self._settings = settings
@@ -91,15 +114,17 @@ class Leadership:
         self._current: InteractiveTransaction | None = None
         self._over: SqlError | None = None
         self.on_commit: Callable[[int, int], None] = lambda position, schema_version: None
-        """Called with position and schema version after each local commit."""
+        """Called with position and schema version after each local commit, and again after its checkpoint."""
 
     # For sessions.
 
-    async def submit(self, request: AutocommitRequest) -> AutocommitResult:
-        """Run one statement as a transaction of its own; returns when it is acknowledged and visible.
+    def submit(self, request: AutocommitRequest) -> asyncio.Future[StatementOutcome]:
+        """Run one statement as a transaction of its own; the future has its outcome when it is acknowledged and visible.
+
+        The future fails with SqlError where the statement has failed and nothing of it is stored; 08007: its outcome is unknown.
 
         Raises:
-            SqlError: it failed and nothing of it is stored; 08007: its outcome is unknown.
+            SqlError: 57P01 when this node has ceased to lead, 53300 when too many statements wait.
         """
         if self._over is not None:
             raise self._over
@@ -108,10 +133,7 @@ class Leadership:
         statement = _QueuedStatement(request)
         self._queue.append(statement)
         self._queue_changed.set()
-        answer = await statement.answer
-        if answer.error is not None:
-            raise answer.error
-        return answer
+        return statement.answer
 
     async def claim(self, snapshot: int | None, number: int | None, interrupted: asyncio.Future[None]) -> InteractiveTransaction:
         """Wait for the writer and hold it.
@@ -149,6 +171,7 @@ class Leadership:
             raise
         finally:
             timer.cancel()
+            interrupted.remove_done_callback(interrupt)
 
     async def confirm(self) -> None:
         """Return when a snapshot that was taken before the call may be answered: no other node had acknowledged anything by then.
@@ -159,7 +182,8 @@ class Leadership:
         Raises:
             SqlError: 57P01 when this node has ceased to lead.
         """
-        self._check()
+        if self._over is not None:
+            raise self._over
         if not self._reads.is_confirmed(self._clock.elapsed()):
             await self.barrier()
         elif self._reads.wants_append:
@@ -210,7 +234,7 @@ class Leadership:
         try:
             async with TaskScope(f"leadership {self._name}") as scope:
                 scope.spawn(self._confirm_reads(), name="confirm reads")
-                scope.spawn(self._serve(), name="serve")
+                scope.spawn(self._serve(scope), name="serve")
         finally:
             self._finish()
             await self._thread.run(self.writer.rollback)
@@ -225,7 +249,8 @@ class Leadership:
             self._current.resolve(self._over)
         self._fail_reads(self._reads.close())
 
-    async def _serve(self) -> None:
+    async def _serve(self, scope: TaskScope) -> None:
+        spawn = partial(scope.spawn, name="group")
         while True:
             while not self._queue:
                 self._queue_changed.clear()
@@ -236,56 +261,144 @@ class Leadership:
                 if not item.granted.done():
                     await self._run_interactive(item)
             else:
-                await self._run_statements()
+                await self._run_window(spawn)
+            await self._checkpoint()
 
-    async def _run_statements(self) -> None:
-        """Run the single statements at the head of the queue as one batch."""
-        batch: list[_QueuedStatement] = []
-        while self._queue and len(batch) < self._settings.batch_limit:
+    async def _run_window(self, spawn: Spawn[None]) -> None:
+        """Run the single statements at the head of the queue as groups, commit all of them at once, and answer."""
+        window: GroupWindow[_StatementGroup] = GroupWindow(self._settings.batch_limit)
+        try:
+            while True:
+                self._queue_changed.clear()
+                if window.accepts(self._waiting_statements()):
+                    await self._run_group(window, spawn)
+                elif window.may_be_committed:
+                    break
+                else:
+                    # An acknowledgement is a change as well.
+                    await self._queue_changed.wait()
+            await self._commit_window(window.groups)
+        except BaseException:
+            for group in window.groups:
+                self._fail_statements(group.statements, group.pending)
+            raise
+        self._answer(window.groups)
+
+    def _waiting_statements(self) -> int:
+        """The number of single statements before the next claim, which waits for the window's end."""
+        if self._queue and isinstance(self._queue[0], _WriterClaim):
+            return 0
+        return len(self._queue)
+
+    def _next_statements(self) -> list[_QueuedStatement]:
+        """Remove the single statements at the head of the queue, without those whose clients have gone."""
+        statements: list[_QueuedStatement] = []
+        while self._queue and len(statements) < self._settings.batch_limit:
             item = self._queue[0]
             if not isinstance(item, _QueuedStatement):
                 break
             self._queue.popleft()
             if not item.answer.done():
-                batch.append(item)
-        if not batch:
+                statements.append(item)
+        return statements
+
+    async def _run_group(self, window: GroupWindow[_StatementGroup], spawn: Spawn[None]) -> None:
+        """Run the statements that wait as one group, and send it to the log."""
+        statements = self._next_statements()
+        if not statements:
             return
-        pending: PendingBatch | None = None
+        is_further = bool(window.groups)
         try:
-            requests = [statement.request for statement in batch]
-            pending = ran = await self._thread.run(self.writer.run_batch, requests, on_cancel=partial(self._interrupt, requests))
-            await self._append_and_commit(ran)
-        except SqlError as refusal:
-            for statement in batch:
-                fail(statement.answer, refusal)
-        except BaseException:
-            self._fail_batch(batch, pending)
-            raise
-        else:
-            self._answer(batch, ran.answers)
-
-    def _interrupt(self, requests: Sequence[AutocommitRequest]) -> None:
-        """The leadership ends while a batch runs."""
-        for request in requests:
-            request.stop.reason = request.stop.reason or self._not_leading()
-
-    def _answer(self, batch: Sequence[_QueuedStatement], answers: Sequence[AutocommitResult]) -> None:
-        again: list[_QueuedStatement] = []
-        for statement, answer in zip(batch, answers, strict=True):
-            if answer.outcome is None and answer.error is None:
-                again.append(statement)
+            run = BatchRun([statement.request for statement in statements])
+            if is_further:
+                await self._transaction.run_further(run)
             else:
-                resolve(statement.answer, answer)
+                await self._transaction.begin()
+                await self._transaction.run_batch(run, self._not_leading)
+            pending = self.writer.end_batch(run)
+        except BaseException:
+            self._fail_statements(statements, None)
+            raise
+        if is_further and len(run.answers) < len(statements):
+            # A long statement would keep the groups before it waiting: it begins the next window.
+            self._queue.extendleft(reversed(statements[len(run.answers) :]))
+            window.drain()
+            if not run.answers:
+                return
+        if self.writer.has_altered_schema or any(answer.runs_again for answer in run.answers):
+            window.drain()
+        group = _StatementGroup(statements[: len(run.answers)], pending, self.writer.sent_position + len(pending.records))
+        window.send(group, len(group.statements), sum(map(len, pending.records)))
+        if not pending.records:
+            start_eagerly(self._confirm_group(window, group), spawn)
+            return
+        try:
+            start_eagerly(self._append_further(window, group) if is_further else self._append_group(window, group), spawn)
+        except RecordTooLarge as error:
+            await self._refuse_group(window, group, error)
+            return
+        if self._log.next_offset < group.end:
+            window.drain()  # The log has no room for it now. An entry behind it might be given its place.
+        await self._transaction.record(pending, group.end)
+
+    async def _append_group(self, window: GroupWindow[_StatementGroup], group: _StatementGroup) -> None:
+        """Have the log acknowledge a group."""
+        end = await self._append_confirming(group.pending)
+        if end != group.end:
+            raise EnvironmentFault(f"the log gave a batch the offsets up to {end}, where {group.end} was expected")
+        window.acknowledge(group)
+        self._queue_changed.set()
+
+    @fault_point("sql.further_append")
+    async def _append_further(self, window: GroupWindow[_StatementGroup], group: _StatementGroup) -> None:
+        """As `_append_group`, for a group that is not the first of its window."""
+        await self._append_group(window, group)
+
+    async def _confirm_group(self, window: GroupWindow[_StatementGroup], group: _StatementGroup) -> None:
+        """Answers that change nothing are reads: they too must come from a node that leads."""
+        await self.confirm()
+        window.acknowledge(group)
+        self._queue_changed.set()
+
+    async def _refuse_group(self, window: GroupWindow[_StatementGroup], group: _StatementGroup, error: RecordTooLarge) -> None:
+        """The log has refused a group before sending it: undo it alone."""
+        window.refuse(group)
+        if window.groups:
+            self._thread.call(self.writer.undo_further)
+        else:
+            await self._transaction.rollback()
+        self._abort_numbers(group.pending)
+        for statement in group.statements:
+            fail(statement.answer, SqlError("54000", str(error)))
+
+    async def _commit_window(self, groups: Sequence[_StatementGroup]) -> None:
+        if groups:
+            await self._commit_locally([group.pending for group in groups], groups[-1].end)
+
+    def _answer(self, groups: Sequence[_StatementGroup]) -> None:
+        again: list[_QueuedStatement] = []
+        for group in groups:
+            for statement, answer in zip(group.statements, group.pending.answers, strict=True):
+                if answer.outcome is not None:
+                    resolve(statement.answer, answer.outcome)
+                elif answer.error is not None:
+                    fail(statement.answer, answer.error)
+                else:
+                    again.append(statement)
         self._queue.extendleft(reversed(again))
 
-    def _fail_batch(self, batch: Sequence[_QueuedStatement], pending: PendingBatch | None) -> None:
-        """The leadership ended during this batch. The outcome of a statement with a number is unknown; others were not sent."""
-        for index, statement in enumerate(batch):
+    def _fail_statements(self, statements: Sequence[_QueuedStatement], pending: PendingBatch | None) -> None:
+        """The leadership ended during a group. The outcome of a statement with a number is unknown; others were not sent.
+
+        Args:
+            pending: None where the group was not sent.
+        """
+        for index, statement in enumerate(statements):
             number = None if pending is None else pending.answers[index].number
             fail(statement.answer, self._not_leading() if number is None else self._unknown(number))
 
     async def _append_and_commit(self, pending: PendingBatch) -> None:
-        """The one place where a batch becomes durable and then visible.
+        """Make the batch of an interactive transaction durable and then visible.
 
         Raises:
             SqlError: the log refused the batch before sending it, or a batch without changes is not confirmed; it is rolled back.
@@ -293,21 +406,29 @@ class Leadership:
         if not pending.records:
             await self._confirm_unchanged(pending)
             return
+        try:
+            end = await self._append_confirming(pending)
+        except RecordTooLarge as error:
+            await self._transaction.rollback()
+            self._abort_numbers(pending)
+            raise SqlError("54000", str(error)) from error
+        await self._commit_locally([pending], end)
+
+    async def _append_confirming(self, pending: PendingBatch) -> int:
+        """Have the log acknowledge a batch, which confirms the reads that wait; the offset after it."""
         sent = self._reads.send(self._clock.elapsed())
         try:
             end = await self._append(pending)
-        except RecordTooLarge as error:
+        except RecordTooLarge:
             self._reads.refuse(sent)
-            await self._thread.run(self.writer.rollback)
-            self._finish_numbers(pending, committed=False)
-            raise SqlError("54000", str(error)) from error
+            raise
         except BaseException:
             self._fail_reads(sent.reads)
             # Its outcome is open, so the rollback that follows must not record the number as aborted.
             self.writer.context.number = None
             raise
         self._acknowledge(sent)
-        await self._commit_locally(pending, end)
+        return end
 
     @fault_point("sql.append")
     async def _append(self, pending: PendingBatch) -> int:
@@ -320,27 +441,33 @@ class Leadership:
         try:
             await self.confirm()
         except SqlError:
-            await self._thread.run(self.writer.rollback)
+            await self._transaction.rollback()
             raise
-        await self._commit_locally(pending, self.writer.position)
+        await self._commit_locally([pending], self.writer.position)
 
     @fault_point("sql.local_commit")
-    async def _commit_locally(self, pending: PendingBatch, end: int) -> None:
-        """Make a batch visible that the log has acknowledged and that ends at offset `end`."""
+    async def _commit_locally(self, batches: Sequence[PendingBatch], end: int) -> None:
+        """Make batches visible that the log has acknowledged. The last one ends at offset `end`."""
         try:
-            await self._thread.run(self.writer.commit, pending, end)
+            await self._transaction.commit(batches[-1], end)
         except BaseException as error:
             # The log has it, so the rollback that follows must not record the number as aborted.
             self.writer.context.number = None
             if isinstance(error, LateChanges):
                 raise Diverged(f"{error}: this copy holds what the log does not") from error
             raise
-        self._finish_numbers(pending, committed=True)
+        for pending in batches:
+            self.ids.commit(pending.numbers)
         self.on_commit(self.writer.position, self.writer.schema_version)
 
-    def _finish_numbers(self, pending: PendingBatch, *, committed: bool) -> None:
+    async def _checkpoint(self) -> None:
+        """Between two transactions, run the checkpoint that is due."""
+        if await self._transaction.checkpoint():
+            self.on_commit(self.writer.position, self.writer.schema_version)
+
+    def _abort_numbers(self, pending: PendingBatch) -> None:
         for number in pending.numbers:
-            self.ids.finish(number, committed=committed)
+            self.ids.finish(number, committed=False)
 
     def _not_leading(self) -> SqlError:
         return SqlError("57P01", f"this node does not lead database {self._name!r} any more", hint="Connect again to find the leader.")
@@ -356,12 +483,13 @@ class Leadership:
     async def _run_interactive(self, claim: _WriterClaim) -> None:
         """Let one transaction hold the writer."""
         try:
-            position = await self._thread.run(self.writer.begin, claim.number)
+            await self._transaction.begin(claim.number)
         except BaseException:
             fail(claim.granted, self._not_leading())
             raise
+        position = self.writer.position
         if claim.granted.done() or (claim.snapshot is not None and claim.snapshot != position):
-            await self._thread.run(self.writer.rollback)
+            await self._transaction.rollback()
             fail(
                 claim.granted,
                 SqlError(
@@ -372,19 +500,23 @@ class Leadership:
                 ),
             )
             return
-        held = self._current = InteractiveTransaction(self._thread, self._settings)
+        held = self._current = InteractiveTransaction(self._thread, self._settings, self.confirm)
         resolve(claim.granted, held)
         try:
             request = await held.end_request
             if request.ending is Ending.COMMIT:
                 await self._commit(held, request)
             elif request.ending is not Ending.LOST:
-                await self._thread.run(self.writer.rollback)
+                await self._transaction.rollback()
         except BaseException:
             held.resolve(self._not_leading())
             raise
         else:
-            held.resolve()
+            if self._queue and isinstance(self._queue[0], _WriterClaim):
+                # The next transaction runs its first statement before the answer of this one is made, since others wait for its end.
+                asyncio.get_running_loop().call_soon(held.resolve)
+            else:
+                held.resolve()
         finally:
             self._current = None
 
@@ -392,11 +524,11 @@ class Leadership:
         """Finish an interactive transaction. An error of the client is its outcome; an error that ends the leadership is raised."""
         number: int | None = None
         try:
-            pending = await self._thread.run(self.writer.finish, request.results, request.request_id)
+            pending = await self._transaction.finish(request)
             number = pending.numbers[0] if pending.numbers else None
             await self._append_and_commit(pending)
         except SqlError as error:
-            await self._thread.run(self.writer.rollback)
+            await self._transaction.rollback()
             held.resolve(error)
         except TransactionLost as lost:
             held.resolve(lost.error)

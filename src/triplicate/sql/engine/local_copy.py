@@ -52,6 +52,8 @@ class LocalCopy:
         self._checkpointer = checkpointer
         self._connection: apsw.Connection | None = None
         self._applier: Applier | None = None
+        self.followed_epoch = 0
+        """The last epoch that the copy has seen while it followed. Changed by `follow` and `apply`."""
 
     def open(self) -> StoreState:
         """Make the file, or check it.
@@ -117,6 +119,7 @@ class LocalCopy:
             self.close()
             self._connection = open_follower(self.path, self._checkpointer.setup(self.setup))
             self._applier = Applier(self._connection)
+            self.followed_epoch = self._applier.epoch
             return read_state(self._connection)
 
         return with_file_errors(self.path, start)
@@ -134,6 +137,7 @@ class LocalCopy:
             if is_damage(error):
                 raise Diverged(f"the local file {self.path} is damaged: {error}") from error
             raise EnvironmentFault(f"the local copy of database {self._name!r} failed: {error}") from error
+        self.followed_epoch = self._applier.epoch
         return AppliedState(self._applier.position, self._applier.schema_version)
 
     def lead(
@@ -154,11 +158,12 @@ class LocalCopy:
         return WriterConnection(
             self.path,
             ids,
-            self._checkpointer.setup(self.setup),
+            self._checkpointer.setup(self.setup, defers=True),
             now=monotonic,
             limit_s=settings.transaction_limit_s,
             wall_us=wall_us,
             request_limits=limits,
+            checkpointer=self._checkpointer,
         )
 
     def mark_diverged(self, reason: str) -> None:

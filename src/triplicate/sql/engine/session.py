@@ -13,26 +13,31 @@ import apsw
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
-from triplicate.runtime import fail, resolve, shielded
+from triplicate.runtime import fail, fault_point, resolve, shielded
 from triplicate.sql.core.interface import CheckRows, Cursor, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
 from triplicate.sql.core.lexer import SqlDialect, first_words, split_statements
 from triplicate.sql.core.records import StatementResult
 from triplicate.sql.core.transaction_block import TransactionBlock, failed_transaction
+from triplicate.sql.engine.bulk_change import SqlBulkChange
 from triplicate.sql.engine.cursors import RowsCursor, StreamCursor
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.executor.authorizer import control_statement, savepoint_name
 from triplicate.sql.executor.interrupts import StopFlag
-from triplicate.sql.executor.reader_connection import FIRST_ROWS
 from triplicate.sql.executor.reader_pool import ReaderCheckout, ReaderPool
-from triplicate.sql.executor.writer_connection import AutocommitRequest, StatementOutcome, WriterConnection
+from triplicate.sql.executor.short_reads import FIRST_ROWS
+from triplicate.sql.executor.statement_batches import AutocommitRequest, StatementOutcome
+from triplicate.sql.executor.writer_connection import WriterConnection
 from triplicate.sql.storage.sqlite_schema import check_references, columns_of, key_of
 from triplicate.sql.storage.transaction_history import StoredResult
 
 _DRAINED_ROWS = 100_000
 """Upper bound on the rows of an open result that are read into memory when its transaction begins to write."""
 _REQUEST_ID_CHARACTERS = 200
+_EXAMINED_CHARACTERS = 1000
+"""Length of the longest statement that is examined on the loop, where the session holds the writer."""
 _CHANGES = (StatementKind.WRITE, StatementKind.SCHEMA)
+_READ, _IDLE, _FAILED = StatementKind.READ, TransactionStatus.IDLE, TransactionStatus.FAILED
 
 
 class SessionDatabase(Protocol):
@@ -80,10 +85,21 @@ class _Call:
         self._session = session
 
     def __enter__(self) -> None:
-        self._session.begin_call()
+        session = self._session
+        if session._end_reason is not None:
+            raise session._end_reason
+        session._calls += 1
+        session._stop = StopFlag()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._session.end_call(error)
+        session = self._session
+        if error is not None:
+            # A call that was cancelled halfway fails the transaction too: a later call must not commit what it began.
+            lost = isinstance(error, SqlError) and session._held is not None and session._held.transaction.over
+            session._block.fail(doomed=lost)
+        session._calls -= 1
+        if session._end_reason is not None:
+            session._resolve_ended()
 
 
 class SqlSession:
@@ -168,9 +184,9 @@ class SqlSession:
     ) -> Cursor:
         with self._call:
             kind = prepared.kind
-            if self._block.status is TransactionStatus.FAILED and kind not in _WHEN_FAILED:
+            if self._block.status is _FAILED and kind not in _WHEN_FAILED:
                 raise failed_transaction()
-            if kind is StatementKind.READ:
+            if kind is _READ:
                 return await self._read(prepared, parameters)
             if kind in _CHANGES:
                 return await self._change(prepared, parameters, None if schema_version is None else schema_version[0], check_rows)
@@ -208,6 +224,15 @@ class SqlSession:
             if self.status is TransactionStatus.ACTIVE:
                 await self._hold_writer(tag)
 
+    async def bulk_change(self, prepared: Prepared, *, is_one_statement: bool) -> SqlBulkChange:
+        with self._call:
+            if self._block.status is TransactionStatus.FAILED:
+                raise failed_transaction()
+            held = await self._hold_writer(prepared.tag)
+            await self._drain_streams()
+            run = partial(held.transaction.run, held.writer.run_many, prepared)
+            return SqlBulkChange(self._call, self._block, run, is_one_statement=is_one_statement)
+
     async def check_constraints(self) -> None:
         with self._call:
             if self._held is not None:
@@ -235,7 +260,7 @@ class SqlSession:
 
     async def close(self) -> None:
         self._end_reason = self._end_reason or SqlError("08003", "the session is closed")
-        await shielded(self._release(committed=False))
+        await self._end_transaction(committed=False)
         self._database.forget(self)
 
     def end(self, reason: SqlError) -> None:
@@ -252,24 +277,6 @@ class SqlSession:
         if self._end_reason is not None and not self._calls:
             resolve(self._ended, self._end_reason)
 
-    # For `_Call`.
-
-    def begin_call(self) -> None:
-        """A call of the client begins. Raises the SqlError that ended the session."""
-        if self._end_reason is not None:
-            raise self._end_reason
-        self._calls += 1
-        self._stop = StopFlag()
-
-    def end_call(self, error: BaseException | None) -> None:
-        """The call has ended. A call that was cancelled halfway fails the transaction: a later call must not commit what it began."""
-        if error is not None:
-            lost = isinstance(error, SqlError) and self._held is not None and self._held.transaction.over
-            self._block.fail(doomed=lost)
-        self._calls -= 1
-        if self._end_reason is not None:
-            self._resolve_ended()
-
     # Statements.
 
     def _ended_by_limit(self) -> SqlError | None:
@@ -280,11 +287,14 @@ class SqlSession:
 
     async def _examine(self, sql: str) -> Prepared:
         if self._held is not None:
-            prepared: Prepared = await self._held.transaction.run(self._held.writer.authorizer.examine, sql)
+            is_short = len(sql) <= _EXAMINED_CHARACTERS
+            prepared: Prepared = await self._held.transaction.run(self._held.writer.authorizer.examine, sql, is_short=is_short)
             return prepared
         if self._checkout is not None:
-            snapshot: Prepared = await self._checkout.run(self._checkout.reader.examine, sql)
-            return snapshot
+            examined = self._checkout.examine_now(sql)
+            if examined is None:
+                examined = await self._checkout.run(self._checkout.reader.examine, sql)
+            return examined
         return await self._database.pool.examiner.examine(sql, self._database.schema_version)
 
     def _require_leader(self, tag: str) -> Leadership:
@@ -305,20 +315,20 @@ class SqlSession:
             leadership = self._require_leader(prepared.tag)
             request_id, self._block.request_id = self._block.request_id, ""
             try:
-                answer = await leadership.submit(
+                outcome: StatementOutcome = await leadership.submit(
                     AutocommitRequest(prepared, tuple(parameters), request_id, self._stop, schema_version, check_rows)
                 )
             except SchemaMoved:
                 self._block.request_id = request_id  # It names the statement that runs in its place.
                 raise
-            assert answer.outcome is not None, "an answer without error has an outcome"
-            return RowsCursor(prepared.columns, answer.outcome.rows, answer.outcome.rows_affected)
+            return RowsCursor(prepared.columns, outcome.rows, outcome.rows_affected)
         held = await self._hold_writer(prepared.tag)
         if self._block.is_repeat:
             again = self._block.next_repeated()
             return RowsCursor(prepared.columns, again.rows, again.rows_affected)
         await self._drain_streams()
-        outcome: StatementOutcome = await held.transaction.run(held.writer.run, prepared, tuple(parameters))
+        is_short = held.transaction.is_short(prepared, parameters)
+        outcome = await held.transaction.run(held.writer.run, prepared, tuple(parameters), is_short=is_short)
         rows = tuple(outcome.rows) if self._block.request_id else ()
         self._block.record(StatementResult(outcome.rows_affected, rows), altered=prepared.kind is StatementKind.SCHEMA)
         return RowsCursor(prepared.columns, outcome.rows, outcome.rows_affected)
@@ -367,11 +377,20 @@ class SqlSession:
         if self._held is not None:
             return await self._read_on_writer(self._held, prepared, parameters)
         # The leadership at the time of the call: it may end before the snapshot is taken.
-        leadership = self._database.leadership
-        if self.status is TransactionStatus.ACTIVE:
+        database = self._database
+        leadership = database.leadership
+        if self._block.status is not _IDLE:
             checkout = self._checkout or await self._begin_snapshot(leadership)
+            rows = checkout.read_now(prepared, parameters, database.schema_version)
+            if rows is not None:
+                return RowsCursor(prepared.columns, rows)
             return await self._read_on(checkout, prepared, parameters, own=False)
-        cursor = await self._read_on(await self._database.pool.acquire(), prepared, parameters, own=True)
+        pool = database.pool
+        rows = pool.read_now(prepared, parameters, database.schema_version)
+        if rows is not None:
+            await _confirm(leadership)
+            return RowsCursor(prepared.columns, rows)
+        cursor = await self._read_on(await pool.acquire(), prepared, parameters, own=True)
         try:
             await _confirm(leadership)
         except BaseException:
@@ -383,7 +402,9 @@ class SqlSession:
         """Begin to read in the transaction. A snapshot that is not confirmed is released, so that ROLLBACK TO does not return to it."""
         checkout = await self._database.pool.acquire(snapshot=True)
         try:
-            snapshot = await checkout.run(checkout.reader.begin)
+            snapshot = checkout.begin_now()
+            if snapshot is None:
+                snapshot = await checkout.run(checkout.reader.begin)
             await _confirm(leadership)
         except BaseException:
             await shielded(checkout.release(committed=False))
@@ -391,6 +412,7 @@ class SqlSession:
         self._checkout, self._snapshot = checkout, snapshot
         return checkout
 
+    @fault_point("sql.read_in_thread")
     async def _read_on(self, checkout: ReaderCheckout, prepared: Prepared, parameters: Sequence[Value], *, own: bool) -> Cursor:
         """Read on a reader.
 
@@ -426,12 +448,14 @@ class SqlSession:
 
     async def _read_on_writer(self, held: _HeldWriter, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
         transaction, writer = held.transaction, held.writer
+        if transaction.is_short(prepared, parameters):
+            rows = await transaction.read_short(prepared, parameters)
+            await transaction.confirm()
+            return RowsCursor(prepared.columns, rows)
         cursor: apsw.Cursor = await transaction.run(writer.read, prepared, tuple(parameters))
         fetch: Callable[[int], Awaitable[list[Row]]] = partial(transaction.run, writer.fetch, cursor)
         rows = await fetch(FIRST_ROWS)
-        if not transaction.confirmed:
-            await held.leadership.confirm()
-            transaction.confirmed = True
+        await transaction.confirm()
         if len(rows) < FIRST_ROWS:
             await transaction.run(cursor.close, True)
             return RowsCursor(prepared.columns, rows)
@@ -464,7 +488,7 @@ class SqlSession:
         elif kind is StatementKind.COMMIT:
             await self._commit()
         elif kind is StatementKind.ROLLBACK:
-            await shielded(self._release(committed=False))
+            await self._end_transaction(committed=False)
         elif kind is not StatementKind.EMPTY:
             if self.status is TransactionStatus.IDLE:
                 raise SqlError("25P01", f"{prepared.tag} can only be used in transaction blocks")
@@ -475,12 +499,12 @@ class SqlSession:
             try:
                 await self._hold_writer("BEGIN IMMEDIATE")
             except BaseException:
-                await shielded(self._release(committed=False))  # It has not begun.
+                await self._end_transaction(committed=False)  # It has not begun.
                 raise
 
     async def _commit(self) -> None:
         if self.status is not TransactionStatus.ACTIVE:
-            await shielded(self._release(committed=False))
+            await self._end_transaction(committed=False)
             return
         held = self._held
         try:
@@ -490,7 +514,7 @@ class SqlSession:
             elif held is not None:
                 await held.transaction.commit(self._block.results, self._block.request_id)
         finally:
-            await shielded(self._release(committed=True))
+            await self._end_transaction(committed=True)
 
     async def _savepoint(self, kind: StatementKind, name: str) -> None:
         block, held = self._block, self._held
@@ -513,8 +537,16 @@ class SqlSession:
 
     # The end of a transaction.
 
+    async def _end_transaction(self, *, committed: bool) -> None:
+        """End the open transaction, even if the caller is cancelled. It is rolled back unless it was committed."""
+        is_released = not self._streams and (self._held is None or self._held.transaction.over)
+        if is_released and (self._checkout is None or self._checkout.release_now(committed=committed)):
+            self._held = self._checkout = self._snapshot = None
+            self._block.end()
+        else:
+            await shielded(self._release(committed=committed))
+
     async def _release(self, *, committed: bool) -> None:
-        """End the open transaction. It is rolled back unless it was committed."""
         held, self._held = self._held, None
         if held is not None and not held.transaction.over:
             await self._roll_back(held.transaction)

@@ -9,8 +9,9 @@ import apsw
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import Diverged, FormatError, SqlError
 from triplicate.log import LogEntry, LogWriter
-from triplicate.runtime import Host, Metrics, fault_point, shielded, sleep
+from triplicate.runtime import Clock, Host, Metrics, fault_point, shielded, sleep
 from triplicate.sql.core.copy_availability import CopyAvailability
+from triplicate.sql.core.follower_lag import FollowerLag
 from triplicate.sql.core.lease import wait_s
 from triplicate.sql.engine.leadership import Leadership, LogAppender
 from triplicate.sql.engine.local_copy import LocalCopy
@@ -72,7 +73,7 @@ class SqlDatabase:
         self.find_leader: Callable[[], str | None] = lambda: None
         self.on_leadership: Callable[[bool], None] = lambda leads: None
         """Called on the loop when this node begins or ceases to lead."""
-        self._gauges = _DatabaseGauges(metrics, name) if metrics is not None else None
+        self._gauges = _DatabaseGauges(metrics, name, host.clock) if metrics is not None else None
         if metrics is not None:
             self._add_gauges(metrics)
 
@@ -182,14 +183,21 @@ class SqlDatabase:
 
     @fault_point("sql.apply")
     async def apply(self, entries: Sequence[LogEntry]) -> int:
-        applied = await self._worker.run(self._copy.apply, [_batch_of(entry) for entry in entries])
-        self._moved(applied.position, applied.schema_version)
+        if not all(self._is_known_control(entry) for entry in entries):
+            applied = await self._worker.run(self._copy.apply, [_batch_of(entry) for entry in entries])
+            self._moved(applied.position, applied.schema_version)
+            if self._gauges is not None:
+                self._gauges.lag.applied(self._host.clock.monotonic(), self._host.clock.wall_us(), entries[-1].wall_time_us)
         return self.position
 
-    async def lead(self, writer: LogWriter) -> None:
-        await self._lead(writer)
+    def _is_known_control(self, entry: LogEntry) -> bool:
+        """Whether an entry changes nothing: a control entry, such as a no-op, of an epoch that the copy has seen."""
+        return entry.is_control and entry.epoch <= self._copy.followed_epoch and entry.first_offset == self.position
 
-    async def _lead(self, log: LogAppender) -> None:
+    async def lead(self, writer: LogWriter, serves: Callable[[], None]) -> None:
+        await self._lead(writer, serves)
+
+    async def _lead(self, log: LogAppender, serves: Callable[[], None]) -> None:
         entered_at = self._host.clock.elapsed()
         ids = TransactionIds(log.epoch)
         leadership: Leadership | None = None
@@ -204,6 +212,7 @@ class SqlDatabase:
             self.pool.ids = ids
             self.leadership = leadership
             self._lead_changed(leads=True)
+            serves()
             await leadership.run()
         finally:
             self.leadership = None
@@ -276,7 +285,12 @@ def _batch_of(entry: LogEntry) -> LogBatch:
 
 
 class _DatabaseGauges:
-    def __init__(self, metrics: Metrics, name: str) -> None:
+    def __init__(self, metrics: Metrics, name: str, clock: Clock) -> None:
+        lag = self.lag = FollowerLag()
+        text = "Time from the append of the last applied entry by the leader to its application; 0 if none was applied for 10 s."
+        metrics.gauge("triplicate_database_lag_seconds", text, ("database",)).labels(name).set_function(
+            lambda: lag.seconds(clock.monotonic())
+        )
         self._position = metrics.gauge("triplicate_database_position", "Offset after the last log record applied.", ("database",)).labels(
             name
         )

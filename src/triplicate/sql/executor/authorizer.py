@@ -28,6 +28,7 @@ from triplicate.sql.core.lexer import (
     statement_of,
 )
 from triplicate.sql.executor.definitions import has_column, parse_column_change, statements_of
+from triplicate.sql.executor.measured_statements import is_measured
 from triplicate.sql.storage.sqlite_schema import is_internal
 from triplicate.sql.storage.sqlstates import from_sqlite
 
@@ -95,7 +96,10 @@ class Mode(Enum):
     SCHEMA = 4
 
 
+_QUERIES = ("SELECT", "WITH", "VALUES")
 _TAGS = {apsw.SQLITE_INSERT: "INSERT", apsw.SQLITE_UPDATE: "UPDATE", apsw.SQLITE_DELETE: "DELETE"}
+_INTERNAL, _READ_MODE, _READ = Mode.INTERNAL, Mode.READ, StatementKind.READ
+"""Access to a member of an Enum is a call."""
 _MODES = {StatementKind.READ: Mode.READ, StatementKind.WRITE: Mode.CHANGE, StatementKind.SCHEMA: Mode.SCHEMA}
 
 
@@ -110,6 +114,9 @@ class Authorizer:
         """Why the statement is not allowed that was prepared last; None where it is."""
         self._action = 0
         self._analyzes = False
+        self._tables: set[str] = set()
+        self._functions: set[str] = set()
+        """Tables and functions to which the examined statement refers."""
         connection.authorizer = self._authorize
 
     @contextmanager
@@ -131,9 +138,13 @@ class Authorizer:
         """A user's statement is prepared and runs until `end`. As `running`, for callers that must be quick."""
         self._mode, self._kind, self.refusal = Mode.EXAMINE if explain else _MODES[kind], kind, None
 
+    def begin_read(self) -> None:
+        """As `begin` with `StatementKind.READ`, whose mode need not be found."""
+        self._mode, self._kind, self.refusal = _READ_MODE, _READ, None
+
     def end(self) -> None:
         """The statement has ended."""
-        self._mode = Mode.INTERNAL
+        self._mode = _INTERNAL
 
     def examine(self, sql: str) -> Prepared:
         """Prepare a statement without running it.
@@ -181,6 +192,7 @@ class Authorizer:
 
         self._mode, self._kind, self.refusal, self._action = Mode.EXAMINE, StatementKind.READ, None, 0
         self._analyzes = words[0] == "ANALYZE"
+        self._tables, self._functions = set(), set()
         cursor = self._connection.cursor()
         cursor.exec_trace = before_first_step
         try:
@@ -204,11 +216,15 @@ class Authorizer:
         shown = () if kind is StatementKind.SCHEMA else description
         columns = tuple(Column(name, declared, table, origin) for name, declared, _database, table, origin in shown)
         tag = _TAGS.get(self._action, "SELECT") if words[0] == "WITH" else command_tag(words)
-        return Prepared(text, kind, columns, parameters, tag)
+        is_query = kind is StatementKind.READ and words[0] in _QUERIES
+        measured = is_query and is_measured(self._connection, text, self._tables, self._functions, len(names))
+        return Prepared(text, kind, columns, parameters, tag, measured)
 
     def _authorize(self, action: int, first: str | None, second: str | None, database: str | None, _inner: str | None) -> int:
         mode = self._mode
         if mode is Mode.INTERNAL or action in _READ_ACTIONS:
+            if mode is Mode.EXAMINE:
+                self._note_use(action, first, second)
             if mode is not Mode.INTERNAL and action == apsw.SQLITE_FUNCTION and second in _FORBIDDEN_FUNCTIONS and mode is not Mode.SCHEMA:
                 return self._deny_function(second)
             return apsw.SQLITE_OK
@@ -221,6 +237,12 @@ class Authorizer:
         if action in _CHANGE_ACTIONS:
             return self._change(mode, action, first or "", database)
         return self._deny("0A000", f"{apsw.mapping_authorizer_function.get(action, action)} is not available on a replicated database")
+
+    def _note_use(self, action: int, first: str | None, second: str | None) -> None:
+        if action == apsw.SQLITE_READ:
+            self._tables.add(first or "")
+        elif action == apsw.SQLITE_FUNCTION:
+            self._functions.add(second or "")
 
     def _deny_function(self, name: str | None) -> int:
         # ALTER TABLE uses an internal function while it is examined. A user's call of it is refused when the statement runs.

@@ -22,29 +22,22 @@ from triplicate.errors import SqlError
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.encoded_size import MOST_PER_CHARACTER, MOST_PER_VALUE, ByteCount
 from triplicate.sql.core.lexer import quote
-from triplicate.sql.core.records import Column, Operation, RowKind, RowRun, SettingChange
-from triplicate.sql.storage.sqlite_schema import INTERNAL_PREFIX, Table, has_virtual_tables, is_internal, load_tables
+from triplicate.sql.core.records import Operation, RowChange, RowKind, RowRun, SettingChange
+from triplicate.sql.executor.captured_rows import CapturedRow, RowGroup, row_run, single_row_run
+from triplicate.sql.storage.sqlite_schema import INTERNAL_PREFIX, Table, has_virtual_tables, load_tables
 
 MAX_CHANGES = 1_000_000
 """Upper bound on the row changes of one transaction. A record of 4 MiB holds far fewer, except of rows without values."""
 
 SMALLER = "Use several smaller transactions."
 _TOO_LARGE = "54000"
+_INSERT, _UPDATE, _DELETE = apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE, apsw.SQLITE_DELETE
 
 _LAST_NUMBER = 2**63 - 1
+_OPERATION = -1
+"""Stands for the number of a group in the event of an operation other than a row."""
 
 _Row = tuple[Any, ...]
-
-
-@dataclass(eq=False, slots=True)
-class _Group:
-    """Consecutive captured rows that share one group object make one run."""
-
-    table: Table
-    kind: RowKind
-    moved: bool = False
-    keyed: bool = False
-    full: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +46,13 @@ class _RowChecks:
 
     inspections: tuple[tuple[int, Callable[[Any], bool]], ...] | None
     """Index and check of each value that its type alone does not decide; None where a type is refused."""
-    texts: tuple[int, ...]
-    blobs: tuple[int, ...]
+    lengths: tuple[tuple[int, int], ...]
+    """Index of each text and blob, and upper bound on the bytes of one of its characters."""
     most: int
     """Upper bound on the bytes of such a row, without its texts and blobs."""
 
 
+_PER_CHARACTER: dict[type, int] = {str: MOST_PER_CHARACTER, bytes: 1}
 _REMEMBERED = 1024
 """Upper bound on the combinations of types that are remembered for one table."""
 
@@ -66,7 +60,11 @@ _REMEMBERED = 1024
 class _TableCapture:
     """The properties of one table that the hook needs, looked up by name once per change."""
 
-    def __init__(self, table: Table, full: bool) -> None:
+    def __init__(self, table: Table, full: bool, groups: list[RowGroup]) -> None:
+        """
+        Args:
+            groups: the groups of all tables, to which those of this table are added.
+        """
         shape = table.shape
         self.table = table
         self.full = full
@@ -77,20 +75,23 @@ class _TableCapture:
         self._logged = frozenset(table.real)
         self.plans: dict[tuple[type, ...], _RowChecks] = {}
         """The checks for each combination of value types that has occurred."""
-        self.insert = _Group(table, RowKind.INSERT)
-        self.update = _Group(table, RowKind.UPDATE, full=full)
-        self.moved = _Group(table, RowKind.UPDATE, moved=True, full=full)
-        self.update_keyed = _Group(table, RowKind.UPDATE, keyed=True, full=full)
-        self.moved_keyed = _Group(table, RowKind.UPDATE, moved=True, keyed=True, full=full)
-        self.delete = _Group(table, RowKind.DELETE, keyed=self.keyed, full=full)
+        first = len(groups)
+        self.insert, self.update, self.moved, self.update_keyed, self.moved_keyed, self.delete = range(first, first + 6)
+        groups += (
+            RowGroup(table, RowKind.INSERT),
+            RowGroup(table, RowKind.UPDATE, full=full),
+            RowGroup(table, RowKind.UPDATE, moved=True, full=full),
+            RowGroup(table, RowKind.UPDATE, keyed=True, full=full),
+            RowGroup(table, RowKind.UPDATE, moved=True, keyed=True, full=full),
+            RowGroup(table, RowKind.DELETE, keyed=self.keyed, full=full),
+        )
 
     def plan(self, kinds: tuple[type, ...]) -> _RowChecks:
         """The checks for a new combination of value types."""
         values = [kind for index, kind in enumerate(kinds) if index in self._logged]
         plan = _RowChecks(
             self._rules.inspections(kinds),
-            tuple(index for index, kind in enumerate(kinds) if kind is str and index in self._logged),
-            tuple(index for index, kind in enumerate(kinds) if kind is bytes and index in self._logged),
+            tuple((index, _PER_CHARACTER[kind]) for index, kind in enumerate(kinds) if kind in _PER_CHARACTER and index in self._logged),
             (len(values) + 2) * MOST_PER_VALUE,
         )
         if len(self.plans) < _REMEMBERED:
@@ -112,8 +113,11 @@ class _TableCapture:
 class ChangeCapture:
     """The changes of the open transaction on one connection.
 
-    `events` holds tuples whose first item is a group (a captured row: group, rowid, new rowid, new row, old row) or an operation.
-    A mark is its length; cutting back to a mark drops the later changes.
+    `events` holds tuples. That of a row: number of its group, rowid, new rowid, new row, old row. That of another operation: -1, the
+    operation. A mark is the length of `events`; cutting back to a mark drops the later changes.
+
+    The tuple of a row holds no object that Python's garbage collector tracks, so the collector passes over the rows of a large
+    transaction. Otherwise its collections double the cost of capture.
     """
 
     def __init__(self, connection: apsw.Connection, max_bytes: int) -> None:
@@ -122,16 +126,23 @@ class ChangeCapture:
             max_bytes: upper bound on the encoded changes of one transaction.
         """
         self._connection = connection
-        self._bytes = ByteCount(lambda start, end: _runs(self.events[start:end]), max_bytes)
+        self._cursor = connection.cursor()
+        """For queries of each transaction: a cursor that exists costs half of what a new one does."""
+        self._bytes = ByteCount(self._row_runs, max_bytes)
+        self._groups: list[RowGroup] = []
+        """By number. The groups of an earlier schema remain while `events` refer to them."""
         self._known: dict[str, _TableCapture] = {}
         self._stale = True
         self.full: frozenset[str] = frozenset()
         self._touched: dict[str, dict[int, bool]] = {}
         self._stored: set[tuple[str, object]] | None = None
         """The rows that the statement has stored. An INSERT … ON CONFLICT DO UPDATE must not change one of them again."""
+        self._sql = ""
+        """The text of the statement that was prepared last, and whether it may be an INSERT … ON CONFLICT."""
+        self._is_upsert = False
         self._counts = False
         self._has_virtual_tables = False
-        self.events: list[_Row] = []
+        self.events: list[CapturedRow] = []
         self.poison: SqlError | None = None
         """The error of the first row that cannot be captured or stored; the statement must be rolled back."""
         self.unknown: str | None = None
@@ -149,12 +160,22 @@ class ChangeCapture:
 
     def prepare(self, sql: str = "") -> None:
         """Call before each user statement, with its text: the hook itself must not query."""
-        self._stored = set() if "conflict" in sql.lower() else None
+        if sql is not self._sql:
+            self._sql, self._is_upsert = sql, "conflict" in sql.lower()
+        self._stored = set() if self._is_upsert else None
         if self._stale:
-            self._known = {name: _TableCapture(table, name in self.full) for name, table in load_tables(self._connection).items()}
+            if not self.events:
+                self._groups.clear()
+            tables = load_tables(self._connection)
+            self._known = {name: _TableCapture(table, name in self.full, self._groups) for name, table in tables.items()}
             self._counts = bool(self._connection.execute("select 1 from main.sqlite_schema where name = 'sqlite_sequence'").fetchall())
             self._has_virtual_tables = has_virtual_tables(self._connection)
             self._stale = False
+
+    @property
+    def is_upsert(self) -> bool:
+        """Whether the statement of the last `prepare` has an ON CONFLICT clause, so that it must not change a row that it has stored."""
+        return self._is_upsert
 
     def tables(self) -> list[Table]:
         """The tables as of the last `prepare`."""
@@ -186,7 +207,7 @@ class ChangeCapture:
         self.poison = self.unknown = None
 
     def add(self, operation: Operation) -> None:
-        self.events.append((operation,))
+        self.events.append((_OPERATION, operation))
 
     def flush_virtual_tables(self) -> None:
         """Have virtual tables write their shadow tables, which they do when a savepoint begins or a transaction ends."""
@@ -198,27 +219,26 @@ class ChangeCapture:
         try:
             if change.database_name != "main":
                 return
-            name = change.table_name
-            known = self._known.get(name)
+            known = self._known.get(change.table_name)
             if known is None:
-                if not name.startswith(INTERNAL_PREFIX):
-                    self._unknown(name)
+                self._unknown(change.table_name)
                 return
             if self._stored is not None and change.depth == 0:
                 self._watch(known, change, self._stored)
             if known.virtual:
                 self._touch(known, change)
                 return
-            if change.blob_write >= 0:
-                self._spoil(SqlError("0A000", f"incremental writes of table {change.table_name!r} cannot be replicated"))
-                return
             operation = change.opcode
-            if operation == apsw.SQLITE_INSERT:
-                self._add((known.insert, change.rowid_new, None, change.new, None), known, change)
-            elif operation == apsw.SQLITE_DELETE:
-                self._delete(known, change)
+            if operation == _INSERT:
+                size = self._add((known.insert, change.rowid_new, None, change.new, None), known, change)
+            elif operation == _UPDATE:
+                size = self._update(known, change)
             else:
-                self._update(known, change)
+                size = self._delete(known, change)
+            count = self._bytes
+            count.most += size
+            if count.most > count.room or len(self.events) > MAX_CHANGES:
+                self._check_size()
         except UnicodeDecodeError:
             self._spoil(SqlError("22021", f"table {change.table_name!r} was given text that is not valid UTF-8"))
         except Exception as error:  # noqa: BLE001  an exception would not stop the change; see the module's docstring
@@ -227,7 +247,7 @@ class ChangeCapture:
     def _watch(self, known: _TableCapture, change: Any, stored: set[tuple[str, object]]) -> None:
         """Refuse the second change of one row. Changes by triggers are not refused."""
         is_keyed = known.table.shape.without_rowid
-        if change.opcode == apsw.SQLITE_UPDATE:
+        if change.opcode == _UPDATE:
             old: object = known.keys_of(change.old) if is_keyed else change.rowid
             if (change.table_name, old) in stored:
                 self._spoil(
@@ -237,18 +257,21 @@ class ChangeCapture:
                         hint="Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
                     )
                 )
-        if change.opcode != apsw.SQLITE_DELETE:
+        if change.opcode != _DELETE:
             stored.add((change.table_name, known.keys_of(change.new) if is_keyed else change.rowid_new))
 
     def _spoil(self, reason: SqlError) -> None:
         if self.poison is None:
             self.poison = reason
 
-    def _add(self, event: _Row, known: _TableCapture, change: Any) -> None:
+    def _add(self, event: CapturedRow, known: _TableCapture, change: Any) -> int:
         """Capture a row that is stored, if its values are accepted.
 
         Args:
             change: the hook's object, None for a row that was read from its table.
+
+        Returns:
+            Upper bound on the bytes of the row.
         """
         self.events.append(event)
         row: _Row = event[3]
@@ -262,55 +285,59 @@ class ChangeCapture:
                     self._refuse(known, row, change)
                     break
         size = plan.most
-        for index in plan.texts:
-            text = row[index]
-            size += len(text) if text.isascii() else len(text) * MOST_PER_CHARACTER
-        for index in plan.blobs:
-            size += len(row[index])
-        self._count(size)
+        for index, most in plan.lengths:
+            size += len(row[index]) * most
+        return size
+
+    def _add_stored(self, event: CapturedRow, known: _TableCapture) -> None:
+        """Capture a row that was read from its table, and count its bytes."""
+        self._bytes.most += self._add(event, known, None)
+        self._check_size()
 
     def _refuse(self, known: _TableCapture, row: _Row, change: Any) -> None:
-        refusal = known.broken(row, change.old if change is not None and change.opcode == apsw.SQLITE_UPDATE else None)
+        refusal = known.broken(row, change.old if change is not None and change.opcode == _UPDATE else None)
         if refusal is not None:
             self._spoil(refusal)
 
-    def _count(self, size: int) -> None:
-        """Count a change whose encoded size is at most the given number of bytes."""
+    def _check_size(self) -> None:
+        """Refuse a transaction that is certainly too large."""
         count, found = len(self.events), self._bytes
-        found.most += size
         if found.most > found.room and found.exceeds(count):
             reason = f"the transaction's changes take more than {found.limit} bytes, which row {count} goes beyond"
             self._spoil(SqlError(_TOO_LARGE, reason, hint=SMALLER))
         if count > MAX_CHANGES:
             self._spoil(SqlError(_TOO_LARGE, f"the transaction changes more than {MAX_CHANGES} rows", hint=SMALLER))
 
-    def _delete(self, known: _TableCapture, change: Any) -> None:
+    def _delete(self, known: _TableCapture, change: Any) -> int:
+        """Capture a row that is deleted. Returns an upper bound on its bytes."""
+        if change.blob_write >= 0:  # SQLite reports it as a DELETE.
+            self._spoil(SqlError("0A000", f"incremental writes of table {change.table_name!r} cannot be replicated"))
+            return 0
         kept = change.old if known.full else known.keys_of(change.old) if known.keyed else None
         self.events.append((known.delete, change.rowid, None, None, kept))
-        self._count(_most(kept))
+        return _most(kept)
 
-    def _update(self, known: _TableCapture, change: Any) -> None:
+    def _update(self, known: _TableCapture, change: Any) -> int:
+        """Capture a row that is updated. Returns an upper bound on its bytes."""
         rowid, new_rowid, new = change.rowid, change.rowid_new, change.new
         moved = rowid != new_rowid
         if not known.keyed and not known.full:
-            self._add((known.moved if moved else known.update, rowid, new_rowid, new, None), known, change)
-            return
+            return self._add((known.moved if moved else known.update, rowid, new_rowid, new, None), known, change)
         old = change.old
         keyed = known.keyed and (known.table.shape.without_rowid or any(_differs(old[index], new[index]) for index in known.keys))
         plain, with_keys = (known.moved, known.moved_keyed) if moved else (known.update, known.update_keyed)
         kept = old if known.full else known.keys_of(old) if keyed else None
-        self._bytes.most += _most(kept)
-        self._add((with_keys if keyed else plain, rowid, new_rowid, new, kept), known, change)
+        return _most(kept) + self._add((with_keys if keyed else plain, rowid, new_rowid, new, kept), known, change)
 
     def _unknown(self, name: str) -> None:
-        if not is_internal(name) and not name.lower().startswith("sqlite_"):
+        if not name.lower().startswith((INTERNAL_PREFIX, "sqlite_")):
             self.unknown = name
 
     def _touch(self, known: _TableCapture, change: Any) -> None:
         rows = self._touched.setdefault(known.table.shape.name, {})
-        if change.opcode != apsw.SQLITE_INSERT:
+        if change.opcode != _INSERT:
             rows.setdefault(change.rowid, True)
-        if change.opcode != apsw.SQLITE_DELETE:
+        if change.opcode != _DELETE:
             rows.setdefault(change.rowid_new, False)
         if len(rows) > MAX_CHANGES:
             self._spoil(SqlError(_TOO_LARGE, f"the statement changes more than {MAX_CHANGES} rows", hint=SMALLER))
@@ -319,6 +346,8 @@ class ChangeCapture:
         """For tables with virtual columns, whose values the hook cannot read: delete every changed row that existed before the
         statement, then insert every one that exists now.
         """
+        if not self._touched:
+            return
         for name, rows in self._touched.items():
             known = self._known[name]
             table = known.table
@@ -328,7 +357,7 @@ class ChangeCapture:
             for rowid in rows:
                 row = None if self.poison is not None else self._final_row(table, rowid)
                 if row is not None:
-                    self._add((known.insert, rowid, None, row, None), known, None)
+                    self._add_stored((known.insert, rowid, None, row, None), known)
         self._touched.clear()
 
     def _final_row(self, table: Table, rowid: int) -> _Row | None:
@@ -346,7 +375,7 @@ class ChangeCapture:
         """The counters of AUTOINCREMENT by table."""
         if not self._counts:
             return {}
-        return {str(name): int(value or 0) for name, value in self._connection.execute("select name, seq from main.sqlite_sequence")}
+        return {str(name): int(value or 0) for name, value in self._cursor.execute("select name, seq from main.sqlite_sequence")}
 
     def used_up(self) -> bool:
         """Whether a counter of AUTOINCREMENT is, or was in the failed transaction, at its last number.
@@ -354,7 +383,7 @@ class ChangeCapture:
         SQLite reports the next number as a full disk, and undoes the transaction. A row whose number was changed by an update counts as
         well.
         """
-        if any(isinstance(event[0], _Group) and _LAST_NUMBER in event[1:3] for event in self.events):
+        if any(event[0] != _OPERATION and _LAST_NUMBER in event[1:3] for event in self.events):
             return True
         counters = self.counters()
         counted = [known.table for name, known in self._known.items() if name in counters]
@@ -372,22 +401,56 @@ class ChangeCapture:
         Args:
             before: the counters at the begin of the transaction.
         """
-        now = self.counters() if self._counts else {}
-        if not now:
-            return now
+        if not self._counts:
+            return {}
+        events = self.events[mark:]
+        expected = self._expected_counters(events, before)
+        if expected is not None and self._are_counters(expected):
+            return expected
+        now = self.counters()
         reached = dict(before)
-        for event in self.events[mark:]:
-            group = event[0]
-            if isinstance(group, _Group) and group.kind is RowKind.INSERT and (name := group.table.shape.name) in now:
-                reached[name] = max(event[1], reached.get(name) or 0)
+        for event in events:
+            group = self._group(event)
+            if group is not None and group.kind is RowKind.INSERT and (name := group.table.shape.name) in now:
+                reached[name] = max(event[1], reached.get(name, 0))
         for name, value in now.items():
             if value != reached.get(name) or (value <= 0 and name not in before):
                 self.add(SettingChange(f"sequence:{name}", value))
         return now
 
+    def _expected_counters(self, events: Sequence[CapturedRow], before: dict[str, int]) -> dict[str, int] | None:
+        """The counters that follow from captured rows and the counters before them; None where these do not suffice.
+
+        A real counter is never lower than these, except after an update of a rowid that is logged as an insert.
+        """
+        expected = before
+        for number in set(map(itemgetter(0), events)):
+            if number == _OPERATION:
+                return None
+            group = self._groups[number]
+            name = group.table.shape.name
+            if group.kind is not RowKind.INSERT or name not in before:
+                continue
+            if group.table.has_virtual_columns:
+                return None
+            highest = max([event[1] for event in events if event[0] == number])
+            if highest > expected[name]:
+                expected = expected | {name: highest}
+        return expected
+
+    def _are_counters(self, expected: dict[str, int]) -> bool:
+        """Whether the counters, none of which is lower than expected, are as expected.
+
+        Their number and sum decide this, at a fraction of what reading the counters of many tables costs. SQLite's integers could not
+        hold the sum, so it is computed from two halves.
+        """
+        sql = "select count(*), total(seq >> 32), total(seq & 0xffffffff) from main.sqlite_sequence"
+        ((count, high, low),) = self._cursor.execute(sql)
+        return bool(count == len(expected) and (int(high) << 32) + int(low) == sum(expected.values()))
+
     def keep_only(self, mark: int, names: frozenset[str]) -> None:
         """Drop the changes since `mark`, except rows of these tables: side effects of a schema change on other tables."""
-        kept = [event for event in self.events[mark:] if isinstance(event[0], _Group) and event[0].table.shape.name in names]
+        kept = [event for event in self.events[mark:] if (group := self._group(event)) is not None and group.table.shape.name in names]
         self._touched = {name: rows for name, rows in self._touched.items() if name in names}
         self.events[mark:] = kept
         self._bytes.cut(mark)
@@ -407,7 +470,7 @@ class ChangeCapture:
             whole: list[Any] = [None] * width
             for position, value in zip(table.real, values, strict=True):
                 whole[position] = value
-            self._add((known.insert, rowid, None, tuple(whole), None), known, None)
+            self._add_stored((known.insert, rowid, None, tuple(whole), None), known)
             count += 1
             if self.poison is not None:
                 break
@@ -415,22 +478,31 @@ class ChangeCapture:
 
     def operations(self, start: int = 0) -> list[Operation]:
         """The changes since a mark, as the operations of a transaction."""
-        events = self.events[start:] if start else self.events
-        if len(events) == 1 and isinstance(group := events[0][0], _Group):
-            return [_run(group, events)]
-        return list(_operations(events))
+        return list(self._operations(self.events[start:] if start else self.events))
 
+    def only_row(self, start: int) -> RowChange | None:
+        """The change since a mark, where there is one and it can be logged as a `RowChange`."""
+        events = self.events
+        if len(events) != start + 1 or events[start][0] == _OPERATION:
+            return None
+        return self._groups[events[start][0]].change_of(events[start])
 
-def _operations(events: list[_Row]) -> Iterator[Operation]:
-    for group, members in groupby(events, key=itemgetter(0)):
-        if isinstance(group, _Group):
-            yield _run(group, list(members))
-        else:
-            yield from (member[0] for member in members)
+    def _group(self, event: CapturedRow) -> RowGroup | None:
+        """The group of a captured row; None for another operation."""
+        return None if event[0] == _OPERATION else self._groups[event[0]]
 
+    def _operations(self, events: list[CapturedRow]) -> Iterator[Operation]:
+        for number, members in groupby(events, key=itemgetter(0)):
+            if number == _OPERATION:
+                yield from (member[1] for member in members)
+            elif len(rows := list(members)) == 1:
+                yield single_row_run(self._groups[number], rows[0])
+            else:
+                yield row_run(self._groups[number], rows)
 
-def _runs(events: list[_Row]) -> Iterator[RowRun]:
-    return (operation for operation in _operations(events) if isinstance(operation, RowRun))
+    def _row_runs(self, start: int, end: int) -> Iterator[RowRun]:
+        """The row runs of the events from one index to another."""
+        return (operation for operation in self._operations(self.events[start:end]) if isinstance(operation, RowRun))
 
 
 def _most(row: _Row | None) -> int:
@@ -443,28 +515,3 @@ def _most(row: _Row | None) -> int:
 
 def _differs(one: Value, other: Value) -> bool:
     return type(one) is not type(other) or one != other
-
-
-def _run(group: _Group, rows: Sequence[_Row]) -> RowRun:
-    table = group.table
-    shape = table.shape
-    kind = group.kind
-    run = RowRun(shape, kind, len(rows))
-    _, rowids, new_rowids, new, old = zip(*rows, strict=True)
-    if not shape.without_rowid:
-        run.rowids = rowids
-        if group.moved:
-            run.new_rowids = new_rowids
-    if kind is not RowKind.DELETE:
-        run.new = _columns(table, new)
-    if group.keyed and old[0] is not None:
-        columns = list(zip(*old, strict=True))
-        run.keys = [columns[table.real[index]] for index in shape.key] if group.full else columns
-    if group.full and old[0] is not None:
-        run.old = _columns(table, old)
-    return run
-
-
-def _columns(table: Table, rows: Sequence[_Row]) -> Sequence[Column]:
-    columns = list(zip(*rows, strict=True))
-    return columns if table.whole else [columns[position] for position in table.real]

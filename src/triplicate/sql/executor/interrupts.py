@@ -20,10 +20,8 @@ class TransactionLost(Exception):
 class StopFlag:
     """Set from another thread to interrupt the statement that was given it."""
 
-    __slots__ = ("reason",)
-
-    def __init__(self) -> None:
-        self.reason: SqlError | None = None
+    # A default of the class, because each call of a session makes a flag and few are set.
+    reason: SqlError | None = None
 
 
 class StatementLimit:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,29 +16,39 @@ from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.interface import Prepared, Row, StatementKind
 from triplicate.sql.executor.authorizer import Authorizer, check_width
 from triplicate.sql.executor.interrupts import StopFlag, interrupted_by_cancellation
+from triplicate.sql.executor.short_reads import CHECKED_STEPS, EXAMINED_CHARACTERS, FIRST_ROWS, ROW_BYTES, StepLimit, read_short
 from triplicate.sql.executor.transaction_functions import TransactionContext
 from triplicate.sql.storage.sqlite_file import ConnectionSetup, open_reader, read_state
 from triplicate.sql.storage.sqlite_schema import columns_of, key_of
-from triplicate.sql.storage.sqlstates import from_sqlite
+from triplicate.sql.storage.sqlstates import FAULTS, from_sqlite
 
-FIRST_ROWS = 200
-"""Rows fetched together with the start of a statement, which saves most statements a second hop to the thread."""
 _PROGRESS_STEPS = 5000
-_FAULTS = (apsw.Error, SqlError, UnicodeError, OverflowError, TypeError, ValueError)
 
 
 def closing_error() -> SqlError:
     return SqlError("57P01", "the database is being closed")
 
 
+def refresh_schema(connection: apsw.Connection) -> None:
+    """Let a connection notice a schema change of another one before it examines a statement.
+
+    SQLite notices it only when a statement runs. A statement that is merely prepared sees the old schema: DROP TABLE IF EXISTS would seem
+    to do nothing.
+    """
+    connection.execute("select 1 from sqlite_schema limit 1").fetchall()
+
+
 @dataclass(frozen=True, slots=True)
 class _Opened:
     connection: apsw.Connection
     authorizer: Authorizer
+    busy_timeout_ms: int
 
 
 class ReaderConnection:
-    """Opened by its first use. All methods but `run`, `refuse` and `shut` block and are run on its worker."""
+    """Opened by its first use. All methods but `run`, `refuse` and `shut` block and are run on its worker. While none runs there, those
+    named ``…_now`` run on the loop.
+    """
 
     def __init__(self, worker: Worker, path: str, setup: ConnectionSetup | None) -> None:
         self.worker = worker
@@ -64,16 +75,18 @@ class ReaderConnection:
         if self._opened is None:
             connection = open_reader(self._path, self._setup)
             self.context.register(connection)
-            connection.set_progress_handler(lambda: self.stop.reason is not None, _PROGRESS_STEPS)
-            self._opened = _Opened(connection, Authorizer(connection))
+            connection.set_progress_handler(self._is_stopped, _PROGRESS_STEPS)
+            busy_timeout_ms: int = connection.execute("pragma busy_timeout").get
+            self._opened = _Opened(connection, Authorizer(connection), busy_timeout_ms)
         return self._opened
+
+    def _is_stopped(self) -> bool:
+        return self.stop.reason is not None
 
     def examine(self, sql: str) -> Prepared:
         """Check a statement by the schema as it is now, see `Authorizer.examine`."""
         opened = self._open()
-        # SQLite notices a schema change of another connection only when a statement runs. A statement that is merely prepared sees the
-        # old schema: DROP TABLE IF EXISTS would seem to do nothing.
-        opened.connection.execute("select 1 from sqlite_schema limit 1").fetchall()
+        refresh_schema(opened.connection)
         return opened.authorizer.examine(sql)
 
     def begin(self) -> int:
@@ -84,6 +97,49 @@ class ReaderConnection:
             return read_state(connection).position
         except apsw.Error as error:
             raise from_sqlite(error) from error
+
+    def begin_now(self) -> int | None:
+        """Begin a snapshot on the loop; its position, or None where the worker must do it. The connection has been opened."""
+        opened = self._open()
+        connection = opened.connection
+        try:
+            with self._limited(opened):
+                connection.execute("begin")
+                return read_state(connection).position
+        except apsw.Error:
+            if connection.in_transaction:
+                connection.execute("rollback")
+            return None
+
+    def read_now(self, prepared: Prepared, parameters: Sequence[Value]) -> list[Row] | None:
+        """Run a short statement on the loop, see `read_short`. The connection has been opened."""
+        opened = self._open()
+        with self._limited(opened):
+            return read_short(opened.connection, opened.authorizer, prepared, parameters)
+
+    def examine_now(self, sql: str) -> Prepared | None:
+        """Check a statement on the loop, see `LoopReader.examine`. The connection has been opened."""
+        if len(sql) > EXAMINED_CHARACTERS:
+            return None
+        try:
+            with self._limited(self._open()):
+                return self.examine(sql)
+        except FAULTS:
+            return None
+
+    @contextmanager
+    def _limited(self, opened: _Opened) -> Iterator[None]:
+        """Give the connection the limits of the loop. On a thread the checks would be too many, and a locked file is waited for."""
+        connection = opened.connection
+        connection.set_progress_handler(StepLimit(connection).is_reached, CHECKED_STEPS)
+        connection.set_busy_timeout(0)
+        longest = connection.limit(apsw.SQLITE_LIMIT_LENGTH, ROW_BYTES)
+        try:
+            yield
+        finally:
+            connection.limit(apsw.SQLITE_LIMIT_LENGTH, longest)
+            connection.set_busy_timeout(opened.busy_timeout_ms)
+            connection.set_progress_handler(self._is_stopped, _PROGRESS_STEPS)
 
     def end(self) -> None:
         """End the snapshot. No effect when there is none."""
@@ -100,7 +156,7 @@ class ReaderConnection:
                 cursor.execute(prepared.sql, tuple(parameters))
                 check_width(cursor, prepared)
                 rows = _fetch(cursor, FIRST_ROWS)
-        except _FAULTS as error:
+        except FAULTS as error:
             cursor.close(True)
             raise self._failure(error, prepared.sql) from error
         if len(rows) < FIRST_ROWS:
@@ -114,7 +170,7 @@ class ReaderConnection:
         try:
             with self._open().authorizer.running(StatementKind.READ):
                 return _fetch(cursor, max_rows)
-        except _FAULTS as error:
+        except FAULTS as error:
             raise self._failure(error, None) from error
 
     def columns_of(self, table: str) -> list[tuple[str, str]] | None:
@@ -122,6 +178,11 @@ class ReaderConnection:
 
     def key_of(self, table: str) -> list[str]:
         return key_of(self._open().connection, table)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection has been opened, which the first use on the worker does."""
+        return self._opened is not None
 
     def refuse(self) -> None:
         """Refuse further work, and interrupt what runs."""

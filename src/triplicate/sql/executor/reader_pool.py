@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,10 @@ import apsw
 
 from triplicate.errors import SqlError
 from triplicate.runtime import Host, Timer, deadline_after, fail, has_result, resolve, shielded, timeout_at
+from triplicate.sql.core.column_codec import Value
+from triplicate.sql.core.interface import Prepared, Row
 from triplicate.sql.executor.interrupts import StopFlag
+from triplicate.sql.executor.loop_reader import LoopReader
 from triplicate.sql.executor.reader_connection import ReaderConnection, closing_error
 from triplicate.sql.executor.statement_examiner import StatementExaminer
 from triplicate.sql.executor.threads import ThreadPerWorker, WorkerThreads
@@ -75,6 +78,41 @@ class ReaderCheckout:
             if self.ended is not None:
                 self._discard()
 
+    def begin_now(self) -> int | None:
+        """Begin the snapshot on the loop; its position, or None where the reader's thread must do it. Raises SqlError as `run`."""
+        return self.reader.begin_now() if self._is_ready() else None
+
+    def read_now(self, prepared: Prepared, parameters: Sequence[Value], schema_version: int) -> list[Row] | None:
+        """Run a short statement on the loop, see `LoopReader.read`. Raises SqlError as `run`."""
+        if not prepared.is_measured or not self._is_ready() or not self._pool.long.admits(prepared.sql, schema_version):
+            return None
+        try:
+            rows = self.reader.read_now(prepared, parameters)
+        except (apsw.BusyError, apsw.LockedError):
+            return None
+        finally:
+            self.idle_since = self._pool.now()
+        if rows is None:
+            self._pool.long.exceeded(prepared.sql, schema_version)
+        return rows
+
+    def examine_now(self, sql: str) -> Prepared | None:
+        """Check a short statement on the loop, see `LoopReader.examine`. Raises SqlError as `run`."""
+        if not self._is_ready():
+            return None
+        try:
+            return self.reader.examine_now(sql)
+        finally:
+            self.idle_since = self._pool.now()
+
+    def _is_ready(self) -> bool:
+        """Whether the connection can be used on the loop: it has been opened, and nothing of this checkout runs on its thread."""
+        if self.ended is not None:
+            raise self.ended
+        if self.reader.closed:
+            raise closing_error()
+        return self.reader.is_open and self._stop is None
+
     def expire(self, reason: SqlError) -> None:
         """End it because of a limit."""
         if self.ended is not None or self._returned:
@@ -104,9 +142,21 @@ class ReaderCheckout:
         """
         if self._returned:
             return
-        if self.snapshot and not self.reader.closed:
-            await shielded(self.run(self.reader.end))
+        if not self.release_now(committed=committed):
+            if self.snapshot and not self.reader.closed:
+                await shielded(self.run(self.reader.end))
+            self.return_reader(committed=committed)
+
+    def release_now(self, *, committed: bool) -> bool:
+        """As `release`, without a wait. Returns whether that was possible."""
+        if self._returned:
+            return True
+        if self.ended is not None or self.reader.closed or self._stop is not None:
+            return False
+        if self.snapshot and self.reader.is_open:
+            self.reader.end()
         self.return_reader(committed=committed)
+        return True
 
     def return_reader(self, *, committed: bool) -> None:
         """As `release`, without a snapshot or an open statement."""
@@ -173,7 +223,9 @@ class ReaderPool:
         self._checkouts: set[ReaderCheckout] = set()
         self._waiting: deque[_Waiting] = deque()
         self._check_timer: Timer | None = None
-        self.examiner = StatementExaminer(threads.examiner(name), path, setup)
+        self._loop_reader = LoopReader(path, setup)
+        self.long = self._loop_reader.long
+        self.examiner = StatementExaminer(threads.examiner(name), path, setup, self._loop_reader)
         self._closed = False
         self.ids: TransactionIds | None = None
         """Transaction ids of the leadership of this node, for the functions on the readers; None while it follows."""
@@ -185,6 +237,16 @@ class ReaderPool:
     def oldest_snapshot_s(self) -> float:
         """Age of the oldest snapshot or statement, in seconds; 0 when there is none."""
         return max((self.now() - checkout.begun_s for checkout in self._checkouts), default=0.0)
+
+    def read_now(self, prepared: Prepared, parameters: Sequence[Value], schema_version: int) -> list[Row] | None:
+        """All rows of a short statement, which runs in the caller; see `LoopReader.read`.
+
+        Raises:
+            SqlError: 57P01, the database has been closed.
+        """
+        if self._closed:
+            raise closing_error()
+        return self._loop_reader.read(prepared, parameters, schema_version)
 
     async def acquire(self, *, snapshot: bool = False) -> ReaderCheckout:
         """Check a reader out, until `ReaderCheckout.release`.
@@ -349,10 +411,13 @@ class ReaderPool:
         for waiting in self._waiting:
             fail(waiting.granted, closing_error())
         self.examiner.refuse()
+        self._loop_reader.refuse()
         for reader in self._all:
             reader.refuse()
         for reader in self._all:
             await reader.shut()
+        # The last connection that is closed moves the write-ahead log into the file, which syncs it.
+        await self._workers[0].run(self._loop_reader.close)
         for worker in self._workers:
             await worker.close()
         await self.examiner.close()

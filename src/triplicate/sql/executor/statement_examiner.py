@@ -1,4 +1,4 @@
-"""Prepares statements without running them, on a thread of its own.
+"""Prepares statements without running them: short ones on the event loop, others on a thread of its own.
 
 Almost every new statement is prepared first, changes too. So preparing must not wait behind a long statement on a reader's thread.
 """
@@ -11,6 +11,7 @@ from typing import Any
 from triplicate.runtime import Worker
 from triplicate.sql.core.interface import Prepared, Result
 from triplicate.sql.core.schema_cache import SchemaCache
+from triplicate.sql.executor.loop_reader import LoopReader
 from triplicate.sql.executor.reader_connection import ReaderConnection, closing_error
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
 
@@ -26,8 +27,9 @@ Columns = list[tuple[str, str]]
 class StatementExaminer:
     """Examines statements, and remembers the results while the schema stays. All methods raise SqlError 57P01 once closed."""
 
-    def __init__(self, worker: Worker, path: str, setup: ConnectionSetup | None) -> None:
+    def __init__(self, worker: Worker, path: str, setup: ConnectionSetup | None, loop_reader: LoopReader) -> None:
         self._worker = worker
+        self._loop_reader = loop_reader
         self._connection = ReaderConnection(worker, path, setup)
         self._prepared: SchemaCache[Prepared] = SchemaCache(_REMEMBERED, _REMEMBERED_CHARACTERS)
         self._columns: SchemaCache[Columns | None] = SchemaCache(_REMEMBERED, _REMEMBERED_CHARACTERS)
@@ -38,7 +40,9 @@ class StatementExaminer:
         self._prepared.move_to(schema_version)
         if sql in self._prepared:
             return self._prepared.get(sql)
-        prepared: Prepared = await self._worker.run(self._connection.examine, sql)
+        prepared = self._loop_reader.examine(sql)
+        if prepared is None:
+            prepared = await self._worker.run(self._connection.examine, sql)
         self._prepared.remember(sql, prepared, schema_version)
         return prepared
 

@@ -155,6 +155,12 @@ def _json_text(value: Any) -> Value:
     return None if text == "null" else found
 
 
+def _quote_literal(value: Any) -> Value:
+    """A text as a string constant. PostgreSQL writes an escape string if there are backslashes."""
+    text = str(value).replace("'", "''")
+    return f"E'{text}'".replace("\\", "\\\\") if "\\" in text else f"'{text}'"
+
+
 TEXT_SCALARS: dict[str, Scalar] = {
     "substr": Scalar(_substr, (2, 3)),
     "left": Scalar(_left, (2,)),
@@ -170,6 +176,7 @@ TEXT_SCALARS: dict[str, Scalar] = {
     "chr": Scalar(_chr, (1,)),
     "ascii": Scalar(lambda value: ord(str(value)[0]) if value else 0, (1,)),
     "to_hex": Scalar(_to_hex, (1,)),
+    "quote_literal": Scalar(_quote_literal, (1,)),
     "md5": Scalar(_md5, (1,)),
     "starts_with": Scalar(lambda value, prefix: int(str(value).startswith(str(prefix))), (2,)),
     "matches": Scalar(_matches, (3,)),

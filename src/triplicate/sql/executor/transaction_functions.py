@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os.path
+from collections.abc import Sequence
 from itertools import count
 
 import apsw
@@ -60,8 +61,13 @@ class TransactionIds:
         """A new number, in progress until `finish`."""
         number = next(self._counter)
         self._in_progress.add(number)
-        self.last = max(self.last, number)
+        if number > self.last:
+            self.last = number
         return number
+
+    def commit(self, numbers: Sequence[int]) -> None:
+        """As `finish` with `committed`, for several numbers."""
+        self._in_progress.difference_update(numbers)
 
     def finish(self, number: int, *, committed: bool) -> None:
         """The outcome of a transaction is decided; that of a committed one is stored."""

@@ -1,14 +1,18 @@
 """The leader's writing connection: statements run inside one open SQLite transaction and become records of the log.
 
-Everything here blocks and runs on the database's writer thread. The caller appends what `run_batch` or `finish` returns to the log. It
+Everything here blocks. One thread at a time uses the connection: the database's writer thread, or the event loop's for short statements
+and small transactions, while the other has nothing to do with it. The caller appends what `end_batch` or `finish` returns to the log. It
 then calls `commit` with the offset reached, or `rollback`.
+
+Several batches of short statements may run in one transaction: while one is at the log, `record` stores its place, `begin_further` begins
+the next. One commit makes all of them visible.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 import apsw
@@ -17,22 +21,35 @@ from triplicate.errors import EnvironmentFault, SqlError
 from triplicate.sql.core.batch_builder import MAX_TRANSACTION_BYTES, BatchBuilder, BatchFit
 from triplicate.sql.core.batch_sequence import BatchSequence
 from triplicate.sql.core.column_codec import Value
-from triplicate.sql.core.interface import CheckRows, Prepared, Row, SchemaMoved, StatementKind
+from triplicate.sql.core.interface import Prepared, Row, SchemaMoved, StatementKind
 from triplicate.sql.core.records import BatchHeader, StatementResult, Transaction
 from triplicate.sql.core.request_results import repeated_result
 from triplicate.sql.core.schema_versions import RollbackPoint, SchemaVersion, SchemaVersions
 from triplicate.sql.core.table_shape import TableShape
 from triplicate.sql.executor.authorizer import Authorizer, check_width
 from triplicate.sql.executor.change_capture import SMALLER, ChangeCapture
-from triplicate.sql.executor.interrupts import StatementLimit, StopFlag, TransactionLost
+from triplicate.sql.executor.change_runner import ChangeRunner
+from triplicate.sql.executor.interrupts import StatementLimit, TransactionLost
 from triplicate.sql.executor.request_checks import RequestChecks
-from triplicate.sql.executor.schema_statements import SchemaStatements
+from triplicate.sql.executor.short_statements import ShortStatements
+from triplicate.sql.executor.statement_batches import (
+    NOTHING,
+    AutocommitRequest,
+    AutocommitResult,
+    BatchRun,
+    BatchSize,
+    PendingBatch,
+    StatementOutcome,
+)
 from triplicate.sql.executor.transaction_functions import TransactionContext, TransactionIds
 from triplicate.sql.storage.local_copies import is_damage
 from triplicate.sql.storage.sqlite_file import ConnectionSetup, full_image_tables, open_writer, read_state, record_batch
 from triplicate.sql.storage.sqlite_schema import check_references, schema_digest
 from triplicate.sql.storage.sqlstates import from_sqlite
 from triplicate.sql.storage.transaction_history import CommitRecord, RequestLimits, StoredResult, read_history
+from triplicate.sql.storage.wal_checkpointer import BUSY_TIMEOUT_MS, WalCheckpointer
+
+Result = TypeVar("Result")
 
 _PROGRESS_STEPS = 5000
 _FAULTS = (apsw.Error, SqlError, UnicodeError, OverflowError, TypeError, ValueError)
@@ -41,50 +58,6 @@ _FAULTS = (apsw.Error, SqlError, UnicodeError, OverflowError, TypeError, ValueEr
 
 class LateChanges(Exception):
     """Rows were changed while the transaction committed, so this copy holds what the log does not."""
-
-
-@dataclass(slots=True)
-class StatementOutcome:
-    """The rows that a statement returned and the number of rows it changed."""
-
-    rows: list[Row]
-    rows_affected: int
-
-
-@dataclass(slots=True)
-class AutocommitRequest:
-    """One statement that is a transaction of its own."""
-
-    prepared: Prepared
-    parameters: Sequence[Value]
-    request_id: str = ""
-    stop: StopFlag = field(default_factory=StopFlag)
-    schema_version: int | None = None
-    """The schema version that it was prepared for; None where it may run in any."""
-    check_rows: CheckRows | None = None
-
-
-@dataclass(slots=True)
-class AutocommitResult:
-    """The result of a request. With neither outcome nor error it did not fit the batch and must be run again in the next."""
-
-    outcome: StatementOutcome | None = None
-    error: SqlError | None = None
-    number: int | None = None
-    """Its transaction number, None where it changed nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class PendingBatch:
-    """A batch that ran and waits for the log's acknowledgement."""
-
-    answers: Sequence[AutocommitResult]
-    preamble: bytes = b""
-    records: Sequence[bytes] = ()
-    numbers: Sequence[int] = ()
-    """Transaction numbers, one for each record."""
-    requests: Sequence[tuple[str, int, bytes]] = ()
-    """Request id, transaction number, encoded results."""
 
 
 class WriterConnection:
@@ -100,12 +73,14 @@ class WriterConnection:
         limit_s: float = float("inf"),
         wall_us: Callable[[], int] = lambda: 0,
         request_limits: RequestLimits | None = None,
+        checkpointer: WalCheckpointer | None = None,
     ) -> None:
         """
         Args:
             now: a clock in seconds that never goes back.
             limit_s: the longest time, in seconds, that a statement of a batch may run, as all others wait for it.
             wall_us: µs since the epoch; the log's own time follows it, without ever going back.
+            checkpointer: of the connection. Its checkpoints are deferred, see `checkpoint`.
         """
         limits = request_limits or RequestLimits()
         self.context = TransactionContext()
@@ -117,15 +92,20 @@ class WriterConnection:
         self._capture = ChangeCapture(connection, MAX_TRANSACTION_BYTES)
         state, schema = read_state(connection), schema_digest(connection)
         self._schema = SchemaVersions(SchemaVersion(state.schema_version, schema))
-        self._schema_statements = SchemaStatements(connection, self.authorizer, self._capture, self._schema)
-        self._schema_statements.reload()
+        self._changes = ChangeRunner(connection, self.authorizer, self._capture, self._schema)
         batch = state.batch if state.epoch == ids.epoch else 0
         time_ms = read_history(connection).time_ms
         self._sequence = BatchSequence(state.database, ids.epoch, batch, state.position, time_ms, limits.keep_ms)
         self._builder = BatchBuilder(self._header)
         self._requests = RequestChecks(connection, limits)
+        self._short = ShortStatements(connection)
+        self.checkpointer = checkpointer or WalCheckpointer(0)
         self._wall_us = wall_us
         self._counters = self._committed_counters = self._capture.counters()
+        self._sent = NOTHING
+        """Size of the batches of the open transaction that `record` has stored."""
+        self._counters_before = self._counters
+        """The counters before the batch that `begin_further` began."""
         self._open_results: WeakSet[apsw.Cursor] = WeakSet()
         """Cursors of the transaction's reading statements."""
         self.limit = StatementLimit(now, limit_s)
@@ -158,6 +138,30 @@ class WriterConnection:
         """Whether the open transaction has another schema than the last commit. For its own session, as `current_schema_version`."""
         return self._schema.current != self._schema.committed
 
+    # For the event loop, while no other thread uses the connection.
+
+    def is_short(self, prepared: Prepared, parameters: Sequence[Value]) -> bool:
+        """Whether a statement ends after few steps, so that it may run on the event loop.
+
+        No statement is short after the open transaction has altered the schema.
+        """
+        if self.has_altered_schema:
+            return False
+        return self._short.includes(prepared, parameters, self._schema.committed.number)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the open transaction has changed little, so that its commit or rollback is short."""
+        return self._size.is_small and not self.has_altered_schema
+
+    @property
+    def _size(self) -> BatchSize:
+        return BatchSize(self._sent.changes + self._capture.mark(), self._sent.size_bytes + self._builder.size_bytes)
+
+    def checkpoint(self) -> None:
+        """Copy the write-ahead log into the database's file, see `WalCheckpointer`. No transaction may be open."""
+        self.checkpointer.run(self._connection)
+
     def stored_result(self, request_id: str) -> StoredResult | None:
         """The stored results of a request id, or None when the request may run; raises as `RequestChecks.check`."""
         stored = self._requests.find(request_id)
@@ -182,14 +186,53 @@ class WriterConnection:
         """
         if self._local_fault is not None:
             raise EnvironmentFault(f"the local copy cannot be written: {self._local_fault}") from self._local_fault
+        assert self._sequence.sent_position == self._sequence.position, "batches that are at the log were rolled back"
         self._connection.execute("begin immediate")
-        self._capture.begin()
         self._schema.begin()
+        self._sent = NOTHING
+        self._begin_batch()
+        self.context.number = number
+        return self._sequence.position
+
+    def _begin_batch(self) -> None:
+        self._capture.begin()
         self._builder = BatchBuilder(self._header)
         self._requests.begin()
         self._sequence.begin(self._wall_us() // 1000)
-        self.context.number = number
-        return self._sequence.position
+
+    def begin_further(self) -> None:
+        """Begin a further batch inside the open transaction, while those before it are at the log. Its requests must be short."""
+        self._connection.execute("savepoint triplicate_batch")
+        self._counters_before = self._counters
+        self._begin_batch()
+
+    def undo_further(self) -> None:
+        """Undo the batch that `begin_further` began, which the log has refused."""
+        self._connection.execute("rollback to triplicate_batch")
+        self._counters = self._counters_before
+        self._begin_batch()
+
+    def record(self, pending: PendingBatch, end: int) -> None:
+        """Store that a batch with records is in the log, where it ends at offset `end`. It counts once it is committed."""
+        record_batch(self._connection, self._commit_record(pending, end))
+        self._sequence.send(end)
+        self._sent = self._size
+
+    @property
+    def sent_position(self) -> int:
+        """The offset at which the next batch begins."""
+        return self._sequence.sent_position
+
+    def try_begin(self, number: int | None = None) -> bool:
+        """As `begin`, but where another process writes the file, return False instead of waiting for it."""
+        self._connection.set_busy_timeout(0)
+        try:
+            self.begin(number)
+        except apsw.BusyError:
+            return False
+        finally:
+            self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        return True
 
     def rollback(self) -> None:
         """Undo the transaction; no effect when there is none."""
@@ -203,7 +246,9 @@ class WriterConnection:
         self._undo(self._schema.committed_point())
 
     def commit(self, pending: PendingBatch, end: int) -> None:
-        """Make the batch visible: the log has acknowledged it and now ends at offset `end`.
+        """Make the transaction visible: the log has acknowledged its last batch and all before, and ends at offset `end` now.
+
+        The batch is recorded unless it has been.
 
         Raises:
             LateChanges: this copy must not be used any more.
@@ -211,13 +256,12 @@ class WriterConnection:
         self._capture.begin()
         if self._open_results:
             self._close_results()
-        if pending.records:
-            record_batch(self._connection, self._commit_record(pending, end))
+        if end != self._sequence.sent_position:
+            self.record(pending, end)
         self._connection.execute("commit")
         if self._capture.events or self._capture.unknown:
             raise LateChanges("rows were changed while the transaction committed")
-        if pending.records:
-            self._sequence.append(end)
+        self._sequence.commit()
         self._schema.commit()
         self._committed_counters = self._counters
         if self.context.number is not None:
@@ -268,25 +312,33 @@ class WriterConnection:
         Raises:
             SqlError: it failed. TransactionLost: it failed, and SQLite ended the whole transaction.
         """
-        self._capture.prepare(prepared.sql)
-        self._connection.execute("savepoint triplicate_statement")
+        return self._run_undoable(prepared.sql, partial(self._changes.run, prepared, parameters))
+
+    def run_many(self, prepared: Prepared, rows: Iterable[Sequence[Value]], counts: list[int]) -> None:
+        """Run one change without a result for many rows of parameters. On an error, nothing of it is stored.
+
+        Args:
+            rows: the parameters of each run. Each row is fetched after the run of the row before it.
+            counts: to it, each run without an error appends the number of rows that it has changed.
+
+        Raises:
+            SqlError: a run has failed, or `rows` has raised it. TransactionLost: so it was, and SQLite ended the whole transaction.
+        """
+        self._run_undoable(prepared.sql, partial(self._changes.run_each, prepared.sql, rows, counts))
+
+    def _run_undoable(self, sql: str, work: Callable[[], Result]) -> Result:
+        """Run a statement's work inside of a savepoint. Raises as `run`."""
+        self._capture.prepare(sql)
+        self._changes.save()
         before = self._schema.point(self._capture.mark())
         try:
-            outcome = self._perform(prepared, parameters)
-            self._connection.execute("release triplicate_statement")
+            result = work()
+            self._changes.keep()
         except _FAULTS as error:
-            failure = self._failure(error, prepared.sql)
+            failure = self._failure(error, sql)
             self._undo_statement(before, failure)
             raise failure from error
-        return outcome
-
-    def _perform(self, prepared: Prepared, parameters: Sequence[Value]) -> StatementOutcome:
-        """Run a changing statement and capture its changes. The caller undoes them on an error."""
-        outcome = (self._run_schema if prepared.kind is StatementKind.SCHEMA else self._run_change)(prepared, parameters)
-        self._capture.end_statement()
-        if self._capture.poison is not None:
-            raise self._capture.poison
-        return outcome
+        return result
 
     def read(self, prepared: Prepared, parameters: Sequence[Value]) -> apsw.Cursor:
         """Start a reading statement inside the transaction; the caller fetches from the cursor and closes it."""
@@ -314,28 +366,6 @@ class WriterConnection:
             raise self._read_failure(error, None) from error
         return rows
 
-    def _run_change(self, prepared: Prepared, parameters: Sequence[Value]) -> StatementOutcome:
-        authorizer = self.authorizer
-        authorizer.begin(StatementKind.WRITE)
-        try:
-            rows = self._connection.execute(prepared.sql, tuple(parameters)).fetchall()
-        except apsw.Error as error:
-            if authorizer.refusal is None:
-                raise
-            raise authorizer.refusal from error
-        finally:
-            authorizer.end()
-        if self._capture.unknown is not None:
-            raise SqlError("XX000", f"a change to the unknown table {self._capture.unknown!r}")
-        return StatementOutcome(rows, self._connection.changes())
-
-    def _run_schema(self, prepared: Prepared, parameters: Sequence[Value]) -> StatementOutcome:
-        def fill_table(text: str) -> None:
-            self._run_change(replace(prepared, sql=text), parameters)
-
-        self._schema_statements.run(prepared.sql, fill_table)
-        return StatementOutcome([], 0)
-
     # Failures.
 
     def _must_stop(self) -> bool:
@@ -361,14 +391,14 @@ class WriterConnection:
     def _undo_statement(self, before: RollbackPoint, failure: SqlError) -> None:
         if not self._connection.in_transaction:
             self._lose(failure)
-        self._connection.execute("rollback to triplicate_statement; release triplicate_statement")
+        self._changes.undo()
         self._undo(before)
 
     def _undo(self, point: RollbackPoint) -> None:
         """SQLite has rolled back to a point: follow it."""
         self._capture.cut(point.changes)
         if self._schema.undo(point) or full_image_tables(self._connection) != self._capture.full:
-            self._schema_statements.reload()
+            self._changes.reload_schema()
 
     def _lose(self, failure: SqlError) -> None:
         self.rollback()
@@ -386,34 +416,35 @@ class WriterConnection:
         return self._pending([])
 
     def run_batch(self, requests: Sequence[AutocommitRequest]) -> PendingBatch:
-        """Run requests, each a transaction of its own, inside one SQLite transaction, which is left open.
+        """Run requests, each a transaction of its own, inside one SQLite transaction, which is left open; see `BatchRun`."""
+        run = BatchRun(requests)
+        self.begin()
+        run.run_all(self)
+        return self.end_batch(run)
 
-        A request that ends the whole SQLite transaction fails alone: the others run again without it.
+    def begin_again(self, loss: TransactionLost) -> None:
+        """SQLite has ended the transaction, and with it what the batch has run so far: begin again.
+
+        Raises:
+            EnvironmentFault: batches that are at the log were undone as well.
         """
-        lost: dict[int, SqlError] = {}
-        while True:
-            self.begin()
-            answers: list[AutocommitResult] = []
-            for index, request in enumerate(requests):
-                if index in lost:
-                    answers.append(AutocommitResult(error=lost[index]))
-                    continue
-                try:
-                    answers.append(self._run_request(request))
-                except TransactionLost as loss:
-                    lost[index] = loss.error
-                    for number in self._builder.numbers:
-                        self._ids.finish(number, committed=False)
-                    break
-            else:
-                self.limit.clear()
-                return self._pending(answers)
+        if self._sequence.sent_position != self._sequence.position:
+            raise EnvironmentFault(f"changes that are at the log were undone: {loss.error.message}") from loss
+        for number in self._builder.numbers:
+            self._ids.finish(number, committed=False)
+        self.begin()
+
+    def end_batch(self, run: BatchRun) -> PendingBatch:
+        """All requests have run: what to append before `commit`."""
+        self.limit.clear()
+        return self._pending(run.answers)
 
     def _pending(self, answers: Sequence[AutocommitResult]) -> PendingBatch:
         batch = self._builder
         return PendingBatch(answers, batch.preamble(), batch.records, batch.numbers, batch.requests)
 
-    def _run_request(self, request: AutocommitRequest) -> AutocommitResult:
+    def run_request(self, request: AutocommitRequest) -> AutocommitResult:
+        """Run one request. Raises TransactionLost: SQLite has ended the whole transaction."""
         if request.stop.reason is not None:
             return AutocommitResult(error=request.stop.reason)
         if self._builder.is_full:
@@ -426,13 +457,14 @@ class WriterConnection:
         self.context.number = None
         self.limit.start(request.stop)
         prepared = request.prepared
-        self._capture.prepare(prepared.sql)
-        self._connection.execute("savepoint triplicate_request")
-        self._capture.begin_next()
-        before = self._schema.point(self._capture.mark())
+        capture = self._capture
+        capture.prepare(prepared.sql)
+        self._changes.save()
+        capture.begin_next()
+        before = self._schema.point(capture.mark())
         try:
             try:
-                outcome = self._perform(prepared, request.parameters)
+                outcome = self._changes.run(prepared, request.parameters)
             except _FAULTS as error:
                 raise self._failure(error, prepared.sql) from error
             if request.check_rows is not None:
@@ -445,7 +477,7 @@ class WriterConnection:
         if not fits:
             self._undo_request(before)
             return AutocommitResult()
-        self._connection.execute("release triplicate_request")
+        self._changes.keep()
         number, self.context.number = self.context.number, None
         return AutocommitResult(outcome, number=number)
 
@@ -466,7 +498,7 @@ class WriterConnection:
     def _undo_request(self, before: RollbackPoint, failure: SqlError | None = None) -> None:
         if not self._connection.in_transaction:
             self._lose(failure or SqlError("XX000", "the transaction ended unexpectedly"))
-        self._connection.execute("rollback to triplicate_request; release triplicate_request")
+        self._changes.undo()
         self._abort_number()
         self._undo(before)
 
@@ -486,11 +518,15 @@ class WriterConnection:
         if self._capture.poison is not None:
             raise self._capture.poison
         counters = self._capture.end_transaction(mark, self._counters)
-        operations = self._capture.operations(mark)
-        if not operations and not request_id:
-            return True
-        storable = self._requests.storable(results) if request_id else ()
-        fit = self._builder.add(Transaction(self.context.require_number(), operations, request_id, storable))
+        change = None if request_id else self._capture.only_row(mark)
+        if change is not None:
+            fit = self._builder.add_row(self.context.require_number(), change)
+        else:
+            operations = self._capture.operations(mark)
+            if not operations and not request_id:
+                return True
+            storable = self._requests.storable(results) if request_id else ()
+            fit = self._builder.add(Transaction(self.context.require_number(), operations, request_id, storable))
         if fit is BatchFit.NEXT_BATCH:
             return False
         if fit is BatchFit.TOO_LARGE:

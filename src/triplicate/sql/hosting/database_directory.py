@@ -12,13 +12,15 @@ from triplicate.config.log_settings import LogSettings
 from triplicate.errors import ArgumentError, FormatError, NodeExists, NoNode, SqlError
 from triplicate.log import Logs, Purpose, PurposeKind
 from triplicate.metadata import Tree, own_paths
-from triplicate.replica import Candidate, candidates_of, leader_of
+from triplicate.replica import Candidate, Role, candidates_of, leader_of
+from triplicate.runtime import sleep
 
 FORMAT = 2
 LEASE_S = 0.75
 """Default lease of a database, in seconds: how long its leader answers reads on its own."""
 LONGEST_LEASE_S = 60.0
 FILE_NAME = "main.db"
+LEADER_POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,11 @@ class DatabaseInfo:
     """Id of the node that leads it now."""
     nodes: tuple[Candidate, ...] = ()
     """The nodes that hold a copy now, with their addresses and positions."""
+
+    @property
+    def is_led(self) -> bool:
+        """Whether a node leads it and has reported the end of its take-over. Nodes of earlier releases report no role."""
+        return any(one.node_id == self.leader and one.role in ("", Role.LEADER.value) for one in self.nodes)
 
 
 def encode_info(info: DatabaseInfo) -> bytes:
@@ -150,6 +157,31 @@ async def database_info(client: Client, name: str) -> DatabaseInfo:
     tree: Tree = client.metadata.tree
     leader = await leader_of(tree, path)
     return replace(info, leader=None if leader is None else leader.node_id, nodes=tuple(await candidates_of(tree, path)))
+
+
+async def wait_for_leader(client: Client, name: str, limit_s: float) -> DatabaseInfo:
+    """A database with its leader and its nodes, as soon as a node leads it, and after `limit_s` seconds at the latest.
+
+    An election and a take-over are waited for. Without a running node in the cluster there is nothing to wait for.
+
+    Raises:
+        SqlError: 3D000, there is none.
+    """
+    clock = client.host.clock
+    deadline_s = clock.monotonic() + limit_s
+    while True:
+        info = await database_info(client, name)
+        if info.is_led or clock.monotonic() >= deadline_s or not await _any_node_runs(client):
+            return info
+        await sleep(clock, LEADER_POLL_S)
+
+
+async def _any_node_runs(client: Client) -> bool:
+    try:
+        names, _ = await client.metadata.tree.children(own_paths.nodes_path(client.metadata.own_root))
+    except NoNode:
+        return False
+    return bool(names)
 
 
 def database_file(directory: str | Path, name: str) -> Path:

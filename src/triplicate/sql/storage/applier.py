@@ -23,6 +23,7 @@ from triplicate.sql.core.records import (
     SettingChange,
     Transaction,
     decode_header,
+    decode_joined,
     decode_transaction,
     encode_results,
 )
@@ -43,6 +44,24 @@ class LogBatch:
     records: Sequence[bytes]
     preamble: bytes | None
     epoch: int
+
+
+class _RowGroup:
+    """Consecutive row operations of one statement, which run as one. They may be of several transactions and batches.
+
+    Args:
+        first_offset: of the batch that contains the first of them, for messages.
+    """
+
+    __slots__ = ("first_offset", "kind", "rows", "sql", "table")
+
+    def __init__(self, sql: str, kind: RowKind, table: str, first_offset: int) -> None:
+        self.sql = sql
+        self.kind = kind
+        self.table = table
+        self.first_offset = first_offset
+        self.rows: list[tuple[Value, ...]] = []
+        """The statement's parameters for each row."""
 
 
 class _TableStatements:
@@ -85,6 +104,8 @@ class Applier:
         self._statements: dict[TableShape, _TableStatements] = {}
         self._batch_statements: dict[int, _TableStatements] = {}
         """The statements by the identity of a shape in the dictionary of the batch that is being applied."""
+        self._group: _RowGroup | None = None
+        """Row operations that are not executed yet: the next ones may be of the same statement."""
         state = read_state(connection)
         self._database = state.database
         self.position = state.position
@@ -95,6 +116,11 @@ class Applier:
     def schema_version(self) -> int:
         return self._schema_version
 
+    @property
+    def epoch(self) -> int:
+        """Epoch of the last batch applied, or of a later leader that the copy has seen."""
+        return self._epoch
+
     def begin(self) -> None:
         self._connection.execute("begin immediate")
 
@@ -102,8 +128,10 @@ class Applier:
         """Commit everything since `begin`.
 
         Raises:
-            EnvironmentFault: the disk is full or fails, or another connection holds a lock; a later attempt may succeed.
+            Diverged, EnvironmentFault: as `apply`, for rows of the last batches. EnvironmentFault: another connection holds a lock; a later
+                attempt may succeed.
         """
+        self._execute_group()
         try:
             self._connection.execute("commit")
         except LOCAL_FAULTS as error:
@@ -111,6 +139,7 @@ class Applier:
 
     def rollback(self) -> None:
         """Undo everything since `begin`."""
+        self._group = None
         if self._connection.in_transaction:
             self._connection.execute("rollback")
         state = read_state(self._connection)
@@ -118,7 +147,7 @@ class Applier:
         self._clear_statements()
 
     def apply(self, batch: LogBatch) -> None:
-        """Apply one entry. An entry that is applied already is skipped.
+        """Apply one entry. An entry that is applied already is skipped. Its last row operations may be executed by a later call.
 
         Raises:
             Diverged: this copy differs from the leader's. EnvironmentFault: the disk is full or fails; a later attempt may succeed.
@@ -153,9 +182,14 @@ class Applier:
         self._batch_statements.clear()
         numbers: list[int] = []
         requests: list[tuple[str, int, bytes]] = []
-        for record in batch.records:
-            transaction = decode_transaction(record, header.tables)
-            self._apply_transaction(transaction)
+        while len(numbers) < len(batch.records):
+            joined = decode_joined(batch.records, len(numbers), header.tables)
+            if joined is not None:
+                self._apply_rows(joined.run, batch.first_offset)
+                numbers += joined.numbers
+                continue
+            transaction = decode_transaction(batch.records[len(numbers)], header.tables)
+            self._apply_transaction(transaction, batch.first_offset)
             numbers.append(transaction.number)
             if transaction.request_id:
                 requests.append((transaction.request_id, transaction.number, encode_results(transaction.results)))
@@ -191,11 +225,13 @@ class Applier:
                 f"the schema is at version {self._schema_version} before the batch, the leader's was at {header.schema_version_before}"
             )
 
-    def _apply_transaction(self, transaction: Transaction) -> None:
+    def _apply_transaction(self, transaction: Transaction, first_offset: int) -> None:
         for operation in transaction.operations:
             if isinstance(operation, RowRun):
-                self._apply_rows(operation)
-            elif isinstance(operation, SchemaChange):
+                self._apply_rows(operation, first_offset)
+                continue
+            self._execute_group()
+            if isinstance(operation, SchemaChange):
                 self._apply_schema_change(operation)
             else:
                 self._apply_setting(operation)
@@ -218,7 +254,7 @@ class Applier:
             statements = self._statements[shape] = _TableStatements(table)
         return statements
 
-    def _apply_rows(self, run: RowRun) -> None:
+    def _apply_rows(self, run: RowRun, first_offset: int) -> None:
         # The batch's dictionary keeps the shapes alive while it is applied, so their identity serves as a cheap key.
         statements = self._batch_statements.get(id(run.table))
         if statements is None:
@@ -234,14 +270,37 @@ class Applier:
                 sql, parts = statements.move, (*(run.new or ()), run.new_rowids, *address)
             else:
                 sql, parts = statements.update, (*(run.new or ()), *address)
-        before = self._connection.total_changes()
+        group = self._group
+        if group is None or group.sql is not sql:
+            self._execute_group()
+            group = self._group = _RowGroup(sql, run.kind, run.table.name, first_offset)
         if run.count == 1:
-            self._cursor.execute(sql, tuple(chain.from_iterable(parts)))
+            group.rows.append(tuple(chain.from_iterable(parts)))
         else:
-            self._cursor.executemany(sql, zip(*parts, strict=True))
+            group.rows += zip(*parts, strict=True)
+
+    def _execute_group(self) -> None:
+        """Execute the row operations that wait.
+
+        Each addresses a row by its rowid or its primary key, and so changes at most one row. The total therefore shows whether each has
+        changed exactly one.
+
+        Raises:
+            Diverged: a row is missing, or is there already. EnvironmentFault: the disk is full or fails.
+        """
+        group, self._group = self._group, None
+        if group is None:
+            return
+        count, before = len(group.rows), self._connection.total_changes()
+        try:
+            self._cursor.executemany(group.sql, group.rows)
+        except LOCAL_FAULTS as error:
+            raise EnvironmentFault(f"the local copy could not be changed: {error}") from error
+        except apsw.Error as error:
+            raise Diverged(f"offset {group.first_offset}: {type(error).__name__}: {error}") from error
         changed = self._connection.total_changes() - before
-        if changed != run.count:
-            raise Diverged(f"{run.kind.name.lower()} of {run.count} rows of table {run.table.name!r} changed {changed} rows")
+        if changed != count:
+            raise Diverged(f"{group.kind.name.lower()} of {count} rows of table {group.table!r} changed {changed} rows")
 
     def _apply_schema_change(self, change: SchemaChange) -> None:
         for _ in self._connection.execute(change.sql):

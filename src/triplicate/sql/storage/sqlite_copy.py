@@ -118,7 +118,8 @@ class SqliteBackup:
         target = apsw.Connection(scope.path)
         reading.callback(target.close, True)
         # The file exists for minutes, and is deleted as a leftover after a crash.
-        target.execute("pragma journal_mode = off; pragma synchronous = off")
+        target.pragma("journal_mode", "off")
+        target.pragma("synchronous", "off")
         return cls(scope, wal_limit_bytes, source, target, state, reading)
 
     def step(self) -> bool:

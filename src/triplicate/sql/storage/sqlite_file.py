@@ -120,7 +120,9 @@ def open_reader(path: str, setup: ConnectionSetup | None = None) -> apsw.Connect
 def _open(path: str, setup: ConnectionSetup | None) -> apsw.Connection:
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=500)
     connection.set_busy_timeout(5000)
-    connection.execute("pragma journal_mode = wal; pragma synchronous = normal")
+    # The first pragma returns a row, and apsw runs what follows in the same text only when the row is fetched.
+    connection.pragma("journal_mode", "wal")
+    connection.pragma("synchronous", "normal")
     if setup is not None:
         setup(connection)
     return connection
@@ -135,7 +137,8 @@ def read_state(connection: apsw.Connection) -> StoreState:
 
 
 def mark_diverged(connection: apsw.Connection, reason: str) -> None:
-    """Record that this copy is wrong and must not be served. No transaction may be open."""
+    """Record durably that this copy is wrong and must not be served. No transaction may be open."""
+    connection.pragma("synchronous", "full")
     connection.execute("update triplicate_state set diverged = ?", (reason,))
 
 

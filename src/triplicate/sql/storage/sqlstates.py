@@ -102,6 +102,10 @@ _MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 
 
+FAULTS = (apsw.Error, SqlError, UnicodeError, OverflowError, TypeError, ValueError)
+"""Errors of a statement, as `from_sqlite` converts them."""
+
+
 def from_sqlite(error: Exception, sql: str | None = None) -> SqlError:
     """The error for the client that corresponds to an error of apsw.
 

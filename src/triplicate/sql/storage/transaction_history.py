@@ -152,6 +152,11 @@ def read_history(connection: apsw.Connection) -> HistoryTotals:
 
 def record_history(connection: apsw.Connection, batch: CommitRecord) -> None:
     """Store the ids and results of a batch and delete old ones, in the open transaction that holds its changes."""
+    if not batch.requests and _advance_time(connection, batch.time_ms):
+        runs = _record_runs(connection, batch, batch.time_ms)
+        if runs:
+            connection.execute("update triplicate_kept set runs = runs + ?", (runs,))
+        return
     totals = read_history(connection)
     if batch.time_ms and not totals.time_ms:
         _begin_time(connection, batch.time_ms)
@@ -168,17 +173,30 @@ def record_history(connection: apsw.Connection, batch: CommitRecord) -> None:
     _delete_requests(connection, batch.forget_before_ms, max(DELETE_AT_ONCE, 2 * len(batch.requests)))
 
 
+def _advance_time(connection: apsw.Connection, time_ms: int) -> bool:
+    """Set the log's time to that of a batch within the same span of `_FORGET_EVERY_MS`; whether the batch is in it.
+
+    Most batches are. A batch without requests stores nothing else but its ids, and deletes nothing.
+    """
+    connection.execute(
+        "update triplicate_kept set time_ms = ?1 where time_ms > 0 and time_ms <= ?1 and time_ms / ?2 = ?1 / ?2",
+        (time_ms, _FORGET_EVERY_MS),
+    )
+    return bool(connection.changes())
+
+
 def _record_runs(connection: apsw.Connection, batch: CommitRecord, time_ms: int) -> int:
     """Store the batch's transaction ids. Returns the number of runs that were added."""
     added = 0
     for first, last in _runs(batch.numbers):
         first_id, last_id = transaction_id(batch.epoch, first), transaction_id(batch.epoch, last)
         if time_ms:
-            before = _query(connection, "select first_id, last_id, time_ms from triplicate_transactions order by first_id desc limit 1")
-            if before and before[0][1] == first_id - 1 and before[0][2] // _RUN_MS == time_ms // _RUN_MS:
-                connection.execute(
-                    "update triplicate_transactions set last_id = ?, position = ? where first_id = ?", (last_id, batch.end, before[0][0])
-                )
+            connection.execute(
+                "update triplicate_transactions set last_id = ?1, position = ?2"
+                " where first_id = (select max(first_id) from triplicate_transactions) and last_id = ?3 and time_ms / ?5 = ?4 / ?5",
+                (last_id, batch.end, first_id - 1, time_ms, _RUN_MS),
+            )
+            if connection.changes():
                 continue
         connection.execute("insert into triplicate_transactions values(?, ?, ?, ?)", (first_id, last_id, batch.end, time_ms))
         added += 1
@@ -186,8 +204,11 @@ def _record_runs(connection: apsw.Connection, batch: CommitRecord, time_ms: int)
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    ordered = sorted(numbers)
+    if len(ordered) == ordered[-1] - ordered[0] + 1:
+        return [(ordered[0], ordered[-1])]
     runs: list[tuple[int, int]] = []
-    for number in sorted(numbers):
+    for number in ordered:
         if runs and runs[-1][1] == number - 1:
             runs[-1] = (runs[-1][0], number)
         else:
@@ -196,14 +217,15 @@ def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _record_requests(connection: apsw.Connection, batch: CommitRecord, time_ms: int, runs: int) -> None:
-    size = undated = 0
-    for request_id, number, results in batch.requests:
-        connection.execute(
-            "insert or replace into triplicate_requests values(?, ?, ?, ?, ?)",
-            (request_id, transaction_id(batch.epoch, number), batch.end, results, _dated_ms(request_id, time_ms)),
-        )
-        size += _size(request_id, len(results))
-        undated += issued_ms(request_id) is None
+    connection.executemany(
+        "insert or replace into triplicate_requests values(?, ?, ?, ?, ?)",
+        [
+            (request_id, transaction_id(batch.epoch, number), batch.end, results, _dated_ms(request_id, time_ms))
+            for request_id, number, results in batch.requests
+        ],
+    )
+    size = sum(_size(request_id, len(results)) for request_id, _, results in batch.requests)
+    undated = sum(issued_ms(request_id) is None for request_id, _, _ in batch.requests)
     if time_ms:  # `_begin_time` counts the results of batches without a time.
         connection.execute(
             "update triplicate_kept set time_ms = ?, requests = requests + ?, request_bytes = request_bytes + ?, undated = undated + ?,"

@@ -20,20 +20,22 @@ def test_the_first_batch_of_an_epoch_is_number_1_and_others_follow_the_last_one(
     assert sequence(batch=41).next_batch == 42
 
 
-def test_an_appended_batch_moves_the_number_and_the_position() -> None:
+def test_a_sent_batch_moves_the_number_and_its_commit_the_position() -> None:
     found = sequence(batch=3, position=10)
-    found.append(14)
-    assert (found.next_batch, found.position) == (5, 14)
-    found.append(15)
-    assert (found.next_batch, found.position) == (6, 15)
+    found.send(14)
+    assert (found.next_batch, found.sent_position, found.position) == (5, 14, 10)
+    found.send(15)
+    assert (found.next_batch, found.sent_position, found.position) == (6, 15, 10)
+    found.commit()
+    assert (found.next_batch, found.sent_position, found.position) == (6, 15, 15)
 
 
 @pytest.mark.parametrize("end", [9, 10])
 def test_a_batch_without_records_is_an_error_and_changes_nothing(end: int) -> None:
     found = sequence(batch=3, position=10)
     with pytest.raises(AssertionError):
-        found.append(end)
-    assert (found.next_batch, found.position) == (4, 10)
+        found.send(end)
+    assert (found.next_batch, found.sent_position) == (4, 10)
 
 
 def test_the_time_follows_the_wall_clock_and_never_goes_back() -> None:
@@ -75,4 +77,4 @@ def test_a_header_names_the_schema_before_and_after_the_batch() -> None:
     assert (header.schema_version_before, header.digest_before) == (8, b"before")
     assert (header.schema_version_after, header.digest_after) == (9, b"after")
     assert (header.time_ms, header.forget_before_ms) == (5_000, 4_000)
-    assert (found.next_batch, found.position) == (4, 10), "a header alone appends nothing"
+    assert (found.next_batch, found.position) == (4, 10), "a header alone sends nothing"

@@ -20,7 +20,7 @@ from triplicate.sql.core.table_shape import TableShape
 from triplicate.sql.executor import writer_connection as writer_module
 from triplicate.sql.executor.change_capture import ChangeCapture
 from triplicate.sql.executor.interrupts import TransactionLost
-from triplicate.sql.executor.writer_connection import AutocommitRequest
+from triplicate.sql.executor.statement_batches import AutocommitRequest
 
 SHAPE = TableShape("t", ("id", "a", "b"), ("INTEGER", "", ""), (0,), 0)
 NUMBERS = "with recursive c(i) as (select 1 union all select i + 1 from c limit 300)"
@@ -87,10 +87,10 @@ def test_a_statement_that_changes_too_much_stops_long_before_its_end(pair: Pair,
     seen = 0
     add = ChangeCapture._add
 
-    def counted(self: ChangeCapture, *arguments: object) -> None:
+    def counted(self: ChangeCapture, *arguments: object) -> int:
         nonlocal seen
         seen += 1
-        add(self, *arguments)  # type: ignore[arg-type]
+        return add(self, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(ChangeCapture, "_add", counted)
     first, last = (pair.gate.examine(f"insert into t values({number}, 'kept')") for number in (-1, -2))

@@ -11,7 +11,7 @@ import pytest
 from tests.property.rowlog_workload import Pair, contents
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Value
-from triplicate.sql.executor.writer_connection import AutocommitRequest
+from triplicate.sql.executor.statement_batches import AutocommitRequest
 
 
 @pytest.fixture

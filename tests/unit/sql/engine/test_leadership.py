@@ -12,6 +12,8 @@ from tests.unit.sql.cluster import run, state_of
 from tests.unit.sql.held_log import HeldLog, play, visible
 from triplicate.errors import Diverged, LogFenced, SqlError
 from triplicate.sql import SqlDatabase
+from triplicate.sql.core.group_window import FURTHER_STATEMENTS
+from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.executor import transaction_functions
 from triplicate.sql.executor.transaction_functions import TransactionIds
 from triplicate.sql.executor.writer_connection import LateChanges, WriterConnection
@@ -35,10 +37,10 @@ def test_nothing_is_visible_before_the_log_has_acknowledged_it(tmp_path: Path) -
     play(tmp_path, scene)
 
 
-def test_what_waits_during_an_append_shares_the_next(tmp_path: Path) -> None:
+def test_a_few_statements_that_wait_during_an_append_share_the_next(tmp_path: Path) -> None:
     async def scene(database: SqlDatabase, log: HeldLog) -> None:
         log.held = True
-        sessions = [await database.session() for _ in range(20)]
+        sessions = [await database.session() for _ in range(FURTHER_STATEMENTS)]
         prepared = await sessions[0].prepare("insert into t values($1)")
         loop = asyncio.get_running_loop()
         writing = [loop.create_task(sessions[0].start(prepared, (0,)))]
@@ -256,3 +258,44 @@ def test_an_old_number_that_aborts_late_makes_no_forgotten_one_look_committed(mo
         "aborted",
         "aborted",
     ]
+
+
+def test_a_transaction_that_lost_its_leader_says_so_rather_than_that_it_has_failed(tmp_path: Path) -> None:
+    async def scene(database: SqlDatabase, log: HeldLog) -> None:
+        leadership = database.leadership
+        assert leadership is not None
+        interrupted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        transaction = await leadership.claim(None, None, interrupted)
+        # Between the end of the leadership and that of its sessions.
+        transaction.resolve(SqlError("57P01", "this node does not lead any more"))
+        with pytest.raises(SqlError) as refused:
+            await transaction.commit((), "")
+        assert refused.value.sqlstate == "57P01"
+        with pytest.raises(SqlError) as refused:
+            await transaction.run(lambda: None)
+        assert refused.value.sqlstate == "57P01"
+
+    play(tmp_path, scene)
+
+
+def test_a_transaction_that_waits_runs_before_the_answer_of_the_one_before(tmp_path: Path) -> None:
+    async def scene(database: SqlDatabase, _log: HeldLog) -> None:
+        one, other = await database.session(), await database.session()
+        order: list[str] = []
+
+        async def noted(session: SqlSession, sql: str) -> None:
+            await run(session, sql)
+            order.append(sql)
+
+        for session in (one, other):
+            await run(session, "begin")
+        await run(one, "insert into t values(2)")
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(noted(other, "insert into t values(3)"))
+            tasks.create_task(noted(one, "commit"))
+        assert order == ["insert into t values(3)", "commit"]
+        assert visible(database) == [1, 2]
+        await run(other, "commit")
+        assert visible(database) == [1, 2, 3]
+
+    play(tmp_path, scene)

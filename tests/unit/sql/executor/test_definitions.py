@@ -12,7 +12,7 @@ from triplicate.errors import SqlError
 from triplicate.sql.core.interface import StatementKind, Value
 from triplicate.sql.core.lexer import statement_of
 from triplicate.sql.executor.interrupts import TransactionLost
-from triplicate.sql.executor.writer_connection import AutocommitRequest
+from triplicate.sql.executor.statement_batches import AutocommitRequest
 from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
 
 

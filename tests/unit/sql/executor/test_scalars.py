@@ -34,6 +34,8 @@ def database() -> TranslatedDatabase:
         ("split_part('a,b,c', ',', 2)", "b"), ("split_part('a,b,c', ',', -1)", "c"), ("split_part('a', ',', 5)", ""),
         ("concat('a', null, 1, true, 1.5)", "a1t1.5"), ("concat_ws('-', 'a', null, 'b')", "a-b"),
         ("initcap('hello wORLD')", "Hello World"),
+        ("quote_literal('it''s')", "'it''s'"),
+        ("quote_literal('a\\b')", "E'a\\\\b'"),
         ("translate('12345', '143', 'ax')", "a2x5"), ("chr(228)", "ä"), ("ascii('ä')", 228), ("to_hex(-1)", "ffffffffffffffff"),
         ("md5('a')", "0cc175b9c0f1b6a831c399e269772661"), ("trim(both 'x' from 'xax')", "a"), ("trim(leading from '  a ')", "a "),
         ("length('äö')", 2), ("octet_length('äö')", 4), ("char_length('ab')", 2), ("starts_with('abc', 'ab')", 1),

@@ -11,11 +11,11 @@ import pytest
 from tests.property.rowlog_workload import Pair, contents
 from triplicate.errors import Diverged, SqlError
 from triplicate.sql import RowKind, RowRun, SchemaChange, SettingChange, decode_header, decode_transaction
-from triplicate.sql.core.interface import Row
+from triplicate.sql.core.interface import Row, Value
 from triplicate.sql.core.records import Transaction
 from triplicate.sql.executor.change_capture import ChangeCapture
 from triplicate.sql.executor.interrupts import TransactionLost
-from triplicate.sql.executor.writer_connection import AutocommitRequest, PendingBatch
+from triplicate.sql.executor.statement_batches import AutocommitRequest, PendingBatch
 from triplicate.sql.storage.applier import LogBatch, follow
 
 
@@ -309,3 +309,54 @@ def test_a_change_whose_rows_are_refused_is_undone_and_its_neighbours_are_not(pa
     pair.send(pending)
     assert pair.follower.execute("select id from t").fetchall() == [(1,), (3,)]
     same(pair)
+
+
+def run_many(pair: Pair, sql: str, rows: Sequence[Sequence[Value]]) -> list[int]:
+    """Run a statement for many rows as one transaction and apply it on the follower; the rows changed by each run."""
+    counts: list[int] = []
+    pair.writer.begin()
+    pair.writer.run_many(pair.gate.examine(sql), rows, counts)
+    pair.send(pair.writer.finish([], ""))
+    return counts
+
+
+def test_one_statement_runs_for_many_rows(pair: Pair) -> None:
+    send(pair, COUNTED, "create table t(id integer primary key, a text, v as (a || '!') virtual)")
+    send(pair, "create table u(id integer primary key, a text)", "create table l(a)")
+    send(pair, "create trigger tt after insert on t when new.a = 'twice' begin insert into l values(new.id); end")
+    assert run_many(pair, "insert into t(id, a) values(?1, ?2)", [(1, "x"), (2, "twice"), (3, None)]) == [1, 1, 1]
+    assert run_many(pair, "insert into counted values(?1)", [(None,), (7,), (None,)]) == [1, 1, 1]
+    assert run_many(pair, "update t set a = ?1 where id >= ?2", [("y", 3), ("z", 2), ("q", 9)]) == [1, 2, 0]
+    upsert = "insert into u values(?1, ?2) on conflict(id) do update set a = excluded.a"
+    assert run_many(pair, upsert, [(1, "a"), (1, "b"), (2, "c"), (1, "d")]) == [1, 1, 1, 1]
+    assert run_many(pair, "insert into u values(?1, 'x') on conflict do nothing", [(1,), (3,)]) == [0, 1]
+    same(pair)
+    assert pair.reader.execute("select id, a, v from t").fetchall() == [(1, "x", "x!"), (2, "z", "z!"), (3, "z", "z!")]
+
+
+def test_a_refused_row_undoes_all_rows_of_its_call(pair: Pair) -> None:
+    send(pair, COUNTED, "create table t(id integer primary key, a varchar(3))")
+    pair.writer.begin()
+    insert = pair.gate.examine("insert into t values(?1, ?2)")
+    pair.writer.run_many(insert, [(1, "x")], [])
+    for rows, sqlstate in (([(2, "y"), (3, "long")], "22001"), ([(2, "y"), (1, "z")], "23505")):
+        counts: list[int] = []
+        with pytest.raises(SqlError) as refused:
+            pair.writer.run_many(insert, [*rows, (9, "z")], counts)
+        assert (refused.value.sqlstate, counts) == (sqlstate, [1])
+    pair.send(pair.writer.finish([], ""))
+    same(pair)
+    assert pair.reader.execute("select id from t").fetchall() == [(1,)]
+
+
+def test_a_call_of_many_rows_stops_at_the_limit_of_a_transaction(pair: Pair) -> None:
+    send(pair, "create table t(id integer primary key, a text)")
+    pair.writer.begin()
+    counts: list[int] = []
+    with pytest.raises((SqlError, TransactionLost)) as refused:
+        pair.writer.run_many(pair.gate.examine("insert into t values(?1, ?2)"), [(n, "x" * 100_000) for n in range(100)], counts)
+    error = refused.value.error if isinstance(refused.value, TransactionLost) else refused.value
+    assert isinstance(error, SqlError)
+    assert error.sqlstate == "54000"
+    assert len(counts) < 50
+    pair.writer.rollback()

@@ -247,6 +247,7 @@ def test_the_state_of_a_healthy_copy_is_in_the_metrics(tmp_path: Path) -> None:
             assert gauge(metrics, "triplicate_database_diverged", database="db") == 0
             assert gauge(metrics, "triplicate_database_role", database="db", role=role) == 1
             assert gauge(metrics, "triplicate_database_lag", database="db") >= 0
+            assert 0 <= gauge(metrics, "triplicate_database_lag_seconds", database="db") < 60
 
     play(tmp_path, scene, nodes=2)
 

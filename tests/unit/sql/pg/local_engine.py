@@ -6,7 +6,7 @@ The tests in tests/clients run the same conversations against the replicated eng
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -55,6 +55,33 @@ class LocalCursor:
         self._rows = []
 
 
+class LocalBulkChange:
+    def __init__(self, session: LocalSession, connection: apsw.Connection, prepared: Prepared) -> None:
+        self._session = session
+        self._connection = connection
+        self._prepared = prepared
+        self._changed = 0
+        self.counts: list[int] = []
+
+    async def run(self, rows: Iterable[Sequence[Value]]) -> None:
+        self.counts = []
+        self._session.bulk_runs += 1
+        try:
+            with self._connection:
+                self._connection.executemany(self._prepared.sql, self._counted(rows))
+        except apsw.Error as error:
+            raise self._session.failure(error) from None
+        self._changed += sum(self.counts)
+
+    def _counted(self, rows: Iterable[Sequence[Value]]) -> Iterator[Sequence[Value]]:
+        for row in rows:
+            yield row
+            self.counts.append(self._connection.changes())
+
+    def finish(self) -> int:
+        return self._changed
+
+
 class LocalSession:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
@@ -62,6 +89,7 @@ class LocalSession:
         self.ended: asyncio.Future[SqlError] = asyncio.get_running_loop().create_future()
         self.request_ids: list[str | None] = []
         self.started = 0
+        self.bulk_runs = 0
         self.moved_before: set[int] = set()
         """The starts, counted from 1, that are answered as if the schema had just changed."""
 
@@ -71,7 +99,7 @@ class LocalSession:
         try:
             details = apsw.ext.query_info(self._connection, sql)
         except apsw.Error as error:
-            raise self._failed(error) from None
+            raise self.failure(error) from None
         kind, tag = _kind(sql, details.is_readonly)
         ends = (StatementKind.ROLLBACK, StatementKind.COMMIT, StatementKind.ROLLBACK_TO)
         if self.status is TransactionStatus.FAILED and kind not in ends:
@@ -83,7 +111,7 @@ class LocalSession:
         )
         return Prepared(sql, kind, columns, tuple(details.bindings_names), tag)
 
-    def _failed(self, error: Exception) -> SqlError:
+    def failure(self, error: Exception) -> SqlError:
         if self.status is TransactionStatus.ACTIVE:
             self.status = TransactionStatus.FAILED
         text = str(error)
@@ -123,12 +151,12 @@ class LocalSession:
                 if check_rows is not None:
                     check_rows(rows)
         except apsw.Error as error:
-            raise self._failed(error) from None
+            raise self.failure(error) from None
         self.status = TransactionStatus.ACTIVE if self._connection.in_transaction else TransactionStatus.IDLE
         return LocalCursor(prepared.columns, rows, self._connection.total_changes() - before)
 
     async def table_columns(self, table: str) -> list[tuple[str, str]] | None:
-        rows = self._connection.execute("select name, type from pragma_table_info(?)", (table,)).fetchall()
+        rows = self._connection.execute("select name, type from pragma_table_xinfo(?) where hidden <> 1", (table,)).fetchall()
         return [(str(name), str(declared)) for name, declared in rows] or None
 
     async def set_request_id(self, request_id: str | None) -> None:
@@ -142,6 +170,9 @@ class LocalSession:
 
     async def claim_writer(self, tag: str) -> None:
         return None
+
+    async def bulk_change(self, prepared: Prepared, *, is_one_statement: bool) -> LocalBulkChange:
+        return LocalBulkChange(self, self._connection, prepared)
 
     async def check_constraints(self) -> None:
         check_references(self._connection)

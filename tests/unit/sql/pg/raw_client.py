@@ -41,7 +41,17 @@ def execute(portal: str = "", rows: int = 0) -> bytes:
     return _message("E", _text(portal) + struct.pack(">i", rows))
 
 
+def copy_data(data: bytes) -> bytes:
+    return _message("d", data)
+
+
+def copy_fail(reason: str) -> bytes:
+    return _message("f", _text(reason))
+
+
 SYNC = _message("S", b"")
+FLUSH = _message("H", b"")
+COPY_DONE = _message("c", b"")
 
 
 def _shown(letter: str, body: bytes) -> str:
@@ -67,6 +77,8 @@ def _shown(letter: str, body: bytes) -> str:
             return "T " + ",".join(columns)
         case "Z":
             return "Z " + body.decode()
+        case "d":
+            return "d " + body.decode()
     return letter
 
 

@@ -504,10 +504,12 @@ def test_an_attempt_that_fails_is_counted_and_made_again(tmp_path: Path) -> None
         leader.snapshots.copy = failing  # type: ignore[method-assign]
         await make_snapshots(cluster, leader, 1)
         assert failures == []
-        page = cast("Metrics", cluster.logs["n1"].client.metrics).expose().decode()
+        metrics = cast("Metrics", cluster.logs["n1"].client.metrics)
         log = await leader_log(cluster)
-        assert f'triplicate_snapshots_total{{log="{log}",outcome="failed"}} 2.0' in page
-        assert f'triplicate_snapshots_total{{log="{log}",outcome="published"}} 1.0' in page
+        # It is listed before it is counted.
+        published = f'triplicate_snapshots_total{{log="{log}",outcome="published"}} 1.0'
+        await eventually(lambda: published in metrics.expose().decode())
+        assert f'triplicate_snapshots_total{{log="{log}",outcome="failed"}} 2.0' in metrics.expose().decode()
 
     play(tmp_path, scene, nodes=0)
 

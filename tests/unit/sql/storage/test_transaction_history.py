@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from tests.property.rowlog_workload import contents
 from tests.unit.sql.history_rig import DAY_MS, START_MS, TimedPair, replay, to_format_1, without_time
 from triplicate.sql.core.request_ids import issued_ms
 from triplicate.sql.storage import transaction_history
-from triplicate.sql.storage.transaction_history import RequestLimits, committed, read_history
+from triplicate.sql.storage.sqlite_file import open_store, open_writer, record_batch
+from triplicate.sql.storage.transaction_history import CommitRecord, RequestLimits, committed, read_history
 
 UNDATED = "order-4711"
 DATED = f"{START_MS}:order-4711"
@@ -243,3 +245,33 @@ def test_what_an_old_copy_kept_is_kept_for_a_day_after_time_begins(tmp_path: Pat
     assert stored is not None
     assert stored.results[0].rows == ((1,),)
     later.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_short_way_of_most_batches_stores_what_the_long_one_does(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(seed)
+    copies = []
+    for name in ("short", "long"):
+        open_store(str(tmp_path / name), b"d" * 16)
+        copies.append(open_writer(str(tmp_path / name)))
+    time_ms = number = batch = end = 0
+    for _ in range(150):
+        if time_ms == 0:
+            time_ms = chance.choice([0, 0, 0, START_MS])
+        else:
+            time_ms += chance.choice([0, 0, 0, 1, 200, 1000, 70_000, DAY_MS])
+        number += chance.choice([0, 0, 0, 2])
+        numbers = list(range(number + 1, number + 1 + chance.randrange(1, 4))) + [number + 9] * (chance.random() < 0.1)
+        number, batch, start, end = numbers[-1], batch + 1, end, end + len(numbers)
+        requests = [(chance.choice([UNDATED, DATED]) + str(batch), numbers[0], b"\0")] if chance.random() < 0.2 else []
+        made = CommitRecord(1, batch, start, end, 1, numbers, requests, time_ms, max(0, time_ms - DAY_MS))
+        record_batch(copies[0], made)
+        with monkeypatch.context() as patched:
+            patched.setattr(transaction_history, "_advance_time", lambda *_: False)
+            record_batch(copies[1], made)
+    tables = ("state", "transactions", "requests", "kept", "forgotten")
+    found = [[copy.execute(f"select * from triplicate_{name}").fetchall() for name in tables] for copy in copies]
+    assert found[0] == found[1]
+    assert len(found[0][1]) > 1
+    for copy in copies:
+        copy.close(True)

@@ -59,6 +59,7 @@ def _functions() -> dict[str, FunctionSignature]:
     add("json_group_object json_type sqlite_version version current_database current_schema pg_xact_status current_setting", _T)
     add("group_concat", _T)
     add("string_agg", _T, _T, takes_text=True)
+    add("quote_literal", _T, _T, ours=True, takes_text=True)
     add("concat concat_ws", _T, _T, takes_text=True)
     add("initcap reverse md5", _T, _T, ours=True)
     add("left right repeat lpad rpad", _T, _T, _I, _T, ours=True)
@@ -90,7 +91,7 @@ REFUSED = {
     "regexp_split_to_array", "setseed", "overlay", "to_tsvector", "to_tsquery", "percentile_cont", "percentile_disc", "mode",
     "json_agg", "jsonb_agg", "json_build_object", "jsonb_build_object", "json_build_array", "jsonb_build_array", "to_json", "to_jsonb",
     "row_to_json", "jsonb_set", "jsonb_array_elements", "json_array_elements", "jsonb_each", "json_each_text", "jsonb_object_keys",
-    "width_bucket", "quote_literal", "quote_ident", "encode", "decode", "sha256", "nextval", "currval", "setval", "lastval",
+    "width_bucket", "quote_ident", "encode", "decode", "sha256", "nextval", "currval", "setval", "lastval",
     "timezone", "date_bin", "pg_sleep", "stddev", "variance", "stddev_pop", "stddev_samp", "var_pop", "var_samp",
 }  # fmt: skip
 """Functions of PostgreSQL that are not available."""

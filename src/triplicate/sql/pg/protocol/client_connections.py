@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from triplicate.errors import ProtocolError, SqlError
-from triplicate.runtime import Host, TaskScope
-from triplicate.sql.core.interface import Database, Databases, Session
+from triplicate.runtime import Host, TaskScope, has_result
+from triplicate.sql.core.interface import Database, Databases
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.conversation import Conversation
@@ -36,6 +38,8 @@ class ServerLimits:
     message_bytes: int = 16 * 1024 * 1024
     startup_s: float = 30.0
     """A connection is closed if its client has not sent the first packet within this time."""
+    client_stall_s: float = 60.0
+    """A connection is closed if its client does not read, or leaves a message incomplete, for this time without any progress."""
 
 
 class _DatabasePlans(NamedTuple):
@@ -82,7 +86,7 @@ class ClientConnections:
 
     def new_stream(self) -> MessageStream:
         """Create the stream of a new connection. It is served as soon as the connection is open."""
-        return MessageStream(self._limits.message_bytes, self._opened)
+        return MessageStream(self._limits.message_bytes, self._limits.client_stall_s, self._host.clock, self._opened)
 
     async def aclose(self) -> None:
         """Send an error to every client and close the connections.
@@ -141,6 +145,7 @@ class ClientConnections:
                 elif startup.code in (wire.SSL_REQUEST, wire.GSS_ENCRYPTION_REQUEST):
                     stream.write(b"N")
                     stream.flush_nowait()
+                    await asyncio.sleep(0)  # A client may send many requests at once, and others are served meanwhile.
                 elif startup.code == wire.CANCEL_REQUEST:
                     self._cancel(startup)
                     return None
@@ -214,16 +219,17 @@ class ClientConnections:
         secret = self._secrets.randrange(1, 2**31)
         conversation = Conversation(ConnectionState(stream, database, session, settings, self._host.clock, self.plans_of(database)))
         self._running[process_id] = _RunningConversation(secret, conversation)
-        watcher = self._scope.spawn(_watch_end(session, conversation), name="client-end")
+        end = partial(_end, conversation)
+        session.ended.add_done_callback(end)
         stream.on_lost = conversation.cancel
         try:
             stream.write(wire.AUTHENTICATION_OK)
             conversation.greet(process_id, secret)
-            stream.start()
+            stream.flush_nowait()
             await conversation.run()
         finally:
             stream.on_lost = None
-            watcher.cancel()
+            session.ended.remove_done_callback(end)
             await session.close()
 
 
@@ -239,7 +245,8 @@ def _interrupted() -> SqlError:
     )
 
 
-async def _watch_end(session: Session, conversation: Conversation) -> None:
-    reason = await session.ended
-    _LOG.info("a session was ended: %s", reason)
-    conversation.end(reason)
+def _end(conversation: Conversation, ended: asyncio.Future[SqlError]) -> None:
+    """The engine has ended a session."""
+    if has_result(ended):
+        _LOG.info("a session was ended: %s", ended.result())
+        conversation.end(ended.result())

@@ -14,6 +14,8 @@ from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import Statement, Token, statement_of
 from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls, session_calls
+from triplicate.sql.pg.syntax.copy_statement import CopyStatement, parse_copy
+from triplicate.sql.pg.syntax.truncate_statement import TruncateStatement, parse_truncate
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,8 @@ ClientCommand = (
     | SetConstraints
     | SessionCalls
     | NoOperation
+    | CopyStatement
+    | TruncateStatement
     | EngineStatement
 )
 
@@ -108,7 +112,7 @@ def classify(statement: Statement) -> ClientCommand:
 
     Raises:
         SqlError: 0A000 for an unsupported statement of PostgreSQL, with an alternative; 34000 for CLOSE of a cursor; 42601 for a syntax
-            error in a session command; and as `rewrite_definition`.
+            error in a session command; and as `rewrite_definition`, `parse_copy` and `parse_truncate`.
     """
     sql, tokens, first = statement.sql, statement.tokens, statement.first_word
     match first:
@@ -139,15 +143,16 @@ def classify(statement: Statement) -> ClientCommand:
                 statement_of(_transaction_control(tokens)), _access_mode(tokens) if first in ("BEGIN", "START") else None
             )
         case "COPY":
-            raise SqlError("0A000", "COPY is not supported", hint="insert in one transaction, or load through Spark")
+            return parse_copy(statement)
         case "DECLARE" | "FETCH" | "MOVE":
             raise SqlError("0A000", f"{first} is not supported", hint="fetch from a portal with a row limit instead")
         case "CREATE" | "ALTER" | "DROP" | "COMMENT":
             definition = rewrite_definition(statement)
             return EngineStatement(statement_of(definition.text)) if definition.text else NoOperation(definition.tag)
-        case "LOCK" | "PREPARE" | "EXECUTE" | "GRANT" | "REVOKE" | "CALL" | "DO" | "TRUNCATE":
-            hint = "DELETE FROM without a WHERE clause does the same" if first == "TRUNCATE" else None
-            raise SqlError("0A000", f"{first} is not supported: the SQL is SQLite's", hint=hint)
+        case "TRUNCATE":
+            return parse_truncate(statement)
+        case "LOCK" | "PREPARE" | "EXECUTE" | "GRANT" | "REVOKE" | "CALL" | "DO":
+            raise SqlError("0A000", f"{first} is not supported: the SQL is SQLite's")
     return EngineStatement(_without_catalogue_prefix(statement))
 
 

@@ -7,15 +7,18 @@ Source: PostgreSQL 15 documentation, "Message Flow" and "Multiple Statements in 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
-from triplicate.errors import ProtocolError, SqlError
+from triplicate.errors import SqlError
+from triplicate.runtime import EagerWork, TaskScope, fail, resolve
 from triplicate.sql.core.interface import StatementKind, TransactionStatus
 from triplicate.sql.core.lexer import Statement, statement_of
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.commands import EngineStatement, ShowParameter, classify
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
+from triplicate.sql.pg.protocol.flushing_work import FlushingWork
 from triplicate.sql.pg.protocol.implicit_transaction import ImplicitTransaction
 from triplicate.sql.pg.protocol.plans import split_query
 from triplicate.sql.pg.protocol.portal_runner import CHANGES, PortalRunner
@@ -26,37 +29,51 @@ from triplicate.sql.pg.protocol.prepared_statements import (
     decide_types,
     described_oids,
     fix_columns,
+    portal_of_shape,
     prepare_statement,
     row_description,
     update_plan,
 )
+from triplicate.sql.pg.protocol.protocol_state import EXTENDED, TURN_COST, Reception
+from triplicate.sql.pg.protocol.rounds import Round
 from triplicate.sql.pg.protocol.session_commands import SessionCommands
 from triplicate.sql.pg.protocol.setting_commands import SettingCommands
+from triplicate.sql.pg.protocol.statement_runs import StatementRuns
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls
 
 _EMPTY = statement_of("")
 _CONTROL_WORDS = ("BEGIN", "COMMIT", "ROLLBACK")
+_READ = StatementKind.READ
+_IDLE = TransactionStatus.IDLE
+_READY_WHEN_IDLE = wire.READY_FOR_QUERY[TransactionStatus.IDLE.value]
+_LARGE_ANSWERS = frozenset((b"E", b"Q", b"D"))
+"""Letters of messages whose answers may exceed the buffer."""
 
 
 class Conversation:
-    """Serves one client from the end of start-up until it disconnects."""
+    """Serves one client from the end of start-up until it disconnects.
+
+    The messages of a received chunk are served at once, in the callback of the event loop that delivers it. Where a message must wait, a
+    callback continues once the group commit has the outcome of a single change, and a task continues after any other wait. Only one such
+    piece of work runs at a time; later chunks wait in the stream.
+    """
 
     def __init__(self, state: ConnectionState) -> None:
         self._state = state
         self._transaction = ImplicitTransaction(state)
         self._settings = SettingCommands(state.settings, state.session, state.database, self._notice)
         self._portals = PortalRunner(state, self._transaction, self._settings, SessionCommands(state, self._settings))
+        self._runs = StatementRuns(state, self._settings, self._portals)
         self._reported: dict[str, str] = {}
-        self._reported_at: tuple[int, bool] = (-1, False)
-        """(number of changes of the settings, whether this node was the leader) at the last report."""
+        self._reported_changes = -1
+        """Number of changes of the settings at the last report."""
+        self._reported_leader = False
+        """Whether this node was the leader at the last report."""
         self._end_reason: SqlError | None = None
-        self._extended: dict[type, Callable[[Any], Awaitable[None]]] = {
-            wire.Parse: self._parse,
-            wire.Bind: self._bind,
-            wire.Describe: self._describe,
-            wire.Execute: self._execute,
-            wire.Close: self._close,
-        }
+        self._scope = TaskScope("client")
+        self._is_working = False
+        self._work_runner = EagerWork(self._continue, state.stream.flush_due)
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
     def is_busy(self) -> bool:
@@ -65,19 +82,19 @@ class Conversation:
 
     def cancel(self) -> None:
         """Interrupt the running statement, which fails with 57014. May be called at any time."""
-        self._state.is_cancelled = self._state.is_busy
+        self._state.cancel()
         self._state.session.cancel()
 
     def end(self, reason: SqlError) -> None:
         """End the conversation after the message being served: `run` raises the reason."""
         self._end_reason = reason
         self._state.session.cancel()
-        self._state.stream.wake()
+        self._advance()
 
     def _notice(self, sqlstate: str, message: str) -> None:
         self._state.stream.write(wire.notice_response(sqlstate, message))
 
-    # The loop.
+    # The work.
 
     def greet(self, process_id: int, secret: int) -> None:
         """Send the messages after AuthenticationOk: the settings, the key for cancel requests and ReadyForQuery."""
@@ -86,68 +103,142 @@ class Conversation:
         self._state.stream.write(wire.READY_FOR_QUERY[self._state.session.status.value])
 
     async def run(self) -> None:
-        """Serve until the client disconnects.
+        """Serve until the client disconnects. When it returns or raises, no statement runs any more.
 
         Raises:
             SqlError: the server ended the session; the caller sends the error to the client and closes.
             ProtocolError: the client broke the protocol.
         """
         state = self._state
-        stream = state.stream
-        is_skipping = False  # After an error, all messages up to the next Sync are skipped.
-        await stream.flush()
-        while True:
-            message = stream.next_message()
-            if message is None:
-                if self._end_reason is not None:
-                    raise self._end_reason
-                if stream.is_lost:
-                    return
-                await stream.flush()
-                if stream.peek() is None:
-                    await stream.wait()
-                continue
-            if type(message) is wire.Terminate:
-                return
-            state.is_busy, state.is_cancelled = True, False
-            if state.time.began_us is None:
-                state.time.begin()
-            if type(message) is wire.Sync:
-                await self._sync()
-                is_skipping = False
-            elif not is_skipping:
-                serve = self._extended.get(type(message))
-                if serve is None:
-                    await self._serve_other(message)
-                else:
-                    try:
-                        await serve(message)
-                    except SqlError as error:
-                        await self._fail(error)
-                        is_skipping = True
-            state.is_busy = False
-            if self._end_reason is not None:
-                raise self._end_reason
+        state.stream.on_input = self._advance
+        try:
+            self._advance()
+            await self._ended
+        finally:
+            state.is_over, state.stream.on_input = True, None
+            self._work_runner.move_to_task()
+            await self._scope.aclose()
 
-    async def _serve_other(self, message: wire.ClientMessage) -> None:
-        """Serve a message that is not of the extended protocol."""
-        match message:
-            case wire.Query(sql):
-                await self._simple_query(sql)
-            case wire.Flush():
-                await self._state.stream.flush()
-            case wire.Unsupported(letter):
-                await self._refuse(letter)
+    def _advance(self) -> None:
+        """Serve the messages that have arrived. Where work is under way, it serves them when it gets there."""
+        if self._is_working:
+            self._state.stream.limit_input()
+            self._state.stream.wake()
+        elif not self._state.is_over:
+            self._is_working = True
+            self._work_runner.start(self._work())
+
+    def _continue(self, rest: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Continue work that waits in a task."""
+        return self._scope.spawn(FlushingWork(rest, self._state.stream), name="work")
+
+    async def _work(self) -> None:
+        try:
+            await self._serve_messages()
+            self._state.stream.flush_nowait()
+        except asyncio.CancelledError:
+            self._ended.cancel()
+            raise
+        except Exception as error:  # noqa: BLE001 -- it is raised from `run`
+            self._state.is_over = True
+            fail(self._ended, error)
+        finally:
+            self._is_working = False
+        if self._state.is_over:
+            resolve(self._ended, None)
+
+    async def _serve_messages(self) -> None:
+        """Serve until no complete message is left, or the conversation is over."""
+        state = self._state
+        stream, time = state.stream, state.time
+        state.begin_turn()
+        if stream.must_wait:
+            await stream.flush()
+        while self._end_reason is None:
+            found = None if state.is_skipping else stream.find_round()
+            if found is not None:
+                statement = state.statements.get(found.shape.statement)
+                # COPY and other commands of the session may receive the messages after Execute themselves.
+                if statement is not None and statement.plan.prepared is not None:
+                    stream.skip_round(found)
+                    await self._serve_round(found, statement)
+                    if stream.is_drained and self._end_reason is None:
+                        return
+                    if state.turn_cost >= TURN_COST:
+                        await self._end_turn()
+                    continue
+            following = stream.next_message()
+            if following is None:
+                state.is_over = state.is_over or stream.is_lost
+                return
+            letter, body = following
+            reception = state.receive(letter)
+            if reception is Reception.SERVED:
+                message = wire.decode_message(letter, body)
+                if time.began_us is None:
+                    time.begin()
+                handler = _HANDLERS.get(letter)
+                if handler is not None:
+                    try:
+                        await handler(self, message)
+                    except SqlError as error:
+                        if letter not in EXTENDED:
+                            raise
+                        await self._fail(error)
+                        state.fail_message()
+                state.is_busy = False
+                if state.is_over:
+                    return  # Terminate was among the data of a COPY.
+                if letter in _LARGE_ANSWERS and stream.must_wait:
+                    await stream.flush()
+            elif reception is Reception.LAST:
+                return
+            if state.turn_cost >= TURN_COST:
+                await self._end_turn()
+        raise self._end_reason
+
+    async def _end_turn(self) -> None:
+        await self._state.end_turn()
+        if self._state.stream.must_wait:
+            await self._state.stream.flush()
+
+    async def _serve_round(self, found: Round, statement: PreparedStatement) -> None:
+        """Serve the messages of a round, each as by itself. Its statement is one of the engine."""
+        state, stream = self._state, self._state.stream
+        state.receive_round(is_described=found.is_described)
+        prepared = statement.plan.prepared
+        if state.time.began_us is None and (prepared is None or prepared.kind is not _READ):
+            state.time.begin()  # A read by itself begins the time when it needs it.
+        shape = found.shape
+        try:
+            state.check_new_portal("")
+            portal = await self._bind_portal("", statement, shape.parameter_formats, found.values, shape.result_formats)
+            if found.is_described:
+                await self._describe_portal(portal)
+            state.is_cancelled = False  # A cancel ends one message.
+            # Sync comes next, so a change is a single one, and no run of changes begins.
+            await self._portals.start(portal)
+            await self._portals.execute(portal, 0, is_described=True)
+        except SqlError as error:
+            await self._fail(error)
+        state.is_busy = False
+        if stream.must_wait:
+            await stream.flush()
+        if self._end_reason is None:
+            state.is_busy, state.is_cancelled = True, False
+            if state.is_implicit:
+                await self._commit()
+            await self._ready()
+            state.is_busy = False
 
     async def _fail(self, error: SqlError) -> None:
         self._state.stream.write(wire.error_response(error))
         await self._transaction.abandon()
 
-    async def _refuse(self, letter: str) -> None:
-        if letter in ("d", "c", "f"):
-            return  # Data of a refused COPY may still arrive; PostgreSQL also ignores it.
-        if letter != "F":
-            raise ProtocolError(f"message {letter!r} is not expected here")
+    async def _flush(self, _: wire.Flush) -> None:
+        self._state.stream.mark_due()
+
+    async def _refuse_call(self, _: wire.Unsupported) -> None:
         error = SqlError("0A000", "the function call protocol is not supported; use SELECT")
         self._state.stream.write(wire.error_response(error))
         await self._ready()
@@ -155,55 +246,66 @@ class Conversation:
     def _report(self) -> None:
         """Send ParameterStatus for each setting that has changed since the last report."""
         settings, is_leader = self._state.settings, self._state.database.is_leader
-        if self._reported_at == (settings.changes, is_leader):
+        if self._reported_changes == settings.changes and self._reported_leader is is_leader:
             return
         now = settings.reported(is_leader=is_leader)
         for name, value in now.items():
             if self._reported.get(name) != value:
                 self._state.stream.write(wire.parameter_status(name, value))
-        self._reported, self._reported_at = now, (settings.changes, is_leader)
+        self._reported, self._reported_changes, self._reported_leader = now, settings.changes, is_leader
 
     async def _ready(self) -> None:
         state = self._state
         status = state.session.status
-        if status is TransactionStatus.IDLE:
-            state.time.end()
+        if status is _IDLE:
+            if state.time.began_us is not None:
+                state.time.end()
             self._settings.end_transaction()
             if state.portals:
                 await state.close_portals()
         self._report()
-        state.stream.write(wire.READY_FOR_QUERY[status.value])
+        state.stream.write(_READY_WHEN_IDLE if status is _IDLE else wire.READY_FOR_QUERY[status.value])
+        state.stream.mark_due()
 
-    async def _sync(self) -> None:
+    async def _sync(self, _: wire.Sync) -> None:
         if self._state.is_implicit:
-            try:
-                await self._transaction.commit()
-            except SqlError as error:
-                await self._fail(error)
+            await self._commit()
         await self._ready()
-        await self._state.stream.flush()
+
+    async def _commit(self) -> None:
+        try:
+            await self._transaction.commit()
+        except SqlError as error:
+            await self._fail(error)
 
     # Simple queries.
 
-    async def _simple_query(self, sql: str) -> None:
+    async def _simple_query(self, message: wire.Query) -> None:
         state = self._state
         try:
-            statements = await split_query(state.session, sql)
-            if not statements:
-                state.stream.write(wire.EMPTY_QUERY)
-            for index, statement in enumerate(statements):
-                if len(statements) > 1:
-                    await self._begin_for(statement)
-                await self._run_simple(statement, is_alone=len(statements) == 1)
-                if index + 1 < len(statements):
-                    state.stream.flush_nowait()
+            portal = await portal_of_shape(state.session, message.sql, state.plans)
+            if portal is not None:
+                await self._run_portal(portal)
+            else:
+                await self._run_statements(await split_query(state.session, message.sql))
             await self._transaction.commit()
         except SqlError as error:
             await self._fail(error)
         unnamed = state.portals.pop("", None)
-        if unnamed is not None and unnamed.cursor is not None:
-            await unnamed.cursor.close()
+        if unnamed is not None:
+            await unnamed.close()
         await self._ready()
+
+    async def _run_statements(self, statements: Sequence[Statement]) -> None:
+        """Run the statements of a simple query."""
+        if not statements:
+            self._state.stream.write(wire.EMPTY_QUERY)
+        for index, statement in enumerate(statements):
+            if len(statements) > 1:
+                await self._begin_for(statement)
+            await self._run_simple(statement, is_alone=len(statements) == 1)
+            if index + 1 < len(statements):
+                self._state.stream.mark_due()
 
     async def _begin_for(self, statement: Statement) -> None:
         """Begin the implicit transaction of a query with several statements, unless this statement controls the transaction."""
@@ -217,24 +319,24 @@ class Conversation:
         statement = await prepare_statement(state.session, text, (), state.plans, is_fixed=False, runs_at_once=is_alone and may_write)
         if statement.plan.parameter_oids:
             raise SqlError("42P02", "there is no parameter $1 in a simple query", hint="send parameters with the extended protocol")
-        portal = Portal(statement, (), ())
+        await self._run_portal(Portal(statement, (), ()))
+
+    async def _run_portal(self, portal: Portal) -> None:
+        """Run the portal of a simple query to its end."""
+        state, statement = self._state, portal.statement
         try:
             await self._portals.start(portal)
             if statement.plan.prepared is not None and statement.plan.prepared.columns:
                 state.stream.write(row_description(statement.plan, portal.column_oids or (), portal.formats()))
             await self._portals.execute(portal, 0, is_described=False)
         finally:
-            if portal.cursor is not None:
-                await portal.cursor.close()
+            await portal.close()
 
     # Extended queries.
 
     async def _parse(self, message: wire.Parse) -> None:
         state = self._state
-        if message.name and message.name in state.statements:
-            raise SqlError("42P05", f'prepared statement "{message.name}" already exists')
-        if len(state.statements) >= state.statements_max:
-            raise SqlError("53400", f"more than {state.statements_max} prepared statements in one session; close some")
+        state.check_new_statement(message.name)
         statements = await split_query(state.session, message.sql)
         if len(statements) > 1:
             raise SqlError("42601", "cannot insert multiple commands into a prepared statement")
@@ -242,40 +344,36 @@ class Conversation:
         state.statements[message.name] = await prepare_statement(state.session, text, message.parameter_oids, state.plans, is_fixed=True)
         state.stream.write(wire.PARSE_COMPLETE)
 
-    def _statement(self, name: str) -> PreparedStatement:
-        statement = self._state.statements.get(name)
-        if statement is None:
-            raise SqlError("26000", f'prepared statement "{name}" does not exist' if name else "unnamed prepared statement does not exist")
-        return statement
-
-    def _portal(self, name: str) -> Portal:
-        portal = self._state.portals.get(name)
-        if portal is None:
-            raise SqlError("34000", f'portal "{name}" does not exist')
-        return portal
-
     async def _bind(self, message: wire.Bind) -> None:
+        self._state.check_new_portal(message.portal)
+        statement = self._state.statement(message.statement)
+        await self._bind_portal(message.portal, statement, message.parameter_formats, message.parameters, message.result_formats)
+
+    async def _bind_portal(
+        self,
+        name: str,
+        statement: PreparedStatement,
+        formats: tuple[int, ...],
+        values: tuple[bytes | None, ...],
+        result_formats: tuple[int, ...],
+    ) -> Portal:
         state = self._state
-        if message.portal and message.portal in state.portals:
-            raise SqlError("42P03", f'portal "{message.portal}" already exists')
-        if len(state.portals) >= state.statements_max:
-            raise SqlError("53400", f"more than {state.statements_max} portals in one session; close some")
-        statement = self._statement(message.statement)
         if statement.schema_version != state.session.schema_version:
             await update_plan(state.session, statement, state.plans)
-        portal = bind(statement, message)
-        old = state.portals.pop(message.portal, None)
-        if old is not None and old.cursor is not None:
-            await old.cursor.close()
-        state.portals[message.portal] = portal
+        portal = bind(statement, formats, values, result_formats)
+        old = state.portals.pop(name, None)
+        if old is not None:
+            await old.close()
+        state.portals[name] = portal
         state.stream.write(wire.BIND_COMPLETE)
+        return portal
 
     async def _describe(self, message: wire.Describe) -> None:
         if message.is_portal:
-            await self._describe_portal(self._portal(message.name))
+            await self._describe_portal(self._state.portal(message.name))
             return
         state = self._state
-        statement = self._statement(message.name)
+        statement = state.statement(message.name)
         if statement.schema_version != state.session.schema_version:
             await update_plan(state.session, statement, state.plans)
         plan = statement.plan
@@ -285,7 +383,7 @@ class Conversation:
             return
         oids = described_oids(plan)
         fix_columns(statement, oids)
-        state.stream.write(row_description(plan, oids, [0] * len(oids)))
+        state.stream.write(row_description(plan, oids, (0,) * len(oids)))
 
     async def _describe_portal(self, portal: Portal) -> None:
         plan, stream = portal.statement.plan, self._state.stream
@@ -301,12 +399,16 @@ class Conversation:
         stream.write(row_description(portal.statement.plan, portal.column_oids or (), portal.formats()))
 
     async def _execute(self, message: wire.Execute) -> None:
-        portal = self._portal(message.portal)
+        portal = self._state.portal(message.portal)
         prepared = portal.statement.plan.prepared
         if portal.is_done and (prepared is None or not prepared.columns):
             raise SqlError("55000", f'portal "{message.portal}" cannot be run')
         if portal.cursor is None and prepared is not None and prepared.kind in CHANGES and not self._state.is_implicit:
             await self._begin_unless_alone()
+        if self._runs.begins_with(portal):
+            for letter, body in await self._runs.execute(portal):
+                await _HANDLERS[letter](self, wire.decode_message(letter, body))
+            return
         await self._portals.start(portal)
         await self._portals.execute(portal, message.max_rows, is_described=True)
 
@@ -327,8 +429,22 @@ class Conversation:
     async def _close(self, message: wire.Close) -> None:
         if message.is_portal:
             portal = self._state.portals.pop(message.name, None)
-            if portal is not None and portal.cursor is not None:
-                await portal.cursor.close()
+            if portal is not None:
+                await portal.close()
         else:
             self._state.statements.pop(message.name, None)
         self._state.stream.write(wire.CLOSE_COMPLETE)
+
+
+_HANDLERS: Mapping[bytes, Callable[[Conversation, Any], Awaitable[object]]] = {
+    b"P": Conversation._parse,
+    b"B": Conversation._bind,
+    b"D": Conversation._describe,
+    b"E": Conversation._execute,
+    b"C": Conversation._close,
+    b"S": Conversation._sync,
+    b"Q": Conversation._simple_query,
+    b"H": Conversation._flush,
+    b"F": Conversation._refuse_call,
+}
+"""Maps the letter of a message to its handler. The data of a failed COPY, which may still arrive, has none and is ignored."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +14,7 @@ from triplicate.sql.core.interface import Prepared, Result, Session, StatementKi
 from triplicate.sql.core.lexer import Statement, split_statements, statement_of
 from triplicate.sql.pg.ddl.spans import spans_of
 from triplicate.sql.pg.protocol.commands import ClientCommand, EngineStatement, classify
+from triplicate.sql.pg.protocol.row_encoder import ResultForm, make_result_form
 from triplicate.sql.pg.rewrite.catalogue_queries import CatalogueQuery, catalogue_query
 from triplicate.sql.pg.rewrite.catalogue_types import column_oid
 from triplicate.sql.pg.rewrite.create_table_as import CreateTableAs, column_type, table_query
@@ -35,6 +36,8 @@ LONG_TEXT = 16 * 1024
 """A statement of at most this number of characters is parsed on the event loop, within some 40 ms. Longer ones are not cached."""
 CACHED_STATEMENTS = 2000
 """Capacity of each cache, statements."""
+_FORMS_MAX = 16
+"""Forms of results that a plan keeps. A client library uses one or two of them."""
 _GROUPS = re.compile(r"\bgroup\s+by\b", re.IGNORECASE)
 
 
@@ -62,6 +65,16 @@ class StatementPlan:
     """For each parameter of the engine's statement its index among the client's and the supplied ones; None for the same order."""
     unexamined: Translation | None = None
     """The translation of a change that SQLite has not checked yet, because it runs next; else None."""
+    _forms: dict[tuple[int, ...], ResultForm] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def result_form(self, result_formats: tuple[int, ...]) -> ResultForm:
+        """The form of the results in the formats of a Bind; see `make_result_form`."""
+        form = self._forms.get(result_formats)
+        if form is None:
+            form = make_result_form(self.column_oids, result_formats, self.shown_typmods)
+            if len(self._forms) < _FORMS_MAX:
+                self._forms[result_formats] = form
+        return form
 
 
 class PlanCache:
@@ -131,13 +144,26 @@ async def plan_statement(
     """
     if not session.sees_shared_schema:
         return await _plan(session, statement, given_oids)
-    version = schema_version[0]
-    plan = cache.get(version, statement.sql, given_oids)
+    plan = cached_plan(session, statement, given_oids, cache, schema_version)
     if plan is None:
         plan = await _plan(session, statement, given_oids, runs_at_once=runs_at_once)
         if plan.unexamined is None:
-            cache.add(version, statement.sql, given_oids, plan)
-    elif plan.prepared is not None:
+            cache.add(schema_version[0], statement.sql, given_oids, plan)
+    return plan
+
+
+def cached_plan(
+    session: Session, statement: Statement, given_oids: tuple[int, ...], cache: PlanCache, schema_version: tuple[int, int]
+) -> StatementPlan | None:
+    """The plan of a statement that was planned before for the schema that the session sees; None if there is none.
+
+    Raises:
+        SqlError: as `Session.check_prepared`.
+    """
+    if not session.sees_shared_schema:
+        return None
+    plan = cache.get(schema_version[0], statement.sql, given_oids)
+    if plan is not None and plan.prepared is not None:
         session.check_prepared(plan.prepared)
     return plan
 

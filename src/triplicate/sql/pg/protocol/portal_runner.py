@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -11,19 +11,23 @@ from triplicate.sql.core.interface import Cursor, Row, SchemaMoved, StatementKin
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.commands import EngineStatement
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
+from triplicate.sql.pg.protocol.copy_commands import CopyCommands
 from triplicate.sql.pg.protocol.implicit_transaction import ImplicitTransaction
+from triplicate.sql.pg.protocol.plans import StatementPlan
 from triplicate.sql.pg.protocol.prepared_statements import (
     Portal,
     check_rows,
-    command_tag,
+    completion,
     decide_types,
-    encode_rows,
     engine_parameters,
     note_examined,
     update_plan,
 )
 from triplicate.sql.pg.protocol.session_commands import SessionCommands
 from triplicate.sql.pg.protocol.setting_commands import SettingCommands
+from triplicate.sql.pg.protocol.truncate_command import TruncateCommand
+from triplicate.sql.pg.syntax.copy_statement import CopyStatement
+from triplicate.sql.pg.syntax.truncate_statement import TruncateStatement
 
 FETCH_ROWS = 256
 """Rows in one fetch from a cursor."""
@@ -31,6 +35,7 @@ ATTEMPTS = 3
 """Attempts to plan a change if the schema has changed each time it gets the writer."""
 CHANGES = (StatementKind.WRITE, StatementKind.SCHEMA)
 _ENDS = (StatementKind.COMMIT, StatementKind.ROLLBACK)
+_READ = StatementKind.READ
 
 
 class PortalRunner:
@@ -43,46 +48,48 @@ class PortalRunner:
         self._transaction = transaction
         self._settings = settings
         self._commands = commands
+        self._copy = CopyCommands(state, transaction, settings, self)
+        self._truncate = TruncateCommand(state, transaction, settings, self)
 
     async def start(self, portal: Portal) -> None:
         """Start the portal's statement once, and fix the types of its columns by its first rows. Raises SqlError."""
         plan = portal.statement.plan
-        prepared, command = plan.prepared, plan.command
+        prepared = plan.prepared
         if prepared is None or portal.cursor is not None:
             return
-        if not self._transaction.intercept(prepared):
-            session = self._state.session
-            if prepared.kind is StatementKind.COMMIT and session.status is TransactionStatus.FAILED:
+        if prepared.kind is not _READ:
+            if self._transaction.intercept(prepared):
+                self._begin(plan)
+                return
+            if prepared.kind is StatementKind.COMMIT and self._state.session.status is TransactionStatus.FAILED:
                 portal.tag = "ROLLBACK"  # COMMIT rolls a failed transaction back, and has this tag.
-            if plan.lock or prepared.kind in CHANGES:
-                self._settings.check_access(prepared, plan.lock)
             if prepared.kind in _ENDS and self._state.portals:
                 await self._state.close_portals(but=portal)  # They end with the transaction, so the engine need not keep their rows.
-            seconds = self._state.settings.statement_timeout_s
-            if seconds <= 0:
-                portal.cursor = await self._run(portal)
-                if prepared.columns:
-                    await self._fetch_first(portal, portal.cursor)
-            else:
-                async with self._timeout(seconds):
-                    portal.cursor = await self._run(portal)
-                    if prepared.columns:
-                        await self._fetch_first(portal, portal.cursor)
-        if isinstance(command, EngineStatement) and command.read_only is not None:
-            self._settings.begin(command.read_only)
+        if plan.lock or prepared.kind in CHANGES:
+            self._settings.check_access(prepared, plan.lock)
+        seconds = self._state.settings.statement_timeout_s
+        if seconds <= 0:
+            await self._run(portal)
+        else:
+            async with self._timeout(seconds):
+                await self._run(portal)
+        if prepared.kind is not _READ:
+            self._begin(plan)
 
-    async def _fetch_first(self, portal: Portal, cursor: Cursor) -> None:
-        portal.fetched = await cursor.fetch(FETCH_ROWS)
-        decide_types(portal)
+    def _begin(self, plan: StatementPlan) -> None:
+        """Apply the access mode of BEGIN."""
+        if isinstance(plan.command, EngineStatement) and plan.command.read_only is not None:
+            self._settings.begin(plan.command.read_only)
 
-    async def _run(self, portal: Portal) -> Cursor:
-        """Run the statement, planned for the present schema."""
-        statement, session, state = portal.statement, self._state.session, self._state
-        plan = statement.plan
-        if plan.prepared is not None and session.status is TransactionStatus.ACTIVE:
-            if plan.prepared.kind in CHANGES:
+    async def _run(self, portal: Portal) -> None:
+        """Run the statement, planned for the present schema, and fetch its first rows."""
+        statement, state = portal.statement, self._state
+        session, plan = state.session, statement.plan
+        prepared = plan.prepared
+        if prepared is not None and (prepared.kind is not _READ or plan.lock) and session.status is TransactionStatus.ACTIVE:
+            if prepared.kind in CHANGES:
                 # The schema may change until the session holds the writer, and not afterwards.
-                await session.claim_writer(plan.prepared.tag)
+                await session.claim_writer(prepared.tag)
             elif plan.lock and not state.is_implicit:
                 await session.claim_writer(f"SELECT {plan.lock}")
         for attempt in range(1, ATTEMPTS + 1):
@@ -92,8 +99,8 @@ class PortalRunner:
             assert prepared is not None, "only statements of the engine are run"
             try:
                 parameters = engine_parameters(portal, state.time, state.settings.user)
-                check = partial(check_rows, portal) if prepared.columns and prepared.kind in CHANGES else None
-                cursor = await session.start(prepared, parameters, statement.schema_version, check)
+                check = partial(check_rows, portal) if prepared.kind in CHANGES and prepared.columns else None
+                cursor = portal.cursor = await session.start(prepared, parameters, statement.schema_version, check)
             except SchemaMoved:
                 if attempt == ATTEMPTS:
                     raise
@@ -104,7 +111,11 @@ class PortalRunner:
             else:
                 if statement.plan.unexamined is not None:
                     note_examined(statement, state.plans)
-                return cursor
+                if prepared.columns:
+                    portal.fetched = await cursor.fetch(FETCH_ROWS)
+                    portal.has_more = len(portal.fetched) == FETCH_ROWS
+                    decide_types(portal)
+                return
         raise AssertionError("the last attempt returns or raises")
 
     @asynccontextmanager
@@ -139,45 +150,68 @@ class PortalRunner:
         """
         prepared, stream = portal.statement.plan.prepared, self._state.stream
         if prepared is None:
-            await self._commands.run(portal, is_described=is_described)
+            match portal.statement.plan.command:
+                case CopyStatement() as copy:
+                    await self._copy.run(copy, commits=not is_described)
+                case TruncateStatement() as truncate:
+                    await self._truncate.run(truncate, commits=not is_described)
+                case _:
+                    await self._commands.run(portal, is_described=is_described)
             portal.is_done = True
             return
-        sent_before = portal.rows_sent
-        if prepared.columns and portal.cursor is not None and await self._send_rows(portal, portal.cursor, max_rows):
+        sent_before, cursor = portal.rows_sent, portal.cursor
+        if cursor is not None and prepared.columns and await self._send_rows(portal, cursor, max_rows):
             stream.write(wire.PORTAL_SUSPENDED)
             return
         portal.is_done = True
+        if portal.tag is not None:
+            stream.write(wire.command_complete(portal.tag))
+            return
         # As in PostgreSQL, the rows that earlier calls sent are not counted again.
-        affected = portal.cursor.rows_affected - sent_before if portal.cursor is not None else 0
-        stream.write(wire.command_complete(portal.tag or command_tag(prepared, portal.rows_sent - sent_before, affected)))
+        affected = cursor.rows_affected - sent_before if cursor is not None else 0
+        stream.write(completion(prepared.tag, portal.rows_sent - sent_before, affected))
+
+    async def next_rows(self, portal: Portal) -> Sequence[Row]:
+        """The next rows of a started portal, with which the client gets no DataRow messages; none at the end."""
+        rows, portal.fetched = portal.fetched, ()
+        return rows if rows or portal.cursor is None else await self._fetch_in_time(portal, portal.cursor, FETCH_ROWS)
 
     async def _send_rows(self, portal: Portal, cursor: Cursor, max_rows: int) -> bool:
         """Send rows. Returns whether `max_rows` is reached, so that the portal is suspended."""
         stream, prepared = self._state.stream, portal.statement.plan.prepared
-        # A change may already be stored, so a cancel comes too late for it.
-        is_change = prepared is not None and prepared.kind in CHANGES
         remaining = max_rows if max_rows > 0 else None
-        formats = portal.formats()
         while remaining is None or remaining > 0:
-            count = FETCH_ROWS if remaining is None else min(remaining, FETCH_ROWS)
-            rows, portal.fetched = portal.fetched[:count], portal.fetched[count:]
-            if not rows:
-                rows = await self._fetch(cursor, count)
+            rows = portal.fetched
+            if rows and remaining is None:
+                portal.fetched = ()
+            elif rows:
+                rows, portal.fetched = rows[:remaining], rows[remaining:]
+            elif portal.has_more:
+                rows = await self._fetch_in_time(portal, cursor, FETCH_ROWS if remaining is None else min(remaining, FETCH_ROWS))
             if not rows:
                 break
-            for row in encode_rows(rows, portal.column_oids or (), formats, portal.statement.plan.shown_typmods):
-                stream.write(row)
+            stream.write(portal.encode(rows))
             portal.rows_sent += len(rows)
             remaining = None if remaining is None else remaining - len(rows)
             if stream.wants_flush:
                 await stream.flush()
-            if stream.is_lost or (self._state.is_cancelled and not is_change):
+            # A change may already be stored, so a cancel comes too late for it.
+            if stream.is_lost or (self._state.is_cancelled and (prepared is None or prepared.kind not in CHANGES)):
                 raise SqlError("57014", "canceling statement due to user request")
         return remaining == 0
 
-    async def _fetch(self, cursor: Cursor, count: int) -> list[Row]:
+    @staticmethod
+    async def _fetch(portal: Portal, cursor: Cursor, count: int) -> list[Row]:
+        """The portal's next rows from its cursor."""
+        if not portal.has_more:
+            return []
+        rows = await cursor.fetch(count)
+        portal.has_more = len(rows) == count
+        return rows
+
+    async def _fetch_in_time(self, portal: Portal, cursor: Cursor, count: int) -> list[Row]:
         seconds = self._state.settings.statement_timeout_s
         if seconds <= 0:
-            return await cursor.fetch(count)
+            return await self._fetch(portal, cursor, count)
         async with self._timeout(seconds):
-            return await cursor.fetch(count)
+            return await self._fetch(portal, cursor, count)

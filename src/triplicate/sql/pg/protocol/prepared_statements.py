@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from triplicate.errors import SqlError
-from triplicate.sql.core.interface import Column, Cursor, Prepared, Row, Session, TransactionStatus, Value
+from triplicate.sql.core.interface import Column, Cursor, Row, Session, StatementKind, TransactionStatus, Value
 from triplicate.sql.core.lexer import Statement
 from triplicate.sql.pg.protocol import wire
-from triplicate.sql.pg.protocol.plans import PlanCache, StatementPlan, plan_statement
+from triplicate.sql.pg.protocol.plans import PlanCache, StatementPlan, cached_plan, plan_statement, split_query
+from triplicate.sql.pg.protocol.query_shapes import shape_of
+from triplicate.sql.pg.protocol.row_encoder import row_encoder
 from triplicate.sql.pg.protocol.transaction_time import TransactionTime
 from triplicate.sql.pg.values import types
-from triplicate.sql.pg.values.array_parameters import ELEMENT_OF, decode_array
 from triplicate.sql.pg.values.datetimes import round_moment, text_of_micros
+from triplicate.sql.pg.values.field_codecs import ParameterDecoder, parameter_decoder
 
-_INTEGERS = (types.INT2, types.INT4, types.INT8)
+_SHAPES = 2000
+"""Capacity of the caches of what follows from the types and formats of parameters or columns."""
+_READ = StatementKind.READ
 _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(.*\)", re.DOTALL)
 
 
@@ -42,8 +47,10 @@ class Portal:
     parameters: tuple[Value, ...]
     result_formats: tuple[int, ...]
     cursor: Cursor | None = None
-    fetched: list[Row] = field(default_factory=list)
+    fetched: Sequence[Row] = ()
     """Rows that were fetched to determine their types, and are not sent yet."""
+    has_more: bool = True
+    """Whether the cursor may have rows that are not fetched yet."""
     column_oids: tuple[int, ...] | None = None
     """Fixed when the portal or its statement is described, or at the first row; None before."""
     rows_sent: int = 0
@@ -52,21 +59,26 @@ class Portal:
     is_done: bool = False
     """Whether it has run to its end."""
 
-    def formats(self) -> list[int]:
+    async def close(self) -> None:
+        """Close the cursor. One that has come to its end has closed its statement itself."""
+        if self.cursor is not None and self.has_more:
+            await self.cursor.close()
+
+    def formats(self) -> tuple[int, ...]:
         """One format per column: 0 text, 1 binary.
 
         Raises:
             SqlError: 08P01 if Bind has another number of formats.
         """
-        count = len(self.statement.plan.column_oids)
-        formats = self.result_formats
-        if not formats:
-            return [0] * count
-        if len(formats) == 1:
-            return [formats[0]] * count
-        if len(formats) != count:
-            raise SqlError("08P01", f"the bind message has {len(formats)} result formats but the statement has {count} columns")
-        return list(formats)
+        return self.statement.plan.result_form(self.result_formats).formats
+
+    def encode(self, rows: Sequence[Row]) -> bytes:
+        """The DataRow messages of some rows of the result; see `RowEncoder`."""
+        plan = self.statement.plan
+        form = plan.result_form(self.result_formats)
+        if form.encoder is not None and (self.column_oids is None or self.column_oids is form.oids):
+            return form.encoder.encode(rows)
+        return row_encoder(_column_oids(self, rows), form.formats, plan.shown_typmods).encode(rows)
 
 
 async def prepare_statement(
@@ -82,6 +94,31 @@ async def prepare_statement(
     schema_version = session.schema_version
     plan = await plan_statement(session, statement, given_oids, cache, schema_version, runs_at_once=runs_at_once)
     return PreparedStatement(statement, given_oids, plan, schema_version, is_fixed)
+
+
+async def portal_of_shape(session: Session, sql: str, cache: PlanCache) -> Portal | None:
+    """The portal of a simple query whose plan is that of its shape, see `query_shapes`; None for a query that is planned by itself.
+
+    A query that is wrong is planned by itself, too: its error names the query's own text. In a transaction such an error would fail the
+    transaction at once, so there only plans that are in the cache are used.
+    """
+    shape = shape_of(sql)
+    if shape is None:
+        return None
+    oids = (types.INT4,) * len(shape.constants)
+    text, version = (await split_query(session, shape.text))[0], session.schema_version
+    try:
+        plan = cached_plan(session, text, oids, cache, version)
+        if plan is None:
+            if session.status is not TransactionStatus.IDLE:
+                return None
+            plan = await plan_statement(session, text, oids, cache, version)
+    except SqlError:
+        return None
+    prepared = plan.prepared
+    if prepared is None or prepared.kind is not _READ or plan.parameter_oids != oids:
+        return None
+    return Portal(PreparedStatement(text, oids, plan, version, is_fixed=False), shape.constants, ())
 
 
 def note_examined(statement: PreparedStatement, cache: PlanCache) -> None:
@@ -114,36 +151,42 @@ async def update_plan(session: Session, statement: PreparedStatement, cache: Pla
 def _shape(plan: StatementPlan) -> tuple[object, ...]:
     """The properties of a plan that a client may know."""
     columns = plan.prepared.columns if plan.prepared is not None else ()
-    return tuple(_shown_names(plan, columns)), described_oids(plan), plan.typmods
+    return _shown_names(plan, columns), described_oids(plan), plan.typmods
 
 
-def bind(statement: PreparedStatement, message: wire.Bind) -> Portal:
+def bind(
+    statement: PreparedStatement, formats: tuple[int, ...], values: tuple[bytes | None, ...], result_formats: tuple[int, ...]
+) -> Portal:
     """Create a portal with the decoded parameters.
+
+    Args:
+        formats: of the values. values, result_formats: as in Bind.
 
     Raises:
         SqlError: 08P01 for a wrong number of values or formats, 22023 for an unknown format, and as `decode_parameter`.
     """
     # All faults of a Bind are found here, because an error of Execute could come after a change has been stored.
-    oids, count = statement.plan.parameter_oids, len(message.parameters)
+    plan = statement.plan
+    oids, count = plan.parameter_oids, len(values)
     if count != len(oids):
         raise SqlError("08P01", f"the bind message supplies {count} parameters, but the statement requires {len(oids)}")
-    formats = message.parameter_formats
-    for code in (*formats, *message.result_formats):
+    decoders = parameter_decoders(oids, formats, result_formats)
+    parameters = tuple([decode(data) for decode, data in zip(decoders, values, strict=True)])
+    if plan.column_oids:
+        plan.result_form(result_formats)  # Checks the number of the formats.
+    return Portal(statement, parameters, result_formats)
+
+
+@lru_cache(maxsize=_SHAPES)
+def parameter_decoders(oids: tuple[int, ...], formats: tuple[int, ...], result_formats: tuple[int, ...]) -> tuple[ParameterDecoder, ...]:
+    """The decoders of a Bind's parameters, after a check of its formats."""
+    for code in (*formats, *result_formats):
         if code not in (0, 1):
             raise SqlError("22023", f"unsupported format code: {code}")
-    if len(formats) > 1 and len(formats) != count:
-        raise SqlError("08P01", f"the bind message has {len(formats)} parameter formats but {count} parameters")
-    values: list[Value] = []
-    for index, (data, oid) in enumerate(zip(message.parameters, oids, strict=True)):
-        is_binary = bool(formats and (formats[0] if len(formats) == 1 else formats[index]))
-        if oid in ELEMENT_OF:
-            values.append(None if data is None else decode_array(data, oid, is_binary))
-        else:
-            values.append(types.decode_parameter(data, oid, is_binary))
-    portal = Portal(statement, tuple(values), message.result_formats)
-    if statement.plan.column_oids:
-        portal.formats()
-    return portal
+    if len(formats) > 1 and len(formats) != len(oids):
+        raise SqlError("08P01", f"the bind message has {len(formats)} parameter formats but {len(oids)} parameters")
+    each = (formats or (0,)) * len(oids) if len(formats) < 2 else formats
+    return tuple([parameter_decoder(oid, bool(code)) for oid, code in zip(oids, each, strict=True)])
 
 
 def engine_parameters(portal: Portal, time: TransactionTime, user: str) -> tuple[Value, ...]:
@@ -155,6 +198,8 @@ def engine_parameters(portal: Portal, time: TransactionTime, user: str) -> tuple
     plan = portal.statement.plan
     assert plan.prepared is not None, "only statements of the engine have parameters"
     values = portal.parameters
+    if plan.parameter_indexes is None and not plan.supplied and len(values) == len(plan.prepared.parameters):
+        return values
     for supplied in plan.supplied:
         if supplied.oid == types.TEXT:
             values = (*values, user)
@@ -179,12 +224,17 @@ def described_oids(plan: StatementPlan) -> tuple[int, ...]:
 
 def decide_types(portal: Portal) -> None:
     """Fix the portal's column types. An expression of unknown type gets the type of its value in the first row."""
-    portal.column_oids = _column_oids(portal, portal.fetched)
+    if portal.column_oids is None:
+        form = portal.statement.plan.result_form(portal.result_formats)
+        portal.column_oids = form.oids if form.oids is not None else _column_oids(portal, portal.fetched)
 
 
 def _column_oids(portal: Portal, rows: Sequence[Row]) -> tuple[int, ...]:
     if portal.column_oids is not None:
         return portal.column_oids
+    known = portal.statement.plan.result_form(portal.result_formats).oids
+    if known is not None:
+        return known
     first: Row = rows[0] if rows else ()
     oids: list[int] = []
     for index, oid in enumerate(portal.statement.plan.column_oids):
@@ -197,59 +247,53 @@ def check_rows(portal: Portal, rows: Sequence[Row]) -> None:
     """Check, before a change is stored, that the rows that it returns can be sent. A later error would mean that the change had failed.
 
     Raises:
-        SqlError: as `encode_rows`.
+        SqlError: as `Portal.encode`.
     """
-    encode_rows(rows, _column_oids(portal, rows), portal.formats(), portal.statement.plan.shown_typmods)
+    portal.encode(rows)
 
 
-def row_description(plan: StatementPlan, oids: Sequence[int], formats: Sequence[int]) -> bytes:
+def row_description(plan: StatementPlan, oids: tuple[int, ...], formats: tuple[int, ...]) -> bytes:
     """RowDescription, or NoData for a statement without columns."""
     prepared = plan.prepared
     if prepared is None or not prepared.columns:
         return wire.NO_DATA
+    return _row_description(_shown_names(plan, prepared.columns), oids, plan.typmods, formats)
+
+
+@lru_cache(maxsize=_SHAPES)
+def _row_description(names: tuple[str, ...], oids: tuple[int, ...], typmods: tuple[int, ...], formats: tuple[int, ...]) -> bytes:
+    columns = zip(names, oids, typmods or (-1,) * len(oids), formats, strict=True)
     return wire.row_description(
-        wire.ColumnDescription(name, oid, types.TYPE_SIZES.get(oid, -1), typmod, result_format)
-        for name, oid, typmod, result_format in zip(
-            _shown_names(plan, prepared.columns), oids, plan.typmods or [-1] * len(oids), formats, strict=True
-        )
+        wire.ColumnDescription(name, oid, types.TYPE_SIZES.get(oid, -1), mod, code) for name, oid, mod, code in columns
     )
 
 
-def _shown_names(plan: StatementPlan, columns: Sequence[Column]) -> Sequence[str]:
+def shown_names(plan: StatementPlan) -> Sequence[str]:
+    """The names of the columns of a statement's result for the client."""
+    return _shown_names(plan, plan.prepared.columns if plan.prepared is not None else ())
+
+
+def _shown_names(plan: StatementPlan, columns: Sequence[Column]) -> tuple[str, ...]:
     """The columns' names as in PostgreSQL. If the grammar does not cover the statement, a call has its function's name."""
     if plan.names:
         return plan.names
     called = [_CALL.fullmatch(column.name) if column.origin is None else None for column in columns]
-    return [call[1].lower() if call is not None else column.name for call, column in zip(called, columns, strict=True)]
+    return tuple([call[1].lower() if call is not None else column.name for call, column in zip(called, columns, strict=True)])
 
 
-def encode_rows(rows: Sequence[Row], oids: Sequence[int], formats: Sequence[int], typmods: Sequence[int] = ()) -> list[bytes]:
-    """Encode rows as DataRow messages.
-
-    Raises:
-        SqlError: 22P02 for a value that cannot be sent as its column's type, 22003 for an integer overflow.
-    """
-    shape = [(oid, bool(shown), typmod) for oid, shown, typmod in zip(oids, formats, typmods or [-1] * len(oids), strict=True)]
-    encode = types.encode_value
-    encoded = []
-    integers = [index for index, oid in enumerate(oids) if oid in _INTEGERS]
-    for row in rows:
-        for index in integers:
-            value = row[index]
-            # SQLite converts to a float if integers overflow.
-            if type(value) is float and abs(value) >= 2.0**63:
-                raise SqlError("22003", "bigint out of range", hint="Cast one side to numeric or double precision.")
-        encoded.append(wire.data_row([encode(value, oid, binary, mod) for value, (oid, binary, mod) in zip(row, shape, strict=True)]))
-    return encoded
+@lru_cache(maxsize=_SHAPES)
+def completion(tag: str, rows: int, affected: int) -> bytes:
+    """CommandComplete, see `command_tag`."""
+    return wire.command_complete(command_tag(tag, rows, affected))
 
 
-def command_tag(prepared: Prepared, rows: int, affected: int) -> str:
+def command_tag(tag: str, rows: int, affected: int) -> str:
     """PostgreSQL's command tag: INSERT 0 n, UPDATE n, DELETE n, SELECT n, or the words alone."""
-    match prepared.tag:
+    match tag:
         case "INSERT" | "REPLACE":
             return f"INSERT 0 {affected}"
         case "UPDATE" | "DELETE":
-            return f"{prepared.tag} {affected}"
+            return f"{tag} {affected}"
         case "SELECT" | "VALUES" | "WITH" | "EXPLAIN" | "PRAGMA":
             return f"SELECT {rows}"
-    return prepared.tag
+    return tag

@@ -67,6 +67,8 @@ _MUST_BE: Mapping[str, tuple[str, ...]] = {
     "standard_conforming_strings": ("on", "true", "1"),
 }
 _BOOLEANS = {"on": "on", "true": "on", "yes": "on", "1": "on", "off": "off", "false": "off", "no": "off", "0": "off"}
+_NAMES = {name.lower(): name for name in (*_FIXED, *_DEFAULTS)}
+"""Maps the lower-case name of a parameter to its spelling."""
 TIME_ZONE, DATE_STYLE = "TimeZone", "DateStyle"
 _UTC_NAMES = frozenset(
     ("utc", "etc/utc", "uct", "etc/uct", "gmt", "etc/gmt", "universal", "zulu", "etc/zulu", "z", "0", "+0", "+00", "+00:00")
@@ -92,8 +94,12 @@ class SessionSettings:
         self.user = user
         self.changes = 0
         """Number of changes so far; it increases whenever a value may have changed."""
-        self._names = {name.lower(): name for name in (*_FIXED, *_DEFAULTS)}
-        self._values = dict(_DEFAULTS)
+        self._timeout_s: float | None = None
+        """The last `statement_timeout_s`; None after a change."""
+        self._own_names: dict[str, str] = {}
+        """As `_NAMES`, for the parameters that only this session has."""
+        self._values: dict[str, str] = {}
+        """The values that are not the defaults."""
         self._local: dict[str, str] = {}
         """The values of SET LOCAL; removed when the transaction ends."""
         for name, value in _options(startup.get("options", "")).items():
@@ -118,7 +124,7 @@ class SessionSettings:
             SqlError: 55P02 for a parameter that cannot change, 22023 for an unsupported value, 0A000 for a time zone other than UTC, a
                 date style other than ISO and a search path without public.
         """
-        spelled = self._names.get(name.lower(), name)
+        spelled = self._spelling(name)
         if spelled in _FIXED and spelled not in _MUST_BE:
             raise SqlError("55P02", f'parameter "{spelled}" cannot be changed')
         allowed = _MUST_BE.get(spelled)
@@ -141,16 +147,30 @@ class SessionSettings:
                 raise SqlError("22023", f'parameter "{spelled}" requires a Boolean value, not {value!r}')
             value = _BOOLEANS[value.lower()]
         if spelled not in _FIXED:
-            self.changes += 1
+            self._count_change()
             (self._local if local else self._values)[spelled] = "UTF8" if spelled == "client_encoding" else value
             if not local:
                 self._local.pop(spelled, None)
-            self._names.setdefault(spelled.lower(), spelled)
+            if spelled.lower() not in _NAMES:
+                self._own_names.setdefault(spelled.lower(), spelled)
         return spelled
+
+    def _count_change(self) -> None:
+        self.changes += 1
+        self._timeout_s = None
+
+    def _spelling(self, name: str) -> str:
+        """A parameter's name as PostgreSQL spells it; an unknown one as it is."""
+        lowered = name.lower()
+        return _NAMES.get(lowered) or self._own_names.get(lowered, name)
+
+    def _value(self, spelled: str) -> str | None:
+        """The present value of a parameter that may change; None for an unknown one."""
+        return self._local.get(spelled) if spelled in self._local else self._values.get(spelled, _DEFAULTS.get(spelled))
 
     def _date_style(self, value: str) -> str:
         """The style as PostgreSQL reports it. The order of day and month is kept, although no input format here depends on it."""
-        order = self._values[DATE_STYLE].partition(", ")[2]
+        order = self._values.get(DATE_STYLE, _DEFAULTS[DATE_STYLE]).partition(", ")[2]
         for word in value.lower().replace("'", "").replace('"', "").split(","):
             if word.strip() in _DATE_ORDERS:
                 order = _DATE_ORDERS[word.strip()]
@@ -163,13 +183,13 @@ class SessionSettings:
     def end_transaction(self) -> None:
         """Remove the values of SET LOCAL."""
         if self._local:
-            self.changes += 1
+            self._count_change()
             self._local.clear()
 
     def reset(self, name: str) -> str:
         """Reset a parameter to its value at the start of the session. Returns its name as PostgreSQL spells it."""
-        self.changes += 1
-        spelled = self._names.get(name.lower(), name)
+        self._count_change()
+        spelled = self._spelling(name)
         self._local.pop(spelled, None)
         if spelled in self._initial:
             self._values[spelled] = self._initial[spelled]
@@ -179,20 +199,21 @@ class SessionSettings:
 
     def reset_all(self) -> None:
         """Reset all parameters to their values at the start of the session."""
-        self.changes += 1
+        self._count_change()
         self._values = dict(self._initial)
         self._local.clear()
 
     @property
     def read_only(self) -> bool:
         """Whether transactions of this session are read-only by default."""
-        return self._local.get(READ_ONLY, self._values[READ_ONLY]) == "on"
+        return self._value(READ_ONLY) == "on"
 
     @property
     def statement_timeout_s(self) -> float:
         """Time limit of a statement, seconds; 0 for none. Raises SqlError 22023 if the start-up value is not a duration."""
-        text = self._local.get(_TIMEOUT, self._values[_TIMEOUT])
-        return 0.0 if text == "0" else duration_s(text)
+        if self._timeout_s is None:
+            self._timeout_s = duration_s(self._local.get(_TIMEOUT, self._values.get(_TIMEOUT, _DEFAULTS[_TIMEOUT])))
+        return self._timeout_s
 
     def get(self, name: str, *, is_leader: bool) -> str:
         """The value that SHOW returns. Raises SqlError 42704 for an unknown parameter."""
@@ -203,9 +224,9 @@ class SessionSettings:
             return "on" if not is_leader or self.read_only else "off"
         if lowered == "session_authorization":
             return self.user
-        known = self._names.get(lowered, name)
-        value = _FIXED.get(known, self._local.get(known, self._values.get(known)))
-        if value is None and "." in known and lowered in self._names:
+        known = self._spelling(name)
+        value = _FIXED.get(known, self._value(known))
+        if value is None and "." in known and lowered in self._own_names:
             return ""  # A custom parameter that was set and reset is empty, and not unknown.
         if value is None:
             raise SqlError("42704", f'unrecognized configuration parameter "{name}"')
@@ -214,11 +235,11 @@ class SessionSettings:
     def spelled(self, name: str) -> str:
         """A parameter's name as PostgreSQL spells it. Raises SqlError 42704 for an unknown parameter."""
         self.get(name, is_leader=False)
-        return next((known for known in REPORTED if known.lower() == name.lower()), self._names.get(name.lower(), name.lower()))
+        return next((known for known in REPORTED if known.lower() == name.lower()), self._spelling(name.lower()))
 
     def all(self, *, is_leader: bool) -> list[tuple[str, str]]:
         """Every parameter and its value, by name."""
-        names = {*_FIXED, *self._values, *self._local, "in_hot_standby", "transaction_read_only"}
+        names = {*_FIXED, *_DEFAULTS, *self._values, *self._local, "in_hot_standby", "transaction_read_only"}
         return [(name, self.get(name, is_leader=is_leader)) for name in sorted(names, key=str.lower)]
 
     def reported(self, *, is_leader: bool) -> dict[str, str]:

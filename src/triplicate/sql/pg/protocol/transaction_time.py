@@ -31,5 +31,6 @@ class TransactionTime:
 
     @property
     def statement_us(self) -> int:
-        """Now, in µs since 1970."""
+        """Now, in µs since 1970. It begins a transaction if none is open, so that ``now()`` after it in the same statement is not later."""
+        self.begin()
         return self._clock.wall_us()

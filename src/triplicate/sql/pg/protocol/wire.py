@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from triplicate.errors import FrameTooLarge, ProtocolError, SqlError
@@ -18,6 +19,9 @@ CANCEL_REQUEST = 80877102
 PROTOCOL_MAJOR = 3
 STARTUP_BYTES_MAX = 10_000
 """PostgreSQL's own limit for the first packet."""
+
+_REPEATED_TAGS = 1000
+"""Command tags whose messages are kept. Most commands have a tag of few rows."""
 
 _INT32 = struct.Struct(">i")
 _INT16 = struct.Struct(">h")
@@ -93,7 +97,7 @@ class Terminate:
 
 @dataclass(slots=True)
 class Unsupported:
-    """A message of the protocol that this server does not support: function call, COPY data, password."""
+    """A message of the protocol that is not decoded: function call, COPY data, password."""
 
     letter: str
 
@@ -104,6 +108,8 @@ ClientMessage = Query | Parse | Bind | Describe | Execute | Close | Sync | Flush
 def _text(body: bytes, at: int) -> tuple[str, int]:
     """(the string at `at`, the position after it)."""
     end = body.find(b"\0", at)
+    if end == at:
+        return "", at + 1
     if end < 0:
         raise ProtocolError("a string in a message is not terminated; the client breaks the protocol")
     try:
@@ -134,18 +140,24 @@ def _numbers(body: bytes, at: int, letter: str, size: int) -> tuple[tuple[int, .
 
 def _values(body: bytes, at: int) -> tuple[tuple[bytes | None, ...], int]:
     """(the values of a list, the position after it). Each has its size before it, -1 for NULL."""
-    count, length = _count(body, at), len(body)
+    count = _count(body, at)
     at += 2
     values: list[bytes | None] = []
-    for _ in range(count):
-        if at + 4 > length:
-            raise _too_short()
-        size = int(_INT32.unpack_from(body, at)[0])
-        at += 4
-        if size < -1 or at + size > length:
-            raise _too_short()
-        values.append(None if size < 0 else body[at : at + size])
-        at += max(size, 0)
+    try:
+        for _ in range(count):
+            (size,) = _INT32.unpack_from(body, at)
+            at += 4
+            if size >= 0:
+                values.append(body[at : at + size])
+                at += size
+            elif size == -1:
+                values.append(None)
+            else:
+                raise _too_short()
+    except struct.error:
+        raise _too_short() from None
+    if at > len(body):
+        raise _too_short()
     return tuple(values), at
 
 
@@ -237,7 +249,8 @@ _DECODERS: dict[bytes, Callable[[bytes], tuple[ClientMessage, int]]] = {
     b"Q": _query,
 }
 """Maps a message's letter to a function from its body to (message, position after its fields)."""
-_WITHOUT_FIELDS: dict[bytes, ClientMessage] = {b"S": Sync(), b"H": Flush(), b"X": Terminate()}
+_SYNC = Sync()
+_WITHOUT_FIELDS: dict[bytes, ClientMessage] = {b"S": _SYNC, b"H": Flush(), b"X": Terminate()}
 _UNSUPPORTED = (b"F", b"d", b"c", b"f", b"p")
 
 
@@ -252,6 +265,8 @@ def decode_message(letter: bytes, body: bytes) -> ClientMessage:
         ProtocolError: an unknown letter or malformed fields.
         SqlError: 22021 for text that is not UTF-8.
     """
+    if letter == b"S" and not body:
+        return _SYNC
     decoder = _DECODERS.get(letter)
     if decoder is not None:
         message, at = decoder(body)
@@ -266,50 +281,168 @@ def decode_message(letter: bytes, body: bytes) -> ClientMessage:
     return message
 
 
+class BindShape(NamedTuple):
+    """The parts that the Bind messages of one statement have in common: all but the values."""
+
+    portal: str
+    statement: str
+    parameter_formats: tuple[int, ...]
+    result_formats: tuple[int, ...]
+    values_count: int
+    head: bytes
+    """The body before the values, with their number."""
+    tail: bytes
+    """The body after the values."""
+
+    def values(self, body: bytes) -> tuple[bytes | None, ...] | None:
+        """The values of a body; None if it has another shape, or is malformed."""
+        _, _, _, _, count, head, tail = self
+        if not (body.startswith(head) and body.endswith(tail)):
+            return None
+        at, end = len(head), len(body) - len(tail)
+        values: list[bytes | None] = []
+        for _ in range(count):
+            start = at + 4
+            if start > end:
+                return None
+            size = int.from_bytes(body[at:start], "big", signed=True)
+            if size >= 0:
+                at = start + size
+                values.append(body[start:at])
+            elif size == -1:
+                at = start
+                values.append(None)
+            else:
+                return None
+        return tuple(values) if at == end else None
+
+
+def bind_shape(body: bytes) -> BindShape:
+    """The shape of a Bind message. Raises as `decode_message`."""
+    portal, at = _text(body, 0)
+    statement, at = _text(body, at)
+    formats, at = _numbers(body, at, "h", 2)
+    values, end = _values(body, at)
+    result_formats, last = _numbers(body, end, "h", 2)
+    if last != len(body):
+        raise ProtocolError(f"a message has {len(body) - last} bytes too many; the client breaks the protocol")
+    return BindShape(portal, statement, formats, result_formats, len(values), body[: at + 2], body[end:])
+
+
+def copy_fail_reason(body: bytes) -> str:
+    """The reason in CopyFail, by which the client gives COPY FROM up. Raises as `decode_message`."""
+    return _text(body, 0)[0]
+
+
 class MessageBuffer:
-    """Splits a byte stream into messages; buffers at most one incomplete message.
+    """Splits a byte stream into messages, one at a time, however its chunks are cut.
 
     Args:
         limit_bytes: the largest message accepted.
     """
 
+    __slots__ = ("_at", "_data", "_later", "_later_bytes", "_limit")
+
     def __init__(self, limit_bytes: int) -> None:
         self._limit = limit_bytes
-        self._data = bytearray()
-        self._started = False
+        self._data = b""
+        self._at = 0
+        """The position of the next message in `_data`."""
+        self._later: list[bytes] = []
+        """Chunks after `_data`. They are joined to it when they complete a message, so that each byte is copied a few times at most."""
+        self._later_bytes = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes that are buffered."""
+        return len(self._data) - self._at + self._later_bytes
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether any byte is buffered."""
+        return self._at < len(self._data) or bool(self._later)
 
     def feed(self, data: bytes) -> None:
         """Add received bytes."""
-        self._data += data
+        if self._at == len(self._data) and not self._later:
+            self._data, self._at = data, 0
+        else:
+            self._later.append(data)
+            self._later_bytes += len(data)
 
     def next_startup(self) -> Startup | None:
         """The first packet, or None until it is complete. After SSL and GSS requests the client sends another one. Raises ProtocolError."""
-        if len(self._data) < 4:
+        if self._later:
+            self._join()
+        if self.size < 4:
             return None
-        size = _INT32.unpack_from(self._data)[0]
+        size = _INT32.unpack_from(self._data, self._at)[0]
         if not 8 <= size <= STARTUP_BYTES_MAX:
             raise ProtocolError(f"the first packet claims {size} bytes; this is a PostgreSQL port")
-        if len(self._data) < size:
+        if self.size < size:
             return None
-        body = bytes(self._data[4:size])
-        del self._data[:size]
+        body = self._data[self._at + 4 : self._at + size]
+        self._at += size
         return decode_startup(body)
 
-    def next_messages(self) -> list[tuple[bytes, bytes]]:
-        """All complete messages as (letter, body), in order. Raises ProtocolError, FrameTooLarge."""
-        data, at, messages = self._data, 0, []
-        while len(data) - at >= 5:
+    def peek(self) -> bytes | None:
+        """The letter of the next message; None if it is not complete. Raises ProtocolError, FrameTooLarge."""
+        return self._data[self._at : self._at + 1] if self._is_complete() else None
+
+    def next_message(self) -> tuple[bytes, bytes] | None:
+        """Remove the next message: (letter, body); None if it is not complete. Raises ProtocolError, FrameTooLarge."""
+        data, at = self._data, self._at
+        length = len(data)
+        if at + 5 <= length:
+            (size,) = _INT32.unpack_from(data, at + 1)
+            end = at + 1 + size
+            if 4 <= size <= self._limit and end <= length:
+                self._at = end
+                return data[at : at + 1], data[at + 5 : end]
+        elif at == length and not self._later:
+            self._data, self._at = b"", 0  # An idle connection keeps no chunk.
+            return None
+        # Either the message is malformed, or its rest is in the later chunks or has not arrived.
+        return self.next_message() if self._is_complete() else None
+
+    def next_body(self, letter: bytes) -> bytes | None:
+        """Remove the next message if it is complete and has this letter; returns its body. Raises as `next_message`."""
+        data, at = self._data, self._at
+        if data[at : at + 1] != letter and len(data) > at:
+            return None
+        if len(data) - at >= 5:
             size = _INT32.unpack_from(data, at + 1)[0]
-            if size < 4:
-                raise ProtocolError(f"a message claims {size} bytes; the client breaks the protocol")
-            if size > self._limit:
-                raise FrameTooLarge(f"a message of {size} bytes exceeds the limit of {self._limit}; send less at once, or raise the limit")
-            if len(data) - at < size + 1:
-                break
-            messages.append((bytes(data[at : at + 1]), bytes(data[at + 5 : at + 1 + size])))
-            at += size + 1
-        del data[:at]
-        return messages
+            end = at + 1 + size
+            if 4 <= size <= self._limit and end <= len(data):
+                self._at = end
+                return data[at + 5 : end]
+        if self.peek() != letter:
+            return None
+        message = self.next_message()
+        return None if message is None else message[1]
+
+    def _is_complete(self) -> bool:
+        """Whether the next message is complete. It is in `_data` then."""
+        have = len(self._data) - self._at
+        if have < 5:
+            if not self._later or have + self._later_bytes < 5:
+                return False
+            self._join()
+            have = len(self._data)
+        size = _INT32.unpack_from(self._data, self._at + 1)[0]
+        if size < 4:
+            raise ProtocolError(f"a message claims {size} bytes; the client breaks the protocol")
+        if size > self._limit:
+            raise FrameTooLarge(f"a message of {size} bytes exceeds the limit of {self._limit}; send less at once, or raise the limit")
+        if have <= size and have + self._later_bytes > size:
+            self._join()
+            return True
+        return bool(have > size)
+
+    def _join(self) -> None:
+        self._data = b"".join((self._data[self._at :], *self._later))
+        self._at, self._later_bytes = 0, 0
+        self._later.clear()
 
 
 # Messages of the server.
@@ -348,6 +481,28 @@ def negotiate_protocol_version(unknown_options: Sequence[str]) -> bytes:
     return _message(b"v", body)
 
 
+def copy_in_response(columns: int, *, is_binary: bool) -> bytes:
+    """CopyInResponse: the client may send the data of COPY FROM."""
+    return _message(b"G", _copy_formats(columns, is_binary))
+
+
+def copy_out_response(columns: int, *, is_binary: bool) -> bytes:
+    """CopyOutResponse: the data of COPY TO follow."""
+    return _message(b"H", _copy_formats(columns, is_binary))
+
+
+def _copy_formats(columns: int, is_binary: bool) -> bytes:
+    return struct.pack(f">bh{columns}h", is_binary, columns, *[int(is_binary)] * columns)
+
+
+def copy_data(data: bytes) -> bytes:
+    return b"d" + _INT32.pack(len(data) + 4) + data
+
+
+COPY_DONE = _message(b"c", b"")
+
+
+@lru_cache(maxsize=_REPEATED_TAGS)
 def command_complete(tag: str) -> bytes:
     return _message(b"C", _cstring(tag))
 
@@ -400,6 +555,8 @@ def error_response(error: SqlError, *, severity: str = "ERROR") -> bytes:
         fields.append(("H", error.hint))
     if error.position is not None:
         fields.append(("P", str(error.position)))
+    if error.context is not None:
+        fields.append(("W", error.context))
     if error.message in _ROUTINES:
         fields.append(("R", _ROUTINES[error.message]))
     body = b"".join(letter.encode() + _cstring(text) for letter, text in fields)

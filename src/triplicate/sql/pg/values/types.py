@@ -93,7 +93,8 @@ _TYPMOD_HEADER = 4
 _PRECISION_MAX = 1000
 
 
-def _scale_of(typmod: int) -> int | None:
+def scale_of_typmod(typmod: int) -> int | None:
+    """The digits after the point in a numeric's type modifier; None without one."""
     return (typmod - _TYPMOD_HEADER) & 0x7FF if typmod >= _TYPMOD_HEADER else None
 
 
@@ -401,7 +402,7 @@ def _scaled(value: Value, typmod: int) -> Decimal:
     if isinstance(value, float) and number.is_finite():
         # The text of a float has an exponent or, if it is whole, a zero after its point.
         number = Decimal(f"{number:f}".removesuffix(".0"))
-    scale = _scale_of(typmod)
+    scale = scale_of_typmod(typmod)
     exponent = number.as_tuple().exponent
     if scale is None or not isinstance(exponent, int) or -exponent > scale:
         return number

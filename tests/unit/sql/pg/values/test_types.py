@@ -101,7 +101,8 @@ def test_messages_are_cut_out_of_any_chunks(bodies: list[bytes], cuts: list[int]
     for cut in [*cuts, len(stream)]:
         buffer.feed(stream[at : at + cut])
         at += cut
-        seen += [body for _, body in buffer.next_messages()]
+        while (message := buffer.next_message()) is not None:
+            seen.append(message[1])
     assert seen == bodies
 
 

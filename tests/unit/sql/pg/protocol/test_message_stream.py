@@ -1,0 +1,55 @@
+"""Clients that stall: they do not read, or leave a message incomplete."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+
+import pytest
+
+from tests.unit.sql.pg.raw_client import RawClient, query
+from tests.unit.sql.pg.server_rig import Served, run
+from tests.waiting import eventually
+from triplicate.sql.pg import ServerLimits
+
+LIMITS = ServerLimits(client_stall_s=0.3)
+SERIES = "with recursive s(v) as (select 1 union all select v + 1 from s where v < 5000) select v, printf('%200s', 'x') from s"
+
+
+def test_a_client_that_sends_without_reading_is_disconnected(caplog: pytest.LogCaptureFixture) -> None:
+    async def body(s: Served) -> None:
+        other = await RawClient.connect(*s.server.address)
+        reader, writer = await asyncio.open_connection(*s.server.address, limit=1024)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client = RawClient(reader, writer)
+        writer.write(b"\0\0\0\x1f\0\3\0\0user\0me\0database\0shop\0\0")
+        for _ in range(100):
+            client.send_nowait(query(SERIES))
+        await eventually(lambda: s.server.connections.count == 1)
+        assert "has read nothing for 0.3 s" in caplog.text
+        assert await other.send(query("select 1")) == ["T ?column?:20", "D 1", "C SELECT 1", "Z I"]
+        other.close()
+        client.close()
+
+    with caplog.at_level(logging.WARNING):
+        run(body, LIMITS)
+
+
+def test_half_a_message_ends_the_connection_and_an_idle_one_stays(caplog: pytest.LogCaptureFixture) -> None:
+    async def body(s: Served) -> None:
+        idle, half, slow = [await RawClient.connect(*s.server.address) for _ in range(3)]
+        message = query("select 1")
+        half.send_nowait(query("select 2") + message[:-3])
+        for byte in message:
+            slow.send_nowait(bytes([byte]))
+            await asyncio.sleep(0.06)
+        assert await half.until_closed() == ["T ?column?:20", "D 2", "C SELECT 1", "Z I", "E FATAL 08P01"]
+        assert await slow.send(message) == ["T ?column?:20", "D 1", "C SELECT 1", "Z I"]
+        assert await idle.send(message) == ["T ?column?:20", "D 1", "C SELECT 1", "Z I"]
+        assert caplog.text.count("has left a message incomplete for 0.3 s") == 1
+        for client in (idle, half, slow):
+            client.close()
+
+    with caplog.at_level(logging.WARNING):
+        run(body, LIMITS)
