@@ -125,6 +125,12 @@ class ReadFailed(LedgerError, EnvironmentFault):
     """No replica could deliver the entry. The message has the answer of each. Never raised for 'does not exist'."""
 
 
+class NoGoodCopy(LedgerError, EnvironmentFault):
+    """No bookie delivered an intact copy of an entry, so that it cannot be copied. `entry_id` names it; nothing was changed."""
+
+    entry_id: int | None = None
+
+
 class RecoveryFailed(LedgerError, EnvironmentFault):
     """Recovery did not reach coverage. The message names the bookies that did not answer."""
 
@@ -268,6 +274,9 @@ class SqlError(TriplicateError):
         detail: more about this case, for example the transaction's id after an unknown outcome.
         hint: how to correct the problem.
         position: 1-based character of the statement where the error was found.
+
+    Attributes:
+        context: the place in the client's data where the error was found, such as ``COPY t, line 7``; None outside of such data.
     """
 
     def __init__(
@@ -279,3 +288,4 @@ class SqlError(TriplicateError):
         self.detail = detail
         self.hint = hint
         self.position = position
+        self.context: str | None = None

@@ -319,12 +319,12 @@ class ClientMethods:
         """Open a ledger for reading, without recovery; its writer is not disturbed. See `Client.open`."""
         return BlockingReader(self.loop, self.loop.call(self._client.open(ledger_id, password=password)))
 
-    def recover(self, ledger_id: int, *, password: bytes = b"") -> BlockingReader:
+    def recover(self, ledger_id: int, *, password: bytes = b"", mark: bool = True) -> BlockingReader:
         """Fence a ledger, so that its writer can no longer append, find its end, close it, and open it for reading.
 
         See `Client.recover`.
         """
-        return BlockingReader(self.loop, self.loop.call(self._client.recover(ledger_id, password=password)))
+        return BlockingReader(self.loop, self.loop.call(self._client.recover(ledger_id, password=password, mark=mark)))
 
     def delete(self, ledger_id: int, *, version: int | None = None, checks: Sequence[TreeOperation] = ()) -> None:
         """Delete a ledger. A ledger that does not exist counts as deleted. See `Client.delete`."""

@@ -28,14 +28,23 @@ class Subcommand(NamedTuple):
 COMMANDS: dict[str, Subcommand] = {
     "up": Subcommand("triplicate.cli.server_commands.up_command:up", "Run a local cluster until Ctrl-C."),
     "bookie": Subcommand("triplicate.cli.server_commands.bookie_group:bookie", "Run a bookie, or inspect and repair its directories."),
+    "autorecovery": Subcommand(
+        "triplicate.cli.server_commands.autorecovery_command:autorecovery",
+        "Find ledgers that lack copies and make the copies again, until SIGTERM or Ctrl-C.",
+    ),
+    "dump": Subcommand(
+        "triplicate.cli.server_commands.dump_command:dump", "Print what the journals, entry logs and index of a bookie hold."
+    ),
     "doctor": Subcommand(
         "triplicate.cli.server_commands.doctor_command:doctor", "Check a bookie's settings, disks, cookies, metadata, port and machine."
     ),
     "cluster": Subcommand(
-        "triplicate.cli.server_commands.cluster_command:cluster", "Create a cluster in a metadata store, or copy its metadata."
+        "triplicate.cli.server_commands.cluster_group:cluster",
+        "Show the state of a cluster, create one, copy its metadata, state racks, or make the copies of lost bookies again.",
     ),
+    "cookie": Subcommand("triplicate.cli.server_commands.cookie_command:cookie", "Show, write and delete the cookies of bookies."),
     "ledger": Subcommand(
-        "triplicate.cli.data_commands.ledger_command:ledger", "Create, append to, read, follow, recover and delete ledgers."
+        "triplicate.cli.data_commands.ledger_command:ledger", "Create, append to, read, follow, check, recover and delete ledgers."
     ),
     "log": Subcommand("triplicate.cli.data_commands.log_command:log", "Create, append to, read, follow, maintain and delete logs."),
     "node": Subcommand("triplicate.cli.server_commands.node_command:node", "Run a database node until SIGTERM or Ctrl-C."),

@@ -1,5 +1,6 @@
 """Settings: frozen dataclasses whose fields carry unit, default, bounds and meaning, and the loader that fills them."""
 
+from triplicate.config.autorecovery_settings import AutorecoverySettings
 from triplicate.config.bookie_settings import BookieSettings
 from triplicate.config.client_settings import ClientSettings
 from triplicate.config.loader import Configuration, Key, keys_of, load, section_of, to_toml
@@ -9,6 +10,7 @@ from triplicate.config.sections import all_sections
 from triplicate.config.setting import SettingInfo, setting
 
 __all__ = [
+    "AutorecoverySettings",
     "BookieSettings",
     "ClientSettings",
     "Configuration",

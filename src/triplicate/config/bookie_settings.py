@@ -25,6 +25,11 @@ class BookieSettings:
     advertised_address: str = setting(
         "", "Host that clients connect to. Empty: the address that the bookie listens on.", bookkeeper="advertisedAddress"
     )
+    network_location: str = setting(
+        "",
+        "Region and rack of the machine, as /region/rack or /rack. Clients use it to place copies. `triplicate cluster racks` can "
+        "state another location for the cluster.",
+    )
     journal_directories: tuple[str, ...] = setting(
         ("journal",), "Directories of the journal. Several directories share the ledgers between them.", bookkeeper="journalDirectories"
     )
@@ -252,6 +257,21 @@ class BookieSettings:
         low=4 * KIB,
         high=64 * GIB,
         bookkeeper="compactionRateByBytes",
+    )
+    scrub_interval_s: float = setting(
+        604_800.0,
+        "Interval between the beginnings of two passes of the scrubber, which reads all stored entries and has damaged ones replaced. A "
+        "pass that takes longer is followed by the next one. 0 disables the scrubber.",
+        unit="seconds",
+        low=0,
+        high=86_400 * 365,
+        bookkeeper="localScrubInterval",
+    )
+    scrub_bytes_per_s: int = setting(
+        8 * MIB, "Maximum rate at which the scrubber reads.", unit="bytes per second", low=4 * KIB, high=64 * GIB
+    )
+    scrub_share_of_time: float = setting(
+        0.05, "Maximum share of time in which the scrubber reads and checks.", unit="share of time", low=0.001, high=1.0
     )
     disk_check_interval_s: float = setting(
         10.0, "Interval of the checks of the disks' free space.", unit="seconds", low=0.05, high=3600, bookkeeper="diskCheckInterval"

@@ -60,11 +60,43 @@ class ClientSettings:
     hedge_read_s: float = setting(
         0.5,
         "If a bookie does not answer a read within this time, the next replica is read, too, and the first good answer counts. The slow "
-        "bookie is read last for a while. 0 disables this; then a read waits for the answer or read_timeout_s.",
+        "bookie is in quarantine. 0 disables hedged reads and quarantine: a read waits for the answer or read_timeout_s.",
         unit="seconds",
         low=0,
         high=3600,
         bookkeeper="firstSpeculativeReadTimeout",
+    )
+    hedge_read_quantile: float = setting(
+        0.95,
+        "The next replica is already read, too, after the time within which this share of the recent reads was answered, as far as "
+        "hedge_read_share allows. 0 leaves only the fixed time hedge_read_s.",
+        low=0,
+        high=0.999,
+    )
+    hedge_read_share: float = setting(
+        0.05,
+        "Maximum share of such additional reads among all reads. 10 more may follow each other.",
+        low=0,
+        high=1,
+    )
+    quarantine_first_s: float = setting(
+        10.0,
+        "A bookie that is slow or fails reads is in quarantine for this time: it is read last, and new ensembles avoid it. Then one "
+        "additional read probes it. If that fails, the time is doubled.",
+        unit="seconds",
+        low=0.001,
+        high=86_400,
+        bookkeeper="bookieQuarantineTimeSeconds",
+    )
+    quarantine_maximum_s: float = setting(300.0, "Maximum of that time.", unit="seconds", low=0.001, high=86_400)
+    sticky_read_entries: int = setting(
+        64,
+        "Number of consecutive entries that are read one by one from the same bookie, if every bookie of the ledger holds all of them, "
+        "so that its read-ahead serves them. 1 changes the bookie with each entry.",
+        unit="entries",
+        low=1,
+        high=1_000_000,
+        bookkeeper="stickyReadSEnabled",
     )
     connect_timeout_s: float = setting(
         5.0,
@@ -96,6 +128,14 @@ class ClientSettings:
         "is replaced at once. This reduces metadata changes if bookies fail briefly, and leaves more entries with fewer copies.",
         bookkeeper="delayEnsembleChange",
     )
+    slow_bookie_limit_s: float = setting(
+        10.0,
+        "A bookie that holds back a full window of a writer for this time is replaced, if another one can be chosen. 0: never. Has no "
+        "effect with delay_ensemble_change.",
+        unit="seconds",
+        low=0,
+        high=3600,
+    )
     suspect_s: float = setting(
         30.0,
         "For this time after a failure, a bookie is selected for ensembles only if there are too few others.",
@@ -103,6 +143,54 @@ class ClientSettings:
         low=0,
         high=86_400,
     )
+    placement_policy: str = setting(
+        "uniform",
+        "How bookies are chosen for ensembles. uniform: any, on different machines. rack-aware: in at least placement_min_racks racks. "
+        "region-aware: also in at least placement_min_regions regions. The numbers apply to the bookies of each entry.",
+        choices=("uniform", "rack-aware", "region-aware"),
+        bookkeeper="ensemblePlacementPolicy",
+    )
+    placement_min_racks: int = setting(
+        2,
+        "Least number of racks for the copies of an entry under the rack-aware and the region-aware policy.",
+        unit="racks",
+        low=1,
+        high=1000,
+        bookkeeper="minNumRacksPerWriteQuorum",
+    )
+    placement_min_regions: int = setting(
+        2,
+        "Least number of regions for the copies of an entry under the region-aware policy.",
+        unit="regions",
+        low=1,
+        high=1000,
+        bookkeeper="reppMinimumRegionsForDurability",
+    )
+    placement_enforced: bool = setting(
+        False,
+        "Refuse an ensemble that has too few racks or regions. Otherwise the copies are spread as far as the writable bookies allow.",
+        bookkeeper="enforceMinNumRacksPerWriteQuorum",
+    )
+    placement_disk_weight: bool = setting(
+        False,
+        "Choose bookies in proportion to their free disk, as far as it is known, up to three times the median.",
+        bookkeeper="diskWeightBasedPlacementEnabled",
+    )
+    placement_disk_interval_s: float = setting(
+        300.0,
+        "Interval at which bookies are asked for their free disk, for placement_disk_weight.",
+        unit="seconds",
+        low=1,
+        high=604_800,
+        bookkeeper="getBookieInfoIntervalSeconds",
+    )
+    placement_script: str = setting(
+        "",
+        "Program that prints the network locations of the machines in its arguments, one word for each. Empty: none. Called for the "
+        "rack-aware and the region-aware policy.",
+        bookkeeper="networkTopologyScriptFileName",
+    )
+    placement_script_timeout_s: float = setting(2.0, "Maximum time for one call of placement_script.", unit="seconds", low=0.01, high=60)
     metadata_timeout_s: float = setting(
         60.0,
         "Maximum time that a creation, an ensemble change, a close or a recovery retries the metadata store.",

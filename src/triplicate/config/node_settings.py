@@ -32,6 +32,14 @@ class NodeSettings:
         low=0,
         high=100_000,
     )
+    client_stall_s: float = setting(
+        60.0,
+        "A client that does not read its answers, or leaves a message incomplete, is disconnected after this time without progress. "
+        "A client that is idle between two messages keeps its connection.",
+        unit="seconds",
+        low=0.1,
+        high=86_400,
+    )
     writer_wait_s: float = setting(10.0, "Maximum wait of a transaction for other writers.", unit="seconds", low=0.01, high=3600)
     transaction_idle_s: float = setting(
         5.0,

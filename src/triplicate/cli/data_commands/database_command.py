@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 import click
 
 from triplicate.cli.data_commands.snapshot_requests import request_snapshot, snapshot_facts, time_text, verdict
-from triplicate.cli.process.serving import run_loop
-from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
+from triplicate.cli.terminal.client_run import run_with_client
+from triplicate.cli.terminal.options import client_settings, metadata_option
 from triplicate.cli.terminal.output import print_json, print_table, remarks
-from triplicate.client import Client, connect
-from triplicate.config import ClientSettings
+from triplicate.client import Client
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ReplicaError, SnapshotDamaged
 from triplicate.log import Logs
@@ -33,17 +31,6 @@ from triplicate.sql import (
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _name = click.argument("name", metavar="DATABASE")
-
-
-def run_with_client(metadata: str | None, work: Callable[[Client], Awaitable[None]]) -> None:
-    """Run a function with a client of the cluster."""
-    uri = cluster_uri(metadata)
-
-    async def body() -> None:
-        async with connect(uri, settings=client_settings(ClientSettings)) as client:
-            await work(client)
-
-    run_loop(body())
 
 
 @click.group()

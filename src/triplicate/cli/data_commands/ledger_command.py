@@ -1,20 +1,20 @@
-"""``triplicate ledger``: create, list, show, append, read, tail, recover and delete ledgers."""
+"""``triplicate ledger``: create, list, show, append, read, tail, check, recover and delete ledgers."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
 
 from triplicate.cli.data_commands.entry_text import FORMATS, EntryPrinter
 from triplicate.cli.data_commands.ledger_append import append_all, open_source
-from triplicate.cli.process.serving import run_loop
-from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
+from triplicate.cli.data_commands.ledger_check_command import check
+from triplicate.cli.terminal.client_run import run_with_client
+from triplicate.cli.terminal.options import metadata_option
 from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
-from triplicate.client import WRITER_AWAITED, Client, LedgerWriter, connect
-from triplicate.config import ClientSettings
+from triplicate.client import WRITER_AWAITED, Client, LedgerWriter
 from triplicate.ledger import DigestType, LedgerMetadata
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -63,23 +63,13 @@ def _shape_options(command: Command) -> Command:
     return command
 
 
-def _run(metadata: str | None, work: Callable[[Client], Awaitable[None]]) -> None:
-    uri = cluster_uri(metadata)
-
-    async def body() -> None:
-        async with connect(uri, settings=client_settings(ClientSettings)) as client:
-            await work(client)
-
-    run_loop(body())
-
-
 async def _create(client: Client, digest: str, password: str, shape: Mapping[str, Any], custom: Mapping[str, bytes]) -> LedgerWriter:
     return await client.create(**shape, digest_type=DigestType[digest.upper()], password=password.encode(), custom=custom)
 
 
 @click.group()
 def ledger() -> None:
-    """Create, append to, read, follow, recover and delete ledgers.
+    """Create, append to, read, follow, check, recover and delete ledgers.
 
     A ledger has one writer, from its first entry to its close, and any number of readers. A writer that dies leaves its ledger open:
     `recover` fences it and closes it at the last confirmed entry.
@@ -101,14 +91,15 @@ def create(metadata: str | None, digest: str, password: str, as_json: bool, **sh
         else:
             click.echo(writer.ledger_id)
 
-    _run(metadata, work)
+    run_with_client(metadata, work)
 
 
 @ledger.command("list")
 @metadata_option
 @click.option("--limit", type=click.IntRange(min=1), help="Stop after this many.")
+@click.option("--bookie", "bookie_id", metavar="BOOKIE_ID", help="Only ledgers that this bookie is to hold entries of.")
 @_json
-def list_ledgers(metadata: str | None, limit: int | None, as_json: bool) -> None:
+def list_ledgers(metadata: str | None, limit: int | None, bookie_id: str | None, as_json: bool) -> None:
     """List the ledgers of the cluster, by id."""
 
     async def work(client: Client) -> None:
@@ -117,7 +108,9 @@ def list_ledgers(metadata: str | None, limit: int | None, as_json: bool) -> None
             async for ledger_id in client.ledger_ids():
                 if limit is not None and len(rows) == limit:
                     break
-                rows.append(describe(ledger_id, await client.metadata_of(ledger_id)))
+                found = await client.metadata_of(ledger_id)
+                if bookie_id is None or any(bookie_id in segment.ensemble for segment in found.segments):
+                    rows.append(describe(ledger_id, found))
                 bar.advance()
         if as_json:
             print_json(rows)
@@ -126,7 +119,7 @@ def list_ledgers(metadata: str | None, limit: int | None, as_json: bool) -> None
         cells = [[_cell(len(row[name]) if name == "segments" else row[name]) for name in names] for row in rows]
         print_table(("ledger", *names[1:]), cells, right=("ledger", "entries", "bytes", "segments"))
 
-    _run(metadata, work)
+    run_with_client(metadata, work)
 
 
 @ledger.command()
@@ -135,24 +128,33 @@ def list_ledgers(metadata: str | None, limit: int | None, as_json: bool) -> None
 @_password
 @_json
 def show(ledger_id: int, metadata: str | None, password: str, as_json: bool) -> None:
-    """Show a ledger's metadata and its last-add-confirmed."""
+    """Show a ledger's metadata, its last-add-confirmed, and how well its ensembles keep the rules of placement.
+
+    The policy is this command's own (`client.placement_policy`), the machines and racks are the present ones.
+    """
 
     async def work(client: Client) -> None:
         async with await client.open(ledger_id, password=password.encode()) as reader:
             facts = describe(ledger_id, reader.metadata)
             facts["last_add_confirmed"] = await reader.read_last_confirmed()
+        verdict = await client.placement.verdict(reader.metadata)
+        facts["placement"] = {"adherence": verdict.adherence.name.lower(), "reasons": list(verdict.reasons)}
         if as_json:
             print_json(facts)
             return
         segments = facts.pop("segments")
         custom = facts.pop("custom")
+        placement = facts.pop("placement")
+        facts["placement"] = placement["adherence"]
         print_table(("ledger", str(ledger_id)), [(name, _cell(value)) for name, value in facts.items() if name != "ledger_id"])
         rows = [(one["first_entry_id"], ", ".join(one["ensemble"])) for one in segments]
         print_table(("from entry", "ensemble"), rows, right=("from entry",))
+        if placement["reasons"]:
+            print_table(("placement",), [(reason,) for reason in placement["reasons"]])
         if custom:
             print_table(("custom metadata", "value"), list(custom.items()))
 
-    _run(metadata, work)
+    run_with_client(metadata, work)
 
 
 @ledger.command()
@@ -197,7 +199,7 @@ def append(ledger_id: str, payloads: tuple[str, ...], metadata: str | None, file
             state = "left open" if leave_open else "closed"
             click.echo(f"ledger {writer.ledger_id}: {facts['entries']} entries, {facts['bytes']} bytes, {state}")
 
-    _run(metadata, work)
+    run_with_client(metadata, work)
 
 
 @ledger.command()
@@ -221,7 +223,7 @@ def read(ledger_id: int, metadata: str | None, password: str, first: int, last: 
                     printer.write(entries)
                     bar.advance(len(entries))
 
-    _run(metadata, work)
+    run_with_client(metadata, work)
 
 
 @ledger.command()
@@ -244,7 +246,7 @@ def tail(ledger_id: int, metadata: str | None, password: str, first: int, form: 
             finally:
                 await following.aclose()
 
-    _run(metadata, work)
+    run_with_client(metadata, work)
 
 
 @ledger.command()
@@ -266,7 +268,7 @@ def recover(ledger_id: int, metadata: str | None, password: str, as_json: bool) 
         else:
             click.echo(f"ledger {ledger_id}: closed with {facts['entries']} entries, {facts['bytes']} bytes")
 
-    _run(metadata, work)
+    run_with_client(metadata, work)
 
 
 @ledger.command()
@@ -284,7 +286,7 @@ def delete(ledger_id: int, metadata: str | None, yes: bool) -> None:
         await client.delete(ledger_id)
         remarks.print(f"ledger {ledger_id} is deleted")
 
-    _run(metadata, work)
+    run_with_client(metadata, work)
 
 
 @ledger.command()
@@ -301,7 +303,10 @@ def undelete(ledger_id: int, metadata: str | None, as_json: bool) -> None:
         else:
             click.echo(f"ledger {ledger_id} is back: {facts['state']}, {facts['quorums']}")
 
-    _run(metadata, work)
+    run_with_client(metadata, work)
+
+
+ledger.add_command(check)
 
 
 def describe(ledger_id: int, metadata: LedgerMetadata) -> dict[str, Any]:

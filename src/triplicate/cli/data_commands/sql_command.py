@@ -16,10 +16,12 @@ from triplicate.cli.terminal.output import print_table, remarks
 from triplicate.client import connect
 from triplicate.config import ClientSettings
 from triplicate.errors import ConfigError, EnvironmentFault
-from triplicate.sql import DatabaseInfo, connection_string, database_info
+from triplicate.sql import DatabaseInfo, connection_string, database_info, wait_for_leader
 
 if TYPE_CHECKING:
     import psycopg
+
+LEADER_WAIT_S = 10.0
 
 
 @click.command()
@@ -33,7 +35,8 @@ def sql(metadata: str | None, name: str, commands: tuple[str, ...], any_node: bo
     """Open a database at a prompt.
 
     The SQL is SQLite's. Anything that speaks PostgreSQL connects in the same way: the connection string is printed on standard error at the
-    start, and --dsn prints it alone.
+    start, and --dsn prints it alone. While no node leads the database, as after its creation or the loss of a leader, the prompt waits
+    up to 10 s for the leader.
     """
     if print_dsn and commands:
         raise click.UsageError("--dsn prints the connection string and exits; it runs no --command")
@@ -41,7 +44,9 @@ def sql(metadata: str | None, name: str, commands: tuple[str, ...], any_node: bo
 
     async def fetch_info() -> DatabaseInfo:
         async with connect(uri, settings=client_settings(ClientSettings)) as client:
-            return await database_info(client, name)
+            if any_node or print_dsn:
+                return await database_info(client, name)
+            return await wait_for_leader(client, name, LEADER_WAIT_S)
 
     target = connection_string(run_loop(fetch_info()), user=getpass.getuser(), any_node=any_node)
     if print_dsn:

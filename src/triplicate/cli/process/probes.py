@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from triplicate.runtime import Clock, ProbeAnswer, sleep
 
 if TYPE_CHECKING:  # A bookie's process must not import the modules of a node, nor a node those of a bookie.
+    from triplicate.autorecovery import AutorecoveryDaemon
     from triplicate.bookie import Bookie
     from triplicate.sql import DatabaseNode
 
@@ -104,6 +105,11 @@ def bookie_readiness(bookie: Bookie) -> Readiness:
         [f"{name} has ended" for name in bookie.ended_loops],
         {"bookie": bookie.bookie_id, "writable": not bookie.read_only, "registered": bookie.registered},
     )
+
+
+def autorecovery_problems(daemon: AutorecoveryDaemon) -> list[str]:
+    """The failure of the daemon of auto-recovery, if any. Failures of its tasks, which begin again, are counted by a metric."""
+    return [] if daemon.failure is None else [f"auto-recovery has ended: {daemon.failure!r}"]
 
 
 def node_problems(node: DatabaseNode) -> list[str]:

@@ -18,11 +18,24 @@ from triplicate.cli.process.probes import ProcessState, ServedProcess
 from triplicate.cli.process.trace_levels import level_of
 from triplicate.config import ProcessSettings
 from triplicate.errors import ConfigError, EnvironmentFault
-from triplicate.runtime import Host, Listener, Metrics, Probe, TaskScope, first_of, real_host, resolve, serve_metrics
+from triplicate.runtime import (
+    Host,
+    Listener,
+    Metrics,
+    Probe,
+    TaskScope,
+    collect_garbage_seldom,
+    first_of,
+    real_host,
+    resolve,
+    serve_metrics,
+)
 
 Result = TypeVar("Result")
 
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+OTHER_FILES = 200
+"""Allowance for files other than connections: logs, a few databases and Python's own files."""
 ORPHAN_GRACE_S = 5.0
 """Time that an orphaned process has for an orderly end before it exits at once."""
 
@@ -71,6 +84,24 @@ def raise_open_files_limit() -> None:
     except (ValueError, OSError) as error:
         # Without a hard limit, a system may refuse the value that means no limit.
         logging.getLogger("triplicate").warning("the limit of open files stays at %d: %s; raise it with ulimit -n", soft, error)
+
+
+def warn_of_open_files(connections: int, setting: str) -> None:
+    """Write a warning if this process may not have the files that its connections need.
+
+    Args:
+        connections: the limit of the connections. setting: its name.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit != resource.RLIM_INFINITY and limit < connections + OTHER_FILES:
+        logging.getLogger("triplicate").warning(
+            "the limit of open files is %d, and %s allows %d connections: raise it (ulimit -Hn) to %d or more, or lower %s",
+            limit,
+            setting,
+            connections,
+            connections + OTHER_FILES,
+            setting,
+        )
 
 
 def report_ready(pipe: int | None, facts: dict[str, object]) -> None:
@@ -185,6 +216,7 @@ def serve_process(name: str, settings: ProcessSettings, start: Serve, *, parent_
         raise ConfigError("servers keep their assertions: start Python without -O, and unset PYTHONOPTIMIZE")
     configure_log(settings.log_level)
     raise_open_files_limit()
+    collect_garbage_seldom()
     watch_parent(parent_pipe)
 
     def announce(facts: dict[str, object]) -> None:

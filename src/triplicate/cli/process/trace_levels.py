@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 ERRORS = frozenset(
     [
+        "autorecovery.failed",
         "bookie.compaction_met_damage",
         "bookie.damaged_read",
         "bookie.disks_full",
@@ -25,6 +26,9 @@ ERRORS = frozenset(
         "bookie.journal_without_space",
         "bookie.last_entry_unreadable",
         "bookie.ledger_unreadable",
+        "bookie.scrub_found_damage",
+        "bookie.scrub_index_fault",
+        "bookie.scrub_report_refused",
         "node.copy_given_up",
         "node.copy_set_aside",
         "node.failed",
@@ -35,6 +39,13 @@ ERRORS = frozenset(
 
 WARNINGS = frozenset(
     [
+        "autorecovery.bookies_lost",
+        "autorecovery.check_time_unreadable",
+        "autorecovery.delay_unreadable",
+        "autorecovery.refill_refused",
+        "autorecovery.repair_failed",
+        "autorecovery.target_failed",
+        "autorecovery.task_failed",
         "bookie.add_too_large",
         "bookie.compaction_lacks_room",
         "bookie.compaction_put_off",
@@ -57,24 +68,39 @@ WARNINGS = frozenset(
         "bookie.metadata_unreachable",
         "bookie.protocol_error",
         "bookie.registration_failed",
+        "bookie.scrub_put_off",
+        "bookie.scrub_state_unreadable",
+        "bookie.scrub_state_without_space",
         "bookie.reserve_released",
         "bookie.session_expired",
         "bookie.task_failed",
         "bookie.trash_not_understood",
         "bookie.unregister_failed",
+        "bookie.upkeep_not_answered",
+        "bookie.upkeep_requests_unknown",
         "bookie.withdrawal_failed",
         "client.bookie_failed",
+        "client.bookie_quarantined",
         "client.bookies_missing",
         "client.bookies_unknown",
         "client.connect_failed",
         "client.connection_lost",
+        "client.departures_not_read",
         "client.digest_mismatch",
         "client.metadata_away",
+        "client.free_disk_unknown",
+        "client.location_not_used",
+        "client.locations_unknown",
+        "client.ledger_not_marked",
+        "client.placement_incomplete",
+        "client.placement_script_failed",
         "client.protocol_error",
+        "client.slow_bookie_replaced",
         "client.length_not_known",
         "client.recovery_waits",
         "client.trash_not_emptied",
         "client.writer_failed",
+        "log.copies_not_raised",
         "log.discard_refused",
         "log.janitor_failed",
         "log.list_unreadable",
@@ -137,6 +163,7 @@ INFOS = frozenset(
         "bookie.ledgers_missing",  # Garbage collection found ledgers that were deleted.
         "bookie.torn_tail",  # Only entries that a killed bookie had not acknowledged.
         "client.batch_read_refused",  # A bookie of another release; entries are read one at a time.
+        "metadata.replication_lock_lost",  # A session ended; another worker repairs the ledger.
     ]
 )
 """Names of normal events that sound like problems."""

@@ -9,18 +9,22 @@ from typing import TypeVar
 import click
 
 from triplicate.bookie import Bookie, Replacement, bookie_id_of, mark_visited
-from triplicate.cli.process.probes import ServedProcess, bookie_problems, bookie_readiness
+from triplicate.cli.process.probes import ServedProcess, autorecovery_problems, bookie_problems, bookie_readiness
 from triplicate.cli.process.serving import run_loop, serve_process
 from triplicate.cli.terminal.options import existing, load_configuration, settings_options
 from triplicate.cli.terminal.output import print_json
-from triplicate.config import BookieSettings, Configuration, MetadataSettings, ProcessSettings
+from triplicate.config import AutorecoverySettings, BookieSettings, ClientSettings, Configuration, MetadataSettings, ProcessSettings
+from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ConfigError
 from triplicate.metadata import ClusterMetadata, open_cluster
 from triplicate.runtime import Host, Metrics, keep_freed_memory, real_host
 
 Result = TypeVar("Result")
 
-SECTIONS = (BookieSettings, MetadataSettings, ProcessSettings)
+SECTIONS = (BookieSettings, MetadataSettings, ProcessSettings, AutorecoverySettings, ClientSettings, LogClientSettings)
+"""Those of clients are for auto-recovery in the bookie's process."""
+WATCH_INTERVAL_S = 0.5
+"""How late the watches of a bookie may be. Only auto-recovery has watches, and an idle bookie is not to wake for them 25 times a second."""
 bookie_options = settings_options(*SECTIONS)
 
 
@@ -57,21 +61,34 @@ def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe
     keep_freed_memory()
 
     async def start(host: Host, metrics: Metrics) -> ServedProcess:
-        cluster = await open_cluster(existing(uri), host, session_timeout_s=session_timeout_s)
+        cluster = await open_cluster(existing(uri), host, session_timeout_s=session_timeout_s, watch_interval_s=WATCH_INTERVAL_S)
         try:
             server = await Bookie.start(host, settings, cluster, metrics)
         except BaseException:
             await cluster.aclose()
             raise
+        healing = None
+        if configuration.get(AutorecoverySettings).in_bookie:
+            # Imported here: a bookie without auto-recovery does not pay for the client's modules.
+            from triplicate.cli.process.autorecovery_process import start_autorecovery
+
+            healing = start_autorecovery(host, cluster, configuration, metrics, server.bookie_id)
 
         async def stop() -> None:
             try:
-                await server.stop()
+                if healing is not None:
+                    await healing.stop()
             finally:
-                await cluster.aclose()
+                try:
+                    await server.stop()
+                finally:
+                    await cluster.aclose()
+
+        def problems() -> list[str]:
+            return [*bookie_problems(server), *(autorecovery_problems(healing.daemon) if healing is not None else ())]
 
         facts: dict[str, object] = {"bookie": server.bookie_id, "address": "{}:{}".format(*server.address)}
-        return ServedProcess(facts, stop, server.wait_failed, lambda: bookie_problems(server), lambda: bookie_readiness(server))
+        return ServedProcess(facts, stop, server.wait_failed, problems, lambda: bookie_readiness(server))
 
     name = settings.bookie_id or "bookie"
     serve_process(name, configuration.get(ProcessSettings), start, parent_pipe=parent_pipe, ready_pipe=ready_pipe)
@@ -130,8 +147,8 @@ def format_bookie(
     if as_json:
         print_json(facts)
     elif replace:
-        click.echo(f"bookie {facts['bookie']} begins incarnation {facts['incarnation']}; start it, have its ledgers replicated again, then")
-        click.echo("say so with `triplicate bookie format --visited`")
+        click.echo(f"bookie {facts['bookie']} begins incarnation {facts['incarnation']}; start it, then have its entries copied")
+        click.echo(f"back with `triplicate bookie refill {facts['bookie']}`")
     else:
         click.echo(f"bookie {facts['bookie']} " + ("is visited" if facts["changed"] else "needed no visit"))
 

@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
-from triplicate.cli.server_commands import bookie_rebuild, bookie_status
+from triplicate.cli.server_commands import (
+    bookie_decommission,
+    bookie_list,
+    bookie_read_only,
+    bookie_rebuild,
+    bookie_status,
+    bookie_upkeep,
+    refill_command,
+)
 from triplicate.cli.server_commands.bookie_command import bookie
 
-__all__ = ["bookie", "bookie_rebuild", "bookie_status"]
+__all__ = [
+    "bookie",
+    "bookie_decommission",
+    "bookie_list",
+    "bookie_read_only",
+    "bookie_rebuild",
+    "bookie_status",
+    "bookie_upkeep",
+    "refill_command",
+]

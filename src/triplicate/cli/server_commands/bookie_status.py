@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from triplicate.bookie import Inspection, InspectionReport, bookie_id_of, memory_limits
+from triplicate.cli.overview.core.text_table import size_text
 from triplicate.cli.process.serving import metrics_url, run_loop
 from triplicate.cli.server_commands.bookie_command import bookie, bookie_options, configuration_of, with_cluster
 from triplicate.cli.terminal.options import client_settings
@@ -41,9 +42,10 @@ METRICS = {
     "bookie_gc_ACTIVE_LEDGER": "ledgers at the last collection",
     "bookie_gc_TRASH_LEDGERS": "ledgers in the trash",
     "bookie_gc_TRASH_SPACE_BYTES": "bytes in the trash",
+    "scrubber_detectedScrubErrors_total": "damaged entries found by the scrubber",
+    "bookie_scrub_bytes_total": "bytes read by the scrubber",
 }
 """The metrics shown, and their labels."""
-UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 @bookie.command("status")
@@ -151,15 +153,6 @@ def read_metrics(url: str) -> dict[str, float] | str:
     return found
 
 
-def size_text(size: float) -> str:
-    """Bytes for people."""
-    for unit in UNITS:
-        if size < 1024 or unit == UNITS[-1]:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    raise AssertionError("the last unit has no bound")
-
-
 def rows_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The rows of the table."""
     cluster = facts.get("cluster")
@@ -186,6 +179,7 @@ def rows_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "trash", f"{index['trash_ledgers']} ledgers, {size_text(index['trash_bytes'])}"
     elif "directories" in facts:
         yield "index", "in use by the running bookie"
+    yield from _scrub_rows(facts.get("scrub"))
     metrics = facts.get("metrics")
     if isinstance(metrics, str):
         yield "metrics", metrics
@@ -195,6 +189,26 @@ def rows_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if "memory_bound_bytes" in facts:
         yield "memory, sum of the bounds", size_text(facts["memory_bound_bytes"])
     yield "seen", time.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _scrub_rows(scrub: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
+    if scrub is None:
+        return
+    last, present = scrub["last"], scrub["present"]
+    yield "last full scrub", _pass_text(last, last["ended_ms"]) if last is not None else "none yet"
+    if present is not None:
+        logs = present["last_log"] - present["first_log"] + 1
+        done = present["next_log"] - present["first_log"]
+        yield "scrub", f"{done} of {logs} entry logs read; since {_pass_text(present, present['began_ms'])}"
+    for damage in scrub["damage"]:
+        entries = f"entry {damage['first']}" if damage["first"] == damage["last"] else f"entries {damage['first']} to {damage['last']}"
+        yield "damaged", f"{entries} of ledger {damage['ledger_id']} in entry log {damage['log']}: {damage['reason']}"
+
+
+def _pass_text(one: Mapping[str, Any], time_ms: int) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time_ms / 1000))
+    faults = f", {one['index_faults']} faults of the index" if one["index_faults"] else ""
+    return f"{when}: {one['entries']} entries, {size_text(one['size_bytes'])}, {one['damaged']} damaged{faults}"
 
 
 def _index_text(index: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""``triplicate cluster``: create a cluster in a metadata store, and copy its metadata to another store."""
+"""``triplicate cluster``: create a cluster in a metadata store, copy its metadata to another store, state the racks of its bookies."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 import click
 
 from triplicate.cli.process.serving import run_loop
+from triplicate.cli.server_commands.racks_command import racks
 from triplicate.cli.terminal.options import existing
 from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
 from triplicate.errors import ConfigError
@@ -22,11 +23,14 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 @click.group()
 def cluster() -> None:
-    """Create a cluster in a metadata store, or copy its metadata.
+    """Show the state of a cluster, create one, copy its metadata, state racks, or make the copies of lost bookies again.
 
     A store is sqlite:///absolute/path/metadata.db or zk://host:port;host:port/ledgers, as BookKeeper writes it;
     zk+hierarchical:// and zk+longhierarchical:// require a layout.
     """
+
+
+cluster.add_command(racks)
 
 
 def _shared(uri: str) -> str:

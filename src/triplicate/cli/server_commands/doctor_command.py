@@ -153,8 +153,8 @@ def _trash(inspection: Inspection) -> Iterator[str]:
 
 def _unvisited(bookie_id: str, incarnation: Incarnation) -> str:
     return (
-        f"bookie {bookie_id} is in incarnation {incarnation.number} and not visited: for ledgers from before it answers unknown; have them "
-        "replicated again, then run `triplicate bookie format --visited`"
+        f"bookie {bookie_id} is in incarnation {incarnation.number} and not visited: for ledgers from before it answers unknown; "
+        f"have them copied back with `triplicate bookie refill {bookie_id}`"
     )
 
 

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 import click
 
 from triplicate.cli.process.probes import ServedProcess, node_problems, node_readiness
-from triplicate.cli.process.serving import serve_process
+from triplicate.cli.process.serving import serve_process, warn_of_open_files
 from triplicate.cli.terminal.options import existing, load_configuration, settings_options
 from triplicate.client import Client
 from triplicate.config import ClientSettings, MetadataSettings, NodeSettings, ProcessSettings
@@ -56,13 +56,14 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
         raise ConfigError("metadata.uri is not set: give --metadata sqlite:///… or zk://…, or put it into the --config file")
 
     async def start(host: Host, metrics: Metrics) -> ServedProcess:
+        warn_of_open_files(settings.connections, "node.connections")
         async with AsyncExitStack() as opened:
             cluster = await open_cluster_in_time(existing(metadata.uri), host, metadata.session_timeout_s)
             opened.push_async_callback(cluster.aclose)
             client = Client(host, cluster, configuration.get(ClientSettings), metrics)
             opened.push_async_callback(client.aclose)
             databases = HostedDatabases()
-            limits = ServerLimits(connections=settings.connections, database_connections=settings.database_connections)
+            limits = ServerLimits(settings.connections, settings.database_connections, client_stall_s=settings.client_stall_s)
             try:
                 server = await PostgresServer.open(host, databases, (settings.host, settings.port), limits)
             except OSError as error:

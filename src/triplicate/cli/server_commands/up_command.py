@@ -157,4 +157,4 @@ def ready_line(read_only: list[str], bookies: int) -> str:
     if not read_only:
         return "ready; Ctrl-C ends everything"
     which = f"{len(read_only)} of {bookies} bookies are read-only ({', '.join(read_only)})"
-    return f"ready; {which}: they accept no new entries until there is space on their disks; Ctrl-C ends everything"
+    return f"ready; {which}: they accept no new entries, for want of disk space or by request; Ctrl-C ends everything"

@@ -152,7 +152,12 @@ class ClusterFolder:
             }
         else:
             own = {"node_id": member.name, "host": HOST, "port": member.port, "directory": str(folder / "data")}
-        return {member.kind: own, "metadata": {"uri": self.metadata_uri}, "process": {"metrics_port": member.metrics_port}}
+        tables: dict[str, dict[str, object]] = {
+            member.kind: own,
+            "metadata": {"uri": self.metadata_uri},
+            "process": {"metrics_port": member.metrics_port},
+        }
+        return {**tables, "autorecovery": {"in_bookie": True}} if member.kind == "bookie" else tables
 
 
 def open_folder(path: Path, *, bookies: int | None, nodes: int | None, metadata: str | None = None) -> ClusterFolder:

@@ -55,7 +55,7 @@ class ClusterView:
                 continue
             before, self._writable[name] = self._writable.get(name, True), bool(answer["writable"])
             if before and not self._writable[name]:
-                yield f"{name} is read-only: it accepts no new entries until there is space on its disks"
+                yield f"{name} is read-only: it accepts no new entries, for want of disk space or by request"
             elif not before and self._writable[name]:
                 yield f"{name} is writable again"
 

@@ -85,6 +85,19 @@ def metadata_option(command: Command) -> Command:
     )(command)
 
 
+def limit_option(help_text: str, default_s: float = 10.0, *, least_s: float = 0.1, most_s: float = 3600) -> Callable[[Command], Command]:
+    """A decorator that adds ``--timeout SECONDS``. The command receives it as `limit_s`."""
+    return click.option(
+        "--timeout",
+        "limit_s",
+        type=click.FloatRange(least_s, most_s),
+        default=default_s,
+        show_default=True,
+        metavar="SECONDS",
+        help=help_text,
+    )
+
+
 def cluster_uri(given: str | None) -> str:
     """The given URI, or that of the cluster in the default folder.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from triplicate.cli.server_commands.bookie_command import SECTIONS
 from triplicate.cli.supervision.cluster_folder import (
     DEFAULT_BOOKIES,
     HOST,
@@ -21,7 +22,7 @@ from triplicate.cli.supervision.cluster_folder import (
     read_folder,
 )
 from triplicate.cli.supervision.zookeeper_process import read_configuration
-from triplicate.config import BookieSettings, MetadataSettings, ProcessSettings, load
+from triplicate.config import AutorecoverySettings, BookieSettings, MetadataSettings, ProcessSettings, load
 from triplicate.errors import ConfigError, FormatError, WrongCluster
 
 
@@ -92,12 +93,13 @@ def test_the_settings_of_a_bookie_are_those_of_its_place_and_stay_as_changed(tmp
     folder.write_configs()
     (member,) = folder.members
     config = folder.config_of(member)
-    loaded = load((BookieSettings, MetadataSettings, ProcessSettings), file=str(config))
+    loaded = load(SECTIONS, file=str(config), environment={})
     settings = loaded.get(BookieSettings)
     assert (settings.bookie_id, settings.host, settings.port) == ("bookie-1", HOST, member.port)
     assert settings.journal_directories == (str(tmp_path / "bookie-1" / "journal"),)
     assert loaded.get(MetadataSettings).uri == f"sqlite://{tmp_path}/metadata.db"
     assert loaded.get(ProcessSettings).metrics_port == member.metrics_port
+    assert loaded.get(AutorecoverySettings).in_bookie
     config.write_text(config.read_text() + "# changed\n")
     folder.write_configs()
     assert config.read_text().endswith("# changed\n")
@@ -129,7 +131,7 @@ def test_a_folder_with_zookeeper_says_so_to_every_later_start_and_to_earlier_rel
     settings = read_configuration(tmp_path / "c" / "zookeeper" / "zoo.cfg")
     assert settings["clientPort"] == str(first.members[0].port)
     assert settings["dataDir"] == str(first.metadata_path) == str(tmp_path / "c" / "zookeeper" / "data")
-    bookie = load((BookieSettings, MetadataSettings, ProcessSettings), file=str(first.config_of(first.member("bookie-1"))), environment={})
+    bookie = load(SECTIONS, file=str(first.config_of(first.member("bookie-1"))), environment={})
     assert bookie.get(MetadataSettings).uri == first.metadata_uri
 
 

@@ -19,7 +19,7 @@ def nodes(**roles: str) -> dict[str, Any]:
 def test_a_bookie_that_turns_read_only_and_writable_again_is_reported_once_each() -> None:
     view = ClusterView()
     assert view.observe(0, bookies(a=True, b=True)) == []
-    assert view.observe(1, bookies(a=True, b=False)) == ["b is read-only: it accepts no new entries until there is space on its disks"]
+    assert view.observe(1, bookies(a=True, b=False)) == ["b is read-only: it accepts no new entries, for want of disk space or by request"]
     assert view.read_only == ["b"]
     assert view.observe(2, bookies(a=True, b=False)) == []
     assert view.observe(3, bookies(a=True, b=True)) == ["b is writable again"]
@@ -93,6 +93,6 @@ def test_a_process_that_does_not_answer_for_long_is_reported() -> None:
 def test_the_last_line_of_a_start_names_read_only_bookies() -> None:
     assert ready_line([], 4) == "ready; Ctrl-C ends everything"
     assert ready_line(["bookie-2", "bookie-4"], 4) == (
-        "ready; 2 of 4 bookies are read-only (bookie-2, bookie-4): they accept no new entries until there is space on their disks; "
+        "ready; 2 of 4 bookies are read-only (bookie-2, bookie-4): they accept no new entries, for want of disk space or by request; "
         "Ctrl-C ends everything"
     )

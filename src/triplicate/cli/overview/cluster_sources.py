@@ -1,0 +1,254 @@
+"""Collects the facts about a cluster. Each source is read by itself and within its own time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from triplicate.autorecovery import walk_ledgers
+from triplicate.cli.overview.core.cluster_facts import (
+    BookieFacts,
+    BookieState,
+    ClusterFacts,
+    CopyFacts,
+    DatabaseFacts,
+    FreezeFacts,
+    LedgerCensus,
+    LedgerCounts,
+    Listed,
+    LogFacts,
+    MarkFacts,
+    RecoveryFacts,
+    Registrations,
+    all_bookies,
+)
+from triplicate.client import Client
+from triplicate.config.log_settings import LogClientSettings
+from triplicate.errors import CorruptionError, FormatError, NoNode, NoSuchLog, SqlError, TriplicateError
+from triplicate.ledger import BookieSite
+from triplicate.log import Logs, SegmentState
+from triplicate.metadata import BookieServiceInfo, own_paths
+from triplicate.runtime import TaskScope, map_bounded, timeout_at
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+
+BOOKIES_AT_A_TIME = 32
+"""Bookies whose disk space is requested at the same time."""
+LEDGER_IDS_END = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[Value]):
+    """The value of a source, or None and the reason why it returned none."""
+
+    value: Value | None
+    cut: str = ""
+
+
+class ClusterSources:
+    """The sources of one cluster's facts.
+
+    Args:
+        limit_s: longest time for each source, in seconds. A source that takes longer is shown as incomplete.
+    """
+
+    def __init__(self, client: Client, log_settings: LogClientSettings, limit_s: float) -> None:
+        self._client = client
+        self._metadata = client.metadata
+        self._logs = Logs(client, log_settings)
+        self._clock = client.host.clock
+        self._limit_s = limit_s
+
+    async def collect(self) -> ClusterFacts:
+        """All facts. The sources are read at the same time."""
+        time_ms = self._clock.wall_us() // 1000
+        async with TaskScope("cluster status") as scope:
+            bookies = scope.spawn(self.registrations(), name="bookies")
+            ledgers = scope.spawn(self.ledgers(), name="ledgers")
+            nodes = scope.spawn(self._listed(self._nodes()), name="nodes")
+            databases = scope.spawn(self._listed(self._databases()), name="databases")
+            logs = scope.spawn(self.logs(), name="logs")
+            marks = scope.spawn(self.marks(), name="marks")
+            recovery = scope.spawn(self._recovery(), name="auto-recovery")
+            freeze = scope.spawn(self._freeze(), name="freeze")
+        registered = next(iter(bookies.result().items), None)
+        return ClusterFacts(
+            self._metadata.instance_id,
+            time_ms,
+            await self.bookies(bookies.result(), ledgers.result()),
+            ledgers.result(),
+            nodes.result(),
+            databases.result(),
+            logs.result(),
+            marks.result(),
+            recovery.result(),
+            registered.location_problems if registered is not None else (),
+            freeze.result(),
+        )
+
+    # Bookies.
+
+    async def registrations(self) -> Listed[Registrations]:
+        """Registrations, cookies and incarnations; an empty list if they cannot be read in time."""
+
+        async def read() -> Registrations:
+            bookies = self._metadata.bookies
+            cookies = await self._metadata.cookies.bookie_ids()
+            writable, read_only = await bookies.writable(), await bookies.readonly()
+            table = await self._client.placement.locate({**read_only, **writable})
+
+            def registered(infos: Mapping[str, BookieServiceInfo], state: BookieState) -> dict[str, BookieFacts]:
+                return {name: _registered(name, info, state, table.sites[name]) for name, info in infos.items()}
+
+            requests = self._metadata.read_only_requests
+            requested, leaving = await requests.bookie_ids(), await requests.leaving()
+            return Registrations(
+                registered(writable, BookieState.WRITABLE),
+                registered(read_only, BookieState.READ_ONLY),
+                tuple(cookies),
+                tuple(requested),
+                table.problems,
+                tuple(leaving),
+            )
+
+        found = await self._bounded(read)
+        return Listed(() if found.value is None else (found.value,), found.cut)
+
+    async def bookies(self, registrations: Listed[Registrations], ledgers: LedgerCounts) -> Listed[BookieFacts]:
+        """Every bookie, with its incarnation and its disk space."""
+        if not registrations.items:
+            return Listed((), registrations.cut)
+        known = all_bookies(registrations.items[0], ledgers)
+        found = await map_bounded(self._with_space, known, most=BOOKIES_AT_A_TIME, name="disk space of bookies")
+        return Listed(tuple(found))
+
+    async def _with_space(self, bookie: BookieFacts) -> BookieFacts:
+        incarnation = await self._bounded(lambda: self._metadata.incarnations.get(bookie.bookie_id))
+        found = incarnation.value
+        if found is None:
+            # Nothing is known about replaced disks.
+            return replace(bookie, visited=False, unsure_below=LEDGER_IDS_END, silence=incarnation.cut)
+        unsure_below = 0 if found.visited else found.ledger_id_bound
+        bookie = replace(bookie, incarnation=found.number, visited=found.visited, unsure_below=unsure_below)
+        if bookie.state is BookieState.LOST:
+            return bookie
+        space = await self._bounded(lambda: self._client.bookie_info(bookie.bookie_id))
+        if space.value is None:
+            return replace(bookie, silence=space.cut)
+        return replace(bookie, total_bytes=space.value.total_bytes, free_bytes=space.value.free_bytes)
+
+    # Ledgers.
+
+    async def ledgers(self) -> LedgerCounts:
+        """The counts of one walk over all ledgers, or over those that it reaches in its time."""
+        census = LedgerCensus()
+
+        async def walk() -> None:
+            async with aclosing(walk_ledgers(self._client)) as ledgers:
+                async for ledger in ledgers:
+                    census.add(ledger.ledger_id, ledger.metadata)
+
+        answer = await self._bounded(walk)
+        return census.counts(answer.cut)
+
+    # Databases and logs.
+
+    async def _nodes(self) -> AsyncGenerator[str]:
+        try:
+            names, _ = await self._metadata.tree.children(own_paths.nodes_path(self._metadata.own_root))
+        except NoNode:
+            return
+        for name in sorted(names):
+            yield own_paths.decode_name(name)
+
+    async def _databases(self) -> AsyncGenerator[DatabaseFacts]:
+        # The database layer is half of the imports of this command, and only this source needs it.
+        from triplicate.sql import database_info, database_names
+
+        for name in await database_names(self._client):
+            try:
+                info = await database_info(self._client, name)
+            except SqlError:
+                continue  # Dropped in the meantime.
+            most = max((one.position for one in info.nodes), default=0)
+            copies = tuple(CopyFacts(one.node_id, one.role, most - one.position, one.reason) for one in info.nodes)
+            yield DatabaseFacts(name, info.leader, copies)
+
+    async def logs(self) -> Listed[LogFacts]:
+        """All logs, or those that could be read in time."""
+        return await self._listed(self._log_facts())
+
+    async def _log_facts(self) -> AsyncGenerator[LogFacts]:
+        for name in await self._logs.names():
+            try:
+                head = await self._logs.head(name)
+                owner = await self._logs.owner(name)
+                segments = await self._logs.segments(name)
+            except NoSuchLog:
+                continue  # Deleted in the meantime.
+            except (FormatError, CorruptionError) as error:
+                yield LogFacts(name, None, 0, None, problem=_reason(error))
+                continue
+            reduced = sum(one.reduced is not None for one in segments)
+            lost = sum(one.state is SegmentState.LOST for one in segments)
+            ledger_id = head.open.ledger_id if head.open is not None else None
+            yield LogFacts(name, owner.name if owner is not None else None, len(segments), ledger_id, reduced, lost)
+
+    # Auto-recovery.
+
+    async def marks(self) -> Listed[MarkFacts]:
+        """All under-replicated ledgers, or those that could be read in time."""
+        return await self._listed(self._marks())
+
+    async def _marks(self) -> AsyncGenerator[MarkFacts]:
+        async for mark in self._metadata.under_replication.marks():
+            try:
+                worker = await self._metadata.under_replication.worker_of(mark.ledger_id)
+            except FormatError:
+                worker = ""
+            yield MarkFacts(mark.ledger_id, mark.missing, mark.ctime_ms, worker)
+
+    async def _recovery(self) -> RecoveryFacts:
+        async def read() -> RecoveryFacts:
+            return RecoveryFacts(await self._metadata.under_replication.is_enabled(), await self._metadata.auditor.current())
+
+        found = await self._bounded(read)
+        return found.value if found.value is not None else RecoveryFacts(cut=found.cut)
+
+    async def _freeze(self) -> FreezeFacts:
+        found = await self._bounded(self._metadata.ensemble_freezes.read)
+        return FreezeFacts(found.value.text if found.value is not None else "", found.cut)
+
+    # Bounds.
+
+    async def _listed(self, items: AsyncGenerator[Item]) -> Listed[Item]:
+        found: list[Item] = []
+
+        async def read() -> None:
+            async with aclosing(items):
+                async for item in items:
+                    found.extend((item,))  # One by one: a timeout leaves those that arrived.
+
+        answer = await self._bounded(read)
+        return Listed(tuple(found), answer.cut)
+
+    async def _bounded(self, read: Callable[[], Awaitable[Value]]) -> Answer[Value]:
+        try:
+            async with timeout_at(self._clock.monotonic() + self._limit_s):
+                return Answer(await read())
+        except TimeoutError:
+            return Answer(None, f"no answer within {self._limit_s:g} s")
+        except (TriplicateError, OSError) as error:
+            return Answer(None, _reason(error))
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _registered(bookie_id: str, info: BookieServiceInfo, state: BookieState, site: BookieSite) -> BookieFacts:
+    address = info.rpc_address
+    return BookieFacts(bookie_id, state, address="" if address is None else "{}:{}".format(*address), location=str(site.location))

@@ -1,0 +1,1 @@
+"""Pure: facts to problems, screen lines and verdicts."""

@@ -1,0 +1,221 @@
+"""The facts about a cluster that an operator sees. `cluster_sources` collects them."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+from triplicate.ledger import DEFAULT_LOCATION, LedgerMetadata
+
+Item = TypeVar("Item")
+
+UNSTATED_LOCATION = str(DEFAULT_LOCATION)
+"""The network location of bookies for which none is stated."""
+
+
+class BookieState(enum.StrEnum):
+    """Where a bookie is registered."""
+
+    WRITABLE = "writable"
+    READ_ONLY = "read-only"
+    LOST = "lost"
+    """Not registered, although the cluster has its cookie or ledgers that name it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed(Generic[Item]):
+    """The items that a source returned within its time."""
+
+    items: tuple[Item, ...] = ()
+    cut: str = ""
+    """Why the list is not complete; empty if it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class BookieFacts:
+    """One bookie."""
+
+    bookie_id: str
+    state: BookieState
+    has_cookie: bool = True
+    address: str = ""
+    """host:port; empty if it is not registered."""
+    location: str = UNSTATED_LOCATION
+    incarnation: int = 1
+    requested: bool = False
+    """Whether an operator has requested that it be read-only."""
+    leaving: bool = False
+    """Whether it is being decommissioned, or was while it runs on."""
+    visited: bool = True
+    """Whether every ledger was checked since its disks were replaced. If not, its older ledgers may lack copies."""
+    unsure_below: int = 0
+    """Ledgers with smaller ids may lack copies on it, because its disks were replaced."""
+    total_bytes: int | None = None
+    free_bytes: int | None = None
+    silence: str = ""
+    """Why a registered bookie did not report its disk space; empty if it did."""
+
+    @property
+    def host(self) -> str:
+        return self.address.rpartition(":")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerCounts:
+    """The ledgers of a cluster by the bookies that their metadata names."""
+
+    total: int = 0
+    open: int = 0
+    """Ledgers that are not closed."""
+    by_bookie: Mapping[str, int] = field(default_factory=dict)
+    unreadable: tuple[int, ...] = ()
+    """Ledgers whose metadata cannot be decoded."""
+    cut: str = ""
+    """Why not all ledgers are counted; empty if they are."""
+
+
+class LedgerCensus:
+    """Counts ledgers one by one, in the memory of the counts."""
+
+    def __init__(self) -> None:
+        self._total = 0
+        self._open = 0
+        self._by_bookie: dict[str, int] = {}
+        self._unreadable: list[int] = []
+
+    def add(self, ledger_id: int, metadata: LedgerMetadata | None) -> None:
+        """Count one ledger; `metadata` is None if it cannot be decoded."""
+        self._total += 1
+        if metadata is None:
+            self._unreadable.append(ledger_id)
+            return
+        self._open += not metadata.is_closed
+        for bookie_id in dict.fromkeys(name for segment in metadata.segments for name in segment.ensemble):
+            self._by_bookie[bookie_id] = self._by_bookie.get(bookie_id, 0) + 1
+
+    def counts(self, cut: str = "") -> LedgerCounts:
+        return LedgerCounts(self._total, self._open, dict(sorted(self._by_bookie.items())), tuple(self._unreadable), cut)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFacts:
+    """The copy of a database on one node."""
+
+    node_id: str
+    role: str
+    lag: int
+    """Log records behind the most advanced copy."""
+    reason: str = ""
+    """Why the copy is not served; empty if it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseFacts:
+    """One database."""
+
+    name: str
+    leader: str | None
+    copies: tuple[CopyFacts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """One log."""
+
+    name: str
+    writer: str | None
+    """The owner that appends now; None if there is none."""
+    segments: int
+    open_ledger: int | None
+    reduced: int = 0
+    """Segments with fewer copies than the log's settings."""
+    lost: int = 0
+    """Segments whose ledger is lost for good."""
+    problem: str = ""
+    """Why its list of segments cannot be read; empty if it can."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkFacts:
+    """One under-replicated ledger."""
+
+    ledger_id: int
+    missing: tuple[str, ...]
+    """Bookies that lack copies."""
+    since_ms: int | None
+    """Milliseconds since the epoch; None if the mark has no time."""
+    worker: str | None
+    """The replication worker that has locked it; None if none has."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryFacts:
+    """The cluster's auto-recovery."""
+
+    enabled: bool = True
+    auditor: str | None = None
+    """The elected auditor; None if there is no candidate."""
+    cut: str = ""
+    """Why the two are not known; empty if they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeFacts:
+    """The freeze of ensemble changes."""
+
+    text: str = ""
+    """Until when, by whom and why ensembles are frozen; empty if they are not."""
+    cut: str = ""
+    """Why that is not known; empty if it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """One look at a cluster. Each source was read by itself, so they may differ by the changes in between."""
+
+    instance_id: str
+    time_ms: int
+    """Milliseconds since the epoch."""
+    bookies: Listed[BookieFacts] = Listed()
+    ledgers: LedgerCounts = LedgerCounts()
+    nodes: Listed[str] = Listed()
+    """Ids of the registered database nodes."""
+    databases: Listed[DatabaseFacts] = Listed()
+    logs: Listed[LogFacts] = Listed()
+    marks: Listed[MarkFacts] = Listed()
+    recovery: RecoveryFacts = RecoveryFacts()
+    location_problems: tuple[str, ...] = ()
+    """Network locations that could not be used, with the reason."""
+    freeze: FreezeFacts = FreezeFacts()
+
+
+@dataclass(frozen=True, slots=True)
+class Registrations:
+    """The metadata about the bookies of a cluster."""
+
+    writable: Mapping[str, BookieFacts]
+    read_only: Mapping[str, BookieFacts]
+    cookies: tuple[str, ...]
+    requested: tuple[str, ...] = ()
+    """Bookies that operators have requested to be read-only."""
+    location_problems: tuple[str, ...] = ()
+    """Network locations that could not be used, with the reason."""
+    leaving: tuple[str, ...] = ()
+    """Those of `requested` that are being decommissioned."""
+
+
+def all_bookies(registrations: Registrations, ledgers: LedgerCounts) -> tuple[BookieFacts, ...]:
+    """Every bookie that is registered, has a cookie, or is named by a ledger; by location, host and id.
+
+    A bookie in both lists is becoming read-only and counts as such.
+    """
+    registered = {**registrations.writable, **registrations.read_only}
+    cookies = frozenset(registrations.cookies)
+    found: list[BookieFacts] = []
+    for bookie_id in {*registered, *cookies, *ledgers.by_bookie}:
+        known = registered.get(bookie_id) or BookieFacts(bookie_id, BookieState.LOST, bookie_id in cookies)
+        requested, leaving = bookie_id in registrations.requested, bookie_id in registrations.leaving
+        found.append(replace(known, has_cookie=bookie_id in cookies, requested=requested, leaving=leaving))
+    return tuple(sorted(found, key=lambda one: (one.location, one.host, one.bookie_id)))

@@ -1,0 +1,206 @@
+"""The problems of a cluster, each with the command that explains it. An empty list means that the cluster is healthy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from triplicate.cli.overview.core.cluster_facts import (
+    BookieFacts,
+    BookieState,
+    ClusterFacts,
+    DatabaseFacts,
+    LedgerCounts,
+    LogFacts,
+    MarkFacts,
+)
+
+NAMED_MAX = 3
+"""How many things of a kind a problem names. It counts the others."""
+SERVED_ROLES = ("leader", "follower", "candidate", "")
+"""Roles of sound copies. Nodes of earlier releases report none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that an operator should look into."""
+
+    text: str
+    command: str
+    """The command that shows more of it."""
+
+
+def problems_of(facts: ClusterFacts) -> tuple[Problem, ...]:
+    """All problems, the most urgent first."""
+    return (
+        *_silent_sources(facts),
+        *_freeze(facts),
+        *_bookies(facts),
+        *_repair(facts),
+        *_databases(facts.databases.items),
+        *_logs(facts.logs.items),
+        *_unreadable(facts),
+    )
+
+
+def is_bad_bookie(bookie: BookieFacts) -> bool:
+    """Whether the bookie is lost, does not answer, takes no entries, or may lack copies."""
+    return bookie.state is not BookieState.WRITABLE or bool(bookie.silence) or not bookie.visited
+
+
+def is_bad_database(database: DatabaseFacts) -> bool:
+    """Whether no node leads it, or a copy is not served."""
+    return database.leader is None or any(copy.role not in SERVED_ROLES for copy in database.copies)
+
+
+def is_bad_log(log: LogFacts) -> bool:
+    """Whether segments are lost or have too few copies, or cannot be read."""
+    return log.lost > 0 or log.reduced > 0 or bool(log.problem)
+
+
+def _silent_sources(facts: ClusterFacts) -> Iterator[Problem]:
+    again = "triplicate cluster status --timeout 60"
+    sources = {
+        "the bookies": facts.bookies.cut,
+        "the ledgers": facts.ledgers.cut,
+        "the database nodes": facts.nodes.cut,
+        "the databases": facts.databases.cut,
+        "the logs": facts.logs.cut,
+        "the under-replicated ledgers": facts.marks.cut,
+        "the state of auto-recovery": facts.recovery.cut,
+        "the freeze of ensembles": facts.freeze.cut,
+    }
+    silent: dict[str, list[str]] = {}
+    for name, reason in sources.items():
+        if reason:
+            silent.setdefault(reason, []).append(name)
+    for reason, names in silent.items():
+        yield Problem(f"not read completely: {', '.join(names)}: {reason}", again)
+
+
+def _freeze(facts: ClusterFacts) -> Iterator[Problem]:
+    if facts.freeze.text:
+        yield Problem(f"ensembles are frozen {facts.freeze.text}", "triplicate cluster freeze-ensembles off")
+
+
+def _bookies(facts: ClusterFacts) -> Iterator[Problem]:
+    bookies = facts.bookies.items
+    lost = [one for one in bookies if one.state is BookieState.LOST]
+    if lost:
+        named = _named([f"{one.bookie_id} ({_ledgers(facts.ledgers, one.bookie_id)})" for one in lost])
+        yield Problem(f"{_count(len(lost), 'bookie is', 'bookies are')} lost: {named}", "triplicate bookie list")
+    for one in lost:
+        if one.has_cookie and not facts.ledgers.cut and not facts.ledgers.by_bookie.get(one.bookie_id):
+            yield Problem(f"no ledger names the lost bookie {one.bookie_id}", f"triplicate bookie decommission {one.bookie_id}")
+    if not facts.bookies.cut and not any(one.state is BookieState.WRITABLE for one in bookies):
+        yield Problem("no bookie is writable", "triplicate bookie list")
+    silent = [one for one in bookies if one.silence]
+    if silent:
+        yield Problem(f"{_count(len(silent), 'bookie does', 'bookies do')} not answer: {_ids(silent)}", "triplicate bookie list")
+    for one in bookies:
+        if one.leaving and one.state is not BookieState.LOST:
+            yield _departure(one)
+        elif one.state is BookieState.READ_ONLY:
+            yield Problem(f"bookie {one.bookie_id} is read-only{' on request' if one.requested else ''}", _read_only_command(one))
+        elif one.state is BookieState.WRITABLE and one.requested:
+            yield Problem(f"bookie {one.bookie_id} is writable, although it is requested to be read-only", _read_only_command(one))
+        if not one.visited:
+            text = f"the disks of bookie {one.bookie_id} were replaced, and its ledgers were not checked since"
+            yield Problem(text, f"triplicate bookie status --bookie-id {one.bookie_id}")
+    for reason in facts.location_problems:
+        yield Problem(f"a network location is not used: {reason}", "triplicate cluster racks show")
+
+
+def _ledgers(counts: LedgerCounts, bookie_id: str) -> str:
+    count = counts.by_bookie.get(bookie_id, 0)
+    return f"{count}+ ledgers" if counts.cut else _count(count, "ledger", "ledgers")
+
+
+def _read_only_command(bookie: BookieFacts) -> str:
+    name = bookie.bookie_id
+    return f"triplicate bookie set-readonly {name} off" if bookie.requested else f"triplicate bookie status --bookie-id {name}"
+
+
+def _departure(bookie: BookieFacts) -> Problem:
+    name = bookie.bookie_id
+    if bookie.has_cookie:
+        return Problem(f"bookie {name} is being decommissioned", f"triplicate bookie decommission {name}")
+    return Problem(f"bookie {name} was decommissioned and still runs: stop it", f"triplicate bookie status --bookie-id {name}")
+
+
+def _repair(facts: ClusterFacts) -> Iterator[Problem]:
+    marks = facts.marks.items
+    if not marks:
+        return
+    times = [one.since_ms for one in marks if one.since_ms is not None]
+    oldest = f", the oldest for {age_text(facts.time_ms - min(times))}" if times else ""
+    more = "" if not facts.marks.cut else " or more"
+    text = f"{_count(len(marks), 'ledger is', 'ledgers are')}{more} under-replicated{oldest}{_missing(marks)}"
+    yield Problem(text, "triplicate cluster under-replicated")
+    if not facts.recovery.enabled:
+        yield Problem("auto-recovery is disabled, so they stay under-replicated", "triplicate cluster recover --help")
+
+
+def _missing(marks: tuple[MarkFacts, ...]) -> str:
+    """How many ledgers lack the copies of each bookie, the most first."""
+    counts: dict[str, int] = {}
+    for mark in marks:
+        for bookie_id in mark.missing:
+            counts[bookie_id] = counts.get(bookie_id, 0) + 1
+    named = _named([f"{count} on {name}" for name, count in sorted(counts.items(), key=lambda one: (-one[1], one[0]))])
+    return f"; copies missing: {named}" if named else ""
+
+
+def _databases(databases: tuple[DatabaseFacts, ...]) -> Iterator[Problem]:
+    for one in databases:
+        command = f"triplicate database show {one.name}"
+        if one.leader is None:
+            yield Problem(f"database {one.name} has no leader", command)
+        for copy in one.copies:
+            if copy.role not in SERVED_ROLES:
+                yield Problem(f"the copy of database {one.name} on {copy.node_id} is {copy.role}", command)
+
+
+def _logs(logs: tuple[LogFacts, ...]) -> Iterator[Problem]:
+    for one in logs:
+        if one.problem:
+            yield Problem(f"log {one.name}: {one.problem}", f"triplicate log show {one.name}")
+        if one.lost:
+            yield Problem(f"log {one.name} has {_count(one.lost, 'lost segment', 'lost segments')}", f"triplicate log show {one.name}")
+    reduced = [one for one in logs if one.reduced]
+    if reduced:
+        names = _named([one.name for one in reduced])
+        count = _count(len(reduced), "log has", "logs have")
+        yield Problem(f"{count} segments with fewer copies: {names}", f"triplicate log rewrite --dry-run {reduced[0].name}")
+
+
+def _unreadable(facts: ClusterFacts) -> Iterator[Problem]:
+    found = facts.ledgers.unreadable
+    if found:
+        names = _named([str(ledger_id) for ledger_id in found])
+        yield Problem(
+            f"the metadata of {_count(len(found), 'ledger', 'ledgers')} cannot be decoded: {names}", f"triplicate ledger show {found[0]}"
+        )
+
+
+def age_text(age_ms: int) -> str:
+    """A time span for people. A negative one, between clocks that differ, counts as 0."""
+    seconds = max(0, age_ms) // 1000
+    if seconds < 120:
+        return f"{seconds} s"
+    if seconds < 7200:
+        return f"{seconds // 60} min"
+    return f"{seconds // 3600} h" if seconds < 172_800 else f"{seconds // 86_400} days"
+
+
+def _ids(bookies: list[BookieFacts]) -> str:
+    return _named([one.bookie_id for one in bookies])
+
+
+def _named(names: list[str]) -> str:
+    rest = len(names) - NAMED_MAX
+    return ", ".join(names[:NAMED_MAX]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _count(number: int, one: str, more: str) -> str:
+    return f"{number} {one if number == 1 else more}"

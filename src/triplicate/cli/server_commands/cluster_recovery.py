@@ -1,0 +1,201 @@
+"""``triplicate cluster recover`` and ``under-replicated``: make lost copies again, and list the ledgers that lack copies."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import os
+import socket
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import click
+
+from triplicate.autorecovery import LedgerNeed, LedgerRepair, PassProgress, PassReport, recover_bookies
+from triplicate.cli.overview.core.text_table import size_text
+from triplicate.cli.server_commands.cluster_command import cluster
+from triplicate.cli.terminal.client_run import run_with_client
+from triplicate.cli.terminal.options import client_settings, metadata_option
+from triplicate.cli.terminal.output import print_json, print_table, remarks
+from triplicate.client import Client
+from triplicate.config import AutorecoverySettings
+from triplicate.config.log_settings import LogClientSettings
+from triplicate.errors import FormatError
+from triplicate.log import Logs, has_living_writer
+from triplicate.metadata import UnderreplicatedLedger
+
+REMARK_S = 2.0
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def _run(metadata: str | None, work: Callable[[Client], Awaitable[None]]) -> None:
+    # The name stands in the locks of ledgers that are being repaired.
+    run_with_client(metadata, work, name=f"{socket.gethostname()}:{os.getpid()}")
+
+
+@cluster.command()
+@click.argument("bookie_ids", metavar="[BOOKIE_ID]...", nargs=-1)
+@metadata_option
+@click.option("--dry-run", is_flag=True, help="Change nothing, and list what would be copied.")
+@click.option("--rate", "rate_mb", type=click.FloatRange(min=0), help="Megabytes per second to copy at most; 0 sets no limit.")
+@_json
+def recover(bookie_ids: tuple[str, ...], metadata: str | None, dry_run: bool, rate_mb: float | None, as_json: bool) -> None:
+    """Make the copies of lost bookies again on other bookies, and repair every ledger that is marked as under-replicated.
+
+    Lost bookies are those that have a cookie or are named by a ledger, and are not registered. If BOOKIE_IDs are given, only these are
+    lost; one that is registered as read-only is emptied, and a writable one is refused. Copies are verified before the metadata names
+    them. An open ledger is fenced only if it does not change during `autorecovery.open_ledger_grace_s`, and is not that of a log whose
+    writer lives.
+
+    Ledgers that cannot be repaired stay marked and are listed; the exit code is then 1. An interrupted pass can be started again.
+    """
+    settings = client_settings(AutorecoverySettings)
+    if rate_mb is not None:
+        settings = dataclasses.replace(settings, bytes_per_s=int(rate_mb * 1_000_000))
+    reports: list[PassReport] = []
+
+    async def work(client: Client) -> None:
+        lines = _ProgressLines()
+        started = time.monotonic()
+        logs = Logs(client, client_settings(LogClientSettings))
+        report = await recover_bookies(
+            client,
+            bookie_ids,
+            settings=settings,
+            dry_run=dry_run,
+            has_living_writer=partial(has_living_writer, logs),
+            progress=lines.progress,
+        )
+        reports.append(report)
+        seconds = time.monotonic() - started
+        if as_json:
+            print_json(_facts(report, dry_run=dry_run, seconds=seconds))
+        elif dry_run:
+            _print_needs(report)
+        else:
+            _print_repairs(report, seconds)
+
+    _run(metadata, work)
+    if any(report.unrepaired or report.unreadable for report in reports):
+        sys.exit(1)
+
+
+@cluster.command("under-replicated")
+@metadata_option
+@click.option("--missing-on", "bookie_id", metavar="BOOKIE_ID", help="Only ledgers that lack copies on this bookie.")
+@_json
+def under_replicated(metadata: str | None, bookie_id: str | None, as_json: bool) -> None:
+    """List the ledgers that are marked because they lack copies.
+
+    The list shows the missing bookies, since when, the worker that has locked the ledger, and why the last repair did not end well.
+    """
+
+    async def work(client: Client) -> None:
+        marks = client.metadata.under_replication
+        listed = [
+            _mark_facts(mark, await marks.worker_of(mark.ledger_id), await _reason(client, mark.ledger_id))
+            async for mark in marks.marks()
+            if bookie_id is None or bookie_id in mark.missing
+        ]
+        if as_json:
+            print_json(listed)
+        elif listed:
+            rows = [
+                (row["ledger"], ", ".join(row["missing"]), row["since"] or "-", row["locked_by"] or "-", row["reason"] or "-")
+                for row in listed
+            ]
+            print_table(("ledger", "missing bookies", "since", "locked by", "last repair"), rows, right=("ledger",))
+        else:
+            where = f" for bookie {bookie_id}" if bookie_id is not None else ""
+            remarks.print(f"no ledger is marked as under-replicated{where}")
+
+    _run(metadata, work)
+
+
+async def _reason(client: Client, ledger_id: int) -> str | None:
+    try:
+        note = await client.metadata.repair_notes.get(ledger_id)
+    except FormatError as error:
+        return str(error)
+    return None if note is None else note.reason
+
+
+def _mark_facts(mark: UnderreplicatedLedger, worker: str | None, reason: str | None) -> dict[str, Any]:
+    since = None
+    if mark.ctime_ms is not None:
+        since = datetime.datetime.fromtimestamp(mark.ctime_ms / 1000, datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return {"ledger": mark.ledger_id, "missing": list(mark.missing), "since": since, "locked_by": worker, "reason": reason}
+
+
+class _ProgressLines:
+    """Writes the progress of a pass to standard error, at most one line in `REMARK_S` seconds."""
+
+    def __init__(self) -> None:
+        self.progress = PassProgress(on_change=self._changed)
+        self._started = self._said = time.monotonic()
+
+    def _changed(self) -> None:
+        now = time.monotonic()
+        if now - self._said >= REMARK_S:
+            self._said = now
+            remarks.print(progress_line(self.progress, now - self._started))
+
+
+def progress_line(progress: PassProgress, seconds: float) -> str:
+    """The ledgers, bytes, rate and remaining time of a pass that has run for some seconds."""
+    rate = progress.bytes_copied / max(seconds, 0.001)
+    line = f"ledgers {progress.ledgers_done} of {progress.ledgers_total}, {size_text(progress.bytes_copied)} copied, {size_text(rate)}/s"
+    left = progress.bytes_expected - progress.bytes_copied
+    return f"{line}, about {left / rate:.0f} s left" if left > 0 and rate > 0 else line
+
+
+def _print_needs(report: PassReport) -> None:
+    remarks.print(f"lost bookies: {', '.join(report.lost) or 'none'}")
+    if report.needs:
+        headings = ("ledger", "missing bookies", "fragments", "entries", "size (estimate)", "remark")
+        rows = [(*_need_row(need), "open: recovered after the grace period" if need.awaits_recovery else "") for need in report.needs]
+        print_table(headings, rows, right=("ledger", "fragments", "entries", "size (estimate)"))
+    _print_unreadable(report)
+
+
+def _need_row(need: LedgerNeed) -> tuple[object, ...]:
+    return need.ledger_id, ", ".join(need.missing), need.fragments, need.entries, size_text(need.size_bytes)
+
+
+def _print_repairs(report: PassReport, seconds: float) -> None:
+    size_bytes = sum(repair.size_bytes for repair in report.repairs)
+    entries = sum(repair.entries for repair in report.repairs)
+    click.echo(
+        f"lost bookies: {', '.join(report.lost) or 'none'}; {len(report.repairs) - len(report.unrepaired)} of {len(report.repairs)} "
+        f"ledgers have their copies; {entries} entries, {size_text(size_bytes)} copied in {seconds:.1f} s "
+        f"({size_text(size_bytes / max(seconds, 0.001))}/s)"
+    )
+    if report.unrepaired:
+        rows = [(repair.ledger_id, repair.outcome.value, repair.reason) for repair in report.unrepaired]
+        print_table(("ledger", "outcome", "reason"), rows, right=("ledger",))
+    _print_unreadable(report)
+
+
+def _print_unreadable(report: PassReport) -> None:
+    for ledger_id, reason in report.unreadable.items():
+        remarks.print(f"ledger {ledger_id} was not examined: {reason}")
+
+
+def _facts(report: PassReport, *, dry_run: bool, seconds: float) -> dict[str, Any]:
+    return {
+        "lost": list(report.lost),
+        "dry_run": dry_run,
+        "seconds": round(seconds, 3),
+        "needs": [dataclasses.asdict(need) for need in report.needs],
+        "unreadable": {str(ledger_id): reason for ledger_id, reason in report.unreadable.items()},
+        "repairs": [_repair_facts(repair) for repair in report.repairs],
+        "unrepaired": [repair.ledger_id for repair in report.unrepaired],
+    }
+
+
+def _repair_facts(repair: LedgerRepair) -> dict[str, Any]:
+    return {**dataclasses.asdict(repair), "outcome": repair.outcome.value}

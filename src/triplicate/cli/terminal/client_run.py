@@ -1,0 +1,29 @@
+"""Runs the work of a command with a client of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from triplicate.cli.process.serving import run_loop
+from triplicate.cli.terminal.options import client_settings, cluster_uri
+from triplicate.client import Client, connect
+from triplicate.config import ClientSettings
+
+
+def run_with_client(metadata: str | None, work: Callable[[Client], Awaitable[None]], *, name: str = "client") -> None:
+    """Run a function with a client of the cluster, until it returns.
+
+    Args:
+        metadata: the option of the command; None for the cluster in the default folder.
+        name: of the client, for traces and locks.
+
+    Raises:
+        ConfigError: no cluster is given, or its URI is wrong. All errors of `connect` and of the function.
+    """
+    uri = cluster_uri(metadata)
+
+    async def body() -> None:
+        async with connect(uri, settings=client_settings(ClientSettings), name=name) as client:
+            await work(client)
+
+    run_loop(body())

@@ -1,0 +1,128 @@
+"""Every wound of a cluster is a problem with a command, and a healthy cluster has none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.cli.overview.cluster_facts_rig import NOW_MS, bookie, healthy, recovering, wounded
+from triplicate.cli.overview.core.cluster_facts import (
+    BookieState,
+    ClusterFacts,
+    FreezeFacts,
+    LedgerCounts,
+    Listed,
+    LogFacts,
+    MarkFacts,
+    RecoveryFacts,
+)
+from triplicate.cli.overview.core.cluster_problems import age_text, problems_of
+
+
+def texts(facts: ClusterFacts) -> list[str]:
+    return [one.text for one in problems_of(facts)]
+
+
+def test_a_healthy_cluster_has_no_problems() -> None:
+    assert problems_of(healthy()) == ()
+
+
+def test_each_wound_is_a_problem() -> None:
+    assert texts(wounded()) == [
+        "1 bookie is lost: bookie-2 (11 ledgers)",
+        "1 bookie does not answer: bookie-3",
+        "2 ledgers are under-replicated, the oldest for 10 min; copies missing: 2 on bookie-2",
+        "auto-recovery is disabled, so they stay under-replicated",
+        "database shop has no leader",
+        "the copy of database shop on node-2 is diverged",
+        "log events has 1 lost segment",
+        "1 log has segments with fewer copies: events",
+    ]
+
+
+def test_a_recovering_cluster_is_not_healthy() -> None:
+    assert texts(recovering()) == [
+        "1 bookie is lost: bookie-2 (11 ledgers)",
+        "5 ledgers are under-replicated, the oldest for 2 min; copies missing: 5 on bookie-2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("facts", "text"),
+    [
+        (replace(healthy(), bookies=Listed((bookie(1), bookie(2, BookieState.READ_ONLY)))), "bookie bookie-2 is read-only"),
+        (
+            replace(healthy(), bookies=Listed((bookie(1), replace(bookie(2, BookieState.READ_ONLY), requested=True)))),
+            "bookie bookie-2 is read-only on request",
+        ),
+        (
+            replace(healthy(), bookies=Listed((bookie(1), replace(bookie(2), requested=True)))),
+            "bookie bookie-2 is writable, although it is requested to be read-only",
+        ),
+        (
+            replace(healthy(), bookies=Listed((bookie(1), replace(bookie(2, BookieState.READ_ONLY), requested=True, leaving=True)))),
+            "bookie bookie-2 is being decommissioned",
+        ),
+        (
+            replace(healthy(), bookies=Listed((bookie(1), replace(bookie(2, BookieState.READ_ONLY), leaving=True, has_cookie=False)))),
+            "bookie bookie-2 was decommissioned and still runs: stop it",
+        ),
+        (
+            replace(healthy(), bookies=Listed((bookie(1), replace(bookie(2), visited=False)))),
+            "the disks of bookie bookie-2 were replaced, and its ledgers were not checked since",
+        ),
+        (replace(healthy(), bookies=Listed(())), "no bookie is writable"),
+        (replace(healthy(), location_problems=("x",)), "a network location is not used: x"),
+        (replace(healthy(), bookies=Listed((), "no answer within 3 s")), "not read completely: the bookies: no answer within 3 s"),
+        (
+            replace(healthy(), logs=Listed((), "late"), databases=Listed((), "late")),
+            "not read completely: the databases, the logs: late",
+        ),
+        (replace(healthy(), recovery=RecoveryFacts(cut="late")), "not read completely: the state of auto-recovery: late"),
+        (replace(healthy(), ledgers=LedgerCounts(3, unreadable=(5,))), "the metadata of 1 ledger cannot be decoded: 5"),
+        (replace(healthy(), logs=Listed((LogFacts("a", None, 0, None, problem="torn"),))), "log a: torn"),
+        (replace(healthy(), marks=Listed((MarkFacts(1, (), None, None),))), "1 ledger is under-replicated"),
+    ],
+)
+def test_one_wound_is_one_problem(facts: ClusterFacts, text: str) -> None:
+    assert texts(facts) == [text]
+
+
+def test_each_problem_names_a_command() -> None:
+    assert all(one.command.startswith("triplicate ") for one in problems_of(wounded()))
+
+
+def test_a_problem_names_a_few_and_counts_the_others() -> None:
+    lost = tuple(bookie(number, BookieState.LOST) for number in range(1, 7))
+    facts = replace(healthy(), bookies=Listed((*lost, bookie(7))), ledgers=LedgerCounts(cut="late"))
+    named = "bookie-1 (0+ ledgers), bookie-2 (0+ ledgers), bookie-3 (0+ ledgers) and 3 more"
+    assert f"6 bookies are lost: {named}" in texts(facts)
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "text"), [(-5, "0 s"), (119_999, "119 s"), (120_000, "2 min"), (7_200_000, "2 h"), (NOW_MS, "20717 days")]
+)
+def test_ages_have_units(age_ms: int, text: str) -> None:
+    assert age_text(age_ms) == text
+
+
+def test_a_lost_bookie_that_no_ledger_names_can_be_decommissioned() -> None:
+    facts = replace(healthy(), bookies=Listed((bookie(1), bookie(2, BookieState.LOST))), ledgers=LedgerCounts(3, by_bookie={"bookie-1": 3}))
+    problems = {problem.text: problem.command for problem in problems_of(facts)}
+    assert "1 bookie is lost: bookie-2 (0 ledgers)" in problems
+    assert problems["no ledger names the lost bookie bookie-2"] == "triplicate bookie decommission bookie-2"
+    named = replace(facts, ledgers=LedgerCounts(3, by_bookie={"bookie-2": 1}))
+    assert "no ledger names the lost bookie bookie-2" not in texts(named)
+    unknown = replace(facts, ledgers=LedgerCounts(3, cut="late"))
+    assert "no ledger names the lost bookie bookie-2" not in texts(unknown)
+
+
+def test_a_freeze_of_ensembles_is_a_problem_with_its_end() -> None:
+    facts = replace(healthy(), freeze=FreezeFacts("until 2026-11-23T15:00:00Z by me@here: a switch is replaced"))
+    (problem,) = problems_of(facts)
+    assert problem.text == "ensembles are frozen until 2026-11-23T15:00:00Z by me@here: a switch is replaced"
+    assert problem.command == "triplicate cluster freeze-ensembles off"
+    assert texts(replace(healthy(), freeze=FreezeFacts(cut="no answer within 10 s"))) == [
+        "not read completely: the freeze of ensembles: no answer within 10 s"
+    ]
