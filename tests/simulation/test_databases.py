@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from tests.simulation.database_rig import at, leader, read, run_scenario, seen, writing
+from tests.simulation.database_rig import QUIET, at, leader, read, run_scenario, seen, writing
 from triplicate.sim import NodeDied
+from triplicate_simulator.workloads.sql.leader_faults import run_leader_fault
+from triplicate_simulator.workloads.sql.sql_load import FURTHER_APPEND
 from triplicate_simulator.workloads.sql.sql_model import ClientSession, IdempotentRequest
-from triplicate_simulator.workloads.sql.sql_operations import send_request
+from triplicate_simulator.workloads.sql.sql_operations import join_crowd, send_request
 from triplicate_simulator.workloads.sql.sql_workload import SqlWorkload
 
 
@@ -224,3 +227,23 @@ def test_nodes_that_were_all_stopped_together_do_not_replace_their_leader(monkey
         assert await leader(of) is first
 
     assert not run_scenario(monkeypatch, scenario).counts.get("peers_found_silent")
+
+
+def test_a_window_whose_later_groups_never_reach_the_bookies_fails_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(of: SqlWorkload) -> None:
+        loop, first = of.context.world.loop, await leader(of)
+        fault = loop.start_task(run_leader_fault(of.model, f"mute at {FURTHER_APPEND}", of.context.time(), 2.0), name="mute")
+        crowd = [loop.start_task(at(of, first, join_crowd), name="client 0")]
+        before = of.context.world.points.reached["sql.append"]
+        while of.context.world.points.reached["sql.append"] == before:
+            await asyncio.sleep(0.0001)
+        crowd += [loop.start_task(at(of, first, join_crowd), name=f"client {number}") for number in range(1, 12)]
+        outcomes = [await client for client in crowd]
+        assert "08007" in outcomes, "statements that were at the log"
+        assert {*outcomes} <= {"08007", "57P01"}
+        await fault
+        assert await at(of, await leader(of, besides=first), join_crowd) == ""
+
+    counts = run_scenario(monkeypatch, scenario, load=replace(QUIET, crowd=12)).counts
+    assert counts["crowd_unknown"] >= 5, "the first group, and the four statements of the second"
+    assert counts["window_faults"] == 1

@@ -11,7 +11,7 @@ import pytest
 
 from triplicate_simulator import WORKLOADS, run_seed, workload_of
 
-SEEDS = {"ledgers": 10, "logs": 13, "databases": 7}
+SEEDS = {"ledgers": 10, "logs": 13, "databases": 7, "repairs": 9}
 """One for each workload."""
 HASH_SEEDS = ("0", "4711")
 PROGRAM = "from triplicate_simulator import run_seed; print(*[run_seed(seed).digest for seed in {seeds}])"
@@ -35,7 +35,7 @@ def digests() -> Iterator[list[dict[str, str]]]:
     try:
         # In another order than elsewhere: what ran before in the same process must leave no trace.
         here = {workload: run_seed(seed).digest for workload, seed in reversed(SEEDS.items())}
-        there = [dict(zip(SEEDS, other.communicate(timeout=90)[0].split(), strict=True)) for other in others]
+        there = [dict(zip(SEEDS, other.communicate(timeout=120)[0].split(), strict=True)) for other in others]
         yield [here, *there]
     finally:
         for other in others:

@@ -165,3 +165,44 @@ def test_a_copy_is_not_condemned_because_its_snapshots_were_replaced_while_it_lo
         await reached(slow, await leader(of))
 
     run_scenario(monkeypatch, scenario, load=replace(QUIET, snapshot_log_bytes=512, snapshot_interval_s=0.5))
+
+
+def test_a_node_that_is_stopped_during_a_take_over_without_the_metadata_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error of deleting the owner's node replaced the cancellation, so the copy followed the log again and the node never ended
+    (seed 118 of databases)."""
+
+    async def scenario(of: SqlWorkload) -> None:
+        store, points = of.context.cluster.store, of.context.world.points
+        first = await leader(of)
+        assert await at(of, first, writing(1)) == ""
+        nodes: list[DatabaseServer] = []
+        taking_over = asyncio.Event()
+        usual = store.fault
+        assert usual is not None
+
+        def cut_off(name: str) -> None:
+            nodes.append(of.servers[name])
+            taking_over.set()
+
+        def fault(session: int, operation: str, path: str) -> InjectedFault | None:
+            made = usual(session, operation, path)
+            if made is not None and nodes and session == nodes[0].session_id:
+                made.raise_before = ConnectionLost(f"{operation} {path}: the connection was lost (simulated)")
+            return made
+
+        store.fault = fault
+        points.trap("client.recovery.closing", cut_off)
+        first.crash()
+        async with asyncio.timeout(30.0):
+            await taking_over.wait()
+        (node,) = nodes
+        await asyncio.sleep(0.2)
+        node.allowed.clear()
+        async with asyncio.timeout(30.0):
+            await node.stop()
+        store.fault = usual
+        await node.restart()
+        await first.restart()
+        assert await at(of, await leader(of), writing(2)) == ""
+
+    run_scenario(monkeypatch, scenario)

@@ -94,6 +94,20 @@ class BalancesRead:
 
 
 @dataclass(frozen=True, slots=True)
+class RowsRead:
+    """A client read many rows in one statement, each with the same value of one state."""
+
+    time_s: float
+    reader: str
+    expected: int
+    """Rows that the statement has."""
+    rows: int
+    distinct: int
+    states: int
+    """Different values among the rows."""
+
+
+@dataclass(frozen=True, slots=True)
 class OwnWriteRead:
     """A copy that had reached the position of a client's own write was asked for that write's token."""
 
@@ -168,16 +182,21 @@ class _Tokens:
 
 
 def journal_of(copy: FinalCopy) -> dict[str, int]:
-    """Occurrences of each token in a copy's journal."""
+    """Occurrences of each token in a copy's journal, and in its table of crowds."""
     counts: dict[str, int] = {}
-    for row in copy.tables.get("journal", ()):
+    for row in (*copy.tables.get("journal", ()), *copy.tables.get("crowd", ())):
         token = str(row[TOKEN])
         counts[token] = counts.get(token, 0) + 1
     return counts
 
 
+def crowd_of(copy: FinalCopy) -> dict[str, int]:
+    """Number of each token in a copy's table of crowds."""
+    return {str(row[TOKEN]): int(row[TOKEN - 1]) for row in copy.tables.get("crowd", ())}
+
+
 TOKEN = 2
-"""Column of the token in a row of `journal` or `tickets`: after the rowid and the number."""
+"""Column of the token in a row of `journal`, `crowd` or `tickets`: after the rowid and the number."""
 
 
 def transactions_happen_once(history: History, verdict: Verdict) -> None:
@@ -348,6 +367,18 @@ def tickets_are_numbered_once(history: History, verdict: Verdict) -> None:
                     verdict.violations.append(f"{copy.node} has ticket {row[1]} for {given.token}, which was answered {given.number}")
 
 
+def reads_are_whole(history: History, verdict: Verdict) -> None:
+    """A read of many rows returns each of them once, and all of one state."""
+    for event in history.of(RowsRead):
+        verdict.decided += 1
+        if event.rows != event.expected or event.distinct != event.expected:
+            verdict.violations.append(
+                f"{event.reader} read {event.rows} rows at {event.time_s:.6f}, {event.distinct} of them different, for {event.expected}"
+            )
+        if event.states != 1:
+            verdict.violations.append(f"{event.reader} read rows of {event.states} states in one statement at {event.time_s:.6f}")
+
+
 def copies_go_forward(history: History, verdict: Verdict) -> None:
     """A value that only grows never shrinks within one life of one node."""
     seen: dict[tuple[str, int, str], MonotonicRead] = {}
@@ -372,6 +403,7 @@ SQL_CHECKERS: dict[str, Checker] = {
         accounts_keep_their_sum,
         transactions_are_whole,
         tickets_are_numbered_once,
+        reads_are_whole,
         copies_go_forward,
     )
 }

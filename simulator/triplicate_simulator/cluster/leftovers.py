@@ -19,6 +19,9 @@ EXPECTED = tuple(
         r"/ledgers/(INSTANCEID|LAYOUT|available|available/readonly|cookies|idgen)",
         r"/ledgers/cookies/bookie-\d+",
         r"/ledgers/(idgen-long|\d+)(/.*)?",
+        # Marks of ledgers whose recovery left a bookie without its last copies. In a workload without repairs they stay.
+        r"/ledgers/underreplication(/(LAYOUT|locks|ledgers(/[0-9a-f]{4}){0,4}))?",
+        r"/ledgers/underreplication/ledgers(/[0-9a-f]{4}){4}/urL\d+",
         # Triplicate's own nodes: made once, or once for each bookie, database node, log and database.
         r"/triplicate",
         r"/triplicate/[^/]+",
@@ -31,6 +34,12 @@ EXPECTED = tuple(
         r"/triplicate/[^/]+/databases/[^/]+/candidates",
         # Checked by `find_unreferenced` against the lists of logs.
         r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers)/[^/]+",
+        # The folders of damaged copies and of notes of failed repairs; the request that a decommissioned bookie be read-only, if it runs.
+        r"/triplicate/[^/]+/(damaged|repairs|readonly|readonly/bookie-\d+)",
+        # Auto-recovery's nodes without locks. Recoveries mark ledgers that lack copies, and most workloads have no workers for them.
+        r"/ledgers/underreplication(/(LAYOUT|ledgers|locks|lostBookieRecoveryDelay|disable|auditorelection))?",
+        r"/ledgers/underreplication/(checkallledgersctime|placementpolicycheckctime|replicascheckctime)",
+        r"/ledgers/underreplication/ledgers/[0-9a-f]{4}(/[0-9a-f]{4}){0,3}(/urL\d+)?",
         # Kept until a period ends: deleted ledgers, and notes of restored ones.
         r"/triplicate/[^/]+/(trash|returned)",
         r"/triplicate/[^/]+/(trash|returned)/\d+",

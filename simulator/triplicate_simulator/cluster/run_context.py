@@ -37,10 +37,16 @@ class RunContext:
         """Count of faults that had an effect, by kind."""
         self.faults_over = asyncio.Event()
         """Set when the faults are over and every node may run: from now on every actor must make progress."""
+        self.lost_for_good_s: dict[str, float] = {}
+        """When each bookie was lost that does not come back, with its disks."""
         self.refused_starts = 0
         """Count of bookies that refused, as they must, to start on emptied disks."""
         self.deadline_s = float("inf")
         """Set with `faults_over`: the time by which every actor must finish."""
+        self.bears_loss: Callable[[], bool] = lambda: not self.destroyed_bookies
+        """Whether one more bookie may lose its data now. A workload that makes lost copies again replaces it."""
+        self.companion_of: Callable[[str], str | None] = lambda name: None
+        """The living bookie that shares the most ledgers with another, where the workload knows it."""
 
     def time(self) -> float:
         """Virtual seconds since the world began."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TypeVar
 
@@ -60,6 +60,8 @@ class ClusterOptions:
     """Setup of a simulated cluster."""
 
     bookies: int = 5
+    machines: Mapping[str, str] = field(default_factory=dict)
+    """The machine of each bookie that shares one. The others have machines of their own."""
     bookie_settings: Callable[[str], BookieSettings] = small_bookie_settings
     client_settings: ClientSettings = field(default_factory=lambda: ClientSettings(trash_period_s=0.0))
     metadata_loss_rate: float = 0.0
@@ -189,6 +191,11 @@ class BookieNode(SimulatedNode):
         self._failure_watch: asyncio.Task[None] | None = None
 
     @property
+    def serves(self) -> bool:
+        """Whether it has started and neither crashed nor failed since."""
+        return self._serves
+
+    @property
     def may_fail(self) -> bool:
         """Whether a fault of its disk excuses it now, so that ending by itself is no violation."""
         return self.may_fail_at(self.cluster.world.loop.time())
@@ -303,7 +310,10 @@ class BookieNode(SimulatedNode):
     @property
     def settings(self) -> BookieSettings:
         """The settings it is started with."""
-        return self.cluster.options.bookie_settings(self.name)
+        settings, machines = self.cluster.options.bookie_settings(self.name), self.cluster.options.machines
+        if self.name not in machines:
+            return settings
+        return replace(settings, advertised_address=machines[self.name], port=settings.port + list(machines).index(self.name))
 
     def make_directories(self) -> None:
         """Mount empty disks at its directories."""
@@ -431,6 +441,8 @@ class SimulatedCluster:
         host = administrator.power_on()
         await host.call(self._initialise(administrator, host.port), name="initialise")
         for bookie in self.bookies.values():
+            if bookie.name in self.options.machines:
+                self.world.network.share_machine(bookie.name, self.options.machines[bookie.name])
             bookie.make_directories()
             await bookie.start()
 
@@ -493,6 +505,23 @@ class SimulatedCluster:
         tree = make(self.store)
         self._owners[tree.session_id] = name
         return tree
+
+    def owner_of(self, session_id: int) -> str:
+        """Return the name of the node that opened a session with the metadata store."""
+        return self._owners[session_id]
+
+    @contextmanager
+    def without_metadata(self, names: Sequence[str]) -> Iterator[None]:
+        """Cut nodes off from the metadata store for the block."""
+        for name in names:
+            self.cut_off[name] = self.cut_off.get(name, 0) + 1
+        try:
+            yield
+        finally:
+            for name in names:
+                self.cut_off[name] -= 1
+                if not self.cut_off[name]:
+                    del self.cut_off[name]
 
     def _call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer:
         # In the world's own context: the node that made the change may die before it has reached every server.

@@ -12,7 +12,15 @@ from dataclasses import replace
 
 from triplicate_simulator.cluster.plan import Fault
 from triplicate_simulator.cluster.run_context import RunContext
-from triplicate_simulator.faults import disk_faults, metadata_faults, network_faults, process_faults, storage_faults, triggered_faults
+from triplicate_simulator.faults import (
+    disk_faults,
+    lasting_losses,
+    metadata_faults,
+    network_faults,
+    process_faults,
+    storage_faults,
+    triggered_faults,
+)
 from triplicate_simulator.faults.fault_kind import FaultKind, FaultTargets
 
 ON_RATE = 0.3
@@ -72,6 +80,14 @@ FAULT_KINDS: dict[str, FaultKind] = {
         "servers of the metadata lag, and reads are of the past", metadata_faults.draw_stale, metadata_faults.stale
     ),
     "metadata_silent": FaultKind("metadata servers answer nothing, for minutes", metadata_faults.draw_silent, metadata_faults.silent),
+    "disks_lost": FaultKind(
+        "a bookie, or a whole machine, is gone for good with its disks", lasting_losses.draw_disks_lost, lasting_losses.lose_disks
+    ),
+    "copies_rot": FaultKind(
+        "bits of many entries flip while another bookie is away; then the disks are taken out, or scrubbed",
+        lasting_losses.draw_copies_rot,
+        lasting_losses.rot_copies,
+    ),
 }
 """All kinds, by the name in a `Fault`."""
 
@@ -81,8 +97,10 @@ STORAGE_KINDS = ("wipe", "index_lost", "directory_full", "directory_rot")
 LONG_KINDS = {"stale_metadata": 0.25, "metadata_silent": 0.05, "clock_rate": 0.25}
 """Kinds that last long and affect all nodes, with the probability of each in a seed. They are added to the others, from a random stream of
 their own."""
-DRAWN_KINDS = tuple(name for name in FAULT_KINDS if name != "ambush" and name not in LONG_KINDS)
-"""The kinds that `draw_faults` draws. Triggered faults are added where a workload wants them, and so are the long ones."""
+LASTING_KINDS = ("disks_lost", "copies_rot")
+"""Losses that only a workload survives which makes lost copies again. It draws them itself."""
+DRAWN_KINDS = tuple(name for name in FAULT_KINDS if name != "ambush" and name not in (*LONG_KINDS, *LASTING_KINDS))
+"""The kinds that `draw_faults` draws. Triggered faults are added where a workload wants them, and so are the long and the lasting ones."""
 
 
 def draw_faults(rng: random.Random, targets: FaultTargets, duration_s: float) -> tuple[Fault, ...]:

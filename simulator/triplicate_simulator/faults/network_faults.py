@@ -104,16 +104,7 @@ async def partition(context: RunContext, fault: Fault) -> None:
 async def _cut_off(context: RunContext, group: list[str], lasts_s: float) -> None:
     """Cut nodes off from the metadata store too. Their sessions end if that takes long."""
     cluster = context.cluster
-    for name in group:
-        cluster.cut_off[name] = cluster.cut_off.get(name, 0) + 1
-
-    def rejoin() -> None:
-        for name in group:
-            cluster.cut_off[name] -= 1
-            if not cluster.cut_off[name]:
-                del cluster.cut_off[name]
-
-    with undo_at_end(rejoin):
+    with cluster.without_metadata(group):
         await asyncio.sleep(min(lasts_s, SESSION_S))
         if lasts_s > SESSION_S:
             for name in group:

@@ -73,7 +73,7 @@ JUMP_MAX_S = 0.3
 """Largest jump of a wall clock where deleted ledgers wait in the trash for a few seconds. The period is wall time: a larger jump than the
 tenth of it that is kept as a margin would remove ledgers that can still be restored."""
 
-WORKLOAD_OF_DIGIT = {3: "logs", 7: "databases"}
+WORKLOAD_OF_DIGIT = {3: "logs", 7: "databases", 9: "repairs"}
 """Workload of the seeds that end with this digit; all others run ledgers."""
 
 
@@ -139,11 +139,13 @@ def plan_of(seed: int, workload: str | None = None) -> Plan:
     rooms = ("bookie", *kind.rooms)
     points = tuple(name for name in points_known() if name.partition(".")[0] in rooms)
     storage = draw_bookie_setup(random.Random(derive_seed(seed, "storage", kind.name)))
-    targets = FaultTargets(tuple(bookie_names()), kind.clients(load), points, kind.losses_max(load), storage)
+    names = tuple(kind.machines(load)) or tuple(bookie_names())
+    targets = FaultTargets(names, kind.clients(load), points, kind.losses_max(load), storage)
     faults = draw_faults(rng, targets, plan.duration_s)
     if kind.ambushed:
         faults += draw_triggered_faults(rng, targets, plan.duration_s)
     faults += draw_long_faults(random.Random(derive_seed(seed, "weather", kind.name)), targets, plan.duration_s)
+    faults += kind.draw_further_faults(random.Random(derive_seed(seed, "further faults", kind.name)), targets, plan.duration_s)
     if storage.trash_period_s:
         faults = tuple(_limit_jump(fault) if fault.kind == "clock" else fault for fault in faults)
     # A silence lasts for minutes, and its consequences need time.
@@ -229,13 +231,19 @@ class Scenario:
             long_poll_wait_s=0.5,
             trash_period_s=plan.storage.trash_period_s,
         )
+        kind = WORKLOADS[plan.workload]
+        machines = kind.machines(plan.load)
         options = ClusterOptions(
-            client_settings=settings, bookie_settings=bookie_settings(plan.storage), metadata_delay_high_s=plan.metadata_high_s
+            bookies=len(machines) or ClusterOptions.bookies,
+            machines=machines,
+            client_settings=settings,
+            bookie_settings=bookie_settings(plan.storage),
+            metadata_delay_high_s=plan.metadata_high_s,
         )
         self.cluster = SimulatedCluster(self.world, options)
         self.context = RunContext(self.world, self.cluster, plan)
         try:
-            self.workload = WORKLOADS[plan.workload](self.context, plan.load)
+            self.workload = kind(self.context, plan.load)
         except (LookupError, TypeError, ValueError) as error:
             self.world.close()
             raise ArgumentError(f"the workload {plan.workload} cannot begin with this load: {error!r}") from error

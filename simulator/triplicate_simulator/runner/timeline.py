@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from triplicate.sim.recorder import Fact
+from triplicate_simulator.checkers.ledger_promises import MetadataWritten
 
 WORLD = "world"
 TEXT_SHOWN = 48
@@ -208,7 +209,7 @@ def _lines_of_events(events: Iterable[Any], strikes: Sequence[float]) -> Iterato
             # Copies have no time: they were counted at the end.
             time_s = float("inf")
         fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event) if not field.name.endswith("_s")}
-        if "segments" in fields:
+        if isinstance(event, MetadataWritten):
             fields["segments"] = "; ".join(f"from entry {first} on {_shown(bookies)}" for first, bookies in event.segments)
         # A handle is its owner's name and a number.
         node = next((str(fields[name]).partition("#")[0] for name in ACTORS if fields.get(name)), WORLD)

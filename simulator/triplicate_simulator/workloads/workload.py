@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from triplicate_simulator.checkers.history import Checker
+from triplicate_simulator.cluster.plan import Fault
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.cluster.simulated_cluster import ClusterOptions
+from triplicate_simulator.faults.fault_kind import FaultTargets
 
 
 class Workload(ABC):
@@ -43,6 +45,16 @@ class Workload(ABC):
     def smaller(cls, load: Any) -> Iterator[Any]:
         """Smaller loads, the boldest first, for shrinking."""
         return iter(())
+
+    @classmethod
+    def machines(cls, load: Any) -> Mapping[str, str]:
+        """The machine of each bookie, where several share one; empty for the usual bookies with a machine each."""
+        return {}
+
+    @classmethod
+    def draw_further_faults(cls, rng: random.Random, targets: FaultTargets, duration_s: float) -> tuple[Fault, ...]:
+        """Draw faults that only this workload survives, from a random stream of their own."""
+        return ()
 
     @classmethod
     def losses_max(cls, load: Any) -> int:

@@ -54,6 +54,8 @@ STRIKES: dict[str, list[Fault]] = {
         Fault("index_lost", 2.0, "bookie-1", lasts_s=0.2, options={"how": "garbled", "tool": True, "crashes": False}),
         Fault("index_lost", 2.0, "bookie-2", lasts_s=0.2, options={"how": "gone", "tool": False, "crashes": True}),
     ],
+    "disks_lost": [Fault("disks_lost", 2.0, "bookie-1", options={"others": "", "silent": False})],
+    "copies_rot": [Fault("copies_rot", 3.0, "bookie-1", "bookie-2", lasts_s=1.0)],
     "metadata_slow": [Fault("metadata_slow", 1.0, lasts_s=3.0, options={"factor": 50.0})],
     "metadata_lost": [Fault("metadata_lost", 1.0, lasts_s=3.0, options={"rate": 0.5})],
     "metadata_conflict": [
@@ -81,6 +83,9 @@ STRIKES: dict[str, list[Fault]] = {
     "session_expired": [Fault("session_expired", 1.0, "bookie-1"), Fault("session_expired", 1.0, "writer")],
 }
 
+SEEDS = {"stale_metadata": 3}
+"""Seeds of faults that do not strike in every draw: a read meets a server that lags."""
+
 
 def play(*strikes: Fault, seed: int = 1) -> Result:
     result = run_seed(seed, tiny_plan(*strikes))
@@ -91,7 +96,7 @@ def play(*strikes: Fault, seed: int = 1) -> Result:
 
 @pytest.mark.parametrize("kind", list(FAULT_KINDS))
 def test_the_fault_is_applied_and_all_processes_go_on(kind: str) -> None:
-    result = play(*STRIKES[kind])
+    result = play(*STRIKES[kind], seed=SEEDS.get(kind, 1))
     assert result.struck.get(kind, 0) > 0, result.struck
 
 

@@ -9,6 +9,7 @@ from triplicate.client import Client
 from triplicate.errors import ConnectionLost
 from triplicate.metadata import InjectedFault
 from triplicate.sim.host import NodeDied, SimulatedHost
+from triplicate.sim.virtual_loop import context_of
 from triplicate_simulator.workloads.log.log_model import LOGS, UNKNOWN_OUTCOMES, WRITTEN, LogModel, wait_for
 
 WRITING = ("log.recover_segment", "log.create_ledger", "log.head_change", "log.roll", "log.roll", "log.segment_header")
@@ -24,14 +25,21 @@ SUCCESSION_S = 8.0
 
 
 class LostReplies:
-    """Loses answers of the metadata store to changes of logs' heads and of publishers' state: applied, with unknown outcome."""
+    """Loses answers of the metadata store to changes of logs' heads and of publishers' state: applied, with unknown outcome.
+
+    In some cases only the connection breaks, and the client's next attempt succeeds. In others the network between the client and the
+    store fails at that moment and stays down, often for longer than the client retries: it must find out later what became of its change.
+    """
 
     PATH = re.compile(rf"/logs/({'|'.join(LOGS)})(/publishers/[^/]+)?$")
+    DOWN_SHARE, DOWN_S = 0.4, (2.0, 9.0)
+    """How often, and how long, the client cannot reach the store after the loss. A change is retried for three to seven seconds."""
 
     def __init__(self, model: LogModel) -> None:
         self._model = model
         self._rng = model.rng("lost answers")
         self._left = 0
+        self._outages: list[asyncio.Task[None]] = []
         store = model.context.cluster.store
         self._before = store.fault
         store.fault = self._fault
@@ -43,14 +51,27 @@ class LostReplies:
             await model.pause(self._rng.uniform(0.3, 1.5) * model.context.plan.duration_s / (times + 1))
             self._left = self._rng.choice([1, 1, 2, 4])
         self._left = 0
+        for outage in self._outages:
+            await outage
 
     def _fault(self, session_id: int, operation: str, path: str) -> InjectedFault | None:
         made = None if self._before is None else self._before(session_id, operation, path)
-        if self._left and made is not None and operation == "multi" and self.PATH.search(path):
+        if self._left and made is not None and made.raise_before is None and operation == "multi" and self.PATH.search(path):
             self._left -= 1
             self._model.count("answers_lost")
             made.raise_after = ConnectionLost(f"{operation} {path}: the answer was lost (simulated)")
+            if self._rng.random() < self.DOWN_SHARE:
+                outage = self._cut_off(self._model.context.cluster.owner_of(session_id), self._rng.uniform(*self.DOWN_S))
+                # In the world's own context: the node whose operation this is may die meanwhile.
+                task = self._model.context.world.loop.start_task(outage, name="metadata out of reach", context=context_of(None))
+                self._outages.append(task)
         return made
+
+    async def _cut_off(self, node: str, down_s: float) -> None:
+        """Cut a node off from the metadata store. Its session outlives that."""
+        self._model.count("metadata_out_of_reach")
+        with self._model.context.cluster.without_metadata([node]):
+            await self._model.pause(down_s)
 
 
 class OwnerFaults:

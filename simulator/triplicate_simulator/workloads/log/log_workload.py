@@ -58,6 +58,7 @@ class LogWorkload(Workload):
         "pages",
         "struck_at_moment",
         "answers_lost",
+        "metadata_out_of_reach",
         "publish_unknown",
         "publishers_forgotten",
         "published_and_forgotten",

@@ -24,6 +24,9 @@ WRITTEN_S = (0.05, 0.3, 1.0)
 """Times for which another node leads before one comes back that does not know it."""
 SESSION_SHARE = 0.4
 """The metadata considers a node dead after this share of the time for which it is silent."""
+LATE_S, EXPIRY_S = (0.4, 0.9), (0.0, 0.1)
+"""Time that answers wait on their way, less than the time limit of an append. End of the session that has no answers either, after the
+beginning."""
 THEFT_S, LOOK_S = (8.0, 20.0), 1.0
 """Time until the newest snapshot is deleted, from the beginning or from the deletion before; interval of checks for two snapshots."""
 SNAPSHOT_DELETER = "thief"
@@ -59,6 +62,8 @@ async def _run_fault_at(model: SqlModel, kind: str, point: str, delay_s: float, 
             model.context.record_fault(kind, node=server.name, point=point)
             if kind == "pause":
                 server.host.pause()
+            elif kind == "mute":
+                _block_bookies(model, server, blocked=True)
             else:
                 server.crash(silent=lasts_s > 1.0, keep_unsynced=kind == "kill")
         reached.set()
@@ -81,6 +86,8 @@ async def _run_fault_at(model: SqlModel, kind: str, point: str, delay_s: float, 
         await reached.wait()
     if kind == "pause":
         await _pause_past_session(model, met[0], lasts_s)
+    elif kind == "mute":
+        await _mute_past_session(model, met[0], lasts_s)
     else:
         await asyncio.sleep(lasts_s)
         await met[0].restart()
@@ -92,7 +99,8 @@ async def run_server_fault(model: SqlModel, server: DatabaseServer, kind: str, l
     Raises:
         ValueError: the kind is unknown.
     """
-    model.context.record_fault(kind, node=server.name, leads=server.leads)
+    if kind != "late_answers":
+        model.context.record_fault(kind, node=server.name, leads=server.leads)
     match kind:
         case "pause":
             assert server.host is not None, "it leads"
@@ -102,6 +110,8 @@ async def run_server_fault(model: SqlModel, server: DatabaseServer, kind: str, l
             await _hang(server, lasts_s)
         case "cut_off":
             await _cut_off(model, server, lasts_s)
+        case "late_answers":
+            await _answer_late(model, server, lasts_s)
         case "kill" | "crash":
             server.crash(silent=lasts_s > 1.0, keep_unsynced=kind == "kill")
             await asyncio.sleep(lasts_s)
@@ -130,6 +140,29 @@ async def _pause_past_session(model: SqlModel, server: DatabaseServer, lasts_s: 
     host.resume()
 
 
+def _block_bookies(model: SqlModel, server: DatabaseServer, *, blocked: bool) -> None:
+    """Block what a node sends to the bookies, or let it through again."""
+    network = model.context.world.network
+    for bookie in model.context.cluster.bookies:
+        if blocked:
+            network.block(server.name, bookie)
+        else:
+            network.unblock(server.name, bookie)
+
+
+async def _mute_past_session(model: SqlModel, server: DatabaseServer, lasts_s: float) -> None:
+    """Keep a node whose groups do not reach the bookies so until its session has ended: others continue without them.
+
+    It gets the answers to what it has sent before, and its clients reach it.
+    """
+    host = server.host
+    await asyncio.sleep(lasts_s * SESSION_SHARE)
+    if server.host is host:
+        server.expire_session()
+    await asyncio.sleep(lasts_s * (1 - SESSION_SHARE))
+    _block_bookies(model, server, blocked=False)
+
+
 async def _hang(server: DatabaseServer, lasts_s: float) -> None:
     """Pause a process whose session continues: only its silence shows."""
     host = server.host
@@ -147,6 +180,39 @@ async def _cut_off(model: SqlModel, server: DatabaseServer, lasts_s: float) -> N
     if server.host is host:
         await _expire_session(model, server)
     await asyncio.sleep(lasts_s * (1 - SESSION_SHARE))
+    reachable.set()
+
+
+async def _answer_late(model: SqlModel, server: DatabaseServer, lasts_s: float) -> None:
+    """Congest the way to the process: answers of bookies arrive late, those of the metadata too late for its session.
+
+    The congestion begins while an append is on its way. Packets of the process itself arrive, and its clients reach it.
+    """
+    host, reachable, reached = server.host, server.reachable, asyncio.Event()
+    network, bookies = model.context.world.network, list(model.context.cluster.bookies)
+    rng = model.context.rng("late answers", model.context.time())
+    late_s = rng.uniform(*LATE_S)
+
+    def begin(_: str) -> None:
+        model.context.record_fault("late_answers", node=server.name, late_s=late_s)
+        reachable.clear()
+        for bookie in bookies:
+            network.slow(bookie, server.name, 1.0, more_s=late_s)
+        reached.set()
+
+    trap = model.context.world.points.trap("sql.append", begin, node=server.name)
+    try:
+        async with asyncio.timeout(WAIT_POINT_S):
+            await reached.wait()
+    except TimeoutError:
+        trap.cancel()
+        return
+    await asyncio.sleep(rng.uniform(*EXPIRY_S))
+    if server.host is host:
+        server.expire_session()
+    await asyncio.sleep(lasts_s)
+    for bookie in bookies:
+        network.slow(bookie, server.name, 1.0)
     reachable.set()
 
 

@@ -8,6 +8,7 @@ from triplicate.client import Client
 from triplicate.errors import NoSuchLedger, SnapshotDamaged
 from triplicate.log import LogClientSettings, Logs, truncation_offset
 from triplicate.sim.recorder import Fact
+from triplicate_simulator.workloads.sql.sql_load import FURTHER_APPEND, FURTHER_GROUP
 
 COPY_ENDS = ("node.copy_failed", "node.copy_given_up", "node.copy_not_set_aside")
 """No disk fault strikes the folder of copies, so nothing excuses these facts."""
@@ -45,6 +46,11 @@ def find_unsound_copies(facts: Iterable[Fact], faults_over_s: float, lost: Colle
         if count > RETRIES_MAX
     ]
     return found
+
+
+def count_window_faults(facts: Iterable[Fact]) -> int:
+    """Faults that struck a leader while a group of its statements was at the log and a further one was there or about to be."""
+    return sum(fact.kind.startswith("fault.") and dict(fact.facts).get("point") in (FURTHER_GROUP, FURTHER_APPEND) for fact in facts)
 
 
 async def find_unsound_snapshots(client: Client, settings: LogClientSettings, lost: Collection[str]) -> list[str]:

@@ -17,9 +17,12 @@ from triplicate_simulator.workloads.sql.sql_operations import (
     OPERATIONS,
     SCHEMA_OPERATIONS,
     ClientOperation,
+    count_crowd,
     hold_snapshot,
+    join_crowd,
     new_request,
     observe_copy,
+    read_crowd_at_length,
     read_own_write,
     send_request,
     write_at_old_leader,
@@ -33,7 +36,14 @@ LOOK_PAUSES_S = (0.0003, 0.02)
 NEWS_S = 2.0
 FURTHER_SHARE = 4.0
 """Factor on the pauses of clients of further databases: each costs as much as a client of the first, which is to be busier."""
-DOUBT_S = 0.1
+DOUBT_S = 0.05
+CROWD_PAUSE_S = 2.5
+"""Average pause between two crowds."""
+CROWD_SPREADS_S = (0.0005, 0.003, 0.01)
+"""Time within which the statements of a crowd come: about as long as an append."""
+READERS_LATER = 4.0
+CROWD_WORKS: tuple[ClientOperation, ...] = (join_crowd, count_crowd, read_crowd_at_length)
+CROWD_WEIGHTS = (10, 3, 1)
 REPEAT_MAX_S, LINGER_MAX_S = 60.0, 10.0
 """Clients wait for the limits of kept results and of reading transactions only if these are shorter."""
 
@@ -193,6 +203,37 @@ class StaleLeaderClient(DatabaseClient):
             await run_session(self._model, self.name, self._rng.choice(leaders[1:]), self._rng, work, timeout_s)
 
 
+class CrowdClient(DatabaseClient):
+    """Many clients that each send one short statement within a few milliseconds, so that groups of them are at the log together."""
+
+    async def _step(self) -> None:
+        await asyncio.sleep(self._rng.expovariate(1.0 / CROWD_PAUSE_S))
+        await asyncio.sleep(max(0.0, self._model.lull_until_s - self._model.context.time()))
+        leaders = self._model.leaders()
+        if not leaders:
+            return
+        self._model.counts["crowds"] += 1
+        spread_s = self._rng.choice(CROWD_SPREADS_S)
+        members = [
+            self._model.context.world.loop.start_task(self._visit_alone(number, leaders[0], spread_s), name=f"{self.name} {number}")
+            for number in range(self._model.load.crowd)
+        ]
+        for member in members:
+            await member
+
+    async def _visit_alone(self, number: int, server: DatabaseReplica, spread_s: float) -> None:
+        work = self._rng.choices(CROWD_WORKS, CROWD_WEIGHTS)[0]
+        # Readers also come later, when the first groups may be acknowledged.
+        delay_s = self._rng.uniform(0.0, spread_s if work is join_crowd else READERS_LATER * spread_s)
+
+        async def act(session: ClientSession) -> None:
+            await asyncio.sleep(delay_s)
+            if session.leads:
+                await work(session)
+
+        await run_session(self._model, f"{self.name}-{number}", server, self._rng, act, self._model.load.timeout_s)
+
+
 class RequestRepeater(DatabaseClient):
     """Repeats requests that were answered a while ago, under the same ids, when they may be too old to be known."""
 
@@ -226,6 +267,8 @@ def clients_of(model: SqlModel) -> list[DatabaseClient]:
     clients += [CopyReader(model, f"watcher-{number + 1}") for number in range(load.watchers)]
     if clients:
         clients.append(StaleLeaderClient(model, "doubter"))
+    if load.crowd:
+        clients.append(CrowdClient(model, "crowd"))
     if clients and load.request_keep_s < REPEAT_MAX_S:
         clients.append(RequestRepeater(model, "repeater"))
     if clients and min(load.read_idle_s, load.snapshot_limit_s) < LINGER_MAX_S:

@@ -12,11 +12,22 @@ HAND_OVER = "hand_over"
 HANG = "hang"
 """Faults of the node that leads at their time."""
 HANG_SHARE, HANG_S = 0.5, (1.0, 2.5, 5.0)
+LATE_ANSWERS = "late_answers"
+LATE_SHARE, LATE_S = 0.7, (1.0, 2.0)
 LEADER_FAULTS_AT = ("pause at", "kill at", "crash at")
 """Faults of the first node that reaches a fault point from that time on: right there or, with "after", a moment later."""
 POINTS = ("sql.append", "sql.local_commit", "sql.apply", "replica.take_over", "replica.replay")
 LEADER_FAULTS_AFTER = ("pause after sql.append", "kill after sql.append", "crash after sql.append")
 """A moment after a batch was sent, when some bookies have it and others do not."""
+FURTHER_GROUP, FURTHER_APPEND = "sql.further_group", "sql.further_append"
+"""Points at which a group of a leader's statements is at the log, and a further one is about to run or to be sent."""
+WINDOW_FAULTS = (
+    *(f"{kind} {FURTHER_GROUP}" for kind in ("mute at", "kill at", "crash at")),
+    *(f"{kind} {FURTHER_APPEND}" for kind in ("mute at", "mute after", "pause at", "pause after", "kill at", "kill after")),
+    "mute at sql.append",
+)
+"""Faults of a leader while groups of statements are at the log, or about to be."""
+CROWD_SHARE, CROWD_SIZES = 0.75, (12, 24, 40)
 
 
 def later_field(default: Any) -> Any:
@@ -63,6 +74,8 @@ class DatabaseLoad:
     lease_s: float = later_field(-1.0)
     """Lease of every database; below 0: none or the usual one, by another draw."""
     retry_longest_s: float = later_field(1.0)
+    crowd: int = later_field(0)
+    """Clients that send a statement each within a few milliseconds, now and then; 0 for no such crowd."""
     janitor_interval_s: float = later_field(600.0)
     """Interval at which one of the nodes sweeps the logs and merges small segments, which are merged at the age of `MERGE_AFTER_S`."""
 
@@ -98,7 +111,9 @@ def draw_load(rng: random.Random) -> DatabaseLoad:
     # A random stream of its own, so that the draws above are unchanged by the addition of further databases.
     load = draw_databases(random.Random(repr(load)), load)
     load = draw_limits(random.Random(f"limits of {load!r}"), load)
-    return draw_hangs(random.Random(f"hangs of {load!r}"), load)
+    load = draw_hangs(random.Random(f"hangs of {load!r}"), load)
+    load = draw_late_answers(random.Random(f"late answers of {load!r}"), load)
+    return draw_crowd(random.Random(f"crowd of {load!r}"), load)
 
 
 def draw_databases(rng: random.Random, load: DatabaseLoad) -> DatabaseLoad:
@@ -116,7 +131,7 @@ def draw_limits(rng: random.Random, load: DatabaseLoad) -> DatabaseLoad:
     return replace(
         load,
         snapshot_log_bytes=snapshot_log_bytes,
-        snapshot_interval_s=rng.choice([1.0, 2.0, 5.0]),
+        snapshot_interval_s=rng.choice([4.0, 6.0, 8.0]),
         snapshot_keep_log_s=rng.choice([0.0, 0.0, 4.0]),
         snapshot_losses=rng.choice([0, 1, 1, 2]) if snapshot_log_bytes else 0,
         request_keep_s=rng.choice([86_400.0, 2.0, 6.0]),
@@ -138,6 +153,24 @@ def draw_hangs(rng: random.Random, load: DatabaseLoad) -> DatabaseLoad:
         return load
     hangs = [(HANG, round(rng.uniform(3.0, 30.0), 3), rng.choice(HANG_S)) for _ in range(rng.choice([1, 2]))]
     return replace(load, leader_strikes=tuple(sorted((*load.leader_strikes, *hangs), key=lambda strike: strike[1])))
+
+
+def draw_late_answers(rng: random.Random, load: DatabaseLoad) -> DatabaseLoad:
+    """Draw whether the answers of bookies reach the leader late while the metadata declare it dead."""
+    if rng.random() >= LATE_SHARE:
+        return load
+    late = [(LATE_ANSWERS, round(rng.uniform(3.0, 36.0), 3), rng.choice(LATE_S)) for _ in range(rng.choice([2, 3, 4]))]
+    return replace(load, leader_strikes=tuple(sorted((*load.leader_strikes, *late), key=lambda strike: strike[1])))
+
+
+def draw_crowd(rng: random.Random, load: DatabaseLoad) -> DatabaseLoad:
+    """Draw whether crowds of clients come, and faults of the leader while their statements are at the log."""
+    if rng.random() >= CROWD_SHARE:
+        return load
+    times = [round(rng.uniform(2.0, 36.0), 3) for _ in range(rng.choice([2, 3, 4]))]
+    faults = [(rng.choice(WINDOW_FAULTS), at_s, rng.choice([0.3, 2.0, 4.0])) for at_s in times]
+    strikes = tuple(sorted((*load.leader_strikes, *faults), key=lambda strike: strike[1]))
+    return replace(load, crowd=rng.choice(CROWD_SIZES), leader_strikes=strikes)
 
 
 def smaller_loads(load: DatabaseLoad) -> Iterator[DatabaseLoad]:

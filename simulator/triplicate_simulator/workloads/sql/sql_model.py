@@ -50,6 +50,9 @@ COUNTED = (
     "requests_not_kept",
     "reads_ended",
     "ids_forgotten",
+    "crowds",
+    "crowd_unknown",
+    "long_reads",
 )
 RECORDED_AS: dict[type[object], str] = {
     CommitRequested: "commitasked",
@@ -65,6 +68,8 @@ RECORDED_AS: dict[type[object], str] = {
 """Names of events in the record of a run, where these differ from the name of the class. They are part of the run's digest."""
 ACCOUNTS = ("ann", "bob", "cat", "dan")
 OPENING = 100
+CROWD = "crowd"
+"""The register of crowds: the greatest number of the table of this name."""
 
 Row = tuple[Any, ...]
 
@@ -99,6 +104,8 @@ class SqlModel:
         self.history = context.history if database == DATABASE else context.further_histories.setdefault(database, History())
         self.registers = [f"register{number}" for number in range(load.registers)]
         self.counters = ["count0", "count1"]
+        self.has_full_text = not load.crowd or database != DATABASE
+        """Whether there is a table for full-text search. No statement of such a database is short, so no further group is sent."""
         self.unresolved: dict[str, int] = {}
         """Transaction ids of tokens of unknown outcome, where they are known."""
         self.recent: deque[AcknowledgedWrite] = deque(maxlen=RECENT)
@@ -131,12 +138,16 @@ class SqlModel:
         self._tokens += 1
         return f"{kind}:{self._tokens}"
 
-    def resolve_operations(self, journal: Collection[str]) -> None:
+    def resolve_operations(self, journal: Collection[str], places: Mapping[str, int]) -> None:
         """Record the outcome of register operations whose outcome is unknown: those whose token is in the journal were done, at some time;
-        the others were not."""
+        the others were not.
+
+        Args:
+            places: number of each token in the table of crowds, which is the result of its addition.
+        """
         for number, operation in self.open_operations.items():
             if operation.token in journal:
-                self.note(Returned(self.context.time(), number, True if operation.kind == "swap" else None))
+                self.note(Returned(self.context.time(), number, True if operation.kind == "swap" else places.get(operation.token)))
             else:
                 self.note(Refused(self.context.time(), number))
         self.open_operations.clear()
@@ -323,6 +334,7 @@ class ClientSession:
             if number is not None:
                 self.model.unresolved[attempt.token] = int(number[1])
             self.model.context.count_unknown(error)
+            self.model.counts["crowd_unknown"] += attempt.token.startswith(CROWD)
             return
         self.refuse(attempt, error.sqlstate)
 
@@ -367,4 +379,4 @@ async def open_client_session(
         await sql_session.close()
 
 
-__all__ = ["ACCOUNTS", "OPENING", "UNKNOWN", "ClientSession", "SqlModel", "TransactionAttempt", "open_client_session"]
+__all__ = ["ACCOUNTS", "CROWD", "OPENING", "UNKNOWN", "ClientSession", "SqlModel", "TransactionAttempt", "open_client_session"]

@@ -16,11 +16,13 @@ from triplicate_simulator.checkers.sql_rules import (
     OwnWriteRead,
     RequestTooOld,
     RolledBack,
+    RowsRead,
     SavepointUndone,
     TicketIssued,
 )
 from triplicate_simulator.workloads.sql.sql_model import (
     ACCOUNTS,
+    CROWD,
     OPENING,
     ClientSession,
     IdempotentRequest,
@@ -34,17 +36,19 @@ SCHEMA = (
     "create table registers(name text primary key, value integer not null, token text not null)",
     "create table journal(number integer primary key autoincrement, token text not null, register text)",
     "create table accounts(name text primary key, balance integer not null check (balance >= 0), opened integer not null) without rowid",
+    # Without triggers, so that an insertion is short and may be part of a further group.
+    "create table crowd(number integer primary key autoincrement, token text not null)",
     "create table transfers(token text not null, source text not null, target text not null, amount integer not null)",
     "create table tickets(id integer primary key autoincrement, token text not null, holder text unique)",
     "create table noise(token text primary key, number integer not null, bytes text not null, wall_us integer not null)",
     "create table parents(name text primary key)",
     "create table children(parent text not null references parents(name) on delete cascade, age integer, unique(parent, age))",
-    "create virtual table notes using fts5(body)",
     """create trigger register_journal after update of token on registers begin
     insert into journal(token, register) values (new.token, new.name); end""",
     "create trigger ticket_journal after insert on tickets begin insert into journal(token) values (new.token); end",
 )
 
+_FULL_TEXT = "create virtual table notes using fts5(body)"
 _UPDATE = "update registers set value = {value}, token = ? where name = ?"
 _JOURNAL = "insert into journal(token) values (?)"
 TOO_OLD, NOT_KEPT = "55000", "53400"
@@ -55,6 +59,10 @@ _DUPLICATE = "insert into tickets(token, holder) values (?, 'nobody')"
 """A statement that violates uniqueness: the ticket of this holder exists from the beginning."""
 
 _ALL_REGISTERS = "select name, value, token from registers order by name"
+_CROWD_COUNT = "(select coalesce(max(number), 0) from crowd)"
+_LONG_READ_FACTORS = 4
+_LONG_READ = f"select a.name, b.name, c.name, d.name, {_CROWD_COUNT} from accounts a, accounts b, accounts c, accounts d"
+"""256 rows: a read on the event loop is interrupted after 200."""
 EARLIEST_SHARE, ENDED_SHARE = 0.5, 2.0
 """No transaction is ended before the first share of a limit, and all are at the second: limits are checked at intervals, by inexact clocks.
 """
@@ -66,6 +74,8 @@ async def create_tables(session: ClientSession) -> None:
     """Create the tables and fill them."""
     for statement in SCHEMA:
         await session.rows(statement)
+    if session.model.has_full_text:
+        await session.rows(_FULL_TEXT)
     for name in [*session.model.registers, *session.model.counters]:
         await session.rows("insert into registers values (?, 0, '')", name)
     # In one statement, so that no copy ever has only some of them.
@@ -123,7 +133,7 @@ async def write_at_old_leader(session: ClientSession, register: str) -> None:
     """Access a register at a node that may no longer lead, after it was written elsewhere: by a conditional change, or by reading."""
     if not session.leads:
         return  # It has learned meanwhile that it does not lead, and reports that to its clients.
-    if session.rng.random() < 0.7:
+    if session.rng.random() < 0.5:
         await compare_and_set(session, register)
     for name in [register, *session.model.counters]:
         await session.read_register(name)
@@ -171,6 +181,41 @@ async def _read_transaction_id(session: ClientSession, attempt: TransactionAttem
     """Read the transaction's id, as a client does that may later query its outcome."""
     if session.rng.random() < 0.6:
         ((attempt.number,),) = await session.rows("select pg_current_xact_id()")
+
+
+# Crowds: many statements at once. The numbers of the table `crowd` have no gaps, so an insertion adds one to a register.
+
+
+async def join_crowd(session: ClientSession) -> None:
+    """Insert a row by a short statement, which returns its number."""
+    async with session.attempt(session.model.token("crowd")) as attempt:
+        operation = attempt.invoke(CROWD, "add", (1,))
+        attempt.note_commit_requested()
+        ((number,),) = await session.rows("insert into crowd(token) values (?) returning number", attempt.token)
+        attempt.operations[operation] = int(number)
+
+
+async def count_crowd(session: ClientSession) -> None:
+    """Read the greatest number by a short statement."""
+    operation = session.model.invoke(session.name, CROWD, "read")
+    ((number,),) = await session.rows(f"select {_CROWD_COUNT}")
+    session.model.note(Returned(session.time(), operation, int(number)), session.node)
+
+
+async def read_crowd_at_length(session: ClientSession) -> None:
+    """Read more rows than a read on the event loop may have. Each has the greatest number of the one state that is read."""
+    operation = session.model.invoke(session.name, CROWD, "read")
+    rows = await session.rows(_LONG_READ)
+    numbers = {int(row[-1]) for row in rows}
+    session.model.counts["long_reads"] += 1
+    distinct = len({row[:-1] for row in rows})
+    session.model.note(
+        RowsRead(
+            session.time(), f"{session.name} on {session.node}", len(ACCOUNTS) ** _LONG_READ_FACTORS, len(rows), distinct, len(numbers)
+        ),
+        session.node,
+    )
+    session.model.note(Returned(session.time(), operation, min(numbers)), session.node)
 
 
 # Accounts.
@@ -245,7 +290,8 @@ async def insert_family(session: ClientSession) -> None:
         await session.rows("insert into children(parent, age) values (?, 1), (?, 2)", attempt.token, attempt.token)
         if session.rng.random() < 0.5:
             await session.rows("delete from parents where name = (select name from parents order by rowid limit 1)")
-        await session.rows("insert into notes(body) values (?)", f"a note on {attempt.token}")
+        if session.model.has_full_text:
+            await session.rows("insert into notes(body) values (?)", f"a note on {attempt.token}")
         await session.rows(_JOURNAL, attempt.token)
 
 
@@ -442,7 +488,8 @@ async def observe_copy(session: ClientSession) -> None:
 
 async def read_own_write(session: ClientSession, token: str, position: int) -> None:
     """Look for a write that the copy must have, since it has reached its position."""
-    ((count,),) = await session.rows("select count(*) from journal where token = ?", token)
+    tokens = "select token from journal union all select token from crowd"
+    ((count,),) = await session.rows(f"select count(*) from ({tokens}) where token = ?", token)
     session.model.counts["copy_reads"] += 1
     session.model.note(OwnWriteRead(session.time(), session.node, token, position, int(count)), session.node)
 

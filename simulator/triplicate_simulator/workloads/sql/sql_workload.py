@@ -14,13 +14,13 @@ from triplicate.client import Client
 from triplicate.config import NodeSettings
 from triplicate.log import LogClientSettings, LogSettings
 from triplicate.sql import LEASE_S, create_database, database_file
-from triplicate_simulator.checkers.sql_rules import SQL_CHECKERS, CopyDiverged, FinalCopy, Row, journal_of
+from triplicate_simulator.checkers.sql_rules import SQL_CHECKERS, CopyDiverged, FinalCopy, Row, crowd_of, journal_of
 from triplicate_simulator.cluster.leftovers import find_unreferenced
 from triplicate_simulator.cluster.run_context import PROGRESS_S, RunContext
 from triplicate_simulator.workloads.sql.leader_faults import SnapshotLosses, run_leader_fault
-from triplicate_simulator.workloads.sql.sql_audit import find_unsound_copies, find_unsound_snapshots
+from triplicate_simulator.workloads.sql.sql_audit import count_window_faults, find_unsound_copies, find_unsound_snapshots
 from triplicate_simulator.workloads.sql.sql_clients import clients_of, run_session
-from triplicate_simulator.workloads.sql.sql_load import DatabaseLoad, draw_load, smaller_loads
+from triplicate_simulator.workloads.sql.sql_load import FURTHER_APPEND, DatabaseLoad, draw_load, smaller_loads
 from triplicate_simulator.workloads.sql.sql_model import COUNTED, ClientSession, SqlModel
 from triplicate_simulator.workloads.sql.sql_nodes import DATABASE, CopyFolders, DatabaseReplica, DatabaseServer, FurtherReplica
 from triplicate_simulator.workloads.sql.sql_operations import (
@@ -36,6 +36,8 @@ from triplicate_simulator.workloads.workload import Workload
 CREATOR = "creator"
 AUDITOR = "auditor"
 FINAL_PATIENCE_S = 10.0
+NEVER_DUE_S = 60.0
+"""Interval between snapshots where none is made: nodes check ten times in an interval, and each check reads the metadata."""
 MERGE_AFTER_S = 2.0
 """Age at which closed segments are merged with their neighbours by a janitor."""
 
@@ -52,7 +54,7 @@ def node_settings(load: DatabaseLoad) -> NodeSettings:
         read_idle_s=load.read_idle_s,
         snapshot_limit_s=load.snapshot_limit_s,
         snapshot_log_bytes=load.snapshot_log_bytes,
-        snapshot_interval_s=load.snapshot_interval_s,
+        snapshot_interval_s=load.snapshot_interval_s if load.snapshot_log_bytes else NEVER_DUE_S,
         snapshot_keep_log_s=load.snapshot_keep_log_s,
         snapshot_turn_s=load.snapshot_turn_s,
         snapshot_rate_bytes_per_s=0,
@@ -74,6 +76,8 @@ BACKGROUND_WORK = {
     "peers_found_silent": "replica.peer_silent",
 }
 """Background work of nodes, and the fact that records it."""
+VISITED = {"further_groups": FURTHER_APPEND, "reads_interrupted": "sql.read_interrupted", "reads_in_threads": "sql.read_in_thread"}
+"""Counts of visits, and their fault points."""
 RARE_WORK = ("segments_merged", "ids_forgotten")
 """Work that a hundred seeds may not have: a merge needs many small segments that no snapshot removes, and a janitor; the id of a
 transaction is kept longer than most runs last."""
@@ -86,7 +90,9 @@ class SqlWorkload(Workload):
     load_type = DatabaseLoad
     checkers = SQL_CHECKERS
     rooms = ("client", "log", "replica", "sql")
-    counted: ClassVar[tuple[str, ...]] = tuple(name for name in (*COUNTED, "leaderships", *BACKGROUND_WORK) if name not in RARE_WORK)
+    counted: ClassVar[tuple[str, ...]] = tuple(
+        name for name in (*COUNTED, "leaderships", "window_faults", *BACKGROUND_WORK, *VISITED) if name not in RARE_WORK
+    )
 
     def __init__(self, context: RunContext, load: DatabaseLoad) -> None:
         super().__init__(context, load)
@@ -185,7 +191,7 @@ class SqlWorkload(Workload):
                 self._read_copy(model, replica.server)
             held = list(model.history.of(FinalCopy))
             if held:
-                model.resolve_operations(journal_of(held[0]))
+                model.resolve_operations(journal_of(held[0]), crowd_of(held[0]))
         self.copies.remove()
 
     async def _audit(self, client: Client) -> None:
@@ -230,7 +236,9 @@ class SqlWorkload(Workload):
         leaderships = sum(fact.kind == "replica.role" and ("role", "leader") in fact.facts for fact in facts)
         counts = {name: sum(model.counts[name] for model in self.models) for name in self.model.counts}
         done = {name: self.context.world.recorder.counts.get(kind, 0) for name, kind in BACKGROUND_WORK.items()}
-        return {**counts, **done, "leaderships": leaderships, "databases": len(self.models)}
+        visits = {name: self.context.world.points.reached.get(point, 0) for name, point in VISITED.items()}
+        faults = count_window_faults(facts)
+        return {**counts, **done, **visits, "leaderships": leaderships, "window_faults": faults, "databases": len(self.models)}
 
 
 def read_copy(node: str, connection: apsw.Connection) -> FinalCopy:

@@ -22,6 +22,7 @@ from triplicate_simulator.checkers.sql_rules import (
     RequestTooOld,
     RolledBack,
     Row,
+    RowsRead,
     SavepointUndone,
     TicketIssued,
 )
@@ -54,6 +55,8 @@ BOOKS: dict[str, Sequence[Row]] = {"accounts": ACCOUNTS, "transfers": TRANSFERS,
 GOOD: dict[str, list[Any]] = {
     "nothing happened": [],
     "an acknowledged transaction is there once": [*acked("a"), *copies(journal=journal("a"))],
+    "an acknowledged row of a crowd is there": [*acked("crowd:1"), *copies(crowd=[(1, 1, "crowd:1")])],
+    "a long read has all its rows": [RowsRead(3.0, "r", 256, 256, 256, 1)],
     "an unknown one is there": [*asked("a"), *copies(journal=journal("a"))],
     "an unknown one is not there": [*asked("a"), *copies(journal=[])],
     "a refused one is not there": [*asked("a"), RolledBack(2.0, "a", "40001"), *copies(journal=[])],
@@ -127,6 +130,10 @@ BAD: dict[str, tuple[str, list[Any]]] = {
         ],
     ),
     "a client does not find its write": ("sessions_read_their_writes", [OwnWriteRead(3.0, "n2", "a", 5, 0)]),
+    "rows are sent twice": ("reads_are_whole", [RowsRead(3.0, "r", 256, 457, 256, 1)]),
+    "a row is sent twice and another is not": ("reads_are_whole", [RowsRead(3.0, "r", 256, 256, 255, 1)]),
+    "rows are of two states": ("reads_are_whole", [RowsRead(3.0, "r", 256, 256, 256, 2)]),
+    "an acknowledged row of a crowd is lost": ("transactions_happen_once", [*acked("crowd:1"), *copies(crowd=[])]),
     "money is made": ("accounts_keep_their_sum", [BalancesRead(3.0, "r", 230, 200)]),
     "a transfer is forgotten": (
         "accounts_keep_their_sum",

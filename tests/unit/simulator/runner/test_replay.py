@@ -10,6 +10,8 @@ import pytest
 from tests.unit.simulator.tiny import tiny_plan
 from triplicate.sim import Fact
 from triplicate_simulator import Acknowledged, Copy, Fault, Read, Sent, describe_run, replay, timeline
+from triplicate_simulator.checkers.ledger_promises import MetadataWritten
+from triplicate_simulator.checkers.log_rules import ListedSegment, SegmentsListed
 from triplicate_simulator.runner.timeline import FACTS, numbers
 
 
@@ -80,6 +82,14 @@ def test_facts_and_events_are_in_one_order() -> None:
 def test_one_node_can_be_printed_alone_with_the_faults() -> None:
     facts = (fact("host.start", life=1), fact("host.start", "writer", life=1), fact("fault.kill", "world", 3.0, node="bookie-1"))
     assert [line.node for line in timeline(facts, [], "writer")] == ["writer", "world"]
+
+
+def test_segments_of_a_log_and_of_a_ledger_are_both_printed() -> None:
+    listed = SegmentsListed(1.0, "log", "keeper", 3, (ListedSegment(7, 3, 9, 100),))
+    (line,) = lines(listed)
+    assert line.startswith("segments listed: log log, reader keeper, first offset 3, segments ListedSegment(ledger_id=7, ")
+    written = MetadataWritten(1.0, 7, 2, "open", (2, 2, 2), ((0, ("a", "b")),))
+    assert "from entry 0 on a, b" in lines(written)[0]
 
 
 def test_events_of_other_workloads_are_printed_by_their_name_and_fields() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triplicate.sim import Fact
-from triplicate_simulator.workloads.sql.sql_audit import RETRIES_MAX, find_unsound_copies
+from triplicate_simulator.workloads.sql.sql_audit import RETRIES_MAX, count_window_faults, find_unsound_copies
 
 QUIET_S = 45.0
 LOG = "database.books.1"
@@ -48,3 +48,8 @@ def test_what_no_fault_explains_is_found(name: str) -> None:
 @pytest.mark.parametrize("name", EXCUSED)
 def test_what_faults_explain_is_not(name: str) -> None:
     assert find_unsound_copies(EXCUSED[name], QUIET_S, {"a"}) == []
+
+
+def test_faults_are_counted_that_struck_a_leader_with_groups_at_the_log() -> None:
+    faults = [fact("fault.kill", node="node-1", point=point) for point in ("sql.further_group", "sql.further_append", "sql.append", "")]
+    assert count_window_faults([*faults, fact("point.struck", point="sql.further_append")]) == 2

@@ -193,9 +193,15 @@ def test_an_outcome_that_no_client_saw_is_decided_by_the_copies() -> None:
     context = RunContext(world, SimulatedCluster(world), Plan("databases", load))
     model = SqlModel(context, load, {})
     done, lost = model.invoke("a", "x", "swap", (0, 1)), model.invoke("a", "x", "write", (2,))
-    model.open_operations = {done: OpenOperation("there", "swap"), lost: OpenOperation("not there", "write")}
-    model.resolve_operations({"there": 1})
-    assert [type(event) for event in context.history.events] == [Invoked, Invoked, Returned, Refused]
+    added = model.invoke("a", "y", "add", (1,))
+    model.open_operations = {
+        done: OpenOperation("there", "swap"),
+        lost: OpenOperation("not there", "write"),
+        added: OpenOperation("crowd:1", "add"),
+    }
+    model.resolve_operations({"there": 1, "crowd:1": 1}, {"crowd:1": 7})
+    assert [type(event) for event in context.history.events] == [Invoked, Invoked, Invoked, Returned, Refused, Returned]
+    assert operations_of(History(context.history.events))["y"][0].result == 7
     (operation,) = operations_of(History(context.history.events))["x"]
     assert operation.result is True
     world.close()
