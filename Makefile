@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Some images of containers forbid Python to keep compiled modules. Each process would then compile the sources again, and many are started.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock demo test quick demo-kill-test interop interop-full lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-layers bench-machines bench-scale histories spark-versions check-deep times settings clean
+.PHONY: help setup lock demo test quick demo-kill-test interop interop-full lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-layers bench-machines bench-repair bench-scale bench-sql histories soak spark-versions check-deep times settings clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
@@ -62,6 +62,9 @@ fuzz: $(READY) ## Feed N (200000) damaged inputs to every decoder; build/fuzz/
 bench: $(READY) ## Measure the ledger layer beside Apache's (45 minutes; QUICK=1: 10); table and build/bench/ledger.json
 	@$(BIN)/python -m benchmarks.ledger.run $(if $(QUICK),--quick)
 
+bench-sql: $(READY) ## Measure the SQL layer before and now beside PostgreSQL and SQLite (20 minutes; QUICK=1: 6; SECONDS); build/bench/sql.md
+	@$(BIN)/python -m benchmarks.sql.run $(if $(QUICK),--quick) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(BEFORE),--before $(BEFORE))
+
 bench-append: $(READY) ## Measure appends against a bare loop; table and build/bench/append.json
 	$(BIN)/python benchmarks/append.py
 
@@ -71,12 +74,18 @@ bench-layers: $(READY) ## Measure appends to a log and commits of a database aga
 bench-machines: $(READY) ## Kill one machine of three, ROUNDS (10) times: how long writes stop; build/bench/machines.json
 	@$(BIN)/python -m benchmarks.machines.run --rounds $(or $(ROUNDS),10)
 
+bench-repair: $(READY) ## Measure the repair of a lost bookie beside Apache's: MIB (1024) in LEDGERS (300); build/bench/repair.md
+	@$(BIN)/python -m benchmarks.repair.run --mib $(or $(MIB),1024) --ledgers $(or $(LEDGERS),300)
+
 bench-scale: $(READY) ## Measure 500 databases on one node, then one of ROWS (2000000) rows with snapshots (10 minutes); build/bench/
 	@$(BIN)/python -m benchmarks.many_databases
 	@$(BIN)/python -m benchmarks.snapshots --rows $(or $(ROWS),2000000)
 
 histories: $(READY) ## Kill and stop leaders and bookies beside OPS (20000) operations, and judge them (METADATA=zk; ROUNDS 3; five minutes)
 	@$(BIN)/python -m benchmarks.histories.run --operations $(or $(OPS),20000) --rounds $(or $(ROUNDS),3) --metadata $(or $(METADATA),sqlite)
+
+soak: $(READY) ## Run five bookies on three hosts under faults for MINUTES (10), and judge the end (SEED; a minute more)
+	@$(BIN)/python -m benchmarks.soak.run --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
 spark-versions: $(READY) ## Run the tests of Spark with PySpark 4.1 and 4.2 (ten minutes)
 	@$(BIN)/python scripts/spark_versions.py

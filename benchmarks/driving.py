@@ -1,13 +1,17 @@
-"""The load of append benchmarks, the same for ours and the floor: one appender per place in the window, each awaits its append."""
+"""Parts that the clients of benchmarks share: the load of appends, one appender per place in the window, and the commands of a client."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import os
+import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
+
+from triplicate.errors import TriplicateError
 
 WARM_UP_S = 0.5
 Number = TypeVar("Number", int, float)
@@ -27,6 +31,17 @@ def run_loop(main: Coroutine[Any, Any, None]) -> None:
         return
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main)
+
+
+async def serve_commands(run: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]) -> None:
+    """Read one JSON object per line from standard input, and answer each with ``{"ok": …}`` or ``{"error": …}``."""
+    loop = asyncio.get_running_loop()
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        try:
+            answer: dict[str, Any] = {"ok": await run(json.loads(line))}
+        except (TriplicateError, TimeoutError, ExceptionGroup) as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), flush=True)
 
 
 async def drive(append: Callable[[bytes], Awaitable[int]], size: int, window: int, seconds: float) -> dict[str, float]:

@@ -125,7 +125,7 @@ FACADES = (
                 fields=("ledger_id",),
                 properties=("metadata", "is_closed", "last_add_confirmed", "length"),
                 on_loop=("tail",),
-                left_out=dict.fromkeys(("refresh_last_confirmed", "read_confirmed", "refresh_metadata"), INTERNAL),
+                left_out=dict.fromkeys(("refresh_last_confirmed", "read_confirmed", "finish_confirmed", "refresh_metadata"), INTERNAL),
                 closes="aclose",
             ),
             Twin(

@@ -7,6 +7,7 @@ server does not answer a cancel request either. An error with an SQLSTATE is a r
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import random
 import socket
@@ -23,10 +24,14 @@ from benchmarks.histories.judge import Seen, Statement, Transfer
 from triplicate_simulator.checkers.linearizability import RegisterOperation
 
 ACCOUNTS = {f"account{number}": 100 for number in range(8)}
-KEYS_AT_A_TIME = 4
+KEYS_AT_A_TIME = 8
 OPERATIONS_PER_KEY = 60
 """Operations on one key before the next one is used, so that the search for an order stays small."""
 OPERATION_LIMIT_S = 1.5
+PHASE_S, PHASES = 1.0, 3
+"""In the last phase all clients send single statements only. In the others transactions wait for the writer, which ends windows."""
+LATE_S = 5.0
+"""Acknowledgements are noted in the order of their times, except for differences below this."""
 SCHEMA = (
     "create table registers(name text primary key, value integer)",
     "create table lists(name text primary key, items text not null)",
@@ -70,7 +75,8 @@ class Shared:
     def first_write_after(self, moment: float) -> float | None:
         """Time of the first acknowledgement of a write begun after a moment; None while there is none."""
         with self.lock:
-            return min((end for begin, end in self.writes if begin > moment), default=None)
+            recent = itertools.takewhile(lambda write: write[1] > moment - LATE_S, reversed(self.writes))
+            return min((end for begin, end in recent if begin > moment), default=None)
 
 
 class Unknown(Exception):
@@ -82,11 +88,16 @@ class Refused(Exception):
 
 
 class Client(threading.Thread):
-    """One client. `run` ends when the shared event is set."""
+    """One client. `run` ends when the shared event is set.
 
-    def __init__(self, shared: Shared, number: int) -> None:
+    Args:
+        pause_s: pause after each operation, in seconds; 0 for as many operations as possible.
+    """
+
+    def __init__(self, shared: Shared, number: int, pause_s: float = 0.0) -> None:
         super().__init__(name=f"client {number}", daemon=True)
         self._shared = shared
+        self._pause_s = pause_s
         self._chance = random.Random(f"client {number}")
         self._connection: psycopg.Connection[Any] | None = None
         self._port = shared.ports[number % len(shared.ports)]
@@ -95,12 +106,17 @@ class Client(threading.Thread):
         self.failure: BaseException | None = None
 
     def run(self) -> None:
-        choices = [self._read, self._write, self._swap, self._append, self._look, self._move, self._move_at_once, self._state]
+        single = [self._read, self._write, self._swap, self._append, self._look]
+        choices = [*single, self._move, self._move_at_once, self._state]
         weights = [15, 15, 15, 13, 7, 10, 15, 10]
         try:
             while not self._shared.over.is_set():
-                (work,) = self._chance.choices(choices, weights)
+                is_crowd = int(time.monotonic() / PHASE_S) % PHASES == PHASES - 1
+                allowed = len(single) if is_crowd else len(choices)
+                (work,) = self._chance.choices(choices[:allowed], weights[:allowed])
                 work()
+                if self._pause_s:
+                    self._shared.over.wait(self._pause_s * self._chance.uniform(0.5, 1.5))
         except BaseException as error:  # A defect of this program must not look like an idle client.
             self.failure = error
             raise

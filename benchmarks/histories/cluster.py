@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -30,23 +30,67 @@ class RunFailed(Exception):
     """The run failed, with the reason."""
 
 
-class LocalCluster:
+class DatabaseNodes:
+    """Database nodes that listen on 127.0.0.1.
+
+    Attributes:
+        ports: by name of node.
+    """
+
+    ports: dict[str, int]
+
+    @contextlib.contextmanager
+    def session(self, name: str, database: str) -> Iterator[psycopg.Connection[Any]]:
+        """A connection to one node, leader or follower."""
+        dsn = f"host=127.0.0.1 port={self.ports[name]} dbname={database} user=judge connect_timeout=2"
+        connection = psycopg.connect(dsn, autocommit=True)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def leader(self, database: str) -> str | None:
+        """The node that reports itself as leader of a database, if any."""
+        for name, port in self.ports.items():
+            if not answers(port):
+                continue
+            with contextlib.suppress(psycopg.Error), self.session(name, database) as session:
+                row = session.execute("show transaction_read_only").fetchone()
+                if row is not None and row[0] == "off":
+                    return name
+        return None
+
+
+class LocalCluster(DatabaseNodes):
     """Bookies and database nodes on this machine. Use it as a context manager.
 
     Args:
         folder: must be empty or missing.
         store: the metadata store, ``sqlite`` or ``zk``.
+        environment: variables of its processes besides this process's own, whose settings of Triplicate are left out.
+        restart: whether processes that end are started again.
     """
 
-    def __init__(self, folder: Path, *, bookies: int = 4, nodes: int = 3, store: str = "sqlite") -> None:
-        counts = ["--bookies", str(bookies), "--nodes", str(nodes), "--metadata", store]
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        bookies: int = 4,
+        nodes: int = 3,
+        store: str = "sqlite",
+        environment: Mapping[str, str] | None = None,
+        restart: bool = True,
+    ) -> None:
+        options = ["--bookies", str(bookies), "--nodes", str(nodes), "--metadata", store, *([] if restart else ["--no-restart"])]
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("TRIPLICATE_")}
+        self._environment = {**inherited, **(environment or {})}
         self._folder = folder
         # The cluster ends with this pipe, also if this process is killed.
         ends_with, self._pipe = os.pipe()
         self._errors = (folder.parent / f"{folder.name}.log").open("w")
         self._up = subprocess.Popen(
-            [sys.executable, "-m", "triplicate.cli.main", "up", "--dir", str(folder), "--json", "--parent-pipe", str(ends_with), *counts],
-            env={name: value for name, value in os.environ.items() if not name.startswith("TRIPLICATE_")},
+            [sys.executable, "-m", "triplicate.cli.main", "up", "--dir", str(folder), "--json", "--parent-pipe", str(ends_with), *options],
+            env=self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -65,6 +109,8 @@ class LocalCluster:
         self.uri: str = facts["metadata"]
         addresses: dict[str, str] = {one["name"]: one.get("address", "") for one in facts["processes"]}
         self.bookies = sorted(name for name in addresses if name.startswith("bookie"))
+        self.metrics: dict[str, str] = {one["name"]: one.get("metrics", "") for one in facts["processes"]}
+        """URL of each process's metrics."""
         self.ports = {name: int(address.rpartition(":")[2]) for name, address in sorted(addresses.items()) if name.startswith("node")}
 
     def __enter__(self) -> LocalCluster:
@@ -108,30 +154,17 @@ class LocalCluster:
             RunFailed: it failed.
         """
         command = [sys.executable, "-m", "triplicate.cli.main", *arguments, "--metadata", self.uri]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=START_LIMIT_S, check=False, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=START_LIMIT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env=self._environment,
+        )
         if done.returncode:
             raise RunFailed(f"{' '.join(arguments)}: {done.stderr}")
-
-    @contextlib.contextmanager
-    def session(self, name: str, database: str) -> Iterator[psycopg.Connection[Any]]:
-        """A connection to one node, leader or follower."""
-        dsn = f"host=127.0.0.1 port={self.ports[name]} dbname={database} user=judge connect_timeout=2"
-        connection = psycopg.connect(dsn, autocommit=True)
-        try:
-            yield connection
-        finally:
-            connection.close()
-
-    def leader(self, database: str) -> str | None:
-        """The node that reports itself as leader of a database, if any."""
-        for name, port in self.ports.items():
-            if not answers(port):
-                continue
-            with contextlib.suppress(psycopg.Error), self.session(name, database) as session:
-                row = session.execute("show transaction_read_only").fetchone()
-                if row is not None and row[0] == "off":
-                    return name
-        return None
 
 
 def answers(port: int) -> bool:

@@ -8,15 +8,19 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from benchmarks.histories.clients import Shared
 from benchmarks.histories.cluster import LocalCluster, RunFailed, answers, wait_for
+from benchmarks.histories.windows import await_open
 
 CALM_S = 2.0
 """Pause between the end of one fault and the next, in seconds."""
 BESIDE_S = 0.5
 """A bookie hangs for this long, in seconds, before the leader's fault."""
 GAP_LIMIT_S = 60.0
+WINDOW_LIMIT_S = 4.0
+"""Longest wait of a fault for a window of groups, in seconds."""
 POLL_S = 0.01
 
 
@@ -60,6 +64,8 @@ class InjectedFault:
     successor: str
     injected_at: str = ""
     """Its time in UTC, in the form of the cluster's logs."""
+    began_s: float = 0.0
+    """The same on the machine's monotonic clock."""
 
 
 class Nemesis:
@@ -67,9 +73,11 @@ class Nemesis:
 
     Args:
         database: the faults hit its leader.
+        windows: where nodes note their windows of groups; each fault then waits for one, for a while.
     """
 
-    def __init__(self, cluster: LocalCluster, shared: Shared, database: str) -> None:
+    def __init__(self, cluster: LocalCluster, shared: Shared, database: str, windows: Path | None = None) -> None:
+        self._windows = windows
         self._cluster = cluster
         self._shared = shared
         self._database = database
@@ -108,13 +116,15 @@ class Nemesis:
             self._hit(bookie, fault.bookie)
             if fault.bookie > 0:
                 time.sleep(BESIDE_S)
+        if self._windows is not None:
+            await_open(self._windows, WINDOW_LIMIT_S)
         injected_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         began = time.monotonic()
         self._hit(leader if fault.leader else bookie, fault.leader or fault.bookie)
         end = self._first_write_after(began)
         successor = wait_for(lambda: self._cluster.leader(self._database), "a node leads")
         time.sleep(max(0.0, began + max(fault.leader, fault.bookie) - time.monotonic()))
-        return InjectedFault(fault, end - began, leader, successor, injected_at)
+        return InjectedFault(fault, end - began, leader, successor, injected_at, began)
 
     def _hit(self, name: str, stopped_s: float) -> None:
         if stopped_s in SIGNALS:

@@ -2,7 +2,7 @@
 
 Usage: python -m benchmarks.histories.run [--operations 20000] [--rounds 2] [--metadata sqlite]
 
-A cluster of four bookies and three database nodes; eleven clients. Each round injects every fault once. The run ends after the requested
+A cluster of four bookies and three database nodes; 24 clients. Each round injects every fault once. The run ends after the requested
 numbers of operations and rounds. Prints a table of the gaps and the verdicts, and writes build/bench/histories.json.
 Exit code 1: a history is wrong or undecided, or a process did not recover.
 """
@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import isinf
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +26,19 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.histories.clients import ACCOUNTS, SCHEMA, Client, Shared, items_of
-from benchmarks.histories.cluster import LocalCluster, RunFailed, wait_for
+from benchmarks.histories.cluster import DatabaseNodes, LocalCluster, RunFailed, wait_for
 from benchmarks.histories.judge import Noted, Report, judge_copies, judge_keys, judge_lists, judge_transfers
 from benchmarks.histories.nemesis import FAULTS, Fault, InjectedFault, Nemesis
+from benchmarks.histories.windows import Window, environment, faults_in_windows, read_windows
 from benchmarks.ledger.processes import BUILD
 from triplicate_simulator.checkers.linearizability import RegisterOperation
 
 DATABASE = "books"
-CLIENTS = 11
+CLIENTS = 24
 SECONDS_MAX = 1800.0
 JOIN_LIMIT_S = 60.0
+FAILED_S = 1.0
+"""A window that was never committed counts as open for this time."""
 TABLES = ("registers", "lists", "accounts", "transfers")
 
 
@@ -49,22 +53,34 @@ class Outcome:
     unknown: int
     refused: int
     strange: list[str] = field(default_factory=list)
+    windows: list[Window] = field(default_factory=list)
+    """Windows of several groups, where the nodes note them."""
 
 
-def play(cluster: LocalCluster, faults: Sequence[Fault], operations: int, rounds: int, clients: int = CLIENTS) -> Outcome:
+def play(
+    cluster: LocalCluster,
+    faults: Sequence[Fault],
+    operations: int,
+    rounds: int,
+    clients: int = CLIENTS,
+    windows: Path | None = None,
+) -> Outcome:
     """Run clients and faults until there are enough of both, and check the history.
+
+    Args:
+        windows: where the nodes note their windows of groups, if they do.
 
     Raises:
         RunFailed: the cluster did not recover from a fault, or a client ended by itself.
     """
     shared = Shared(list(cluster.ports.values()), DATABASE)
     cluster.command("database", "create", DATABASE)
-    wait_for(lambda: _prepare(cluster), "the tables are made")
+    wait_for(lambda: prepare(cluster), "the tables are made")
     threads = [Client(shared, number) for number in range(clients)]
     began = time.monotonic()
     for thread in threads:
         thread.start()
-    nemesis = Nemesis(cluster, shared, DATABASE)
+    nemesis = Nemesis(cluster, shared, DATABASE, windows)
     try:
         done = 0
         while done < rounds or shared.answered + shared.unknown < operations:
@@ -84,7 +100,8 @@ def play(cluster: LocalCluster, faults: Sequence[Fault], operations: int, rounds
     return Outcome(nemesis.injected, report, seconds, shared.answered, shared.unknown, shared.refused, shared.strange)
 
 
-def _prepare(cluster: LocalCluster) -> bool:
+def prepare(cluster: DatabaseNodes) -> bool:
+    """Make the tables and accounts once a node leads; return whether they are made."""
     leader = cluster.leader(DATABASE)
     if leader is None:
         return False
@@ -98,7 +115,7 @@ def _prepare(cluster: LocalCluster) -> bool:
     return True
 
 
-def judge(cluster: LocalCluster, shared: Shared) -> Report:
+def judge(cluster: DatabaseNodes, shared: Shared) -> Report:
     """Read every copy at the end, and check the history."""
     leader = wait_for(lambda: cluster.leader(DATABASE), "a node leads")
     rows = wait_for(lambda: _rows(cluster, leader), "the leader is read")
@@ -124,7 +141,7 @@ def judge(cluster: LocalCluster, shared: Shared) -> Report:
     return report
 
 
-def _rows(cluster: LocalCluster, name: str) -> dict[str, list[tuple[Any, ...]]]:
+def _rows(cluster: DatabaseNodes, name: str) -> dict[str, list[tuple[Any, ...]]]:
     with cluster.session(name, DATABASE) as session:
         session.execute("begin read only")
         found = {table: sorted(session.execute(f"select * from {table}").fetchall()) for table in TABLES}
@@ -151,6 +168,7 @@ def show(outcome: Outcome, console: Console) -> None:
     lines = [
         f"{outcome.answered} operations answered, {outcome.unknown} of unknown outcome, {outcome.refused} refused, {outcome.seconds:.0f} s",
         f"registers and lists: {report.operations} operations on {report.keys} keys; undecided {len(report.undecided)}",
+        _about_windows(outcome),
         f"transfers: {report.transfers}, statements of all accounts: {report.statements}",
         *(f"strange answer: {text}" for text in dict.fromkeys(outcome.strange)),
         *(f"UNDECIDED {text}" for text in report.undecided),
@@ -159,6 +177,16 @@ def show(outcome: Outcome, console: Console) -> None:
     ]
     for line in lines:
         console.print(line, highlight=False)
+
+
+def _about_windows(outcome: Outcome) -> str:
+    windows = outcome.windows
+    struck = faults_in_windows(windows, [injection.began_s for injection in outcome.injected], FAILED_S)
+    groups = max((window.groups for window in windows), default=0)
+    lost = sum(isinf(window.ended_s) for window in windows)
+    return (
+        f"windows of several groups: {len(windows)}, at most {groups} groups, {lost} never committed; faults while one was open: {struck}"
+    )
 
 
 def main() -> int:
@@ -176,8 +204,9 @@ def main() -> int:
     BUILD.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="histories-", dir=BUILD))
     try:
-        with LocalCluster(folder / "cluster", store=chosen.metadata) as cluster:
-            outcome = play(cluster, faults, chosen.operations, chosen.rounds)
+        with LocalCluster(folder / "cluster", store=chosen.metadata, environment=environment(folder)) as cluster:
+            outcome = play(cluster, faults, chosen.operations, chosen.rounds, windows=folder)
+        outcome.windows = read_windows(folder)
     except RunFailed as error:
         console.print(f"failed: {error}; the cluster's folder: {folder}", highlight=False)
         return 1
@@ -190,6 +219,7 @@ def main() -> int:
     facts |= {
         "seconds": round(outcome.seconds),
         "gaps": gaps,
+        "windows": len(outcome.windows),
         "violations": outcome.report.violations,
         "undecided": outcome.report.undecided,
     }

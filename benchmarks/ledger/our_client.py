@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import functools
-import json
 import math
 import os
 import struct
-import sys
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,7 +15,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import triplicate
-from benchmarks.driving import run_loop
+from benchmarks.driving import run_loop, serve_commands
 from benchmarks.ledger.figures import summary
 from triplicate import Client, ClientSettings, LedgerReader, LedgerWriter
 from triplicate.errors import TriplicateError, WindowFull
@@ -291,16 +289,5 @@ def _described(latencies: list[int], started_ns: int) -> Command:
     return {"seconds": seconds, "per_s": len(latencies) / seconds, **summary(latencies)}
 
 
-async def serve() -> None:
-    commands = Commands()
-    loop = asyncio.get_running_loop()
-    while line := await loop.run_in_executor(None, sys.stdin.readline):
-        try:
-            answer: Command = {"ok": await commands.run(json.loads(line))}
-        except (TriplicateError, TimeoutError, ExceptionGroup) as error:
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), flush=True)
-
-
 if __name__ == "__main__":
-    run_loop(serve())
+    run_loop(serve_commands(Commands().run))

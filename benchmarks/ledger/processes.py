@@ -53,7 +53,7 @@ def free_port() -> int:
     return port
 
 
-def wait_for_port(port: int, process: Process, limit_s: float = START_LIMIT_S) -> None:
+def wait_for_port(port: int, process: Process, limit_s: float = START_LIMIT_S, *, host: str = "127.0.0.1") -> None:
     """Wait until a process listens there.
 
     Raises:
@@ -62,7 +62,7 @@ def wait_for_port(port: int, process: Process, limit_s: float = START_LIMIT_S) -
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline and process.is_running:
         try:
-            with socket.create_connection(("127.0.0.1", port), timeout=1):
+            with socket.create_connection((host, port), timeout=1):
                 return
         except OSError:
             time.sleep(POLL_S)
@@ -70,9 +70,24 @@ def wait_for_port(port: int, process: Process, limit_s: float = START_LIMIT_S) -
 
 
 class Process:
-    """One process of a side."""
+    """One process of a side.
 
-    def __init__(self, name: str, command: Sequence[str], log: Path, *, stdin: int = subprocess.DEVNULL, stdout: int | None = None) -> None:
+    Args:
+        environment: variables besides this process's own, whose settings of Triplicate are left out.
+        account: options of `subprocess.Popen` that run it as another user.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        log: Path,
+        *,
+        stdin: int = subprocess.DEVNULL,
+        stdout: int | None = None,
+        environment: Mapping[str, str] | None = None,
+        account: Mapping[str, Any] | None = None,
+    ) -> None:
         self.name = name
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -83,8 +98,9 @@ class Process:
                 stdout=errors if stdout is None else stdout,
                 stderr=errors,
                 cwd=ROOT,
-                env=_environment(),
+                env={**_environment(), **(environment or {})},
                 preexec_fn=_die_with_parent,
+                **(account or {}),
             )
 
     @property
@@ -135,8 +151,8 @@ def _environment() -> dict[str, str]:
 class Driver(Process):
     """A client of either kind."""
 
-    def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
-        super().__init__(name, command, log, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, name: str, command: Sequence[str], log: Path, *, environment: Mapping[str, str] | None = None) -> None:
+        super().__init__(name, command, log, stdin=subprocess.PIPE, stdout=subprocess.PIPE, environment=environment)
         self._answers: queue.Queue[bytes] = queue.Queue()
         self._reader = threading.Thread(target=self._read, name=f"answers of {name}", daemon=True)
         self._reader.start()

@@ -65,12 +65,12 @@ FIGURES = {
 
 
 def number(value: float | None) -> str:
-    """Three significant digits; a dash for a missing figure."""
+    """Two decimals, two significant digits below 0.01, whole numbers from 100; a dash for a missing figure."""
     if value is None:
         return "-"
-    if value >= 100 or value == 0:
+    if abs(value) >= 100 or value == 0:
         return f"{value:,.0f}"
-    return f"{value:.2g}" if value < 0.01 else f"{value:.2f}"
+    return f"{value:.2g}" if abs(value) < 0.01 else f"{value:.2f}"
 
 
 def case_rows(runs: Runs, sides: Sequence[str]) -> list[list[str]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from benchmarks.ledger.processes import CaseFailed, Process, free_port
+from benchmarks.ledger.processes import CaseFailed, Process, free_port, wait_for_port
 from triplicate.cli.supervision.zookeeper_process import HEAP, MAIN_CLASS, configuration, find_jars, find_java
 from triplicate.config import to_toml
 from triplicate.metadata import DEFAULT_ROOT
@@ -140,14 +140,7 @@ class Fleet:
         folder = self.folder / machine.name
         command = [sys.executable, "-m", "triplicate.cli.main", kind, "--config", str(folder / f"{kind}.toml")]
         process = machine.processes[kind] = Process(f"{machine.name} {kind}", command, folder / f"{kind}.log")
-        deadline = time.monotonic() + START_LIMIT_S
-        while process.is_running and time.monotonic() < deadline:
-            try:
-                with socket.create_connection((machine.address, port), timeout=1):
-                    return
-            except OSError:
-                time.sleep(POLL_S)
-        raise CaseFailed(f"{process.name} does not serve: {process.last_words()}")
+        wait_for_port(port, process, host=machine.address)
 
     def _write(self, machine: Machine) -> None:
         folder = self.folder / machine.name

@@ -1,0 +1,1 @@
+"""The repair of the copies of a bookie that is lost for good, beside Apache BookKeeper's auto-recovery."""

@@ -1,0 +1,83 @@
+"""Many rows in one transaction: COPY, and executemany over pipelined messages."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+import asyncpg
+import psycopg
+
+from benchmarks.ledger.processes import CaseFailed
+from benchmarks.sql.cases import Figures, SqlTurn
+from benchmarks.sql.pgbench import LOADED
+from benchmarks.sql.servers import DATABASE, USER
+
+ROWS = 20_000
+"""Rows of one transaction."""
+LIMIT_S = 60.0
+NAME = "a name of some length"
+EMPTIED = ("DROP TABLE loaded", LOADED)
+"""A DELETE of the rows of a long case has more changes than a transaction may have."""
+
+
+def batches(seconds: float) -> Iterator[int]:
+    """First keys of transactions until the time is over; at least one transaction."""
+    ends = time.perf_counter() + seconds
+    first = 1
+    while True:
+        yield first
+        first += ROWS
+        if time.perf_counter() > ends:
+            return
+
+
+def copy(turn: SqlTurn) -> Figures:
+    """COPY FROM STDIN in the text format, with psycopg."""
+    with turn.server.connect() as connection:
+        for statement in EMPTIED:
+            connection.execute(statement)
+        loaded, spent = 0, 0.0
+        try:
+            for first in batches(turn.seconds):
+                lines = "".join(f"{key}\t{NAME}\n" for key in range(first, first + ROWS)).encode()
+                began = time.perf_counter()
+                with connection.cursor() as cursor, cursor.copy("COPY loaded (id, name) FROM STDIN") as stream:
+                    stream.write(lines)
+                spent += time.perf_counter() - began
+                loaded += ROWS
+        except psycopg.errors.FeatureNotSupported:
+            raise CaseFailed("this release refuses COPY") from None
+        except psycopg.Error as error:
+            raise CaseFailed(f"COPY: {error}") from error
+    return {"per_s": loaded / spent, "count": loaded}
+
+
+def executemany(turn: SqlTurn) -> Figures:
+    """asyncpg's executemany, which sends Bind and Execute for each row in a pipeline, inside of a transaction."""
+    return asyncio.run(_executemany(turn.server.leader_port, turn.seconds))
+
+
+async def _executemany(port: int, seconds: float) -> Figures:
+    try:
+        async with asyncio.timeout(seconds + LIMIT_S):
+            connection = await asyncpg.connect(host="127.0.0.1", port=port, user=USER, database=DATABASE, ssl=False)
+            try:
+                for statement in EMPTIED:
+                    await connection.execute(statement)
+                loaded, spent = 0, 0.0
+                for first in batches(seconds):
+                    rows = [(key, NAME) for key in range(first, first + ROWS)]
+                    began = time.perf_counter()
+                    async with connection.transaction():
+                        await connection.executemany("INSERT INTO loaded VALUES ($1, $2)", rows)
+                    spent += time.perf_counter() - began
+                    loaded += ROWS
+            finally:
+                connection.terminate()
+    except TimeoutError:
+        raise CaseFailed(f"executemany did not end within {seconds + LIMIT_S:.0f} s") from None
+    except asyncpg.PostgresError as error:
+        raise CaseFailed(f"executemany: {error}") from error
+    return {"per_s": loaded / spent, "count": loaded}

@@ -1,0 +1,125 @@
+"""The table of a run, in Markdown. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from benchmarks.ledger.ratios import Runs, divided
+from benchmarks.ledger.table import number
+from benchmarks.sql.sampling import FunctionShare
+from benchmarks.sql.targets import BEFORE, NOW, SIDES, SLOW, TARGETS, SqlTarget
+
+FIGURES = {
+    "per_s": "/s",
+    "per_core": "/s per core of the node",
+    "p50_ms": "p50 ms",
+    "p99_ms": "p99 ms",
+    "cpu_us": "us of processor, nodes and bookies",
+    "node_cpu_us": "us of processor, the node",
+    "rows_per_entry": "rows per entry",
+    "entry_bytes": "bytes per entry",
+    "rows_per_s": "rows/s",
+    "take_over_s": "s",
+    "alone_p99_ms": "p99 ms alone",
+    "beside_p99_ms": "p99 ms beside the scan",
+    "p50_s": "p50 s",
+    "most_s": "most s",
+    "seconds": "s in all",
+    "mb": "MB",
+    "served": "served",
+    "failed": "failed",
+    "failed_rows": "rows of a failed load",
+}
+"""Figures in the order of the table; others are only in the JSON file."""
+
+CASES = {
+    "read_16": "point reads, prepared, 16 clients",
+    "read_1": "point reads, prepared, 1 client",
+    "read_16_follower": "point reads, prepared, 16 clients, follower",
+    "read_1_follower": "point reads, prepared, 1 client, follower",
+    "read_simple_16": "point reads, simple protocol, 16 clients",
+    "insert_1": "one-row inserts, 1 client",
+    "insert_16": "one-row inserts, 16 clients",
+    "insert_64": "one-row inserts, 64 clients",
+    "ledger": "ledger appends, entries of the inserts' sizes",
+    "tpcb_16": "TPC-B, 16 clients",
+    "pgbench_tables": "`pgbench -i -I dtgp`",
+    "copy": "COPY, rows",
+    "executemany": "executemany in a transaction, rows",
+    "scan": "short reads, 4 clients",
+    "lag": "follower's lag, 64 inserting clients",
+    "idle_200": "200 idle connections",
+    "connections_2000": "2,000 connections",
+    "take_over": "take-over after kill -9",
+}
+"""Cases in the order of the table."""
+
+
+def case_rows(runs: Runs) -> Iterator[list[str]]:
+    """Case, figure, before, now, now over before, PostgreSQL, plain SQLite."""
+    for end in ("", SLOW):
+        for case, words in CASES.items():
+            name = words + (", syncs 2 ms slower" if end else "")
+            for figure, unit in FIGURES.items():
+                values = {side: runs.of(side, case + end, figure) for side in SIDES}
+                if any(value is not None for value in values.values()):
+                    quotient = number(divided(values[NOW], values[BEFORE]))
+                    others = [number(value) for side, value in values.items() if side not in (BEFORE, NOW)]
+                    yield [name, unit, number(values[BEFORE]), number(values[NOW]), quotient, *others]
+
+
+def target_row(target: SqlTarget, runs: Runs) -> list[str]:
+    """Target, before, now, now over before, wanted, ratio, verdict."""
+    reached, wanted, ratio = target.reached(runs), target.wanted(runs), target.ratio(runs)
+    before = runs.of(BEFORE, target.measured.case, target.measured.figure)
+    sign = ">=" if target.more_is_better else "<="
+    verdict = f"not run: {target.reason(runs)}" if ratio is None else "met" if ratio >= 1 else f"missed by {(1 - ratio) * 100:.0f} %"
+    unit = f" {target.unit}" if target.unit else ""
+    return [
+        target.text,
+        number(before),
+        number(reached),
+        number(divided(reached, before)),
+        f"{sign} {number(wanted)}{unit}",
+        number(ratio),
+        verdict,
+    ]
+
+
+def stage_rows(stages: Mapping[str, Mapping[str, float]]) -> Iterator[list[str]]:
+    """Stage, then the microseconds per statement of each load."""
+    names = list(dict.fromkeys(name for one in stages.values() for name in one))
+    for name in names:
+        yield [name, *(number(one.get(name)) for one in stages.values())]
+
+
+def markdown(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [heading, ["---"] * len(heading), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
+
+
+def function_rows(functions: Sequence[FunctionShare]) -> Iterator[list[str]]:
+    """Function, microseconds per statement of its own, and with the functions that it calls."""
+    for one in functions:
+        yield [f"`{one.name}`", number(one.own_us), number(one.all_us)]
+
+
+def document(
+    runs: Runs, stages: Mapping[str, Mapping[str, float]], functions: Mapping[str, Sequence[FunctionShare]], about: Mapping[str, object]
+) -> str:
+    """The whole report."""
+    parts = ["# The SQL layer: before, now, PostgreSQL, plain SQLite\n"]
+    parts += ["\n".join(f"- {name}: {value}" for name, value in about.items()) + "\n"]
+    heading = ("target", "before", "now", "now / before", "wanted", "ratio", "")
+    parts += ["## Targets\n", markdown(heading, [target_row(target, runs) for target in TARGETS])]
+    parts += ["## Cases\n", markdown(("case", "figure", "before", "now", "now / before", *list(SIDES.values())[2:]), list(case_rows(runs)))]
+    if stages:
+        parts += ["## Microseconds per statement by stage\n", markdown(("stage", *stages), list(stage_rows(stages)))]
+    for load, shares in functions.items():
+        heading_words = ("function", "us of its own", "us with what it calls")
+        parts += [f"## Microseconds per statement by function: {load}\n", markdown(heading_words, list(function_rows(shares)))]
+    failures = [f"- {run.case} of {run.side}, round {run.round}: {run.reason}" for run in runs.runs if run.figures is None]
+    if failures:
+        parts += ["## Not measured\n", "\n".join(failures) + "\n"]
+    return "\n".join(parts)
