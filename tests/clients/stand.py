@@ -162,6 +162,12 @@ def unique(prefix: str) -> str:
     return f"{prefix}_{uuid.uuid4().hex[:8]}"
 
 
+def count_rows(connection: psycopg.Connection[Any], table: str) -> int:
+    row = connection.execute(f"SELECT count(*) FROM {table}".encode()).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def run(body: Coroutine[Any, Any, Result], timeout_s: float = 60.0) -> Result:
     """Run a coroutine with a limit."""
     import asyncio

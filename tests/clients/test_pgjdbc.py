@@ -144,3 +144,15 @@ def test_metadata_queries_of_the_driver_for_a_result(connection: Any, table: str
     assert connection.isValid(5)
     assert connection.getSchema() == "public"
     assert connection.getMetaData().getDatabaseProductName() == "PostgreSQL"
+
+
+def test_copy_manager_copies_in_and_out(connection: Any, table: str, java: JavaGateway) -> None:
+    manager = java.jvm.org.postgresql.copy.CopyManager(connection)
+    reader = java.jvm.java.io.StringReader('1,one,2024-01-01\n2,"two, three",\n')
+    assert manager.copyIn(f"COPY {table} (id, t, d) FROM STDIN WITH (FORMAT csv)", reader) == 2
+    writer = java.jvm.java.io.StringWriter()
+    assert manager.copyOut(f"COPY (SELECT id, t, d FROM {table} ORDER BY id) TO STDOUT", writer) == 2
+    assert writer.toString() == "1\tone\t2024-01-01\n2\ttwo, three\t\\N\n"
+    with pytest.raises(Py4JJavaError, match="UNIQUE constraint failed"):
+        manager.copyIn(f"COPY {table} (id) FROM STDIN", java.jvm.java.io.StringReader("3\n1\n"))
+    assert ask(connection, f"SELECT count(*) FROM {table}", lambda row: row.getInt(1)) == [2]

@@ -8,7 +8,7 @@ import asyncpg
 import psycopg
 import pytest
 
-from tests.clients.stand import Db, run, sqlstate_of
+from tests.clients.stand import Db, count_rows, run, sqlstate_of
 
 
 def series(last: int, first: int = 1) -> str:
@@ -21,12 +21,6 @@ def numbers(shared: Db, table: str) -> str:
     with shared.connect() as connection:
         connection.execute(f"CREATE TABLE {table} (a INTEGER PRIMARY KEY, b TEXT)".encode())
     return table
-
-
-def count(connection: psycopg.Connection[Any], table: str) -> int:
-    row = connection.execute(f"SELECT count(*) FROM {table}".encode()).fetchone()
-    assert row is not None
-    return int(row[0])
 
 
 def in_pipeline(connection: psycopg.Connection[Any], statement: bytes, keys: list[int]) -> None:
@@ -45,19 +39,19 @@ def test_a_pipeline_of_psycopg_runs_to_its_end(shared: Db, numbers: str) -> None
             cursors = [connection.cursor().execute(insert, (n, f"n{n}")) for n in range(20)]
             pipeline.sync()
             assert [cursor.fetchone() for cursor in cursors] == [(n,) for n in range(20)]
-        assert count(connection, numbers) == 20
+        assert count_rows(connection, numbers) == 20
 
 
 def test_an_error_in_a_pipeline_skips_to_sync_and_rolls_back(shared: Db, numbers: str) -> None:
     insert = f"INSERT INTO {numbers} VALUES (%s, 'x')".encode()
     with shared.connect() as connection:
         assert sqlstate_of(lambda: in_pipeline(connection, insert, [1, 2, 1, 3])) == "23505"
-        assert count(connection, numbers) == 0
+        assert count_rows(connection, numbers) == 0
         with connection.pipeline() as pipeline:
             connection.execute(insert, (1,))
             pipeline.sync()
             connection.execute(insert, (2,))
-        assert count(connection, numbers) == 2
+        assert count_rows(connection, numbers) == 2
 
 
 def test_a_transaction_inside_a_pipeline_is_atomic(shared: Db, numbers: str) -> None:
@@ -65,7 +59,7 @@ def test_a_transaction_inside_a_pipeline_is_atomic(shared: Db, numbers: str) -> 
         with connection.pipeline(), connection.transaction():
             for key in range(5):
                 connection.execute(f"INSERT INTO {numbers} VALUES (%s, 'x')".encode(), (key,))
-        assert count(connection, numbers) == 5
+        assert count_rows(connection, numbers) == 5
 
 
 def test_executemany_inserts_all_or_nothing(shared: Db, numbers: str) -> None:
@@ -75,7 +69,7 @@ def test_executemany_inserts_all_or_nothing(shared: Db, numbers: str) -> None:
         cursor.executemany(insert, [(n, str(n)) for n in range(500)])
         assert cursor.rowcount == 500
         assert sqlstate_of(lambda: cursor.executemany(insert, [(1000, "new"), (7, "there already")])) == "23505"
-        assert count(connection, numbers) == 500
+        assert count_rows(connection, numbers) == 500
         cursor.executemany(f"UPDATE {numbers} SET b = %s WHERE a = %s RETURNING b".encode(), [("x", 1), ("y", 2)], returning=True)
         found = []
         while True:
@@ -93,10 +87,10 @@ def test_prepared_statements_of_psycopg_survive_errors_and_can_be_dropped(shared
             connection.execute(insert, (key,))
         assert sqlstate_of(lambda: connection.execute(insert, (1,))) == "23505"
         connection.execute(insert, (9,))
-        assert count(connection, numbers) == 6
+        assert count_rows(connection, numbers) == 6
         connection.execute("DEALLOCATE ALL")
         connection.prepare_threshold = None
-        assert count(connection, numbers) == 6
+        assert count_rows(connection, numbers) == 6
 
 
 def test_a_prepared_query_follows_a_change_of_the_schema(shared: Db, numbers: str) -> None:
@@ -117,7 +111,7 @@ def test_a_large_result_comes_in_order_and_may_be_left_early(shared: Db, numbers
         for number, _ in enumerate(connection.cursor().stream(f"SELECT a, b FROM {numbers}".encode())):
             if number == 10:
                 break
-        assert count(connection, numbers) == 20000
+        assert count_rows(connection, numbers) == 20000
 
 
 def test_psycopg_without_waiting_for_others(shared: Db, numbers: str) -> None:

@@ -40,15 +40,18 @@ ROOMS: dict[str, tuple[str, ...]] = {
 
 WINGS: dict[str, tuple[str, ...]] = {
     "wire": ("v3",),
+    "ledger": ("placement",),
     "metadata": ("core", "drivers"),
     "client": ("connection", "read", "write"),
+    "autorecovery": ("core",),
     "bookie": ("core", "journal", "storage", "server", "offline"),
     "log": ("core", "store", "reading", "upkeep", "writing", "publishing"),
     "replica": ("core",),
     "sql": ("core", "storage", "catalogue", "pg", "executor", "engine", "hosting"),
     "sql.pg": ("syntax", "values", "analysis", "translate", "ddl", "rewrite", "protocol"),
     "spark": ("core", "cluster", "logs", "change_feed"),
-    "cli": ("process", "supervision", "terminal", "data_commands", "server_commands"),
+    "cli": ("process", "supervision", "terminal", "overview", "data_commands", "server_commands"),
+    "cli.overview": ("core",),
 }
 """The wings of each room from the ground up: a wing may import those before it."""
 

@@ -208,8 +208,15 @@ class Driver:
 
     def connect(self, uri: str, *, wire: str, settings: Mapping[str, object] | None = None) -> JavaClient:
         """Make a client of the cluster at `uri`, which speaks `wire` (``v2`` or ``v3``); `settings` as in BookKeeper's configuration."""
-        texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in (settings or {}).items()}
-        return JavaClient(self, self.ask("connect", uri=uri, wire=wire, settings=texts)["client"])
+        return JavaClient(self, self.ask("connect", uri=uri, wire=wire, settings=texts_of(settings or {}))["client"])
+
+    def start_auditor(self, uri: str, bookie_id: str, settings: Mapping[str, object]) -> JavaDaemon:
+        """Let an auditor vote with this id. It audits when it is elected."""
+        return JavaDaemon(self, self.ask("start_auditor", uri=uri, bookie_id=bookie_id, settings=texts_of(settings))["daemon"])
+
+    def start_worker(self, uri: str, settings: Mapping[str, object]) -> JavaDaemon:
+        """Start a replication worker."""
+        return JavaDaemon(self, self.ask("start_worker", uri=uri, settings=texts_of(settings))["daemon"])
 
     def pause(self) -> None:
         """Stop the process (SIGSTOP) with its requests in flight."""
@@ -321,6 +328,18 @@ class JavaClient:
         self.driver.ask("disconnect", client=self._number)
 
 
+class JavaDaemon:
+    """An auditor or a replication worker of Apache's inside a driver. `stop` ends it in order; `Driver.kill` as a crash."""
+
+    def __init__(self, driver: Driver, number: int) -> None:
+        self._driver = driver
+        self._number = number
+
+    def stop(self) -> None:
+        """End it; a vote and locks are released."""
+        self._driver.ask("stop_daemon", daemon=self._number)
+
+
 class PendingAppends:
     """Appends in flight."""
 
@@ -394,6 +413,11 @@ class JavaLedger:
     def close(self) -> None:
         """Close the handle; a writer closes its ledger."""
         self._ask("close")
+
+
+def texts_of(settings: Mapping[str, object]) -> dict[str, str]:
+    """Settings as in BookKeeper's configuration files."""
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in settings.items()}
 
 
 def text(data: bytes) -> str:

@@ -32,6 +32,9 @@ HERE = Path(__file__).resolve().parent
 OURS = ("run", "plugin", "__init__")
 RULES_CATCH = "tests/house/test_rules_catch.py"
 LIMIT_S = 180.0
+"""Limit of one mutant's tests."""
+GREEN_LIMIT_S = 1800.0
+"""Limit of the tests of all mutants on the code as it is, which run in one process."""
 # Python 3.11 may fail while pytest parses the source of a failure; with Python's own tracebacks it need not.
 OPTIONS = ("-q", "--tb=native", "-p", "no:cacheprovider", "-p", "tests.mutants.plugin")
 JOBS = 2
@@ -97,12 +100,13 @@ def run_pytest(tests: tuple[str, ...], mutant: str | None) -> tuple[dict[str, st
             *stop,
             *tests,
         ]
+        limit_s = GREEN_LIMIT_S if mutant is None else LIMIT_S
         try:
             answer = subprocess.run(
-                command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False, stdin=subprocess.DEVNULL
+                command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=limit_s, check=False, stdin=subprocess.DEVNULL
             )
         except subprocess.TimeoutExpired:
-            return {}, f"no verdict within {LIMIT_S:.0f} s"
+            return {}, f"no verdict within {limit_s:.0f} s"
         outcomes: dict[str, str] = json.loads(report.read_text()) if report.exists() else {}
         lines = [line for line in (answer.stdout + answer.stderr).splitlines() if line.strip()]
         return outcomes, "" if outcomes else f"nothing ran: {lines[-1] if lines else 'no output'}"

@@ -13,4 +13,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     def none(typmod: int) -> None:
         return None
 
-    patch(types, "_scale_of", none)
+    patch(types, "scale_of_typmod", none)

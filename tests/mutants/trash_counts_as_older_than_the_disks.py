@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.bookie.limbo import Limbo
-from triplicate.metadata import TrashedLedger, Versioned
+from triplicate.bookie import limbo
+from triplicate.metadata import ClusterMetadata, Incarnation, TrashedLedger, Versioned, may_have_lost_entries
 
 TESTS = [
     "tests/unit/bookie/offline/test_replacement.py::test_a_ledger_made_since_that_was_deleted_and_comes_back_is_served_as_by_any_bookie",
@@ -14,9 +14,9 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    right = Limbo._may_have_held
+    async def may_have_lost(
+        metadata: ClusterMetadata, bookie_id: str, incarnation: Incarnation, ledger_id: int, found: Versioned | TrashedLedger
+    ) -> bool:
+        return isinstance(found, TrashedLedger) or await may_have_lost_entries(metadata, bookie_id, incarnation, ledger_id, found)
 
-    async def may_have_held(self: Limbo, ledger_id: int, found: Versioned | TrashedLedger) -> bool:
-        return isinstance(found, TrashedLedger) or await right(self, ledger_id, found)
-
-    patch(Limbo, "_may_have_held", may_have_held)
+    patch(limbo, "may_have_lost_entries", may_have_lost)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from triplicate.sql.executor.writer_connection import AutocommitRequest, AutocommitResult, WriterConnection
+from triplicate.sql.executor.statement_batches import AutocommitRequest, AutocommitResult
+from triplicate.sql.executor.writer_connection import WriterConnection
 
 TESTS = [
     "tests/unit/sql/executor/test_writer_connection.py::test_a_change_whose_rows_are_refused_is_undone_and_its_neighbours_are_not",
@@ -13,9 +14,9 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    original = WriterConnection._run_request
+    original = WriterConnection.run_request
 
     def unchecked(self: WriterConnection, request: AutocommitRequest) -> AutocommitResult:
         return original(self, replace(request, check_rows=None))
 
-    patch(WriterConnection, "_run_request", unchecked)
+    patch(WriterConnection, "run_request", unchecked)

@@ -30,9 +30,11 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, **more}
 
 
-def run(*arguments: str, uri: str | None = None, text: str | None = None, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """Run one command to its end."""
-    more = {"TRIPLICATE_METADATA": uri} if uri else {}
+def run(
+    *arguments: str, uri: str | None = None, text: str | None = None, check: bool = True, **settings: str
+) -> subprocess.CompletedProcess[str]:
+    """Run one command to its end. `settings` are environment variables."""
+    more = {**settings, **({"TRIPLICATE_METADATA": uri} if uri else {})}
     answer = subprocess.run(
         command(*arguments),
         env=environment(**more),
@@ -68,15 +70,16 @@ class Up:
 
     Args:
         restart: whether it restarts processes that end; most tests restart them themselves.
+        heals: whether its bookies run auto-recovery. Tests of marks and of repairs by hand switch it off.
     """
 
-    def __init__(self, folder: Path, *arguments: str, restart: bool = False) -> None:
+    def __init__(self, folder: Path, *arguments: str, restart: bool = False, heals: bool = True) -> None:
         started = time.monotonic()
         self.folder = folder
         self.errors = ""
         self.process = subprocess.Popen(
             command("up", "--dir", str(folder), "--json", *([] if restart else ["--no-restart"]), *arguments),
-            env=environment(),
+            env=environment(**({} if heals else {"TRIPLICATE_AUTORECOVERY_IN_BOOKIE": "false"})),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -242,7 +242,7 @@ def test_a_read_only_bookie_is_reported_when_the_cluster_is_ready(tmp_path: Path
             line = up_again.stderr.readline()
             assert line, output
             output += line
-        assert "ready; 1 of 2 bookies are read-only (bookie-2): they accept no new entries until there is space on their disks" in output
+        assert "ready; 1 of 2 bookies are read-only (bookie-2): they accept no new entries, for want of disk space or by request" in output
         up_again.send_signal(signal.SIGINT)
         up_again.communicate(timeout=TIMEOUT_S)
 

@@ -12,8 +12,9 @@ from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Prepared, StatementKind
 from triplicate.sql.executor.authorizer import Authorizer
 from triplicate.sql.executor.interrupts import TransactionLost
+from triplicate.sql.executor.statement_batches import AutocommitRequest, PendingBatch
 from triplicate.sql.executor.transaction_functions import TransactionIds
-from triplicate.sql.executor.writer_connection import AutocommitRequest, PendingBatch, WriterConnection
+from triplicate.sql.executor.writer_connection import WriterConnection
 from triplicate.sql.storage.applier import Applier, LogBatch, follow
 from triplicate.sql.storage.sqlite_file import open_follower, open_reader, open_store
 from triplicate.sql.storage.transaction_history import RequestLimits
@@ -68,7 +69,11 @@ class Pair:
         start = self.writer.position
         self.writer.commit(pending, start + len(pending.records))
         if pending.records:
-            follow(self.applier, [LogBatch(start, pending.records, pending.preamble, 1)])
+            self.deliver(LogBatch(start, pending.records, pending.preamble, 1))
+
+    def deliver(self, batch: LogBatch) -> None:
+        """Apply a batch on the follower."""
+        follow(self.applier, [batch])
 
     def script(self, text: str) -> None:
         for statement in text.split(";\n"):

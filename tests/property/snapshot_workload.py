@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.property.rowlog_workload import Pair
 from triplicate.log import CHUNK_BYTES, Snapshot, SnapshotHeader
 from triplicate.runtime import real_host
-from triplicate.sql.executor.writer_connection import PendingBatch
+from triplicate.sql.executor.statement_batches import PendingBatch
 from triplicate.sql.storage.applier import Applier, LogBatch, follow
 from triplicate.sql.storage.sqlite_copy import CopyScope, SqliteBackup, SqliteCopy
 from triplicate.sql.storage.sqlite_file import open_follower

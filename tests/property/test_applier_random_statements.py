@@ -8,11 +8,34 @@ from pathlib import Path
 import pytest
 
 from tests.property import rowlog_workload as workload
+from triplicate.sql.storage.applier import LogBatch, follow
 
 
-def _run(folder: Path, seed: int, transactions: int, *, schema_changes: bool) -> int:
+class GroupedPair(workload.Pair):
+    """A pair whose follower applies several batches in one SQLite transaction.
+
+    Args:
+        chance: decides how many.
+    """
+
+    def __init__(self, folder: Path, chance: random.Random) -> None:
+        super().__init__(folder)
+        self._chance = chance
+        self._waiting: list[LogBatch] = []
+
+    def deliver(self, batch: LogBatch) -> None:
+        self._waiting.append(batch)
+        if self._chance.random() < 0.1:
+            self.apply_waiting()
+
+    def apply_waiting(self) -> None:
+        batches, self._waiting = self._waiting, []
+        follow(self.applier, batches)
+
+
+def _run(folder: Path, seed: int, transactions: int, *, schema_changes: bool, grouped: bool = False) -> int:
     chance = random.Random(seed)
-    pair = workload.Pair(folder)
+    pair = GroupedPair(folder, random.Random(seed)) if grouped else workload.Pair(folder)
     tried = 0
     try:
         pair.script(workload.SCHEMA)
@@ -21,6 +44,8 @@ def _run(folder: Path, seed: int, transactions: int, *, schema_changes: bool) ->
                 tried += workload.transaction(pair, chance, schema_changes=schema_changes)
             else:
                 tried += workload.group(pair, chance)
+        if isinstance(pair, GroupedPair):
+            pair.apply_waiting()
     finally:
         pair.close()
     leader, follower = (workload.contents(path) for path in pair.paths)
@@ -43,3 +68,11 @@ def test_a_follower_holds_the_same_when_the_schema_changes_between_statements(bl
         folder = tmp_path / str(seed)
         folder.mkdir()
         assert _run(folder, seed, 30, schema_changes=True) > 20
+
+
+@pytest.mark.parametrize("schema_changes", [False, True], ids=["rows", "schema"])
+def test_a_follower_that_applies_several_batches_at_once_holds_the_same(schema_changes: bool, tmp_path: Path) -> None:
+    for seed in range(100, 110):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        assert _run(folder, seed, 40, schema_changes=schema_changes, grouped=True) > 20

@@ -12,12 +12,16 @@ from triplicate.sql.core import batch_builder
 from triplicate.sql.core.batch_builder import BatchBuilder, BatchFit
 from triplicate.sql.core.records import (
     BatchHeader,
+    Operation,
+    RowChange,
     RowKind,
     RowRun,
     StatementResult,
     Transaction,
     decode_header,
     decode_transaction,
+    encoded_columns,
+    row_operation,
 )
 from triplicate.sql.core.table_shape import TableShape
 
@@ -31,6 +35,12 @@ def _header(tables: tuple[TableShape, ...]) -> BatchHeader:
 def _insert(table: str, size: int) -> RowRun:
     shape = TableShape(table, ("id", "value"), ("integer", "text"))
     return RowRun(shape, RowKind.INSERT, 1, rowids=[1], new=[[1], ["v" * size]])
+
+
+def _row(run: Operation) -> RowChange:
+    assert isinstance(run, RowRun)
+    operation = row_operation(run.kind, moved=False, keys=False, old=False)
+    return RowChange(run.table, operation, [value for (value,) in encoded_columns(run)])
 
 
 SIZES = st.lists(st.tuples(st.sampled_from(["a", "b", "a" * 300]), st.integers(0, 4500), st.booleans()), max_size=12)
@@ -48,7 +58,8 @@ def test_a_batch_holds_what_it_accepted_and_stays_within_its_bound(sizes: Sequen
             results = (StatementResult(1),) if has_request else ()
             transaction = Transaction(number, [_insert(table, size)], f"request {number}" if has_request else "", results)
             before = batch.preamble(), list(batch.records), list(batch.numbers), list(batch.requests), batch.size_bytes
-            fit = batch.add(transaction)
+            row = None if has_request else _row(transaction.operations[0])
+            fit = batch.add(transaction) if row is None else batch.add_row(number, row)
             if fit is BatchFit.ADDED:
                 accepted.append(transaction)
                 assert not has_request or batch.has_request(f"request {number}")

@@ -63,6 +63,10 @@ class World:
         """Bookies that answered a probe after their last failure."""
         self.probes: list[str] = []
         self.is_listing = False
+        self.is_frozen = False
+        """Whether an operator has frozen ensembles."""
+        self.was_frozen = False
+        """Whether they were frozen in the last listing."""
         self.proposed: EnsembleSegment | None = None
         """The segment being written."""
         self.lost_since: float | None = None
@@ -119,7 +123,8 @@ class World:
         self.is_listing = False
         listed: machine.Event = machine.ListingFailed("away")
         if is_reachable:
-            listed = machine.BookiesListed(tuple(sorted(self.writable)))
+            listed = machine.BookiesListed(tuple(sorted(self.writable)), frozen="for a test" if self.is_frozen else "")
+        self.was_frozen = is_reachable and self.is_frozen
         self.step(listed)
 
     def write_ends(self, outcome: str) -> None:
@@ -231,6 +236,7 @@ class World:
         tracker = self.tracker
         assert (self.is_listing, self.proposed) == (False, None), "one thing at a time"
         assert tracker.changing, "from the proposal on, nothing is confirmed"
+        assert not self.was_frozen, "no bookie is replaced while ensembles are frozen"
         assert segment.first_entry_id == tracker.last_add_confirmed + 1
         assert len(set(segment.ensemble)) == len(tracker.ensemble)
         changed = [p for p, (old, new) in enumerate(zip(tracker.ensemble, segment.ensemble, strict=True)) if old != new]
@@ -239,7 +245,7 @@ class World:
 
 
 def some_step(world: World, data: st.DataObject) -> None:
-    kinds = ["push", "push", "acknowledge", "acknowledge", "fail", "decide", "decide", "time", "come", "go"]
+    kinds = ["push", "push", "acknowledge", "acknowledge", "fail", "decide", "decide", "time", "come", "go", "freeze"]
     kinds += ["probe"] * (2 * bool(world.probes)) + ["listing"] * (3 * world.is_listing) + ["write"] * (3 * (world.proposed is not None))
     kind = data.draw(st.sampled_from(kinds))
     if kind == "push":
@@ -254,6 +260,9 @@ def some_step(world: World, data: st.DataObject) -> None:
         world.decide()
     elif kind == "time":
         world.now += data.draw(st.sampled_from([0.05, 0.5, 3.0, 15.0]))
+    elif kind == "freeze":
+        # Mostly not, so that most worlds change their ensembles.
+        world.is_frozen = data.draw(st.sampled_from([False, False, False, True]))
     elif kind in ("come", "go"):
         bookie_id = data.draw(st.sampled_from(world.everybody))
         (world.writable.add if kind == "come" else world.writable.discard)(bookie_id)
@@ -272,7 +281,7 @@ def made(data: st.DataObject) -> World:
     return World(data.draw(st.sampled_from(QUORUMS)), delayed=delayed, adv=adv, seed=data.draw(st.integers(0, 99)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(st.data(), st.integers(1, 60))
 def test_entries_are_confirmed_only_by_bookies_that_the_metadata_names(data: st.DataObject, steps: int) -> None:
     """The world checks each command and each confirmation."""
@@ -312,6 +321,7 @@ def test_a_writer_has_a_complete_ensemble_after_all_bookies_return(data: st.Data
     for _ in range(steps):
         some_step(world, data)
     world.writable = set(world.everybody)
+    world.is_frozen = False
     world.step(machine.BookiesChanged())
     for _ in range(200):
         world.decide()
@@ -342,3 +352,39 @@ def test_an_ended_writer_decides_nothing(data: st.DataObject, steps: int) -> Non
     for event in (machine.BookiesListed(tuple(world.everybody)), machine.EnsembleWritten(), machine.MetadataFound(world.metadata)):
         world.machine.step(event, world.now)
     assert world.machine.decide(world.now + 100.0) == []
+
+
+def test_a_frozen_writer_that_loses_an_ack_quorum_fails_after_the_add_timeout_and_names_the_freeze() -> None:
+    world = World((3, 3, 2), delayed=False, adv=False, seed=1)
+    world.is_frozen = True
+    for bookie_id in ("b0", "b1"):
+        world.fail(bookie_id, RequestTimeout)
+    began = world.now
+    while world.machine.failure is None:
+        world.decide()
+        if world.is_listing:
+            world.listing_ends(is_reachable=True)
+        elif world.probes:
+            world.probe_ends(world.probes[0], RequestTimeout)
+        elif world.machine.failure is None:
+            world.now = max(world.now + 0.01, min(world.machine.wake_at, world.now + 1.0))
+    assert isinstance(world.machine.failure, NotEnoughBookies)
+    assert "changes of ensembles are frozen for a test" in str(world.machine.failure)
+    assert ADD_TIMEOUT_S <= world.now - began < ADD_TIMEOUT_S + 2.0
+
+
+def test_a_writer_replaces_a_bookie_within_the_longest_pause_after_a_freeze() -> None:
+    world = World((3, 3, 2), delayed=False, adv=False, seed=1)
+    world.is_frozen = True
+    world.fail("b0", RequestTimeout)
+    freed = world.now + 100.0
+    while world.proposed is None:
+        world.is_frozen = world.now < freed
+        world.decide()
+        if world.is_listing:
+            world.listing_ends(is_reachable=True)
+        elif world.probes:
+            world.probe_ends(world.probes[0], RequestTimeout)
+        elif world.proposed is None:
+            world.now = max(world.now, world.machine.wake_at)
+    assert freed <= world.now <= freed + machine.SEARCH_PAUSE_MAXIMUM_S + 1.0

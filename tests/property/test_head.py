@@ -99,7 +99,9 @@ class Model(RuleBasedStateMachine):
     @rule(records=st.integers(0, 5), next_one=st.booleans())
     def take_over(self, records: int, next_one: bool) -> None:
         closed = self.closed(records)
-        self.nodes.apply(head_changes.take_over(self.nodes.head, closed, self.opened() if next_one else None, Owner("w" * TEXT_LIMIT, "t")))
+        self.nodes.apply(
+            head_changes.take_over(self.nodes.head, closed, self.opened() if next_one else None, Owner("w" * TEXT_LIMIT, "t"), "t")
+        )
         self.epoch += 1
 
     @precondition(lambda self: self.nodes.head.open is not None)
@@ -319,10 +321,10 @@ def test_plans_that_skip_lost_records_cover_the_others_once(counts: list[tuple[i
 def test_changes_that_do_not_continue_the_list_are_refused() -> None:
     head = head_changes.new_head("id", "t", LogSettings(), 0)
     with pytest.raises(ArgumentError, match="does not continue"):
-        head_changes.take_over(head, None, LogSegment(1, 5), Owner("w", "t"))
-    opened = head_changes.take_over(head, None, LogSegment(1, 0), Owner("w", "t")).head
+        head_changes.take_over(head, None, LogSegment(1, 5), Owner("w", "t"), "t")
+    opened = head_changes.take_over(head, None, LogSegment(1, 0), Owner("w", "t"), "t").head
     with pytest.raises(ArgumentError, match="must be closed"):
-        head_changes.take_over(opened, None, LogSegment(2, 0), Owner("w", "t"))
+        head_changes.take_over(opened, None, LogSegment(2, 0), Owner("w", "t"), "t")
     with pytest.raises(ArgumentError, match="is open"):
         head_changes.publish(opened, [LogSegment(7, 0, 1, state=SegmentState.CLOSED)], "t")
     assert head_changes.publish(opened, [], "u").head == replace(opened, token="u")
@@ -357,7 +359,7 @@ def test_retention_keeps_the_configured_records(sizes: list[int], limit: int, ag
 
 def test_ledgers_published_at_a_roll_are_between_the_two_segments() -> None:
     head = head_changes.new_head("id", "t", LogSettings(), 0)
-    opened = head_changes.take_over(head, None, LogSegment(1, 0), Owner("w", "t")).head
+    opened = head_changes.take_over(head, None, LogSegment(1, 0), Owner("w", "t"), "t").head
     closed = LogSegment(1, 0, 5, state=SegmentState.CLOSED)
     published = [LogSegment(7, 99, 3, state=SegmentState.CLOSED), LogSegment(8, 0, 2, state=SegmentState.CLOSED)]
     change = head_changes.roll(opened, closed, LogSegment(2, 10), "t", published=published)

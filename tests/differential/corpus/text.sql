@@ -42,7 +42,8 @@ SELECT char(65); -- documented sqlite-functions
 SELECT format('%s-%s', 'a', 1);
 SELECT format('%I', 'a b'); -- refused format()
 SELECT printf('%d', 5); -- documented sqlite-functions
-SELECT quote_literal('it''s'); -- refused quote_literal
+SELECT quote_literal('it''s');
+SELECT quote_literal(E'a\\b\'c'), quote_literal(''), quote_literal(42), quote_literal(NULL::text);
 SELECT quote('x'); -- documented sqlite-functions
 SELECT quote_ident('A b'); -- refused quote_ident
 SELECT hex('a'); -- documented sqlite-functions

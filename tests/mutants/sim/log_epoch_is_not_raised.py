@@ -16,9 +16,9 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     take_over = head_changes.take_over
 
     def same_epoch(
-        head: Head, closed: LogSegment | None, opened: LogSegment | None, owner: Owner, limits: head_changes.PageLimits
+        head: Head, closed: LogSegment | None, opened: LogSegment | None, owner: Owner, token: str, limits: head_changes.PageLimits
     ) -> head_changes.Change:
-        change = take_over(head, closed, opened, owner, limits)
+        change = take_over(head, closed, opened, owner, token, limits)
         return replace(change, head=replace(change.head, epoch=max(1, head.epoch)))
 
     patch(head_changes, "take_over", same_epoch)

@@ -9,18 +9,27 @@ KIND = "databases"
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.sql.engine.leadership import Leadership
-    from triplicate.sql.executor.writer_connection import PendingBatch
+    from triplicate.sql.engine.local_transaction import LocalTransaction
+    from triplicate.sql.executor.statement_batches import PendingBatch
 
-    async def commit_first(self: Leadership, pending: PendingBatch) -> None:
-        sent = self._reads.send(self._clock.elapsed())
-        end = self.writer.position + len(pending.records)
-        await self._thread.run(self.writer.commit, pending, end)
-        if pending.records:
-            await self._log.append_entry(pending.records, preamble=pending.preamble)
-        else:
-            await self._log.noop()
-        self._acknowledge(sent)
-        self._finish_numbers(pending, committed=True)
-        self.on_commit(self.writer.position, self.writer.schema_version)
+    append = Leadership._append_confirming
+    commit = LocalTransaction.commit
 
-    patch(Leadership, "_append_and_commit", commit_first)
+    async def commit_first(self: Leadership, pending: PendingBatch) -> int:
+        await commit(self._transaction, pending, self.writer.sent_position + len(pending.records))
+        return await append(self, pending)
+
+    async def record_nothing(self: LocalTransaction, pending: PendingBatch, end: int) -> None:
+        return
+
+    async def commit_once(self: LocalTransaction, pending: PendingBatch, end: int) -> None:
+        if self._writer._connection.in_transaction:
+            await commit(self, pending, end)
+
+    async def run_no_further(self: LocalTransaction, run: object) -> None:
+        run.requests = ()  # type: ignore[attr-defined]
+
+    patch(Leadership, "_append_confirming", commit_first)
+    patch(LocalTransaction, "record", record_nothing)
+    patch(LocalTransaction, "commit", commit_once)
+    patch(LocalTransaction, "run_further", run_no_further)

@@ -11,20 +11,21 @@ CHECKERS = ("registers_are_linearizable",)
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.sql.engine.leadership import Leadership
-    from triplicate.sql.executor.writer_connection import PendingBatch
+    from triplicate.sql.executor.statement_batches import PendingBatch
 
-    append_and_commit = Leadership._append_and_commit
+    append_confirming = Leadership._append_confirming
 
     def riders(leadership: Leadership) -> list[asyncio.Future[None]]:
         found: list[asyncio.Future[None]] = vars(leadership).setdefault("_riders", [])
         return found
 
-    async def and_let_riders_go(self: Leadership, pending: PendingBatch) -> None:
-        await append_and_commit(self, pending)
+    async def and_let_riders_go(self: Leadership, pending: PendingBatch) -> int:
+        end = await append_confirming(self, pending)
         for proof in riders(self):
             if not proof.done():
                 proof.set_result(None)
         riders(self).clear()
+        return end
 
     async def ride(self: Leadership) -> None:
         self._check()
@@ -34,5 +35,5 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         self._reads_changed.set()
         await proof
 
-    patch(Leadership, "_append_and_commit", and_let_riders_go)
+    patch(Leadership, "_append_confirming", and_let_riders_go)
     patch(Leadership, "barrier", ride)

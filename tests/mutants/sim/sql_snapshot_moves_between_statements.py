@@ -15,3 +15,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         return read_state(self._open().connection).position
 
     patch(ReaderConnection, "begin", begin)
+    patch(ReaderConnection, "begin_now", begin)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 KIND = "databases"
 CHECKERS = ("registers_are_linearizable",)
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.runtime import shielded
     from triplicate.sql.engine.leadership import Leadership
-    from triplicate.sql.executor.writer_connection import PendingBatch
+    from triplicate.sql.executor.statement_batches import PendingBatch
 
-    original = Leadership._append_and_commit
+    async def acknowledge(self: Leadership, window: Any, group: Any) -> None:
+        window.acknowledge(group)
+        self._queue_changed.set()
 
-    async def append_and_commit(self: Leadership, pending: PendingBatch) -> None:
-        if pending.records:
-            await original(self, pending)
-        else:
-            await shielded(self._thread.run(self.writer.commit, pending, self.writer.position))
+    async def commit(self: Leadership, pending: PendingBatch) -> None:
+        await self._commit_locally([pending], self.writer.position)
 
-    patch(Leadership, "_append_and_commit", append_and_commit)
+    patch(Leadership, "_confirm_group", acknowledge)
+    patch(Leadership, "_confirm_unchanged", commit)

@@ -8,19 +8,20 @@ KIND = "databases"
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    from triplicate.errors import SqlError
+    from triplicate.errors import RecordTooLarge
     from triplicate.sql.engine.leadership import Leadership
-    from triplicate.sql.executor.writer_connection import PendingBatch
+    from triplicate.sql.executor.statement_batches import PendingBatch
 
-    original = Leadership._append_and_commit
+    original = Leadership._append_confirming
 
-    async def append_and_commit(self: Leadership, pending: PendingBatch) -> None:
+    async def append_confirming(self: Leadership, pending: PendingBatch) -> int:
+        end = self.writer.sent_position + len(pending.records)
         try:
-            await original(self, pending)
-        except SqlError:
+            return await original(self, pending)
+        except RecordTooLarge:
             raise
         except BaseException:
-            self._thread._worker.run(self.writer.commit, pending, self.writer.position + len(pending.records))
+            self._thread._worker.run(self.writer.commit, pending, end)
             raise
 
-    patch(Leadership, "_append_and_commit", append_and_commit)
+    patch(Leadership, "_append_confirming", append_confirming)

@@ -50,6 +50,7 @@ final class Commands {
     private final ConcurrentMap<Long, BookKeeper> clients = new ConcurrentHashMap<>();
     private final ConcurrentMap<Long, Handle> handles = new ConcurrentHashMap<>();
     private final ConcurrentMap<Long, Appends> pending = new ConcurrentHashMap<>();
+    private final Daemons daemons = new Daemons();
 
     ObjectNode run(String name, JsonNode command) throws Exception {
         switch (name) {
@@ -62,6 +63,12 @@ final class Commands {
                 return JSON.createObjectNode();
             case "expire_session":
                 return expireSession(command);
+            case "start_auditor":
+                return daemons.startAuditor(command);
+            case "start_worker":
+                return daemons.startWorker(command);
+            case "stop_daemon":
+                return daemons.stop(command);
             case "bookie_info":
                 return bookieInfo(command);
             case "list_entries":

@@ -1,0 +1,169 @@
+"""Choices of bookies against an enumeration of all choices, for small clusters."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import permutations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from triplicate.errors import NotEnoughBookies
+from triplicate.ledger import (
+    Adherence,
+    BookieSite,
+    NetworkLocation,
+    PlacementPolicy,
+    PlacementRules,
+    choose_ensemble,
+    ensemble_verdict,
+    replace_bookies,
+)
+
+
+@st.composite
+def rules_strategy(draw: st.DrawFn) -> tuple[PlacementRules, int]:
+    """Rules over at most six bookies, and an ensemble size. Every machine is in one rack."""
+    hosts = draw(st.integers(1, 5))
+    locations = [NetworkLocation(f"region-{draw(st.integers(0, 1))}", f"rack-{draw(st.integers(0, 1))}") for _ in range(hosts)]
+    sites: dict[str, BookieSite] = {}
+    for number in range(draw(st.integers(1, 6))):
+        host = draw(st.integers(0, hosts - 1))
+        sites[f"b{number}"] = BookieSite(f"host-{host}", locations[host], draw(st.sampled_from([None, 0, 10, 1000])))
+    size = draw(st.integers(1, len(sites)))
+    policy = PlacementPolicy(draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.booleans()), draw(st.sampled_from([0.0, 0.0, 3.0])))
+    return PlacementRules(draw(st.integers(1, size)), sites, policy), size
+
+
+def write_sets_of(ensemble: tuple[str, ...], quorum: int) -> Iterator[list[str]]:
+    for first in range(len(ensemble)):
+        yield [ensemble[(first + step) % len(ensemble)] for step in range(quorum)]
+
+
+def shares_machine(ensemble: tuple[str, ...], rules: PlacementRules) -> bool:
+    return any(len({rules.sites[name].host for name in names}) < len(names) for names in write_sets_of(ensemble, rules.write_quorum))
+
+
+def lacks_domains(ensemble: tuple[str, ...], rules: PlacementRules) -> bool:
+    policy, quorum = rules.policy, rules.write_quorum
+    for names in write_sets_of(ensemble, quorum):
+        locations = [rules.sites[name].location for name in names]
+        if len(set(locations)) < min(policy.min_racks, quorum):
+            return True
+        if len({location.region for location in locations}) < min(policy.min_regions, quorum):
+            return True
+    return False
+
+
+def is_allowed(ensemble: tuple[str, ...], rules: PlacementRules) -> bool:
+    alone = len({site.host for site in rules.sites.values()}) == 1
+    return (alone or not shares_machine(ensemble, rules)) and not (rules.policy.enforced and lacks_domains(ensemble, rules))
+
+
+def is_ideal(ensemble: tuple[str, ...], rules: PlacementRules) -> bool:
+    alone = len({site.host for site in rules.sites.values()}) == 1
+    return (alone or not shares_machine(ensemble, rules)) and not lacks_domains(ensemble, rules)
+
+
+@settings(deadline=None)
+@given(rules_strategy(), st.integers(0, 1000))
+def test_a_new_ensemble_keeps_the_rules_if_any_does(drawn: tuple[PlacementRules, int], seed: int) -> None:
+    rules, size = drawn
+    choices = list(permutations(rules.sites, size))
+    try:
+        chosen = choose_ensemble(rules.sites, size, random.Random(seed), (), rules)
+    except NotEnoughBookies:
+        assert not any(is_allowed(choice, rules) for choice in choices)
+        return
+    assert len(set(chosen)) == size
+    assert is_allowed(chosen, rules)
+    assert is_ideal(chosen, rules) == any(is_ideal(choice, rules) for choice in choices)
+    assert chosen == choose_ensemble(sorted(rules.sites, reverse=True), size, random.Random(seed), (), rules)
+
+
+@settings(deadline=None)
+@given(rules_strategy(), st.integers(0, 1000), st.data())
+def test_bookies_to_avoid_are_chosen_only_where_others_break_a_rule(
+    drawn: tuple[PlacementRules, int], seed: int, data: st.DataObject
+) -> None:
+    rules, size = drawn
+    avoid = data.draw(st.sets(st.sampled_from(sorted(rules.sites))))
+    try:
+        chosen = choose_ensemble(rules.sites, size, random.Random(seed), avoid, rules)
+    except NotEnoughBookies:
+        assert not any(is_allowed(choice, rules) for choice in permutations(rules.sites, size))
+        return
+    assert is_allowed(chosen, rules)
+    others = [name for name in rules.sites if name not in avoid]
+    if not is_ideal(chosen, rules) and avoid & set(chosen):
+        assert not any(is_allowed(choice, rules) for choice in permutations(others, size))
+
+
+@settings(deadline=None)
+@given(rules_strategy(), st.integers(0, 1000), st.data())
+def test_a_change_replaces_as_many_positions_as_the_rules_allow(drawn: tuple[PlacementRules, int], seed: int, data: st.DataObject) -> None:
+    rules, size = drawn
+    before = tuple(data.draw(st.permutations(sorted(rules.sites)))[:size])
+    failed = data.draw(st.sets(st.integers(0, size - 1), min_size=1))
+    spare = [name for name in rules.sites if name not in before]
+
+    def may_become(after: tuple[str, ...]) -> bool:
+        """Whether no write set with a new bookie breaks a rule because of it."""
+        alone = len({site.host for site in rules.sites.values()}) == 1
+        new = {position for position in range(size) if after[position] != before[position]}
+        for first in range(size):
+            positions = [(first + step) % size for step in range(rules.write_quorum)]
+            names = [after[position] for position in positions]
+            for position in positions:
+                if position in new and not alone:
+                    others = [name for name in names if name != after[position]]
+                    if any(rules.sites[name].host == rules.sites[after[position]].host for name in others):
+                        return False
+            locations = [rules.sites[name].location for name in names]
+            if rules.policy.enforced and new & set(positions):
+                if len(set(locations)) < min(rules.policy.min_racks, rules.write_quorum):
+                    return False
+                if len({location.region for location in locations}) < min(rules.policy.min_regions, rules.write_quorum):
+                    return False
+        return True
+
+    most = 0
+    for count in range(1, min(len(spare), len(failed)) + 1):
+        for chosen in permutations(spare, count):
+            for positions in permutations(sorted(failed), count):
+                after = list(before)
+                for position, name in zip(positions, chosen, strict=True):
+                    after[position] = name
+                if may_become(tuple(after)):
+                    most = max(most, count)
+    try:
+        changed = replace_bookies(before, failed, rules.sites, random.Random(seed), (), rules)
+    except NotEnoughBookies:
+        assert most == 0
+        return
+    assert may_become(changed)
+    assert sum(old != new for old, new in zip(before, changed, strict=True)) == most
+    assert all(before[position] == changed[position] for position in range(size) if position not in failed)
+
+
+@settings(deadline=None)
+@given(rules_strategy(), st.data())
+def test_the_verdict_is_that_of_the_rules(drawn: tuple[PlacementRules, int], data: st.DataObject) -> None:
+    rules, size = drawn
+    ensemble = tuple(data.draw(st.permutations(sorted(rules.sites)))[:size])
+    verdict = ensemble_verdict(ensemble, rules)
+    ideal = not shares_machine(ensemble, rules) and not lacks_domains(ensemble, rules)
+    assert verdict.adherence == (Adherence.STRICT if ideal else Adherence.SOFT if is_allowed(ensemble, rules) else Adherence.FAILED)
+    assert bool(verdict.reasons) == (not ideal)
+
+
+@given(st.integers(3, 8), st.integers(0, 1000), st.integers(1, 3))
+def test_machines_that_all_differ_leave_the_draw_as_it_is(count: int, seed: int, quorum: int) -> None:
+    names = [f"b{number}" for number in range(count)]
+    rules = PlacementRules(quorum, {name: BookieSite(f"host of {name}") for name in names})
+    ours, plain = random.Random(seed), random.Random(seed)
+    assert choose_ensemble(names, 3, ours, names[:1], rules) == choose_ensemble(names, 3, plain, names[:1])
+    if count > 3:
+        assert replace_bookies(names[:3], [1], names, ours, (), rules) == replace_bookies(names[:3], [1], names, plain)
+    assert ours.getstate() == plain.getstate()
