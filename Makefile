@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Some images of containers forbid Python to keep compiled modules. Each process would then compile the sources again, and many are started.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock demo test quick demo-kill-test interop interop-full lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-layers bench-machines bench-repair bench-scale bench-sql histories soak spark-versions check-deep times settings clean
+.PHONY: help setup lock demo test quick demo-kill-test interop interop-full jitter lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-layers bench-machines bench-repair bench-scale bench-sql histories soak spark-versions check-deep times settings clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
@@ -56,6 +56,9 @@ sim-mutants: $(READY) ## Break the code on purpose, and find the first seed of t
 crash-test: $(READY) ## Cut the power behind every write of a bookie, flip bits, fill disks, fail syncs: JOBS (2), SEEDS (3)
 	@$(BIN)/python -m tests.crash.run --jobs $(or $(JOBS),2) --seeds $(or $(SEEDS),3)
 
+jitter: $(READY) ## Run the unit and property tests with event loops that are late by chance: SEED (0); a test that fails depends on a quick machine
+	CI=1 JITTER_SEED=$(or $(SEED),0) $(BIN)/python -m pytest -q -p tests.jitter tests/unit tests/property
+
 fuzz: $(READY) ## Feed N (200000) damaged inputs to every decoder; build/fuzz/
 	@$(BIN)/python -m tests.fuzz.run --inputs $(or $(N),200000)
 
@@ -90,7 +93,7 @@ soak: $(READY) ## Run five bookies on three hosts under faults for MINUTES (10),
 spark-versions: $(READY) ## Run the tests of Spark with PySpark 4.1 and 4.2 (ten minutes)
 	@$(BIN)/python scripts/spark_versions.py
 
-check-deep: histories crash-test fuzz mutants sim-mutants ## Run the checks that take too long for every run of the tests (three hours)
+check-deep: histories crash-test fuzz jitter mutants sim-mutants ## Run the checks that take too long for every run of the tests (three hours)
 	SIM_SEEDS=300 $(BIN)/python -m pytest -q tests/simulation/test_seeds.py
 	@$(BIN)/python scripts/run_tests.py spark-deep
 	@$(BIN)/python scripts/spark_versions.py
