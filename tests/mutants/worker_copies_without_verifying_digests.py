@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from triplicate.client import BookieCopies
+from triplicate.ledger import Entry, EntryCodec
 
 TESTS = [
     "tests/unit/autorecovery/test_worker.py::test_a_damaged_copy_is_not_used",
@@ -13,4 +14,7 @@ TESTS = [
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    patch(BookieCopies, "_verify", lambda copies, codec, body, entry_id, bookie_id: int.from_bytes(body[8:16], "big"))
+    def decode_any(copies: BookieCopies, codec: EntryCodec, body: bytes, entry_id: int | None, bookie_id: str) -> Entry:
+        return Entry(codec.ledger_id, int.from_bytes(body[8:16], "big"), -1, 0, b"")
+
+    patch(BookieCopies, "_decode", decode_any)

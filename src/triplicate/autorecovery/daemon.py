@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from triplicate.autorecovery.auditor import Auditor, PeriodicWork
 from triplicate.autorecovery.auditor_metrics import AuditorMetrics
-from triplicate.autorecovery.bookie_refill import refill_bookies_in_limbo
+from triplicate.autorecovery.bookie_refill import OpenRefillsKept, refill_bookies_in_limbo
 from triplicate.autorecovery.copy_pace import CopyPace
 from triplicate.autorecovery.ledger_audits import LedgerAudits
 from triplicate.autorecovery.ledger_repair import HasLivingWriter, no_known_writers
@@ -111,11 +111,14 @@ class AutorecoveryDaemon:
     async def _refill(self) -> NoReturn:
         """Refill the bookies in limbo. Only the auditor does, since a refill reads the metadata of all ledgers."""
         pause_s = REFILL_FIRST_S
+        known: OpenRefillsKept = {}
         while True:
             await sleep(self._host.clock, pause_s)
             pause_s = REFILL_FIRST_S
             if await self._client.metadata.under_replication.is_enabled():
-                reports = await refill_bookies_in_limbo(self._client, settings=self._settings, has_living_writer=self._has_living_writer)
+                reports = await refill_bookies_in_limbo(
+                    self._client, settings=self._settings, has_living_writer=self._has_living_writer, known=known
+                )
                 pause_s = REFILL_FIRST_S if all(report.complete for report in reports) else REFILL_AGAIN_S
 
     async def _work(self) -> None:

@@ -446,7 +446,7 @@ def _obstacle_of(repair: LedgerRepair) -> Obstacle | None:
             return None
         case RepairOutcome.LOCKED:
             return Obstacle(repair.ledger_id, "another worker repairs it", True)
-        case RepairOutcome.GRACE_PERIOD | RepairOutcome.HAS_WRITER:
+        case RepairOutcome.GRACE_PERIOD | RepairOutcome.HAS_WRITER | RepairOutcome.REFILLED:
             return Obstacle(repair.ledger_id, repair.reason, True)
         case RepairOutcome.FAILED:
             return Obstacle(repair.ledger_id, repair.reason, False)

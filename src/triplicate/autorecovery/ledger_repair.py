@@ -13,7 +13,8 @@ from itertools import islice
 
 from triplicate.autorecovery.copy_pace import CopyPace
 from triplicate.autorecovery.core.fragments import LedgerFragment, awaits_recovery, lacking_fragments, missing_runs, with_copies_at
-from triplicate.autorecovery.core.ledger_copies import damaged_fragments
+from triplicate.autorecovery.core.ledger_copies import damaged_fragments, expected_fragments
+from triplicate.autorecovery.core.open_refill import LastStored, OpenRefills
 from triplicate.autorecovery.core.writer_presence import OpenLedgerView, WriterPresence, writer_presence
 from triplicate.autorecovery.entry_finder import EntryFinder
 from triplicate.autorecovery.ledger_copier import CopyJob, LedgerCopier
@@ -21,7 +22,7 @@ from triplicate.autorecovery.recovery_metrics import RecoveryMetrics
 from triplicate.client import WRITER_AWAITED, BookieCopies, Client
 from triplicate.config import AutorecoverySettings
 from triplicate.errors import BadVersion, BookieError, CorruptionError, LedgerError, NoGoodCopy, NotEnoughBookies, Unauthorized
-from triplicate.ledger import Availability, EntryCodec, LedgerMetadata, is_covered, replace_bookies
+from triplicate.ledger import Availability, EntryCodec, LedgerMetadata, LedgerState, is_covered, replace_bookies
 from triplicate.metadata import BookieServiceInfo, Versioned, may_have_lost_entries
 from triplicate.runtime import fault_point, map_bounded
 
@@ -34,7 +35,8 @@ VIEWS_AT_ONCE = 8
 
 
 HasLivingWriter = Callable[[LedgerMetadata], Awaitable[bool]]
-"""Whether the writer of an open ledger is known to live, by something other than the ledger itself."""
+"""Whether the writer of an open ledger is known to live, by something other than the ledger itself. Such a writer numbers its
+entries itself, in the order in which it creates them."""
 
 
 async def no_known_writers(metadata: LedgerMetadata) -> bool:
@@ -57,6 +59,8 @@ class RepairOutcome(enum.Enum):
     """A lost bookie is in the last segment of an open ledger whose grace period is not over."""
     HAS_WRITER = "has a writer"
     """A lost bookie is in the last segment of an open ledger whose writer lives, and replaces it when it next stores an entry."""
+    REFILLED = "refilled"
+    """A bookie in limbo has got every entry back that it may have lost of an open ledger whose writer lives. The ledger stays marked."""
     FAILED = "failed"
     """Something could not be repaired; the reason names it. The ledger stays marked."""
 
@@ -99,6 +103,7 @@ class RepairTools:
         has_living_writer: a ledger for which this is true is not fenced.
         views: the first view of each open ledger whose grace period runs, by ledger id.
         copied: called with the bytes of entries that were copied.
+        open_refills: of a refill, which also copies the entries of open ledgers back; None for other repairs.
     """
 
     client: Client
@@ -110,6 +115,7 @@ class RepairTools:
     has_living_writer: HasLivingWriter
     views: dict[int, OpenLedgerView]
     copied: Callable[[int], None]
+    open_refills: OpenRefills | None = None
 
 
 class RepairRun:
@@ -170,6 +176,8 @@ class RepairRun:
                 await self._recover(found.value)
             elif self._failures:
                 return self._result()
+            elif presence is WriterPresence.ALIVE and await self._refill_open(found, states):
+                return RepairResult(RepairOutcome.FAILED if self._failures else RepairOutcome.REFILLED, "; ".join(self._failures.values()))
             else:
                 is_alive = presence is WriterPresence.ALIVE
                 return RepairResult(
@@ -238,11 +246,9 @@ class RepairRun:
         """Copy what they lack to bookies in limbo, which list nothing, and fence closed ledgers on them. Returns as `_complete_present`."""
         metadata = found.value
         for fragment in lacking_fragments(metadata, states.in_limbo, has_writer=has_writer):
-            entry_ids = (entry_id for run in fragment.runs() for entry_id in run)
-            while fragment not in self._failures and (chunk := list(islice(entry_ids, REFILLED_AT_ONCE))):
-                if not await self._replace_in_place(metadata, fragment, chunk, states):
-                    await self._replace(found, fragment, states, has_writer=has_writer)
-                    return True
+            if not await self._refill_fragment(metadata, fragment, states):
+                await self._replace(found, fragment, states, has_writer=has_writer)
+                return True
         if metadata.is_closed and not self._failures:
             for bookie_id in states.in_limbo:
                 # Its fence may be lost with its disk, and with that of enough bookies an old writer could go on.
@@ -250,6 +256,67 @@ class RepairRun:
                 present_id = next(ends, 0)
                 await self._tools.copies.fence(self._codec(metadata), present_id, bookie_id)
         return False
+
+    async def _refill_fragment(self, metadata: LedgerMetadata, fragment: LedgerFragment, states: BookieStates) -> bool:
+        """Copy what it lacks of a fragment to a bookie in limbo. Returns as `_replace_in_place`."""
+        refills = self._tools.open_refills
+        is_repeated = refills is not None and refills.bookie_id == fragment.bookie_id and not metadata.is_closed
+        if refills is not None and is_repeated and refills.is_complete(self._ledger_id, fragment):
+            return True
+        entry_ids = (entry_id for run in fragment.runs() for entry_id in run)
+        while fragment not in self._failures and (chunk := list(islice(entry_ids, REFILLED_AT_ONCE))):
+            if not await self._replace_in_place(metadata, fragment, chunk, states):
+                return False
+        if refills is not None and is_repeated and fragment not in self._failures:
+            refills.completed(self._ledger_id, fragment)
+        return True
+
+    @fault_point("autorecovery.refill_open")
+    async def _refill_open(self, found: Versioned, states: BookieStates) -> bool:
+        """Copy to the bookie of a refill what it may have lost of the last segment of an open ledger, once its end is known.
+
+        The ledger was open after the disks were replaced, so no fence was lost with them: a recovery marks the metadata first.
+
+        Returns:
+            Whether this was done, or has failed.
+        """
+        refills, metadata = self._tools.open_refills, found.value
+        if refills is None or refills.bookie_id not in states.in_limbo or not await self._is_written_in_order(metadata):
+            return False
+        bookie_id, bound = refills.bookie_id, refills.bound_of(self._ledger_id)
+        # The metadata may have been read from a server that was behind, or have changed since.
+        await self._ledgers.refresh()
+        if (await self._ledgers.get(self._ledger_id)).version != found.version or metadata.state is not LedgerState.OPEN:
+            return False
+        if bookie_id in metadata.last_segment.ensemble:
+            answers = await self._last_stored(metadata, bookie_id)
+            bound.begin(metadata.last_segment, bookie_id, metadata.ack_quorum, answers)
+            bound.observe(answers)
+            if bound.end is None:
+                return False
+            for fragment in expected_fragments(metadata, bound.end):
+                if fragment.bookie_id == bookie_id and not await self._refill_fragment(metadata, fragment, states):
+                    self._fail(fragment, f"{_described(fragment)}: the bookie accepts no copies, or does not keep them")
+        return True
+
+    async def _is_written_in_order(self, metadata: LedgerMetadata) -> bool:
+        """Whether the ledger's writer numbers its entries itself. The metadata do not say it, so only a known writer counts."""
+        return await self._tools.has_living_writer(metadata)
+
+    async def _last_stored(self, metadata: LedgerMetadata, besides: str) -> dict[str, LastStored]:
+        """The last entries on the bookies of the last segment that answer, without one bookie."""
+        codec, copies = self._codec(metadata), self._tools.copies
+
+        async def ask(bookie_id: str) -> LastStored | None:
+            try:
+                last = await copies.last_entry(codec, bookie_id)
+            except (BookieError, CorruptionError):
+                return None
+            return LastStored(-1, -1) if last is None else LastStored(last.entry_id, last.last_add_confirmed)
+
+        others = [bookie_id for bookie_id in metadata.last_segment.ensemble if bookie_id != besides]
+        found = await map_bounded(ask, others, most=VIEWS_AT_ONCE, name=f"last entries of ledger {self._ledger_id}")
+        return {bookie_id: last for bookie_id, last in zip(others, found, strict=True) if last is not None}
 
     async def _replace_damaged(self, found: Versioned, states: BookieStates, *, has_writer: bool) -> bool:
         """Replace the copies that are recorded as damaged, or were found damaged in this repair, on their bookies.

@@ -76,17 +76,24 @@ class PassProgress:
         ledgers_done: ledgers whose repair has ended, in any way.
         bytes_expected: estimate of the payload bytes to copy.
         bytes_copied: bytes of the entries copied, with their headers.
+        waits_for: what a refill waits for; empty if it copies.
     """
 
     ledgers_total: int = 0
     ledgers_done: int = 0
     bytes_expected: int = 0
     bytes_copied: int = 0
+    waits_for: str = ""
     on_change: Callable[[], None] = field(default=lambda: None)
 
     def copied(self, size_bytes: int) -> None:
         """Count an entry that was copied."""
         self.bytes_copied += size_bytes
+        self.on_change()
+
+    def waiting(self, waits_for: str) -> None:
+        """Set what the pass waits for; empty if for nothing."""
+        self.waits_for = waits_for
         self.on_change()
 
     def repaired(self) -> None:

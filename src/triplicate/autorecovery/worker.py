@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from triplicate.autorecovery.copy_pace import CopyPace
+from triplicate.autorecovery.core.open_refill import OpenRefills
 from triplicate.autorecovery.ledger_repair import HasLivingWriter, RepairOutcome, RepairResult, RepairRun, RepairTools, no_known_writers
 from triplicate.autorecovery.recovery_metrics import RecoveryMetrics
 from triplicate.client import BookieCopies, Client
@@ -59,6 +60,7 @@ class ReplicationWorker:
         busy_share: share of the time in which entries are copied.
         has_living_writer: an open ledger for which this is true is not fenced.
         copied: called with the bytes of entries that were copied.
+        open_refills: of a refill, which also copies the entries of open ledgers back.
     """
 
     def __init__(
@@ -72,12 +74,15 @@ class ReplicationWorker:
         busy_share: float = 1.0,
         has_living_writer: HasLivingWriter = no_known_writers,
         copied: Callable[[int], None] = _ignore,
+        open_refills: OpenRefills | None = None,
     ) -> None:
         self._client = client
         self._name = name
         self._marks = client.metadata.under_replication
         pace = CopyPace(client.host.clock, settings.bytes_per_s, busy_share)
-        self._tools = RepairTools(client, copies, settings, pace, RecoveryMetrics(client.metrics), leaving, has_living_writer, {}, copied)
+        self._tools = RepairTools(
+            client, copies, settings, pace, RecoveryMetrics(client.metrics), leaving, has_living_writer, {}, copied, open_refills
+        )
 
     def grace_ends_at(self, ledger_id: int) -> float:
         """When the grace period of an open ledger ends, in seconds of the monotonic clock; 0 if none runs."""

@@ -18,7 +18,7 @@ from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES, err
 from triplicate.client.connection.single_request import send_request
 from triplicate.client.context import ClientContext
 from triplicate.errors import BookieError, ConnectionBroken, DigestMismatch, TriplicateError
-from triplicate.ledger import Availability, EntryCodec, decode_availability, decode_entries
+from triplicate.ledger import Availability, Entry, EntryCodec, decode_availability, decode_entries
 from triplicate.runtime import fail, resolve
 from triplicate.wire import (
     LAST_ENTRY,
@@ -66,7 +66,7 @@ class BookieCopies:
         """
         body = await self._body(codec.ledger_id, entry_id, bookie_id)
         if body is not None:
-            self._verify(codec, body, entry_id, bookie_id)
+            self._decode(codec, body, entry_id, bookie_id)
         return body
 
     @property
@@ -139,8 +139,13 @@ class BookieCopies:
 
     async def last_entry_id(self, codec: EntryCodec, bookie_id: str) -> int | None:
         """Id of the last entry of a ledger on a bookie; None if it has none. The ledger is not fenced. Raises as `read`."""
+        last = await self.last_entry(codec, bookie_id)
+        return None if last is None else last.entry_id
+
+    async def last_entry(self, codec: EntryCodec, bookie_id: str) -> Entry | None:
+        """The last entry of a ledger on a bookie; None if it has none. The ledger is not fenced. Raises as `read`."""
         body = await self._body(codec.ledger_id, LAST_ENTRY, bookie_id)
-        return None if body is None else self._verify(codec, body, None, bookie_id)
+        return None if body is None else self._decode(codec, body, None, bookie_id)
 
     async def listed(self, ledger_id: int, bookie_id: str) -> Availability:
         """The entries of a ledger that a bookie lists. Uses version 3 of the protocol.
@@ -193,14 +198,14 @@ class BookieCopies:
 
     def _is_right(self, codec: EntryCodec, body: bytes, entry_id: int, bookie_id: str) -> bool:
         try:
-            self._verify(codec, body, entry_id, bookie_id)
+            self._decode(codec, body, entry_id, bookie_id)
         except DigestMismatch:
             return False
         return True
 
-    def _verify(self, codec: EntryCodec, body: bytes, entry_id: int | None, bookie_id: str) -> int:
+    def _decode(self, codec: EntryCodec, body: bytes, entry_id: int | None, bookie_id: str) -> Entry:
         try:
-            return codec.decode(body, entry_id).entry_id
+            return codec.decode(body, entry_id)
         except DigestMismatch:
             self._context.metrics.digest_mismatches.labels(bookie=bookie_id).inc()
             raise

@@ -100,6 +100,14 @@ class AutorecoverySettings:
         high=86_400 * 365,
         bookkeeper="auditorPeriodicPlacementPolicyCheckInterval",
     )
+    refill_wait_s: float = setting(
+        120.0,
+        "Maximum time without progress that the refill of a bookie waits for ledgers that other workers repair, and for entries of living "
+        "writers. The next refill goes on.",
+        unit="seconds",
+        low=0,
+        high=86_400,
+    )
     log_copies_interval_s: int = setting(
         600,
         "Time between two rounds in which the auditor raises segments of logs that were written with fewer copies. 0: none.",

@@ -11,7 +11,7 @@ from triplicate.client import Client
 from triplicate.config import AutorecoverySettings
 from triplicate.ledger import DigestType, LedgerMetadata, write_set
 
-PROMPT = AutorecoverySettings(bytes_per_s=0, open_ledger_grace_s=0.2)
+PROMPT = AutorecoverySettings(bytes_per_s=0, open_ledger_grace_s=0.2, refill_wait_s=0.5)
 """Settings under which a test of an open ledger takes a fifth of a second."""
 
 

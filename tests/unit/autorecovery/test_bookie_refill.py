@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from tests.unit.autorecovery.recovery_rig import PROMPT, absent_copies, is_marked, replace_disks, write_ledger
 from tests.unit.client.cluster import FakeCluster, fake_cluster, run
-from triplicate.autorecovery import LedgerRepair, RepairOutcome, refill_bookie, refill_bookies_in_limbo
-from triplicate.autorecovery.bookie_refill import not_repaired
+from tests.waiting import eventually
+from triplicate.autorecovery import LedgerRepair, PassProgress, RepairOutcome, ReplicationWorker, refill_bookie, refill_bookies_in_limbo
+from triplicate.autorecovery.bookie_refill import OpenRefillsKept, not_repaired
+from triplicate.autorecovery.core.open_refill import OpenRefills
 from triplicate.errors import ArgumentError
 from triplicate.ledger import LedgerMetadata
 from triplicate.runtime import TaskScope
@@ -59,6 +62,76 @@ def test_a_bookie_stays_in_limbo_while_a_writer_lives() -> None:
             assert not await is_visited(cluster, "b")
             assert cluster.fenced(ledger_id) == []
             assert await is_marked(cluster, ledger_id)
+
+    run(main())
+
+
+def test_a_writer_that_may_choose_its_entry_ids_gives_no_bound() -> None:
+    async def main() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client() as client, client.bookie_copies() as copies:
+            writer = await client.create(password=b"secret")
+            await writer.append(b"before")
+            await replace_disks(cluster, "b")
+            settings = replace(PROMPT, open_ledger_grace_s=3600.0)
+            worker = ReplicationWorker(client, copies, settings, name="refill", open_refills=OpenRefills("b", 2))
+            await cluster.metadata.under_replication.mark(writer.ledger_id, ["b"])
+            outcomes = []
+            for _ in range(5):
+                outcomes.append((await worker.repair(writer.ledger_id)).outcome)
+                for _ in range(4):
+                    await writer.append(b"meanwhile")
+            assert outcomes == [RepairOutcome.GRACE_PERIOD] + 4 * [RepairOutcome.HAS_WRITER]
+            await writer.close()
+
+    run(main())
+
+
+def test_a_ledger_that_other_workers_keep_is_named_after_the_wait() -> None:
+    async def main() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client() as client:
+            kept, free = [await write_ledger(client, 30) for _ in range(2)]
+            await replace_disks(cluster, "b")
+            marks = cluster.metadata.under_replication
+            await marks.mark(kept, ["b"])
+            assert await marks.lock(kept, "another worker") is not None
+            report = await refill_bookie(client, "b", settings=PROMPT)
+            assert not report.complete
+            assert [repaired.ledger_id for repaired in report.unrepaired] == [kept]
+            assert "another worker repairs it, for 0.5 s without progress; the next refill goes on" in report.unrepaired[0].reason
+            assert not await is_marked(cluster, free)
+
+    run(main())
+
+
+async def on_a_and_c(cluster: FakeCluster, ledger_id: int, entry_id: int) -> None:
+    await eventually(lambda: set(cluster.holders(ledger_id, entry_id)) >= {"a", "c"})
+
+
+def test_what_one_refill_finds_out_about_a_writer_serves_the_next() -> None:
+    async def lives(metadata: LedgerMetadata) -> bool:
+        return True
+
+    async def main() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client() as client:
+            writer = await client.create(password=b"secret")
+            for _ in range(10):
+                last = await writer.append(b"before")
+            await on_a_and_c(cluster, writer.ledger_id, last)
+            await replace_disks(cluster, "b")
+            known: OpenRefillsKept = {}
+            settings = replace(PROMPT, refill_wait_s=0.0)
+            for _ in range(2):
+                (report,) = await refill_bookies_in_limbo(client, settings=settings, has_living_writer=lives, known=known)
+                assert not report.complete
+                assert "the refill waited for" in report.repairs[0].reason
+                last = await writer.append(b"one entry in a long time")
+                last = await writer.append(b"another")
+                await on_a_and_c(cluster, writer.ledger_id, last)
+            (report,) = await refill_bookies_in_limbo(client, settings=settings, has_living_writer=lives, known=known)
+            assert (report.complete, known) == (True, {})
+            assert await is_visited(cluster, "b")
+            assert cluster.fenced(writer.ledger_id) == []
+            await writer.close()
 
     run(main())
 
@@ -172,12 +245,15 @@ def test_another_workers_verdict_does_not_end_the_limbo() -> None:
             lock = await marks.lock(ledger_id, "another worker")
             assert lock is not None
             scope = TaskScope("other")
-            refill = scope.spawn(refill_bookie(client, "b", settings=PROMPT), name="refill")
-            await asyncio.sleep(0.2)
+            waiting = asyncio.Event()
+            progress = PassProgress(on_change=lambda: waiting.set() if progress.waits_for else None)
+            refill = scope.spawn(refill_bookie(client, "b", settings=replace(PROMPT, refill_wait_s=60.0), progress=progress), name="refill")
+            await waiting.wait()
+            assert progress.waits_for == f"the other workers of 1 ledgers ({ledger_id})"
             # The other worker, which may know no limbo, deletes the mark.
             assert await marks.complete(lock)
             report = await refill
-            assert report.complete
+            assert (report.complete, progress.waits_for) == (True, "")
             assert "b" in cluster.fenced(ledger_id)
             await scope.aclose()
 

@@ -149,6 +149,8 @@ def progress_line(progress: PassProgress, seconds: float) -> str:
     """The ledgers, bytes, rate and remaining time of a pass that has run for some seconds."""
     rate = progress.bytes_copied / max(seconds, 0.001)
     line = f"ledgers {progress.ledgers_done} of {progress.ledgers_total}, {size_text(progress.bytes_copied)} copied, {size_text(rate)}/s"
+    if progress.waits_for:
+        return f"{line}; waits for {progress.waits_for}"
     left = progress.bytes_expected - progress.bytes_copied
     return f"{line}, about {left / rate:.0f} s left" if left > 0 and rate > 0 else line
 
