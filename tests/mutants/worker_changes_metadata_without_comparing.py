@@ -12,10 +12,10 @@ TESTS = ["tests/unit/autorecovery/test_worker.py::test_a_change_by_another_worke
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    real = ledger_repair.RepairRun._name_target
+    real = ledger_repair.RepairRun._name_targets
 
     async def blind(run: Any, found: Any, *arguments: Any, **named: Any) -> None:
         present = await run._ledgers.get(run._ledger_id)
         await real(run, dataclasses.replace(found, version=present.version), *arguments, **named)
 
-    patch(ledger_repair.RepairRun, "_name_target", blind)
+    patch(ledger_repair.RepairRun, "_name_targets", blind)

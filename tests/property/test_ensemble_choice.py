@@ -18,6 +18,7 @@ from triplicate.ledger import (
     PlacementRules,
     choose_ensemble,
     ensemble_verdict,
+    rearrange_bookies,
     replace_bookies,
 )
 
@@ -145,6 +146,30 @@ def test_a_change_replaces_as_many_positions_as_the_rules_allow(drawn: tuple[Pla
     assert may_become(changed)
     assert sum(old != new for old, new in zip(before, changed, strict=True)) == most
     assert all(before[position] == changed[position] for position in range(size) if position not in failed)
+
+
+@settings(deadline=None)
+@given(rules_strategy(), st.data())
+def test_a_rearrangement_changes_the_fewest_other_positions(drawn: tuple[PlacementRules, int], data: st.DataObject) -> None:
+    rules, size = drawn
+    before = tuple(data.draw(st.permutations(sorted(rules.sites)))[:size])
+    failed = data.draw(st.sets(st.integers(0, size - 1), min_size=1))
+    writable = data.draw(st.sets(st.sampled_from(sorted(rules.sites)))) - {before[position] for position in failed}
+
+    def moved(after: tuple[str, ...]) -> int:
+        return sum(before[position] != after[position] for position in range(size) if position not in failed)
+
+    def may_become(after: tuple[str, ...]) -> bool:
+        changed = [name for old, name in zip(before, after, strict=True) if old != name]
+        return all(before[position] != after[position] for position in failed) and set(changed) <= writable and is_allowed(after, rules)
+
+    fewest = min((moved(after) for after in permutations(rules.sites, size) if may_become(after)), default=None)
+    found = rearrange_bookies(before, failed, writable, random.Random(data.draw(st.integers(0, 1000))), rules)
+    if found is None:
+        assert fewest is None
+    else:
+        assert may_become(found)
+        assert moved(found) == fewest
 
 
 @settings(deadline=None)

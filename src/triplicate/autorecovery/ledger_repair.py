@@ -7,12 +7,12 @@ or of another worker is undone.
 from __future__ import annotations
 
 import enum
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from triplicate.autorecovery.copy_pace import CopyPace
-from triplicate.autorecovery.core.fragments import LedgerFragment, awaits_recovery, lacking_fragments, missing_runs, with_copies_at
+from triplicate.autorecovery.core.fragments import LedgerFragment, awaits_recovery, lacking_fragments, missing_runs, with_copies_moved
 from triplicate.autorecovery.core.ledger_copies import damaged_fragments, expected_fragments
 from triplicate.autorecovery.core.open_refill import LastStored, OpenRefills
 from triplicate.autorecovery.core.writer_presence import OpenLedgerView, WriterPresence, writer_presence
@@ -22,7 +22,7 @@ from triplicate.autorecovery.recovery_metrics import RecoveryMetrics
 from triplicate.client import WRITER_AWAITED, BookieCopies, Client
 from triplicate.config import AutorecoverySettings
 from triplicate.errors import BadVersion, BookieError, CorruptionError, LedgerError, NoGoodCopy, NotEnoughBookies, Unauthorized
-from triplicate.ledger import Availability, EntryCodec, LedgerMetadata, LedgerState, is_covered, replace_bookies
+from triplicate.ledger import Availability, EntryCodec, LedgerMetadata, LedgerState, is_covered, rearrange_bookies, replace_bookies
 from triplicate.metadata import BookieServiceInfo, Versioned, may_have_lost_entries
 from triplicate.runtime import fault_point, map_bounded
 
@@ -198,21 +198,67 @@ class RepairRun:
     # Fragments.
 
     async def _replace(self, found: Versioned, fragment: LedgerFragment, states: BookieStates, *, has_writer: bool) -> None:
-        """Copy a fragment to another bookie, and replace its bookie in the metadata."""
+        """Copy a fragment to another bookie, and replace its bookie in the metadata.
+
+        The bookie is chosen together with those for the other lost bookies of the segment, so that one choice does not forbid the next.
+        """
         usable = [bookie_id for bookie_id in states.writable if bookie_id not in self._unusable and not states.is_lost(bookie_id)]
         placement = self._tools.client.placement
         rules = await placement.rules(found.value.write_quorum, states.writable, fragment.ensemble)
+        lost = self._lost_positions(fragment, states)
+        last_resort = frozenset(bookie_id for bookie_id in fragment.ensemble if states.is_lost(bookie_id))
         try:
-            ensemble = replace_bookies(fragment.ensemble, [fragment.position], usable, self._rng, (), rules)
+            ensemble = replace_bookies(fragment.ensemble, lost, usable, self._rng, (), rules)
         except NotEnoughBookies as error:
             refused = f"; failed during this repair: {', '.join(self._unusable)}" if self._unusable else ""
-            self._fail(fragment, f"no bookie for the copies of {_described(fragment)}: {error}{refused}")
+            reason, ensemble = f"no bookie for the copies of {_described(fragment)}: {error}{refused}", fragment.ensemble
+        if any(ensemble[position] == fragment.ensemble[position] for position in lost):
+            rearranged = rearrange_bookies(fragment.ensemble, lost, usable, self._rng, rules)
+            if rearranged is not None:
+                await self._rearrange(found, fragment, rearranged, last_resort, has_writer=has_writer)
+                return
+        changed = [position for position in lost if ensemble[position] != fragment.ensemble[position]]
+        if not changed:
+            self._fail(fragment, reason)
             return
-        target = ensemble[fragment.position]
-        last_resort = frozenset(bookie_id for bookie_id in fragment.ensemble if states.is_lost(bookie_id))
-        if await self._copy(found.value, CopyJob(fragment, Availability(()), target, last_resort)):
+        chosen = fragment if fragment.position in changed else replace(fragment, position=changed[0])
+        target = ensemble[chosen.position]
+        if await self._copy(found.value, CopyJob(chosen, Availability(()), target, last_resort)):
             placement.report(self._ledger_id, ensemble, rules)
-            await self._name_target(found, fragment, target, has_writer=has_writer)
+            await self._name_targets(found, [(chosen, target)], has_writer=has_writer)
+
+    def _lost_positions(self, fragment: LedgerFragment, states: BookieStates) -> list[int]:
+        """The positions of the fragment's segment that are to be replaced: its own, and those of lost bookies that have not failed yet."""
+        return [
+            position
+            for position, bookie_id in enumerate(fragment.ensemble)
+            if position == fragment.position or (states.is_lost(bookie_id) and replace(fragment, position=position) not in self._failures)
+        ]
+
+    @fault_point("autorecovery.rearrange")
+    async def _rearrange(
+        self, found: Versioned, fragment: LedgerFragment, ensemble: tuple[str, ...], last_resort: frozenset[str], *, has_writer: bool
+    ) -> None:
+        """Copy several fragments of a segment to other bookies, and then replace all of these bookies by one change of the metadata."""
+        metadata = found.value
+        moves = [
+            (replace(fragment, position=position), name) for position, name in enumerate(ensemble) if name != fragment.ensemble[position]
+        ]
+        for moved, target in moves:
+            stored = Availability(())
+            if target in fragment.ensemble and moved.count:
+                try:
+                    # It comes from another position, and entries that both positions store may have no other copy.
+                    stored = (await self._finder(metadata).find(target, [moved])).good
+                except BookieError:
+                    self._unusable[target] = None
+                    return
+            if not await self._copy(metadata, CopyJob(moved, stored, target, last_resort)):
+                if moved in self._failures:
+                    self._failures.setdefault(fragment, self._failures[moved])
+                return
+        self._tools.client.host.trace("autorecovery.rearranged", ledger=self._ledger_id, moved=len(moves))
+        await self._name_targets(found, moves, has_writer=has_writer)
 
     async def _complete_present(self, found: Versioned, states: BookieStates, *, has_writer: bool) -> bool:
         """Copy what they lack to bookies of the mark that are registered again, and to those of a recovery.
@@ -413,10 +459,10 @@ class RepairRun:
         return EntryCodec(self._ledger_id, metadata.digest_type, metadata.password)
 
     @fault_point("autorecovery.copied")
-    async def _name_target(self, found: Versioned, fragment: LedgerFragment, target: str, *, has_writer: bool) -> None:
-        """Put the target into the fragment's place in the metadata, unless others have changed the segment: then nothing is changed."""
+    async def _name_targets(self, found: Versioned, moves: Sequence[tuple[LedgerFragment, str]], *, has_writer: bool) -> None:
+        """Put the targets into the places of these fragments of one segment, unless others have changed it: then nothing is changed."""
         for _ in range(CHANGES_MAX):
-            changed = with_copies_at(found.value, fragment, target, has_writer=has_writer)
+            changed = with_copies_moved(found.value, moves, has_writer=has_writer)
             if changed is None:
                 return
             try:
@@ -426,7 +472,7 @@ class RepairRun:
                 found = await self._ledgers.get(self._ledger_id)
                 has_writer = not _awaits_writer(found.value)
             else:
-                self.fragments += 1
+                self.fragments += len(moves)
                 return
         error = LedgerError(f"the metadata of ledger {self._ledger_id} was changed by others {CHANGES_MAX} times during its repair")
         error.ledger_id = self._ledger_id

@@ -20,7 +20,7 @@ from triplicate.ledger.last_confirmed import LastConfirmed
 from triplicate.ledger.ledger_metadata import EnsembleSegment, LedgerMetadata, LedgerState
 from triplicate.ledger.metadata_format import decode_metadata, encode_metadata
 from triplicate.ledger.placement.adherence import Adherence, PlacementVerdict, ensemble_verdict, ledger_verdict
-from triplicate.ledger.placement.ensemble_choice import RandomSource, choose_ensemble, replace_bookies
+from triplicate.ledger.placement.ensemble_choice import RandomSource, choose_ensemble, rearrange_bookies, replace_bookies
 from triplicate.ledger.placement.network_location import DEFAULT_LOCATION, BookieSite, NetworkLocation, parse_location
 from triplicate.ledger.placement.placement_rules import PlacementPolicy, PlacementRules
 from triplicate.ledger.placement.site_table import RegisteredBookie, SiteTable, resolve_sites
@@ -82,6 +82,7 @@ __all__ = [
     "kind_of_batch",
     "ledger_verdict",
     "parse_location",
+    "rearrange_bookies",
     "recovery",
     "replace_bookies",
     "resolve_sites",

@@ -11,7 +11,7 @@ Source: BookKeeper `LedgerFragment`, `LedgerFragmentReplicator`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from triplicate.ledger import Availability, EnsembleSegment, LedgerMetadata, write_set
@@ -127,22 +127,37 @@ def missing_runs(fragment: LedgerFragment, stored: Availability) -> Iterator[ran
 
 
 def with_copies_at(metadata: LedgerMetadata, fragment: LedgerFragment, target: str, *, has_writer: bool = True) -> LedgerMetadata | None:
-    """The metadata in which `target` stores the fragment in place of its bookie.
+    """The metadata in which `target` stores the fragment in place of its bookie. See `with_copies_moved`."""
+    return with_copies_moved(metadata, [(fragment, target)], has_writer=has_writer)
+
+
+def with_copies_moved(
+    metadata: LedgerMetadata, moves: Sequence[tuple[LedgerFragment, str]], *, has_writer: bool = True
+) -> LedgerMetadata | None:
+    """The metadata in which other bookies store fragments of one segment in place of theirs.
+
+    Args:
+        moves: fragments of one segment, at least one, each with its new bookie. A bookie may go from one of the positions to another.
 
     Returns:
-        None if the metadata no longer has this fragment, because a writer or another worker changed the segment, or if `target` is
-        in the segment's ensemble already.
+        None if the metadata no longer has these fragments, because a writer or another worker changed the segment, or if a bookie would
+        be in the segment's ensemble twice, or replace itself.
     """
+    first_entry_id = moves[0][0].first_entry_id
     for index, (segment, last_entry_id) in enumerate(_segments_with_ends(metadata)):
-        if segment.first_entry_id != fragment.first_entry_id:
+        if segment.first_entry_id != first_entry_id:
             continue
         is_last = index == len(metadata.segments) - 1
         end_is_fixed = metadata.is_closed or not is_last or not has_writer
-        is_same = last_entry_id == fragment.last_entry_id and segment.ensemble[fragment.position] == fragment.bookie_id
-        if not end_is_fixed or not is_same or target in segment.ensemble:
-            return None
+        is_same = all(
+            last_entry_id == fragment.last_entry_id and segment.ensemble[fragment.position] == fragment.bookie_id != target
+            for fragment, target in moves
+        )
         ensemble = list(segment.ensemble)
-        ensemble[fragment.position] = target
+        for fragment, target in moves:
+            ensemble[fragment.position] = target
+        if not end_is_fixed or not is_same or len(set(ensemble)) < len(ensemble):
+            return None
         changed = replace(segment, ensemble=tuple(ensemble))
         return replace(metadata, segments=(*metadata.segments[:index], changed, *metadata.segments[index + 1 :]))
     return None

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from triplicate.errors import NotEnoughBookies
-from triplicate.ledger import LedgerMetadata, PlacementRules, RandomSource, replace_bookies
+from triplicate.ledger import LedgerMetadata, PlacementRules, RandomSource, rearrange_bookies, replace_bookies
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,10 @@ class RoomCheck:
         except NotEnoughBookies:
             changed = shape.ensemble
         if any(name in self._leaving for name in changed):
+            # The last segment of an open ledger is its writer's, and that changes no more than the positions of failed bookies.
+            rearranged = None if shape.is_open else rearrange_bookies(shape.ensemble, positions, self._remaining, self._rng, rules)
+            if rearranged is not None:
+                return None
             reason = f"the rules of placement forbid the writable bookies that remain: {_machines(spare, rules)}"
             return _Shortage(len(positions), len(spare), reason)
         return None

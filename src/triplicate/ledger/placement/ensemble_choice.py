@@ -16,6 +16,9 @@ from triplicate.errors import ArgumentError, NotEnoughBookies
 from triplicate.ledger.placement.ensemble_search import EnsembleSearch
 from triplicate.ledger.placement.placement_rules import Demand, PlacementRules
 
+REARRANGE_STEPS = 20_000
+"""Bookies and searches that one rearrangement tries before it gives up."""
+
 
 class RandomSource(Protocol):
     """The methods of `random.Random` that placement needs."""
@@ -113,6 +116,46 @@ def replace_bookies(
         f"{rules.write_quorum} needs {_needed(rules, demand)}; those outside are {_by_domain(spare, rules)}, the others "
         f"{_by_domain([name for name in ensemble if name not in gone], rules)}; start more bookies elsewhere"
     )
+
+
+def rearrange_bookies(
+    ensemble: Sequence[str], failed: Collection[int], writable: Iterable[str], rng: RandomSource, rules: PlacementRules
+) -> tuple[str, ...] | None:
+    """An ensemble without the failed bookies that keeps the rules, where `replace_bookies` finds none: the fewest others change as well.
+
+    Where the ensemble is larger than the write quorum, a position has two neighbours in different write sets, and the bookies of both may
+    leave no machine for it. A bookie may go to another position of the ensemble. Racks and regions that are only preferred give way
+    before another bookie changes.
+
+    Args:
+        ensemble: bookie ids by position.
+        failed: positions that must change.
+        writable: ids of the bookies that accept writes. Others keep their position, or leave it.
+
+    Returns:
+        None: there is no such ensemble, or none was found within `REARRANGE_STEPS`.
+    """
+    positions = sorted(set(failed))
+    others = [position for position in range(len(ensemble)) if position not in positions]
+    names = sorted(set(writable))
+    order = _draw(names, len(names), rng, (), rules)
+    steps_left = REARRANGE_STEPS
+    for moved in range(len(others) + 1):
+        for some in combinations(others, moved):
+            free = sorted([*positions, *some])
+            kept = {ensemble[position] for position in range(len(ensemble)) if position not in some}
+            candidates = [name for name in order if name not in kept]
+            if len(candidates) < len(free):
+                continue
+            search = EnsembleSearch(ensemble, free, candidates, (), rules)
+            for relaxed in rules.relaxations(rules.demand()):
+                found = search.run(relaxed)
+                if found is not None:
+                    return _with_bookies(ensemble, free, found)
+                steps_left -= 1 + search.steps
+                if steps_left < 0:
+                    return None
+    return None
 
 
 def _choose(

@@ -36,6 +36,11 @@ class EnsembleSearch:
         self._chosen: list[str] = []
         self._steps = 0
 
+    @property
+    def steps(self) -> int:
+        """Bookies that the last search tried."""
+        return self._steps
+
     def run(self, demand: Demand) -> list[str] | None:
         """The bookies by `positions`; None if no choice satisfies the demand, or none was found within `SEARCH_STEPS`."""
         if not self._has_enough_domains(demand):

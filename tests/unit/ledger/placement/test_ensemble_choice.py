@@ -5,7 +5,15 @@ import random
 import pytest
 
 from triplicate.errors import ArgumentError, NotEnoughBookies
-from triplicate.ledger import BookieSite, NetworkLocation, PlacementPolicy, PlacementRules, choose_ensemble, replace_bookies
+from triplicate.ledger import (
+    BookieSite,
+    NetworkLocation,
+    PlacementPolicy,
+    PlacementRules,
+    choose_ensemble,
+    rearrange_bookies,
+    replace_bookies,
+)
 from triplicate.ledger.placement.placement_rules import Demand
 
 NAMES = [f"bookie-{number}" for number in range(1, 7)]
@@ -148,3 +156,50 @@ def test_a_large_cluster_is_searched_in_a_bounded_number_of_steps() -> None:
     rules = PlacementRules(3, sites, PlacementPolicy(min_racks=3))
     ensemble = choose_ensemble(sites, 7, random.Random(0), (), rules)
     assert rules.is_satisfied(ensemble, Demand(True, 2, 1))
+
+
+def on_machines(**names: str) -> dict[str, BookieSite]:
+    """Sites by bookie, of ``machine="bookies"``, each bookie with a name of one letter."""
+    return {name: BookieSite(machine) for machine, members in names.items() for name in members}
+
+
+def test_lost_neighbours_are_replaced_together() -> None:
+    # The machine of a lost bookie counts as long as the bookie is in the ensemble, and x in the place of b leaves none for that of a.
+    rules = PlacementRules(2, on_machines(m1="ac", m2="bx", m3="dy"))
+    with pytest.raises(NotEnoughBookies):
+        replace_bookies("abcd", [0], "cdxy", random.Random(0), (), rules)
+    with pytest.raises(NotEnoughBookies):
+        replace_bookies("axcd", [0], "cdy", random.Random(0), (), rules)
+    assert replace_bookies("abcd", [0, 1], "cdxy", random.Random(0), (), rules) == ("x", "y", "c", "d")
+
+
+def test_a_present_bookie_moves_where_its_neighbours_leave_no_machine() -> None:
+    # Machine m2 is lost with b and d. Its positions are between m1 and m3, where only these are left.
+    rules = PlacementRules(2, on_machines(m1="ax", m2="bd", m3="cy"))
+    with pytest.raises(NotEnoughBookies):
+        replace_bookies("abcd", [1, 3], "axcy", random.Random(0), (), rules)
+    for seed in range(20):
+        changed = rearrange_bookies("abcd", [1, 3], "axcy", random.Random(seed), rules)
+        assert changed is not None
+        assert sorted(changed) == ["a", "c", "x", "y"], "bookies of the ensemble go to other positions"
+        assert changed[0] == "a" or changed[2] == "c", "one of them stays"
+        hosts = [rules.site(name).host for name in changed]
+        assert hosts in (["m1", "m3"] * 2, ["m3", "m1"] * 2)
+
+
+def test_a_rearrangement_that_changes_nobody_else_is_a_replacement() -> None:
+    rules = PlacementRules(2, on_machines(m1="a", m2="bx", m3="c"))
+    assert rearrange_bookies("abc", [1], "acx", random.Random(0), rules) == ("a", "x", "c")
+
+
+def test_too_few_machines_have_no_rearrangement() -> None:
+    # Of four positions with write quorum 3, any two are in one write set.
+    rules = PlacementRules(3, on_machines(m1="au", m2="bv", m3="cw", m4="d"))
+    assert rearrange_bookies("abcd", [3], "abcuvw", random.Random(0), rules) is None
+
+
+def test_a_rearrangement_gives_up_after_a_limit() -> None:
+    # Fourteen positions cannot be on three machines in turn, and there are too many ways to try.
+    names = [f"b{number:02}" for number in range(60)]
+    rules = PlacementRules(3, {name: BookieSite(f"m{number % 3}") for number, name in enumerate(names)})
+    assert rearrange_bookies(names[:14], [0, 5], names[14:], random.Random(0), rules) is None
