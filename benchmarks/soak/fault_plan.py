@@ -22,6 +22,7 @@ class FaultKind(enum.Enum):
     CUT = "connections cut"
     FULL = "disk full"
     WIPE = "disks lost"
+    REPLACE = "disks replaced"
     DECOMMISSION = "bookie decommissioned"
     NODE_KILL = "leading node killed"
     NODE_STOP = "leading node stopped"
@@ -35,16 +36,18 @@ DURATIONS_S = {
     FaultKind.CUT: (4.0, 8.0),
     FaultKind.FULL: (6.0, 10.0),
     FaultKind.WIPE: (3.0, 6.0),
+    FaultKind.REPLACE: (1.0, 4.0),
     FaultKind.DECOMMISSION: (3.0, 6.0),
     FaultKind.NODE_KILL: (2.0, 5.0),
     FaultKind.NODE_STOP: (2.5, 8.0),
 }
-"""Shortest and longest duration of each kind, in seconds. For lost disks: the time until there is a bookie with empty ones."""
+"""Shortest and longest duration of each kind, in seconds. For lost disks: the time until there is a bookie with empty ones, another
+one or (disks replaced) the same."""
 CALM_S = (2.0, 4.0)
 """Shortest and longest pause after a fault, in seconds."""
 NODE_KINDS = (FaultKind.NODE_KILL, FaultKind.NODE_STOP)
 """Kinds that strike the node that leads a database, whichever it is."""
-ENDS_PROCESS = (FaultKind.KILL, FaultKind.WIPE, FaultKind.DECOMMISSION, FaultKind.FULL)
+ENDS_PROCESS = (FaultKind.KILL, FaultKind.WIPE, FaultKind.REPLACE, FaultKind.DECOMMISSION, FaultKind.FULL)
 """Kinds that may end the bookie's process. They spare one place, so that the memory of one bookie is observed over the whole run."""
 
 

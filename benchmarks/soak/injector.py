@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks.histories.cluster import wait_for
+from benchmarks.histories.cluster import RunFailed, wait_for
 from benchmarks.soak.fault_plan import FaultKind, PlannedFault
 from benchmarks.soak.fault_proxy import ProxyThread
 from benchmarks.soak.restoring import Restorer
@@ -16,6 +16,8 @@ DELAY_S = 0.2
 CUT_EVERY_S = 0.5
 POLL_S = 0.2
 LEADER_LIMIT_S = 60.0
+REPLACE_LIMIT_S = 60.0
+"""The registration of a killed bookie lasts until its session ends, and its disks are not replaced before."""
 GAP_LIMIT_S = 90.0
 """Longest time after a fault in which a client has no acknowledgement."""
 
@@ -67,6 +69,7 @@ class Injector:
             FaultKind.CUT: self._cut,
             FaultKind.FULL: self._fill,
             FaultKind.WIPE: self._wipe,
+            FaultKind.REPLACE: self._replace_disks,
             FaultKind.DECOMMISSION: self._decommission,
             FaultKind.NODE_KILL: self._kill_node,
             FaultKind.NODE_STOP: self._stop_node,
@@ -127,6 +130,21 @@ class Injector:
         self._last(fault)
         self._cluster.place_bookie(fault.place, lost.generation + 1)
         self._restorer.await_healed(lost.bookie_id)
+
+    def _replace_disks(self, fault: PlannedFault) -> None:
+        """The bookie keeps its id, begins in limbo, and is refilled while writers live that name it."""
+        self._await_restored()
+        bookie = self._cluster.bookies[fault.place]
+        self._cluster.kill(bookie.process)
+        self._cluster.empty_disks(bookie)
+        self._last(fault)
+        ends_s = time.monotonic() + REPLACE_LIMIT_S
+        while not self._cluster.try_replace(bookie):
+            if time.monotonic() > ends_s:
+                raise RunFailed(f"the disks of {bookie.bookie_id} cannot be replaced within {REPLACE_LIMIT_S:.0f} s")
+            self._elapse(time.monotonic() + POLL_S)
+        self._cluster.restart_bookie(fault.place)
+        self._restorer.restore(bookie.bookie_id, "bookie", "refill")
 
     def _decommission(self, fault: PlannedFault) -> None:
         self._await_restored()

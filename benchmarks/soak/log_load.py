@@ -20,6 +20,7 @@ from typing import Any, TextIO
 from benchmarks.driving import run_loop, serve_commands
 from benchmarks.soak.verdicts import LogHistory
 from triplicate.client import Client, connect
+from triplicate.config import ClientSettings
 from triplicate.errors import TriplicateError
 from triplicate.log import LogReader, Logs, LogSettings, LogWriter
 
@@ -29,6 +30,8 @@ AGAIN_S = 0.2
 """Pause after an error."""
 NEXT_S = 1.0
 CLOSE_LIMIT_S = 60.0
+TRASH_PERIOD_S = 20.0
+"""A ledger in the trash keeps a bookie with replaced disks in limbo for this time. Bookies keep its entries longer."""
 LOG_SETTINGS = {
     "plain": LogSettings(roll_size_bytes=512 * 1024, roll_age_s=30),
     "busy": LogSettings(roll_size_bytes=2 * 1024 * 1024, roll_age_s=60),
@@ -172,7 +175,7 @@ class Commands:
                 return self._figures()
 
     async def _connect(self, uri: str, name: str) -> Client:
-        return await self._connection.enter_async_context(connect(uri, name=name))
+        return await self._connection.enter_async_context(connect(uri, settings=ClientSettings(trash_period_s=TRASH_PERIOD_S), name=name))
 
     def _open(self, path: Path) -> TextIO:
         file = path.open("w", buffering=1)

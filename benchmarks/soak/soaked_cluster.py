@@ -22,7 +22,9 @@ from types import TracebackType
 from benchmarks.histories.cluster import DatabaseNodes
 from benchmarks.ledger.machine import resident_mib
 from benchmarks.ledger.processes import START_LIMIT_S, CaseFailed, Driver, Process, free_port, wait_for_port
+from benchmarks.soak.connections import count, read_tcp, targets_of
 from benchmarks.soak.fault_proxy import FaultProxy, ProxyThread
+from benchmarks.soak.log_load import TRASH_PERIOD_S
 from benchmarks.soak.verdicts import ProcessSamples, Sample
 from benchmarks.sql.servers import metric_sum
 from triplicate.config import to_toml
@@ -39,6 +41,8 @@ SAMPLE_S = 2.0
 METRICS_LIMIT_S = 0.5
 OBSERVED = 1
 FILLING = "filling"
+JOURNAL, LEDGERS = DIRECTORIES = ("journal", "ledgers")
+"""Directories of a bookie in its folder."""
 COMMAND_LIMIT_S = 240.0
 BOOKIE_SETTINGS: Mapping[str, object] = {
     "journal_preallocate_bytes": 4 * MIB,
@@ -59,6 +63,7 @@ BOOKIE_SETTINGS: Mapping[str, object] = {
 FULL_OPTIONS = ("--disk-usage-warn-threshold", "0.01", "--disk-usage-low-water", "0.01", "--disk-usage-threshold", "0.01")
 """Options of a bookie whose guard finds every disk too full."""
 AUTORECOVERY_SETTINGS: Mapping[str, object] = {"in_bookie": True, "lost_bookie_delay_s": 10, "bookies_check_interval_s": 60}
+CLIENT_SETTINGS: Mapping[str, object] = {"trash_period_s": TRASH_PERIOD_S}
 COPIED_BYTES = "replication_worker_NUM_BYTES_WRITTEN_total"
 NODE_SETTINGS: Mapping[str, object] = {"snapshot_log_bytes": 2 * MIB, "snapshot_interval_s": 60.0}
 
@@ -141,8 +146,8 @@ class SoakedCluster(DatabaseNodes):
             "host": f"127.0.1.{place}",
             "advertised_address": HOSTS[place - 1],
             "port": port,
-            "journal_directories": (str(folder / "journal"),),
-            "ledger_directories": (str(folder / "ledgers"),),
+            "journal_directories": (str(folder / JOURNAL),),
+            "ledger_directories": (str(folder / LEDGERS),),
             **BOOKIE_SETTINGS,
         }
         folder.mkdir(parents=True)
@@ -150,6 +155,7 @@ class SoakedCluster(DatabaseNodes):
         tables: dict[str, Mapping[str, object]] = {
             "bookie": bookie,
             "metadata": {"uri": self.uri},
+            "client": CLIENT_SETTINGS,
             "process": {"metrics_port": metrics_port},
             "autorecovery": AUTORECOVERY_SETTINGS,
         }
@@ -157,6 +163,19 @@ class SoakedCluster(DatabaseNodes):
         process = self._start_bookie(place, generation, folder, port)
         self.bookies[place] = PlacedBookie(place, generation, port, metrics_port, folder, proxy, process)
         return self.bookies[place]
+
+    def empty_disks(self, bookie: PlacedBookie) -> None:
+        """Delete all files in the directories of a bookie that has ended."""
+        for name in DIRECTORIES:
+            shutil.rmtree(bookie.folder / name, ignore_errors=True)
+
+    def try_replace(self, bookie: PlacedBookie) -> bool:
+        """Begin a new incarnation of a bookie whose disks are empty; False if that is refused, such as while it is registered."""
+        try:
+            self.command("bookie", "format", "--replace", "--yes", "--config", str(bookie.folder / "bookie.toml"), with_uri=False)
+        except CaseFailed:
+            return False
+        return True
 
     def restart_bookie(self, place: int, *options: str) -> None:
         """Start a bookie on its data."""
@@ -174,7 +193,7 @@ class SoakedCluster(DatabaseNodes):
         """Start a database node, on its data if it ran before."""
         node = {"node_id": name, "host": "127.0.0.1", "port": self.ports[name], "directory": str(self.folder / name), **NODE_SETTINGS}
         config = self.folder / f"{name}.toml"
-        config.write_text(to_toml({"node": node, "metadata": {"uri": self.uri}}, comment=name))
+        config.write_text(to_toml({"node": node, "metadata": {"uri": self.uri}, "client": CLIENT_SETTINGS}, comment=name))
         self.nodes[name] = Process(name, [*PROGRAM, "node", "--config", str(config)], self.folder / f"{name}.log")
         self._observe(name, "node", self.nodes[name])
         wait_for_port(self.ports[name], self.nodes[name])
@@ -266,12 +285,12 @@ class SoakedCluster(DatabaseNodes):
         if now < self._sample_due_s:
             return
         self._sample_due_s = now + SAMPLE_S
+        table = read_tcp()
         for pid, (_, _, began, samples) in self._samples.items():
             mib = resident_mib(pid)
             if mib is not None:
-                kinds = _descriptors(pid)
-                samples.append(Sample(now - began, mib, len(kinds), sum(kind.startswith("socket:") for kind in kinds)))
-
+                found = count(targets_of(pid), table)
+                samples.append(Sample(now - began, mib, found))
         for bookie in self.bookies.values():
             with contextlib.suppress(OSError):
                 url = f"http://127.0.0.1:{bookie.metrics_port}/metrics"
@@ -286,17 +305,6 @@ class SoakedCluster(DatabaseNodes):
     def samples(self) -> list[ProcessSamples]:
         """All samples so far."""
         return [ProcessSamples(name, kind, tuple(samples)) for name, kind, _, samples in self._samples.values()]
-
-
-def _descriptors(pid: int) -> list[str]:
-    """The target of each open descriptor; none if the process has ended. One that is closed meanwhile is left out."""
-    found = []
-    folder = f"/proc/{pid}/fd"
-    with contextlib.suppress(OSError):
-        for name in os.listdir(folder):
-            with contextlib.suppress(OSError):
-                found.append(os.readlink(f"{folder}/{name}"))
-    return found
 
 
 @contextlib.contextmanager

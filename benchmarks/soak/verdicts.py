@@ -9,6 +9,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from benchmarks.soak.connections import Descriptors
+
 SHOWN = 5
 """Examples that one piece of evidence names."""
 WARM_UP_S = 60.0
@@ -19,9 +21,15 @@ GROWTH_SHARE = 0.10
 GROWTH_MIB = 8.0
 """Resident memory may grow by this share of its median and by this size over the judged time. A write cache that is half full or a read
 cache after a repair makes as much difference; a leak of one record in ten exceeds it within ten minutes."""
-GROWTH_DESCRIPTORS = 32.0
-"""Descriptors may grow by this number over the judged time. A node that begins to lead gets the connections of its clients, a bookie that
-came back those of every client of ledgers: about 20 each."""
+GROWTH_DESCRIPTORS = 8.0
+"""Descriptors other than connections and repeated files may grow by this number over the judged time: entry logs become more. Sockets that
+the other end has closed count here."""
+CONNECTIONS_MAX = 4
+"""Connections of one process to one server: a client has one each for adds, for batch reads and for version 3 of the protocol, copies and
+recoveries have their own. Their sum over all processes is no sign of a leak: every client that talks to a bookie for the first time adds to
+it, and each bookie is such a client as soon as it repairs a ledger."""
+SAME_FILE_MAX = 12
+"""Descriptors of one file: a leader opens a connection for each of the six clients that read at a time, and a few for its own work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +164,11 @@ class Sample:
 
     Args:
         age_s: seconds since the process began.
-        descriptors: open ones, sockets included.
     """
 
     age_s: float
     resident_mib: float
-    descriptors: int
-    sockets: int = 0
+    descriptors: Descriptors
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +186,21 @@ class ProcessSamples:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How much a process grew while it was judged."""
+    """How much a process grew while it was judged.
+
+    Args:
+        descriptors: growth of the number of descriptors that are neither connections nor further ones of a file.
+        most_to_one: median of the connections to one server.
+        most_of_one: median of the descriptors of one file.
+    """
 
     name: str
     seconds: float
     resident_mib: float
     median_mib: float
     descriptors: float
-    sockets: float
+    most_to_one: float
+    most_of_one: float
 
     @property
     def evidence(self) -> tuple[str, ...]:
@@ -200,9 +213,13 @@ class Growth:
             )
         if self.descriptors > GROWTH_DESCRIPTORS:
             found.append(
-                f"{self.name}: descriptors grow by {self.descriptors:.0f} in {self.seconds:.0f} s, {self.sockets:.0f} of them sockets, "
-                f"and {GROWTH_DESCRIPTORS:.0f} are allowed"
+                f"{self.name}: descriptors other than connections and repeated files grow by {self.descriptors:.0f} "
+                f"in {self.seconds:.0f} s, and {GROWTH_DESCRIPTORS:.0f} are allowed"
             )
+        if self.most_to_one > CONNECTIONS_MAX:
+            found.append(f"{self.name}: {self.most_to_one:.0f} connections to one server, and {CONNECTIONS_MAX} are allowed")
+        if self.most_of_one > SAME_FILE_MAX:
+            found.append(f"{self.name}: {self.most_of_one:.0f} descriptors of one file, and {SAME_FILE_MAX} are allowed")
         return tuple(found)
 
 
@@ -222,8 +239,9 @@ def growth_of(process: ProcessSamples) -> Growth | None:
         seconds,
         seconds * slope(ages, resident),
         statistics.median(resident),
-        seconds * slope(ages, [sample.descriptors for sample in judged]),
-        seconds * slope(ages, [sample.sockets for sample in judged]),
+        seconds * slope(ages, [sample.descriptors.others for sample in judged]),
+        statistics.median(sample.descriptors.most_to_one for sample in judged),
+        statistics.median(sample.descriptors.most_of_one for sample in judged),
     )
 
 
@@ -253,4 +271,10 @@ def judge_growth(processes: Sequence[ProcessSamples], kinds: Sequence[str], seco
     judged = [growth for growth in growths.values() if growth is not None]
     greatest = max(judged, key=lambda growth: growth.resident_mib, default=None)
     most = f"; most: {greatest.name}, {greatest.resident_mib:+.1f} MiB in {greatest.seconds:.0f} s" if greatest else ""
+    if judged:
+        most += (
+            f"; other descriptors {max(growth.descriptors for growth in judged):+.0f}, "
+            f"to one server {max(growth.most_to_one for growth in judged):.0f} connections, "
+            f"of one file {max(growth.most_of_one for growth in judged):.0f}"
+        )
     return Verdict("memory and descriptors flat", f"{len(judged)} of {len(processes)} processes judged{most}", tuple(evidence), is_due)

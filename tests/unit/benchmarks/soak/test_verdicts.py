@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.soak.connections import Descriptors
 from benchmarks.soak.verdicts import (
     CheckedLedger,
     LogHistory,
@@ -106,8 +107,25 @@ def test_copies_of_an_entry_on_one_host(ensemble: tuple[str, ...], write_quorum:
 Reading = Callable[[float], float]
 
 
-def samples(kind: str, resident: Reading, descriptors: Reading = lambda _: 40, *, seconds: int = 600) -> ProcessSamples:
-    found = [Sample(float(age), resident(age), int(descriptors(age))) for age in range(0, seconds, 2)]
+def samples(
+    kind: str,
+    resident: Reading,
+    descriptors: Reading = lambda _: 40,
+    *,
+    connections: Reading = lambda _: 0,
+    most_to_one: Reading = lambda _: 3,
+    most_of_one: Reading = lambda _: 9,
+    seconds: int = 600,
+) -> ProcessSamples:
+    ages = range(0, seconds, 2)
+    found = [
+        Sample(
+            float(age),
+            resident(age),
+            Descriptors(int(descriptors(age)), int(connections(age)), int(most_to_one(age)), 0, int(most_of_one(age))),
+        )
+        for age in ages
+    ]
     return ProcessSamples(f"{kind} (7)", kind, tuple(found))
 
 
@@ -124,12 +142,19 @@ def test_a_process_that_warms_up_and_wavers_is_flat() -> None:
     ("process", "words"),
     [
         (samples("bookie", lambda age: 100 + age / 10), "memory grows by 29.8"),
-        (samples("bookie", lambda _: 100, lambda age: 40 + age / 5), "descriptors grow by 60"),
+        (samples("bookie", lambda _: 100, lambda age: 40 + age / 5), "descriptors other than connections and repeated files grow by 60"),
+        (samples("bookie", lambda _: 100, most_to_one=lambda _: 9), "9 connections to one server, and 4 are allowed"),
+        (samples("bookie", lambda _: 100, most_of_one=lambda _: 30), "30 descriptors of one file, and 12 are allowed"),
     ],
 )
 def test_a_process_that_leaks_is_reported(process: ProcessSamples, words: str) -> None:
     (evidence,) = judge_growth([STEADY, process], ["bookie"], 600).evidence
     assert words in evidence
+
+
+def test_connections_of_further_clients_are_no_growth() -> None:
+    process = samples("bookie", lambda _: 100, lambda age: 40 + age / 5, connections=lambda age: age / 5)
+    assert judge_growth([process], ["bookie"], 600).is_kept
 
 
 def test_a_single_peak_is_no_growth() -> None:
