@@ -37,6 +37,8 @@ def refill(context: click.Context, bookie_id: str, metadata: str | None, rate_mb
 
     The bookie runs, after `triplicate bookie format --replace`. Ledgers that cannot be refilled yet are listed, the bookie stays in limbo,
     and the exit code is 1; run the command again. It copies only what is missing.
+
+    The command waits for ledgers that workers repair, and for entries of living writers of logs (`autorecovery.refill_wait_s`).
     """
     settings = client_settings(AutorecoverySettings)
     if rate_mb is not None:
