@@ -187,7 +187,7 @@ class _Rounds:
         needed = self._open.needed_by(repair.ledger_id)
         if repair.outcome is RepairOutcome.HAS_WRITER and needed:
             return replace(
-                repair, reason=f"{repair.reason}; the refill waited for {needed}, {wait} when the writer stores entries or rolls"
+                repair, reason=f"{repair.reason}; the refill waited for {needed}, {wait}. Append to the log, or restart its writer"
             )
         if repair.outcome is RepairOutcome.HAS_WRITER:
             return replace(

@@ -182,7 +182,7 @@ class RepairRun:
                 is_alive = presence is WriterPresence.ALIVE
                 return RepairResult(
                     RepairOutcome.HAS_WRITER if is_alive else RepairOutcome.GRACE_PERIOD,
-                    f"{', '.join(lost)} in the last segment of an open ledger, whose writer "
+                    f"{', '.join(lost)} in the last segment of an open ledger{_log_of(found.value)}, whose writer "
                     + ("lives and replaces it if another bookie can be chosen" if is_alive else "may be alive"),
                 )
 
@@ -566,6 +566,12 @@ def _single_ranges(entry_ids: Iterable[int]) -> list[range]:
 
 def _described(fragment: LedgerFragment) -> str:
     return f"{fragment.bookie_id} in the segment of entries {fragment.first_entry_id} to {fragment.last_entry_id}"
+
+
+def _log_of(metadata: LedgerMetadata) -> str:
+    """The log that the ledger says it belongs to, for a message."""
+    name = metadata.custom.get("log", b"")
+    return f" of log {name.decode('utf-8', 'replace')}" if name else ""
 
 
 def _awaits_writer(metadata: LedgerMetadata) -> bool:

@@ -113,7 +113,7 @@ def test_what_one_refill_finds_out_about_a_writer_serves_the_next() -> None:
 
     async def main() -> None:
         async with fake_cluster("abc") as cluster, cluster.client() as client:
-            writer = await client.create(password=b"secret")
+            writer = await client.create(password=b"secret", custom={"log": b"events"})
             for _ in range(10):
                 last = await writer.append(b"before")
             await on_a_and_c(cluster, writer.ledger_id, last)
@@ -123,6 +123,7 @@ def test_what_one_refill_finds_out_about_a_writer_serves_the_next() -> None:
             for _ in range(2):
                 (report,) = await refill_bookies_in_limbo(client, settings=settings, has_living_writer=lives, known=known)
                 assert not report.complete
+                assert "b in the last segment of an open ledger of log events, whose writer lives" in report.repairs[0].reason
                 assert "the refill waited for" in report.repairs[0].reason
                 last = await writer.append(b"one entry in a long time")
                 last = await writer.append(b"another")

@@ -54,3 +54,12 @@ def test_copies_do_not_share_a_machine_if_there_are_others() -> None:
     (refused,) = check("b", "acd").add(1, ledger("abc"), rules)
     assert refused.reason == "the rules of placement forbid the writable bookies that remain: d on h1"
     assert check("a", "bcd").add(1, ledger("abc"), rules) == []
+
+
+def test_copies_of_bookies_that_stay_may_move_in_a_closed_ledger() -> None:
+    # b and d leave with machine h2. Their positions are between h1 and h3, so two of four bookies of both have to alternate.
+    sites = {name: BookieSite(host) for name, host in {"a": "h1", "x": "h1", "b": "h2", "d": "h2", "c": "h3", "y": "h3"}.items()}
+    rules = PlacementRules(2, sites)
+    assert check("bd", "acxy").add(1, ledger("abcd", write_quorum=2), rules) == []
+    (refused,) = check("bd", "acxy").add(1, ledger("abcd", write_quorum=2, closed=False), rules)
+    assert "forbid" in refused.reason, "the ensemble of an open ledger is its writer's"
