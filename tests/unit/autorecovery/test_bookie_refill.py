@@ -249,7 +249,7 @@ def test_another_workers_verdict_does_not_end_the_limbo() -> None:
             waiting = asyncio.Event()
             progress = PassProgress(on_change=lambda: waiting.set() if progress.waits_for else None)
             refill = scope.spawn(refill_bookie(client, "b", settings=replace(PROMPT, refill_wait_s=60.0), progress=progress), name="refill")
-            await waiting.wait()
+            await eventually(lambda: waiting.is_set() or refill.done())
             assert progress.waits_for == f"the other workers of 1 ledgers ({ledger_id})"
             # The other worker, which may know no limbo, deletes the mark.
             assert await marks.complete(lock)
