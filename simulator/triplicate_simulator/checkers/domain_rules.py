@@ -98,7 +98,8 @@ def acknowledged_entries_always_have_a_copy(history: History, verdict: Verdict) 
         if counted.without_copy:
             shown = ", ".join(str(entry_id) for entry_id in counted.without_copy[:SHOWN])
             verdict.violations.append(
-                f"at {counted.time_s:.6f} no bookie had {len(counted.without_copy)} acknowledged entries of ledger {counted.ledger_id}: {shown}"
+                f"at {counted.time_s:.6f} no bookie had {len(counted.without_copy)} acknowledged entries of ledger "
+                f"{counted.ledger_id}: {shown}"
             )
 
 
@@ -112,8 +113,8 @@ def ensembles_keep_their_domains(history: History, verdict: Verdict) -> None:
         ):
             if number < wanted:
                 verdict.violations.append(
-                    f"the bookies {', '.join(chosen.ensemble)} of ledger {chosen.ledger_id} at {chosen.time_s:.6f} are in {number} {kind} for "
-                    f"some entry, not in {wanted}"
+                    f"the bookies {', '.join(chosen.ensemble)} of ledger {chosen.ledger_id} at {chosen.time_s:.6f} are in {number} {kind} "
+                    f"for some entry, not in {wanted}"
                 )
 
 
@@ -124,8 +125,8 @@ def raised_segments_are_complete(history: History, verdict: Verdict) -> None:
         if raised.missing:
             shown = ", ".join(f"entry {entry_id} on {bookie_id}" for bookie_id, entry_id in raised.missing[:SHOWN])
             verdict.violations.append(
-                f"ledger {raised.ledger_id} was closed at {raised.time_s:.6f} with all copies of a segment, without {len(raised.missing)} of "
-                f"them: {shown}"
+                f"ledger {raised.ledger_id} was closed at {raised.time_s:.6f} with all copies of a segment, without "
+                f"{len(raised.missing)} of them: {shown}"
             )
     for kept in history.of(SegmentKept):
         verdict.decided += 1

@@ -1,4 +1,4 @@
-"""Losses that last: machines that are gone for good with the disks of their bookies, disks that are replaced, and copies that rot on a disk.
+"""Losses that last: machines that are gone for good with the disks of their bookies, replaced disks, and copies that rot on a disk.
 
 A cluster survives several of them, one after another, if the lost copies are made again in between. So each waits until the workload says
 that no copy of an earlier loss is missing. A loss that waits in vain does not strike.

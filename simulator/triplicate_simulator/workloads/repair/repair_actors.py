@@ -273,7 +273,8 @@ class HealingWatch:
         await map_bounded(examine, ledgers, most=AT_ONCE, name="checks of ledgers")
         reduced = await self._model.reduced_segments(client)
         self.incomplete |= dict.fromkeys(reduced, "a segment of a log with fewer copies")
-        self.incomplete |= {-1: f"in limbo: {name}" for name in self._model.domains.in_limbo()}
+        if limbo := self._model.domains.in_limbo():
+            self.incomplete[-1] = f"in limbo: {', '.join(limbo)}"
         return not self.incomplete and self._model.is_whole()
 
 

@@ -1,4 +1,4 @@
-"""The log of the repair workload: writers compete for it, readers follow it by offset, and its segments get their full copies in the end."""
+"""The log of the repair workload: writers compete for it, readers follow it by offset, and in the end its segments have full copies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 COPIES = 3
 """The write quorum of the log: as many machines as are always left in the end."""
-TAILERS = ("log-tailer-1", "log-tailer-2")
+TAILER = "log-tailer"
 TENURE_S = 12.0
 """Average time for which a writer keeps the log."""
 ROLL_AGE_S = 2.0
@@ -35,7 +35,7 @@ def log_load(load: RepairLoad) -> LogLoad:
         write_quorum=COPIES,
         ack_quorum=2,
         writers=load.log_writers,
-        pause_mean_s=0.4,
+        pause_mean_s=0.6,
         burst_high=2,
         tenure_mean_s=TENURE_S,
         value_high_bytes=200,
@@ -82,8 +82,7 @@ class RepairLog:
                 self._model, name, WRITTEN, idle_mean_s=2.0 * load.log_writers, tenure_mean_s=TENURE_S, first_s=8.0 * number
             )
             self._writing.append(self._begin(name, writer))
-        for name in TAILERS:
-            self._tailing.append(self._begin(name, LogTailer(self._model, name, WRITTEN, restarts=1)))
+        self._tailing.append(self._begin(TAILER, LogTailer(self._model, TAILER, WRITTEN, restarts=1)))
 
     def _begin(self, name: str, program: Callable[[Client], Awaitable[None]]) -> asyncio.Task[None]:
         return self._context.world.loop.start_task(self._model.keep_running(name, program), name=f"keep {name}")

@@ -16,7 +16,7 @@ LEDGERS = 4
 
 
 class QuietEnsembles:
-    """Creates a few ledgers, notes their bookies, and deletes them."""
+    """Creates a few ledgers and notes their bookies."""
 
     def __init__(self, model: RepairModel) -> None:
         self._model = model

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from triplicate.client import Client
+from triplicate.metadata import PeriodicCheck
 from triplicate_simulator.checkers.ledger_promises import LengthSubstituted
 from triplicate_simulator.checkers.repair_rules import REPAIR_CHECKERS, WriterHeldGone
 from triplicate_simulator.cluster.plan import Fault, Value
@@ -174,8 +175,7 @@ class RepairWorkload(Workload):
 
     async def begin(self) -> None:
         model, load, keep = self.model, self.load, self.context.keep_running
-        if load.location_table:
-            await self.context.cluster.client("administrator-of-racks").run(self._state_locations)
+        await self.context.cluster.client("administrator-of-repairs").run(self._prepare)
         if self._log is not None:
             await self._log.begin(load)
         for number, kind in enumerate(load.writers, 1):
@@ -194,9 +194,13 @@ class RepairWorkload(Workload):
         for number in range(1, load.workers + 1):
             self._healing.append(keep(f"worker-{number}", worker(model, f"worker-{number}")))
 
-    async def _state_locations(self, client: Client) -> None:
-        for machine, location in RACKS.items():
-            await client.metadata.network_locations.set(machine, location)
+    async def _prepare(self, client: Client) -> None:
+        """Record that the periodic checks have just run, since the first ones of a new cluster wait for minutes; state the racks."""
+        for check in PeriodicCheck:
+            await client.metadata.under_replication.set_check_time_ms(check, client.host.clock.wall_us() // 1000)
+        if self.load.location_table:
+            for machine, location in RACKS.items():
+                await client.metadata.network_locations.set(machine, location)
 
     async def finish(self) -> None:
         context, model = self.context, self.model
