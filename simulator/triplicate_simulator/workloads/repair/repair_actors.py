@@ -230,7 +230,7 @@ class RefillByHand:
                     await model.raise_copies(client)
             except (MetadataError, BookieError, LedgerError, EnvironmentFault) as error:
                 self._context.count_unknown(error)
-            await pause(self._context, model.load.refill_pause_s)
+            await asyncio.sleep(model.load.refill_pause_s)
 
 
 class HealingWatch:

@@ -34,8 +34,13 @@ class QuietEnsembles:
 
     async def _choose(self, client: Client) -> None:
         load, context = self._model.load, self._model.context
-        sizes = {"ensemble_size": load.ensemble_size, "write_quorum": load.write_quorum, "ack_quorum": load.ack_quorum}
-        writer = await client.create(**sizes, digest_type=self._model.digest, password=PASSWORD)
+        writer = await client.create(
+            ensemble_size=load.ensemble_size,
+            write_quorum=load.write_quorum,
+            ack_quorum=load.ack_quorum,
+            digest_type=self._model.digest,
+            password=PASSWORD,
+        )
         ensemble = writer.metadata.last_segment.ensemble
         await writer.close()
         racks, regions = domains_of(ensemble, load.write_quorum)
