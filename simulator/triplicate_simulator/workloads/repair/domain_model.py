@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
 
 from triplicate.ledger import LedgerMetadata, LedgerState, parse_location, write_sets
 from triplicate.metadata.incarnations import decode_incarnation
 from triplicate_simulator.checkers.domain_rules import CopiesCounted, EnsembleChosen, LimboEnded, SegmentRaised
+from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.workloads.ledger.ledger_model import holders
 from triplicate_simulator.workloads.repair.held_entries import entries_at, fixed_segments, held_entries
-from triplicate_simulator.workloads.repair.repair_load import DOMAINS_LEAST, MACHINES, RACKS
-
-if TYPE_CHECKING:
-    from triplicate_simulator.workloads.repair.repair_model import RepairModel
+from triplicate_simulator.workloads.repair.repair_load import DOMAINS_LEAST, MACHINES, RACKS, RepairLoad
 
 INCARNATION = re.compile(r"/triplicate/[^/]+/incarnations/(bookie-\d+)")
 RAISED = "rewritten"
@@ -24,11 +21,20 @@ REGISTERED_S = 2.0
 
 
 class DomainModel:
-    """See the module. It is told every version of every ledger's metadata, and every loss."""
+    """See the module. Every version of every ledger's metadata is passed to it, and every loss.
 
-    def __init__(self, model: RepairModel) -> None:
-        self._model = model
-        self._context = model.context
+    Args:
+        metadata: the newest version of each ledger's metadata; the caller keeps it.
+        acknowledged_to: gives the last acknowledged entry of a ledger, as far as its writer knows.
+    """
+
+    def __init__(
+        self, context: RunContext, load: RepairLoad, metadata: Mapping[int, LedgerMetadata], acknowledged_to: Callable[[int], int]
+    ) -> None:
+        self._context = context
+        self._load = load
+        self._metadata = metadata
+        self._acknowledged_to = acknowledged_to
         self._refilled: dict[str, None] = {}
         """Bookies with replaced disks whose limbo has ended."""
         self._named: dict[str, dict[tuple[int, int], None]] = {}
@@ -50,10 +56,9 @@ class DomainModel:
             self._refilled.pop(name, None)
         elif name not in self._refilled and self._context.cluster.bookies[name].wiped:
             self._refilled[name] = None
-            self._model.count("limbo_ended")
             lacking = tuple(
                 (ledger_id, number)
-                for ledger_id, metadata in self._model.metadata.items()
+                for ledger_id, metadata in self._metadata.items()
                 if (number := self._lacking(name, ledger_id, metadata))
             )
             self._context.history.add(LimboEnded(self._context.time(), name, lacking))
@@ -78,17 +83,17 @@ class DomainModel:
             if node.wiped and name not in self._named:
                 self._named[name] = {
                     (ledger_id, segment.first_entry_id): None
-                    for ledger_id, metadata in self._model.metadata.items()
+                    for ledger_id, metadata in self._metadata.items()
                     for segment in metadata.segments
                     if name in segment.ensemble
                 }
-        for ledger_id in self._model.metadata:
+        for ledger_id in self._metadata:
             self.count_copies(ledger_id)
 
     def count_copies(self, ledger_id: int) -> None:
         """Look for acknowledged entries of a ledger without a copy on a bookie that the metadata name."""
-        metadata = self._model.metadata[ledger_id]
-        last = metadata.last_entry_id if metadata.is_closed else self._model.acknowledged_to(ledger_id)
+        metadata = self._metadata[ledger_id]
+        last = metadata.last_entry_id if metadata.is_closed else self._acknowledged_to(ledger_id)
         copies = {name: self._may_hold(name, ledger_id) for segment in metadata.segments for name in segment.ensemble}
         without = tuple(entry_id for entry_id in range(last + 1) if not self._has_copy(copies, holders(metadata, entry_id), entry_id))
         self._context.history.add(CopiesCounted(self._context.time(), ledger_id, last + 1, without))
@@ -108,7 +113,6 @@ class DomainModel:
 
     def note_ensembles(self, ledger_id: int, before: LedgerMetadata | None, present: LedgerMetadata) -> None:
         """Record the ensembles that a version of the metadata has and the one before has not, where all of their bookies run."""
-        load = self._model.load
         known = {} if before is None else {segment.first_entry_id: segment.ensemble for segment in before.segments}
         for segment in present.segments:
             if known.get(segment.first_entry_id) == segment.ensemble:
@@ -116,7 +120,7 @@ class DomainModel:
             if any(not self._is_registered(name) for name in segment.ensemble):
                 continue
             racks, regions = domains_of(segment.ensemble, present.write_quorum)
-            wanted = min(DOMAINS_LEAST, present.write_quorum) if load.enforced else 1
+            wanted = min(DOMAINS_LEAST, present.write_quorum) if self._load.enforced else 1
             self._context.history.add(EnsembleChosen(self._context.time(), ledger_id, segment.ensemble, racks, regions, wanted))
 
     def _is_registered(self, bookie_id: str) -> bool:

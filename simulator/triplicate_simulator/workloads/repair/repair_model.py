@@ -50,7 +50,7 @@ class RepairModel(LedgerModel):
         self._marks: dict[int, tuple[str, ...]] = {}
         """The bookies that each mark names."""
         self._locked: dict[int, LockedLedger] = {}
-        self.domains = DomainModel(self)
+        self.domains = DomainModel(context, load, self.metadata, self.acknowledged_to)
         self.log = LogModel(context, log_load(load)) if load.log_writers else None
         """The model of the log, if there is one."""
         self._of_logs: dict[int, None] = {}
