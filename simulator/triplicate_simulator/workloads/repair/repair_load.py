@@ -120,7 +120,7 @@ def draw_load(rng: random.Random) -> RepairLoad:
         dormant_share=0.0,
         probe_pause_s=1.0,
         recoverers=1,
-        recovery_delay_s=rng.choice([1.0, 15.0, 15.0]),
+        recovery_delay_s=rng.choice([1.0, 30.0, 30.0]),
         zombie_share=rng.choice([0.0, 0.0, 0.2]),
         delete_share=rng.choice([0.0, 0.0, 0.3]),
         workers=rng.choice([2, 3]),
