@@ -58,7 +58,6 @@ TRACES = {
     "repair.metadata_conflict": "autorecovery.metadata_conflict",
     "repair.auditor_elected": "autorecovery.auditor_elected",
     "repair.lock_lost": "metadata.replication_lock_lost",
-    "log.reduced": "log.reduced",
     "log.raised": "log.rewritten",
 }
 """Counts of facts."""
@@ -250,6 +249,8 @@ class RepairWorkload(Workload):
             *self.model.counts.items(),
             *((name, world.points.reached.get(point, 0)) for name, point in POINTS.items()),
             *((name, world.recorder.counts.get(kind, 0)) for name, kind in TRACES.items()),
+            # Rare: few seeds open a segment in the moment without machines.
+            ("log.reduced", world.recorder.counts.get("log.reduced", 0)),
             ("machines_lost", sum(all(name in self.context.lost_bookies for name in MACHINES if MACHINES[name] == one) for one in lost)),
         ]
         found += self._log.counts().items() if self._log is not None else ()
