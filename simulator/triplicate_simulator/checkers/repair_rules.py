@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from triplicate_simulator.checkers.domain_rules import DOMAIN_CHECKERS
 from triplicate_simulator.checkers.history import Checker, History, Verdict
 from triplicate_simulator.checkers.ledger_checkers import LEDGER_CHECKERS
 from triplicate_simulator.checkers.ledger_promises import Acknowledged, MetadataWritten, Place, Sent, entry_name
+from triplicate_simulator.checkers.log_rules import LOG_CHECKERS
 
 GRACE_SHARE = 0.97
 """Clocks of nodes differ by up to 1 %, so a grace period may be shorter than it says."""
@@ -75,6 +77,8 @@ class LedgerHealed:
     ledger_id: int
     last_entry_id: int
     write_quorum: int
+    is_of_log: bool = False
+    """Whether a log lists it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,10 @@ def ledgers_have_full_copies(history: History, verdict: Verdict) -> None:
         for entry_id in range(ledger.last_entry_id + 1):
             place = (ledger.ledger_id, entry_id)
             verdict.decided += 1
-            wrong = _wrong_copies(copies.get(place, []), ledger.write_quorum, payloads.get(place), ledger.ledger_id in recovered)
+            found = copies.get(place, [])
+            # What a log's writer appended is judged by the rules of logs, by offset.
+            sent = found[0].payload if ledger.is_of_log and found else payloads.get(place)
+            wrong = _wrong_copies(found, ledger.write_quorum, sent, ledger.ledger_id in recovered)
             if wrong:
                 verdict.violations.append(f"{entry_name(place)} {wrong}")
 
@@ -247,7 +254,17 @@ def _replaced(before: Segments, after: Segments) -> list[str]:
     ]
 
 
-_OF_ONE_WRITER = ("metadata_moves_forward", "replaced_bookies_deny_nothing", "undeleted_ledgers_are_whole")
+_OF_LOGS = (
+    "one_record_at_one_offset",
+    "readers_miss_nothing",
+    "acknowledged_records_stay",
+    "writers_keep_their_order",
+    "epochs_end_what_was_before",
+    "wall_times_rise",
+    "ends_are_readable",
+)
+"""Checkers of a log with writers and readers, without publishers."""
+_OF_ONE_WRITER = ("metadata_moves_forward", "undeleted_ledgers_are_whole")
 """Checkers of ledgers that say nothing here: `repairs_undo_nothing` has the place of the first."""
 REPAIR_CHECKERS: dict[str, Checker] = {
     **{name: check for name, check in LEDGER_CHECKERS.items() if name not in _OF_ONE_WRITER},
@@ -262,5 +279,7 @@ REPAIR_CHECKERS: dict[str, Checker] = {
             repairs_undo_nothing,
         )
     },
+    **DOMAIN_CHECKERS,
+    **{name: LOG_CHECKERS[name] for name in _OF_LOGS},
 }
 """The checkers of the repair workload, by name."""

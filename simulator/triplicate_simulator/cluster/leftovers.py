@@ -34,8 +34,8 @@ EXPECTED = tuple(
         r"/triplicate/[^/]+/databases/[^/]+/candidates",
         # Checked by `find_unreferenced` against the lists of logs.
         r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers)/[^/]+",
-        # The folders of damaged copies and of notes of failed repairs; the request that a decommissioned bookie be read-only, if it runs.
-        r"/triplicate/[^/]+/(damaged|repairs|readonly|readonly/bookie-\d+)",
+        # Folders of damaged copies and of notes of failed repairs; a bookie to be read-only; the table of locations.
+        r"/triplicate/[^/]+/(damaged|repairs|readonly|readonly/bookie-\d+|racks)",
         # Auto-recovery's nodes without locks. Recoveries mark ledgers that lack copies, and most workloads have no workers for them.
         r"/ledgers/underreplication(/(LAYOUT|ledgers|locks|lostBookieRecoveryDelay|disable|auditorelection))?",
         r"/ledgers/underreplication/(checkallledgersctime|placementpolicycheckctime|replicascheckctime)",

@@ -45,6 +45,10 @@ class RunContext:
         """Set with `faults_over`: the time by which every actor must finish."""
         self.bears_loss: Callable[[], bool] = lambda: not self.destroyed_bookies
         """Whether one more bookie may lose its data now. A workload that makes lost copies again replaces it."""
+        self.note_loss: Callable[[], None] = lambda: None
+        """Called when bookies have lost their data for good, or their disks."""
+        self.may_replace: Callable[[str], bool] = lambda name: True
+        """Whether the disks of a bookie may be replaced now. A workload that takes bookies out replaces it."""
         self.companion_of: Callable[[str], str | None] = lambda name: None
         """The living bookie that shares the most ledgers with another, where the workload knows it."""
 
@@ -74,6 +78,7 @@ class RunContext:
     def note_wiped(self, name: str) -> None:
         """Record that a bookie's disks are gone, with all their data."""
         self.history.add(Wiped(self.time(), name))
+        self.note_loss()
 
     def rng(self, *purpose: object) -> random.Random:
         """Return a random stream that nothing else draws from."""

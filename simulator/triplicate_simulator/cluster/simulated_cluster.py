@@ -185,6 +185,8 @@ class BookieNode(SimulatedNode):
         """Ids of ledgers below this were drawn before it got empty disks, whenever these ledgers were made."""
         self.under_repair = False
         """Its disks or its index are being replaced: only that program starts it."""
+        self.serves_since_s = 0.0
+        """When it has started last."""
         self._excuses: list[FailureExcuse] = []
         self._serves = False
         self._metadata: ClusterMetadata | None = None
@@ -249,6 +251,7 @@ class BookieNode(SimulatedNode):
         await host.call(self._boot(host.port), name="start bookie")
         assert self.bookie is not None
         self._serves = True
+        self.serves_since_s = self.cluster.world.loop.time()
         # A fault during the start concerns this life, which may not have noticed it yet.
         if not self._disk_is_struck() and disk.failed_syncs == failed_syncs:
             for excuse in self._excuses:

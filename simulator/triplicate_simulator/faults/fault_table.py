@@ -88,6 +88,14 @@ FAULT_KINDS: dict[str, FaultKind] = {
         lasting_losses.draw_copies_rot,
         lasting_losses.rot_copies,
     ),
+    "disks_replaced": FaultKind(
+        "a bookie's disks are replaced, and auto-recovery fills it again",
+        lasting_losses.draw_disks_replaced,
+        lasting_losses.replace_disks,
+    ),
+    "machines_away": FaultKind(
+        "the bookies of all machines but two are away for a moment", lasting_losses.draw_machines_away, lasting_losses.take_machines_away
+    ),
 }
 """All kinds, by the name in a `Fault`."""
 
@@ -97,7 +105,7 @@ STORAGE_KINDS = ("wipe", "index_lost", "directory_full", "directory_rot")
 LONG_KINDS = {"stale_metadata": 0.25, "metadata_silent": 0.05, "clock_rate": 0.25}
 """Kinds that last long and affect all nodes, with the probability of each in a seed. They are added to the others, from a random stream of
 their own."""
-LASTING_KINDS = ("disks_lost", "copies_rot")
+LASTING_KINDS = ("disks_lost", "copies_rot", "disks_replaced", "machines_away")
 """Losses that only a workload survives which makes lost copies again. It draws them itself."""
 DRAWN_KINDS = tuple(name for name in FAULT_KINDS if name != "ambush" and name not in (*LONG_KINDS, *LASTING_KINDS))
 """The kinds that `draw_faults` draws. Triggered faults are added where a workload wants them, and so are the long and the lasting ones."""

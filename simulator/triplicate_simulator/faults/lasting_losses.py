@@ -1,4 +1,4 @@
-"""Losses that last: machines that are gone for good with the disks of their bookies, and copies that rot on a disk.
+"""Losses that last: machines that are gone for good with the disks of their bookies, replaced disks, and copies that rot on a disk.
 
 A cluster survives several of them, one after another, if the lost copies are made again in between. So each waits until the workload says
 that no copy of an earlier loss is missing. A loss that waits in vain does not strike.
@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import random
 
-from triplicate_simulator.cluster.plan import Fault
+from triplicate_simulator.cluster.plan import Fault, Value
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.faults.disk_faults import rot_stretch
 from triplicate_simulator.faults.fault_kind import FaultTargets
+from triplicate_simulator.faults.storage_faults import wipe
 
 PATIENCE_S = 30.0
 """How long a loss waits until the copies of an earlier one are made again."""
@@ -36,6 +37,7 @@ async def lose_disks(context: RunContext, fault: Fault) -> None:
     context.record_fault("disks_lost", nodes=" ".join(names))
     for name in names:
         _lose(context, name, silent=bool(fault.options.get("silent")))
+    context.note_loss()
     if fault.other:
         # Its writer dies in the same moment, so that no client replaces the bookie in the ledger being written.
         writer = context.cluster.node(fault.other)
@@ -87,6 +89,46 @@ async def rot_copies(context: RunContext, fault: Fault) -> None:
         await node.restart()
         return
     _lose(context, node.name, silent=False)
+    context.note_loss()
+
+
+def draw_disks_replaced(rng: random.Random, targets: FaultTargets, at_s: float) -> Fault | None:
+    """Draw a bookie whose disks are replaced, and which is filled again by auto-recovery."""
+    if targets.losses_max < 1:
+        return None
+    options: dict[str, Value] = {"silent": rng.random() < 0.5, "unformatted": rng.random() < 0.3}
+    return Fault("disks_replaced", at_s, rng.choice(targets.bookies), lasts_s=rng.choice([0.1, 1.0, 8.0]), options=options)
+
+
+async def replace_disks(context: RunContext, fault: Fault) -> None:
+    """Replace the disks of a bookie, as `wipe` does, once no copy of an earlier loss is missing."""
+    if await may_strike(context) and context.may_replace(fault.target):
+        before = context.struck.get("wipe", 0)
+        await wipe(context, fault)
+        if context.struck.get("wipe", 0) > before:
+            context.count_fault("disks_replaced")
+
+
+def draw_machines_away(rng: random.Random, targets: FaultTargets, at_s: float) -> Fault:
+    """Draw a moment without most machines: new segments of logs get fewer copies."""
+    return Fault("machines_away", at_s, lasts_s=rng.choice([3.0, 6.0]), options={"left": 2, "silent": rng.random() < 0.3})
+
+
+async def take_machines_away(context: RunContext, fault: Fault) -> None:
+    """Kill the bookies of all machines but a few, and start them again after a while. Nothing is lost."""
+    bookies, machines = context.cluster.bookies, context.cluster.options.machines
+    rng = context.world.rng("machines away", fault.at_s)
+    running = list(dict.fromkeys(machines.get(name, name) for name, node in bookies.items() if node.serves))
+    left = rng.sample(running, min(len(running), int(fault.options.get("left", 2))))
+    struck = [node for name, node in bookies.items() if node.serves and not node.under_repair and machines.get(name, name) not in left]
+    if not struck:
+        return
+    context.record_fault("machines_away", nodes=" ".join(node.name for node in struck))
+    for node in struck:
+        node.crash(silent=bool(fault.options.get("silent")), keep_unsynced=True)
+    await asyncio.sleep(fault.lasts_s)
+    for node in struck:
+        await node.restart()
 
 
 async def may_strike(context: RunContext) -> bool:

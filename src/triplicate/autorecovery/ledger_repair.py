@@ -93,6 +93,10 @@ class BookieStates:
         """Whether the copies of a bookie are to be made on others."""
         return bookie_id in self.leaving or (bookie_id not in self.writable and bookie_id not in self.readonly)
 
+    def shows_entries(self, bookie_id: str) -> bool:
+        """Whether the last entry on a bookie says something of a ledger's writer: also on one that is leaving."""
+        return (bookie_id in self.writable or bookie_id in self.readonly) and bookie_id not in self.in_limbo
+
 
 @dataclass(frozen=True, slots=True)
 class RepairTools:
@@ -171,7 +175,7 @@ class RepairRun:
             lost += states.in_limbo
             if not has_writer or not awaits_recovery(found.value, lost):
                 return self._result()
-            presence = await self._presence(found.value, lost)
+            presence = await self._presence(found.value, [bookie_id for bookie_id in lost if not states.shows_entries(bookie_id)])
             if presence is WriterPresence.GONE:
                 await self._recover(found.value)
             elif self._failures:
@@ -480,11 +484,11 @@ class RepairRun:
 
     # Open ledgers.
 
-    async def _presence(self, metadata: LedgerMetadata, lost: list[str]) -> WriterPresence:
+    async def _presence(self, metadata: LedgerMetadata, silent: list[str]) -> WriterPresence:
         if await self._tools.has_living_writer(metadata):
             return WriterPresence.ALIVE
         self._tools.client.host.trace("autorecovery.view", ledger=self._ledger_id)
-        present = await self._view(metadata, lost)
+        present = await self._view(metadata, silent)
         first = self._tools.views.setdefault(self._ledger_id, present)
         presence = writer_presence(first, present, self._tools.settings.open_ledger_grace_s)
         if presence is WriterPresence.ALIVE:
@@ -493,7 +497,7 @@ class RepairRun:
             self._tools.client.host.trace("autorecovery.writer_gone", ledger=self._ledger_id, state=metadata.state.name.lower())
         return presence
 
-    async def _view(self, metadata: LedgerMetadata, lost: list[str]) -> OpenLedgerView:
+    async def _view(self, metadata: LedgerMetadata, silent: list[str]) -> OpenLedgerView:
         codec = EntryCodec(self._ledger_id, metadata.digest_type, metadata.password)
 
         async def last_entry_id(bookie_id: str) -> int | None:
@@ -505,7 +509,7 @@ class RepairRun:
             return -1 if found is None else found
 
         segment = metadata.last_segment
-        living = [bookie_id for bookie_id in segment.ensemble if bookie_id not in lost]
+        living = [bookie_id for bookie_id in segment.ensemble if bookie_id not in silent]
         found = await map_bounded(last_entry_id, living, most=VIEWS_AT_ONCE, name=f"last entries of ledger {self._ledger_id}")
         answers = {bookie_id: entry_id for bookie_id, entry_id in zip(living, found, strict=True) if entry_id is not None}
         unknown = [position for position, bookie_id in enumerate(segment.ensemble) if bookie_id not in answers]

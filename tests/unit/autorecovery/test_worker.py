@@ -359,6 +359,30 @@ def test_an_abandoned_ledger_is_fenced_after_the_grace_period_and_repaired() -> 
     run(main())
 
 
+def test_a_bookie_that_is_leaving_shows_that_a_writer_is_gone() -> None:
+    """It was not asked: beside a lost bookie too few others knew of entries, and the abandoned ledger waited for its writer for ever."""
+
+    async def main() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client() as client:
+            ledger_id = await write_ledger(client, 9, close=False, sizes=(3, 2, 2))
+            await cluster.settled(ledger_id, 8, copies=2)
+            await cluster.add("d")
+            await cluster.add("e")
+            await lose(cluster, "b")
+            await cluster.metadata.bookies.set_readonly("c", bookie_service("127.0.0.1", cluster.ports["c"]), True)
+            await client.metadata.under_replication.mark(ledger_id, ["b", "c"])
+            async with client.bookie_copies() as copies:
+                worker = ReplicationWorker(client, copies, PROMPT, name="worker", leaving=frozenset("c"))
+                assert (await worker.repair(ledger_id)).outcome is RepairOutcome.GRACE_PERIOD
+                await asyncio.sleep(PROMPT.open_ledger_grace_s + 0.02)
+                assert (await worker.repair(ledger_id)).outcome is RepairOutcome.REPAIRED
+            metadata = await cluster.metadata_of(ledger_id)
+            assert (metadata.state, metadata.last_entry_id) == (LedgerState.CLOSED, 8)
+            await check_repaired(cluster, ledger_id, "b")
+
+    run(main())
+
+
 def test_copies_that_a_recovery_left_out_are_made() -> None:
     """The recovery ends when an ack quorum has the last entries; the third bookie got none."""
 

@@ -56,6 +56,8 @@ STRIKES: dict[str, list[Fault]] = {
     ],
     "disks_lost": [Fault("disks_lost", 2.0, "bookie-1", options={"others": "", "silent": False})],
     "copies_rot": [Fault("copies_rot", 3.0, "bookie-1", "bookie-2", lasts_s=1.0)],
+    "disks_replaced": [Fault("disks_replaced", 2.0, "bookie-1", lasts_s=0.5, options={"silent": False, "unformatted": False})],
+    "machines_away": [Fault("machines_away", 1.0, lasts_s=0.5, options={"left": 2, "silent": False})],
     "metadata_slow": [Fault("metadata_slow", 1.0, lasts_s=3.0, options={"factor": 50.0})],
     "metadata_lost": [Fault("metadata_lost", 1.0, lasts_s=3.0, options={"rate": 0.5})],
     "metadata_conflict": [

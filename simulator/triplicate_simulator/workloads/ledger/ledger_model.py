@@ -93,6 +93,10 @@ class LedgerModel:
         """Count an event."""
         self.counts[name] = self.counts.get(name, 0) + by
 
+    def is_of_log(self, ledger_id: int) -> bool:
+        """Whether a ledger is written and judged as part of a log."""
+        return False
+
     def add(self, ledger: KnownLedger) -> None:
         """Add a new ledger, and draw its recoveries."""
         self.ledgers.append(ledger)

@@ -257,7 +257,8 @@ class FinalLedgerReader:
         self._context.history.final_reader = self.NAME
         # Only version 2 has batches.
         async with client_of_wire(client, "v2") as batching, TaskScope(self.NAME) as scope:
-            queue = [ledger_id async for ledger_id in client.ledger_ids() if ledger_id not in self._model.restored_late]
+            passed_over = self._model.restored_late
+            queue = [one async for one in client.ledger_ids() if one not in passed_over and not self._model.is_of_log(one)]
             queue.reverse()
             for number in range(self.AT_A_TIME):
                 scope.spawn(self._work(client, batching, queue), name=f"final reading {number}")

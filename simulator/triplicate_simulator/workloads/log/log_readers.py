@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from triplicate.client import Client
 from triplicate.errors import ArgumentError, NoSuchLedger, OffsetGap, OffsetTruncated
@@ -214,12 +215,13 @@ class FinalLogReader:
 
     NAME = "final"
 
-    def __init__(self, model: LogModel) -> None:
+    def __init__(self, model: LogModel, logs: Sequence[str] = LOGS) -> None:
         self._model = model
+        self._logs = logs
 
     async def __call__(self, client: Client) -> None:
         logs = self._model.logs(client)
-        for log in LOGS:
+        for log in self._logs:
             while log not in self._model.ends:
                 try:
                     await self._read(logs, log)

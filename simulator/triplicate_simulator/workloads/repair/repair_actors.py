@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeVar
 
 from triplicate.autorecovery import (
@@ -14,6 +15,7 @@ from triplicate.autorecovery import (
     decommission_bookie,
     mark_copies,
     recover_bookies,
+    refill_bookies_in_limbo,
 )
 from triplicate.client import BookieCopies, Client
 from triplicate.errors import (
@@ -59,7 +61,8 @@ class RepairWorker:
 
     async def __call__(self, client: Client) -> None:
         async with client.bookie_copies() as copies:
-            worker = ReplicationWorker(client, copies, self._model.load.autorecovery(), name=self._name)
+            writers = self._model.living_writers(client)
+            worker = ReplicationWorker(client, copies, self._model.load.autorecovery(), name=self._name, has_living_writer=writers)
             while not self._model.healed:
                 try:
                     await self._repair_marked(client, worker)
@@ -87,7 +90,9 @@ class RepairDaemon:
         self._name = name
 
     async def __call__(self, client: Client) -> None:
-        daemon = AutorecoveryDaemon(client, self._model.load.autorecovery(), name=self._name)
+        model = self._model
+        writers, chore = model.living_writers(client), partial(model.raise_copies, client)
+        daemon = AutorecoveryDaemon(client, model.load.autorecovery(), name=self._name, has_living_writer=writers, chore=chore)
         while True:
             if self._model.healed:
                 break
@@ -146,7 +151,8 @@ class PassByHand:
         while not self._context.faults_over.is_set():
             await pause(self._context, self._rng.expovariate(1.0 / load.passes_pause_s))
             try:
-                report = await recover_bookies(client, settings=load.autorecovery())
+                writers = self._model.living_writers(client)
+                report = await recover_bookies(client, settings=load.autorecovery(), has_living_writer=writers)
             except (MetadataError, BookieError, LedgerError, EnvironmentFault, ArgumentError) as error:
                 # No bookie is registered, for one.
                 self._context.count_unknown(error)
@@ -189,13 +195,42 @@ class Decommissioner:
         try:
             if name not in await client.metadata.cookies.bookie_ids():
                 return True  # The answer to the removal was lost.
-            report = await decommission_bookie(client, [name], settings=self._model.load.autorecovery(), stall_s=STALL_S)
+            settings, writers = self._model.load.autorecovery(), self._model.living_writers(client)
+            report = await decommission_bookie(client, [name], settings=settings, stall_s=STALL_S, has_living_writer=writers)
         except (MetadataError, BookieError, LedgerError, EnvironmentFault, ArgumentError) as error:
             self._context.count_unknown(error)
             return False
         if report.refused:
             self._model.count("decommissions_refused")
         return report.is_removed
+
+
+class RefillByHand:
+    """An operator who fills bookies with replaced disks again, and raises the copies of logs where no daemon does.
+
+    Beside daemons it begins when faults are over: their auditor looks once in a minute, and after an incomplete refill in ten.
+    """
+
+    def __init__(self, model: RepairModel) -> None:
+        self._model = model
+        self._context = model.context
+
+    async def __call__(self, client: Client) -> None:
+        model = self._model
+        if model.load.daemons:
+            await self._context.faults_over.wait()
+        while not model.healed:
+            try:
+                if model.domains.in_limbo():
+                    writers = model.living_writers(client)
+                    reports = await refill_bookies_in_limbo(client, settings=model.load.autorecovery(), has_living_writer=writers)
+                    model.count("refills", sum(report.complete for report in reports))
+                    model.count("refills_incomplete", sum(not report.complete for report in reports))
+                if not model.load.daemons:
+                    await model.raise_copies(client)
+            except (MetadataError, BookieError, LedgerError, EnvironmentFault) as error:
+                self._context.count_unknown(error)
+            await asyncio.sleep(model.load.refill_pause_s)
 
 
 class HealingWatch:
@@ -224,7 +259,8 @@ class HealingWatch:
 
         async def examine(ledger_id: int) -> None:
             try:
-                copies = await LedgerChecker(client, ledger_id, ANSWER_S).check(PASSWORD)
+                checker = LedgerChecker(client, ledger_id, ANSWER_S)
+                copies = await (checker.check() if self._model.is_of_log(ledger_id) else checker.check(PASSWORD))
             except NoSuchLedger:
                 return
             if not copies.is_complete:
@@ -235,6 +271,10 @@ class HealingWatch:
                     self._model.count("copies_marked")
 
         await map_bounded(examine, ledgers, most=AT_ONCE, name="checks of ledgers")
+        reduced = await self._model.reduced_segments(client)
+        self.incomplete |= dict.fromkeys(reduced, "a segment of a log with fewer copies")
+        if limbo := self._model.domains.in_limbo():
+            self.incomplete[-1] = f"in limbo: {', '.join(limbo)}"
         return not self.incomplete and self._model.is_whole()
 
 
@@ -257,8 +297,9 @@ class CopyAudit:
 
     async def _read_ledger(self, client: Client, copies: BookieCopies, ledger_id: int) -> None:
         metadata = await self._retry(lambda: client.metadata_of(ledger_id))
-        self._context.history.add(LedgerHealed(ledger_id, metadata.last_entry_id, metadata.write_quorum))
-        codec = EntryCodec(ledger_id, metadata.digest_type, PASSWORD)
+        is_of_log = self._model.is_of_log(ledger_id)
+        self._context.history.add(LedgerHealed(ledger_id, metadata.last_entry_id, metadata.write_quorum, is_of_log))
+        codec = EntryCodec(ledger_id, metadata.digest_type, metadata.password if is_of_log else PASSWORD)
         for entry_id in range(metadata.last_entry_id + 1):
             for bookie_id in holders(metadata, entry_id):
                 await self._read(copies, codec, entry_id, bookie_id)

@@ -6,14 +6,26 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from triplicate.config import AutorecoverySettings
+from triplicate.config import AutorecoverySettings, ClientSettings
 from triplicate_simulator.workloads.ledger.ledger_load import LedgerLoad, smaller_loads
 
 KIB = 1024
 MACHINES = {f"bookie-{number}": f"machine-{machine}" for number, machine in enumerate((1, 1, 2, 2, 3, 3, 4, 5), 1)}
 """The machine of each bookie: three with two bookies, two with one."""
+RACKS = {
+    "machine-1": "/east/first",
+    "machine-2": "/east/second",
+    "machine-3": "/west/third",
+    "machine-4": "/east/first",
+    "machine-5": "/west/third",
+}
+"""The network location of each machine. Any three machines, of which an ensemble needs as many, are in two racks or more."""
+DOMAINS_LEAST = 2
+"""Least number of racks, and of regions, for the copies of an entry where a policy asks for them."""
 DECOMMISSIONS_S = (5.0, 15.0, 30.0)
 """Times at which a decommission begins."""
+LOG_COPIES_S = 3
+"""Interval at which the copies of a log's segments are raised."""
 SHARING = [name for name, machine in MACHINES.items() if list(MACHINES.values()).count(machine) > 1]
 """Bookies that share a machine, which keeps another one if they are taken out."""
 
@@ -42,6 +54,32 @@ class RepairLoad(LedgerLoad):
     decommission_at_s: float = 15.0
     scrub_interval_s: float = 6.0
     """Interval of the bookies' scrubbers."""
+    refill_pause_s: float = 4.0
+    """Pause between two refills by hand of bookies with replaced disks."""
+    log_writers: int = 0
+    """Writers that compete for a log; 0: there is no log."""
+    log_roll_bytes: int = 4 * KIB
+    placement: str = "uniform"
+    """The policy of placement of all clients."""
+    enforced: bool = False
+    """Whether the least number of racks is enforced, or only preferred."""
+    location_table: bool = False
+    """Whether the metadata state the locations of bookies, in place of their registrations."""
+
+    @property
+    def uses_locations(self) -> bool:
+        """Whether racks matter."""
+        return self.placement != "uniform"
+
+    def settings(self, given: ClientSettings) -> ClientSettings:
+        found = super().settings(given)
+        return replace(
+            found,
+            placement_policy=self.placement,
+            placement_min_racks=DOMAINS_LEAST,
+            placement_min_regions=DOMAINS_LEAST,
+            placement_enforced=self.enforced,
+        )
 
     def autorecovery(self) -> AutorecoverySettings:
         """The settings of workers and passes."""
@@ -56,6 +94,7 @@ class RepairLoad(LedgerLoad):
             ledgers_check_interval_s=20,
             replicas_check_interval_s=12,
             placement_check_interval_s=20,
+            log_copies_interval_s=LOG_COPIES_S,
         )
 
 
@@ -63,7 +102,7 @@ def draw_load(rng: random.Random) -> RepairLoad:
     """Draw a load."""
     # Three machines are enough for each of them, so that several may be lost for good.
     sizes = rng.choice([(3, 3, 2), (3, 3, 2), (3, 2, 2)])
-    return RepairLoad(
+    load = RepairLoad(
         writers=("plain",) * rng.choice([1, 2]),
         ensemble_size=sizes[0],
         write_quorum=sizes[1],
@@ -81,7 +120,7 @@ def draw_load(rng: random.Random) -> RepairLoad:
         dormant_share=0.0,
         probe_pause_s=1.0,
         recoverers=1,
-        recovery_delay_s=rng.choice([1.0, 15.0, 15.0]),
+        recovery_delay_s=rng.choice([1.0, 30.0, 30.0]),
         zombie_share=rng.choice([0.0, 0.0, 0.2]),
         delete_share=rng.choice([0.0, 0.0, 0.3]),
         workers=rng.choice([2, 3]),
@@ -94,6 +133,21 @@ def draw_load(rng: random.Random) -> RepairLoad:
         decommission=rng.choice(["", *SHARING, *SHARING]),
         decommission_at_s=rng.choice(DECOMMISSIONS_S),
     )
+    return draw_domains(draw_log(random.Random(f"log of {load!r}"), load))
+
+
+def draw_log(rng: random.Random, load: RepairLoad) -> RepairLoad:
+    """Draw the log, from a random stream of its own."""
+    return replace(load, log_writers=rng.choice([0, 0, 1, 2]), log_roll_bytes=rng.choice([KIB, 4 * KIB]))
+
+
+def draw_domains(load: RepairLoad) -> RepairLoad:
+    """Draw the rules of placement, from a random stream of their own."""
+    rng = random.Random(f"domains of {load!r}")
+    placement = rng.choice(["uniform", "rack-aware", "rack-aware", "region-aware"])
+    # Three machines may have no three racks, nor two regions: where these would be needed, they are only preferred.
+    enforced = rng.random() < 0.5 and placement == "rack-aware" and load.write_quorum == 3
+    return replace(load, placement=placement, enforced=enforced, location_table=rng.random() < 0.5 and placement != "uniform")
 
 
 def smaller(load: RepairLoad) -> Iterator[RepairLoad]:
@@ -102,6 +156,10 @@ def smaller(load: RepairLoad) -> Iterator[RepairLoad]:
         yield replace(load, decommission="")
     if load.daemons:
         yield replace(load, daemons=False)
+    if load.log_writers:
+        yield replace(load, log_writers=load.log_writers - 1)
+    if load.uses_locations:
+        yield replace(load, placement="uniform", enforced=False, location_table=False)
     if load.workers > 1:
         yield replace(load, workers=1)
     if load.passes_pause_s < 1000.0:

@@ -5,13 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from triplicate.ledger import EnsembleSegment, LedgerMetadata, decode_metadata
+from triplicate.autorecovery import HasLivingWriter
+from triplicate.autorecovery.ledger_repair import no_known_writers
+from triplicate.client import Client
+from triplicate.ledger import LedgerMetadata, decode_metadata
+from triplicate.log import has_living_writer, raise_all_copies
 from triplicate_simulator.checkers.repair_rules import BookieDecommissioned, CopiesNamed, MarkDeleted
 from triplicate_simulator.cluster.run_context import RunContext
-from triplicate_simulator.cluster.simulated_cluster import BookieNode
 from triplicate_simulator.workloads.ledger.ledger_model import LedgerModel, holders, ledger_of
+from triplicate_simulator.workloads.log.log_model import WRITTEN, LogModel
+from triplicate_simulator.workloads.repair.domain_model import DomainModel
+from triplicate_simulator.workloads.repair.held_entries import entries_at, fixed_segments, held_entries
 from triplicate_simulator.workloads.repair.repair_load import RepairLoad
+from triplicate_simulator.workloads.repair.repair_log import log_load
 
 MARK = re.compile(r"/ledgers/underreplication/ledgers/.*/urL(\d+)")
 LOCK = re.compile(r"/ledgers/underreplication/locks/urL(\d+)")
@@ -42,13 +50,22 @@ class RepairModel(LedgerModel):
         self._marks: dict[int, tuple[str, ...]] = {}
         """The bookies that each mark names."""
         self._locked: dict[int, LockedLedger] = {}
+        self.domains = DomainModel(context, load, self.metadata, self.acknowledged_to)
+        self.log = LogModel(context, log_load(load)) if load.log_writers else None
+        """The model of the log, if there is one."""
+        self._of_logs: dict[int, None] = {}
+        """Ledgers of logs."""
         self.healed = False
         """Whether everything was repaired, so that workers may end."""
         context.bears_loss = self.bears_loss
         context.companion_of = self.companion_of
+        context.note_loss = self.domains.count_all_copies
+        context.may_replace = self.may_replace
 
     def is_whole(self) -> bool:
-        """Whether no ledger names a bookie that is gone for good."""
+        """Whether no ledger names a bookie that is gone for good, and no bookie waits for its refill."""
+        if self.domains.in_limbo():
+            return False
         gone = self.context.lost_bookies
         segments = (segment for metadata in self.metadata.values() for segment in metadata.segments)
         return not any(bookie_id in gone for segment in segments for bookie_id in segment.ensemble)
@@ -56,6 +73,35 @@ class RepairModel(LedgerModel):
     def bears_loss(self) -> bool:
         """Whether one more loss leaves a copy of everything acknowledged: all is whole, and no rotten disk is in use."""
         return self.is_whole() and all(name in self.context.lost_bookies for name in self.context.rotten_bookies)
+
+    def may_replace(self, bookie_id: str) -> bool:
+        """Whether a bookie stays, so that its disks may be replaced."""
+        node = self.context.cluster.bookies[bookie_id]
+        return bookie_id != self.load.decommission and not node.lost and not node.rotten and not node.wiped
+
+    def living_writers(self, client: Client) -> HasLivingWriter:
+        """What auto-recovery knows of writers besides their ledgers: those of logs have a session."""
+        if self.log is None:
+            return no_known_writers
+        return partial(has_living_writer, self.log.logs(client))
+
+    async def raise_copies(self, client: Client) -> None:
+        """Raise the copies of the log's segments, as auditors do in their rounds."""
+        if self.log is not None:
+            await raise_all_copies(self.log.logs(client))
+
+    async def reduced_segments(self, client: Client) -> list[int]:
+        """Ledgers of closed segments that are listed with fewer copies than the log asks for."""
+        if self.log is None:
+            return []
+        return [segment.ledger_id for run in await self.log.logs(client).rewritable(WRITTEN, merge=False) for segment in run]
+
+    def is_of_log(self, ledger_id: int) -> bool:
+        return ledger_id in self._of_logs
+
+    def acknowledged_to(self, ledger_id: int) -> int:
+        """The last acknowledged entry of a ledger, as far as writers of ledgers know; -1 if none."""
+        return max((ledger.acknowledged_to for ledger in self.ledgers if ledger.ledger_id == ledger_id), default=-1)
 
     def companion_of(self, bookie_id: str) -> str | None:
         """The living bookie that is named beside another in the most segments."""
@@ -73,6 +119,7 @@ class RepairModel(LedgerModel):
             self._observe_mark(path)
             self._observe_lock(path)
             self._observe_cookie(path)
+            self.domains.observe_path(path)
         store = self.context.cluster.store
         for path in paths:
             ledger_id = ledger_of(path)
@@ -83,8 +130,14 @@ class RepairModel(LedgerModel):
                 continue
             self._written_s[ledger_id] = self.context.time()
             present = self.metadata[ledger_id] = decode_metadata(store.get(path)[0])
+            if present.custom.get("component") == b"log":
+                self._of_logs[ledger_id] = None
+            self.domains.note_ensembles(ledger_id, before, present)
             if before is not None:
                 self._note_named(ledger_id, before, present)
+                self.domains.note_raised(ledger_id, before, present)
+                if before.segments != present.segments:
+                    self.domains.count_copies(ledger_id)
 
     def _observe_lock(self, path: str) -> None:
         found, store = LOCK.fullmatch(path), self.context.cluster.store
@@ -138,7 +191,8 @@ class RepairModel(LedgerModel):
             pairs = zip(locked.metadata.segments, present.segments, strict=False)
             return was_seen and any(bookie_id in before.ensemble and bookie_id in now.ensemble for before, now in pairs)
         held = held_entries(self.context.cluster.bookies[bookie_id], ledger_id)
-        if held is None or bookie_id in self.context.rotten_bookies:
+        node = self.context.cluster.bookies[bookie_id]
+        if held is None or bookie_id in self.context.rotten_bookies or (node.wiped and node.intact_from_s + SEEN_AFTER_S >= locked.time_s):
             return False
         for (segment, last_entry_id), (now, _) in zip(fixed_segments(locked.metadata), fixed_segments(present), strict=False):
             for position, (name, other) in enumerate(zip(segment.ensemble, now.ensemble, strict=True)):
@@ -163,33 +217,3 @@ class RepairModel(LedgerModel):
                 missing = tuple(entry_id for entry_id in wanted if entry_id not in held)
                 event = CopiesNamed(self.context.time(), other, ledger_id, segment.first_entry_id, last_entry_id, missing)
                 self.context.history.add(event)
-
-
-def fixed_segments(metadata: LedgerMetadata) -> list[tuple[EnsembleSegment, int]]:
-    """The segments whose end is known, each with its last entry."""
-    ends = [segment.first_entry_id - 1 for segment in metadata.segments[1:]]
-    if metadata.is_closed:
-        ends.append(metadata.last_entry_id)
-    return [(segment, end) for segment, end in zip(metadata.segments, ends, strict=False)]
-
-
-def entries_at(segment: EnsembleSegment, last_entry_id: int, position: int, write_quorum: int) -> Iterator[int]:
-    """The entries that the bookie at one position of a segment stores."""
-    size = len(segment.ensemble)
-    for entry_id in range(segment.first_entry_id, last_entry_id + 1):
-        if (position - entry_id) % size < write_quorum:
-            yield entry_id
-
-
-def held_entries(node: BookieNode, ledger_id: int) -> set[int] | None:
-    """The entries of a ledger that a bookie holds, by its memory and its index; None if it does not serve.
-
-    A run of the index with gaps counts as if it had none.
-    """
-    if not node.serves or node.bookie is None:
-        return None
-    storage = node.bookie.storage
-    held = set(storage.cache.ids(ledger_id))
-    for _, run in storage.stored.index.runs_of(ledger_id):
-        held.update(range(run.first, run.last + 1))
-    return held

@@ -12,12 +12,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
+from triplicate.client import Client
+from triplicate.metadata import PeriodicCheck
 from triplicate_simulator.checkers.ledger_promises import LengthSubstituted
 from triplicate_simulator.checkers.repair_rules import REPAIR_CHECKERS, WriterHeldGone
 from triplicate_simulator.cluster.plan import Fault, Value
 from triplicate_simulator.cluster.run_context import PROGRESS_S, RunContext
 from triplicate_simulator.faults.fault_kind import FaultTargets
-from triplicate_simulator.faults.lasting_losses import draw_copies_rot, draw_disks_lost
+from triplicate_simulator.faults.lasting_losses import draw_copies_rot, draw_disks_lost, draw_disks_replaced, draw_machines_away
 from triplicate_simulator.workloads.ledger.ledger_readers import FinalLedgerReader, LedgerProber, LedgerTailer
 from triplicate_simulator.workloads.ledger.ledger_recoverers import LedgerRecoverer
 from triplicate_simulator.workloads.ledger.ledger_workload import event_counts
@@ -28,11 +30,14 @@ from triplicate_simulator.workloads.repair.repair_actors import (
     HealingWatch,
     LossMarker,
     PassByHand,
+    RefillByHand,
     RepairDaemon,
     RepairWorker,
 )
-from triplicate_simulator.workloads.repair.repair_load import DECOMMISSIONS_S, MACHINES, RepairLoad, draw_load, smaller
+from triplicate_simulator.workloads.repair.repair_load import DECOMMISSIONS_S, MACHINES, RACKS, RepairLoad, draw_load, smaller
+from triplicate_simulator.workloads.repair.repair_log import RepairLog, log_writer_names
 from triplicate_simulator.workloads.repair.repair_model import RepairModel
+from triplicate_simulator.workloads.repair.repair_quiet import QuietEnsembles
 from triplicate_simulator.workloads.workload import Workload
 
 MACHINES_LEFT = 3
@@ -53,6 +58,7 @@ TRACES = {
     "repair.metadata_conflict": "autorecovery.metadata_conflict",
     "repair.auditor_elected": "autorecovery.auditor_elected",
     "repair.lock_lost": "metadata.replication_lock_lost",
+    "log.raised": "log.rewritten",
 }
 """Counts of facts."""
 OUTCOMES = {"repair.repaired": "repaired", "repair.open_ledger_grace": "grace period", "repair.writer_alive": "has a writer"}
@@ -81,6 +87,13 @@ class RepairWorkload(Workload):
         "markdeleted",
         "decommissions",
         "decommission.interrupted",
+        "refills",
+        "copiescounted",
+        "ensemblechosen",
+        "limboended",
+        "segmentraised",
+        "segmentkept",
+        "log.acknowledged",
         *POINTS,
         *TRACES,
     )
@@ -90,8 +103,15 @@ class RepairWorkload(Workload):
         options = context.cluster.options
         options.client_settings = load.settings(options.client_settings)
         settings_of = options.bookie_settings
-        options.bookie_settings = lambda name: replace(settings_of(name), scrub_interval_s=load.scrub_interval_s, scrub_share_of_time=1.0)
+        by_registration = load.uses_locations and not load.location_table
+        options.bookie_settings = lambda name: replace(
+            settings_of(name),
+            scrub_interval_s=load.scrub_interval_s,
+            scrub_share_of_time=1.0,
+            network_location=RACKS[MACHINES[name]] if by_registration else "",
+        )
         self.model = RepairModel(context, load)
+        self._log = RepairLog(context, self.model.log) if self.model.log is not None else None
         self._working: list[asyncio.Task[None]] = []
         """Actors that end by themselves when faults are over."""
         self._healing: list[asyncio.Task[None]] = []
@@ -111,7 +131,7 @@ class RepairWorkload(Workload):
         workers = [f"worker-{number}" for number in range(1, load.workers + 1)]
         # Workers are listed twice, so that they are struck more often.
         operators = ["operator", *([Decommissioner.NAME] * 2 if load.decommission else [])]
-        return (*writers, *workers, *workers, *operators, "recoverer-1")
+        return (*writers, *workers, *workers, *operators, "recoverer-1", *log_writer_names(load))
 
     @classmethod
     def smaller(cls, load: RepairLoad) -> Iterator[RepairLoad]:
@@ -150,10 +170,13 @@ class RepairWorkload(Workload):
             Fault("crash_at", at_s, Decommissioner.NAME, lasts_s=1.0, options={"point": rng.choice(DECOMMISSION_POINTS), "after": 0})
             for at_s in DECOMMISSIONS_S
         ]
-        return tuple(faults)
+        return (*faults, *draw_replacements(random.Random(f"replacements {rng.random()}"), targets, tuple(struck), duration_s))
 
     async def begin(self) -> None:
         model, load, keep = self.model, self.load, self.context.keep_running
+        await self.context.cluster.client("administrator-of-repairs").run(self._prepare)
+        if self._log is not None:
+            await self._log.begin(load)
         for number, kind in enumerate(load.writers, 1):
             name = f"writer-{number}"
             self._working.append(keep(name, LedgerWriterActor(model, name, kind)))
@@ -165,13 +188,24 @@ class RepairWorkload(Workload):
             self._working.append(keep(Decommissioner.NAME, Decommissioner(model)))
         if not load.daemons:
             self._healing.append(keep("marker", LossMarker(model, "marker")))
+        self._healing.append(keep("refiller", RefillByHand(model)))
         worker = RepairDaemon if load.daemons else RepairWorker
         for number in range(1, load.workers + 1):
             self._healing.append(keep(f"worker-{number}", worker(model, f"worker-{number}")))
 
+    async def _prepare(self, client: Client) -> None:
+        """Record that the periodic checks have just run, since the first ones of a new cluster wait for minutes; state the racks."""
+        for check in PeriodicCheck:
+            await client.metadata.under_replication.set_check_time_ms(check, client.host.clock.wall_us() // 1000)
+        if self.load.location_table:
+            for machine, location in RACKS.items():
+                await client.metadata.network_locations.set(machine, location)
+
     async def finish(self) -> None:
         context, model = self.context, self.model
         await context.finish_by_deadline(self._working)
+        if self._log is not None:
+            await self._log.finish_writing()
         model.retire_all()
         context.deadline_s = max(context.deadline_s, context.time() + HEALING_S)
         watch = HealingWatch(model)
@@ -183,6 +217,10 @@ class RepairWorkload(Workload):
         context.deadline_s = max(context.deadline_s, context.time() + PROGRESS_S)
         await context.finish_by_deadline(self._healing)
         self._note_facts()
+        if self._log is not None:
+            await self._log.finish()
+        if self.load.uses_locations:
+            await context.finish_by_deadline([context.keep_running("chooser", QuietEnsembles(model))])
         # Lost bookies are no excuse any more, since no ledger names them.
         context.history.destroyed = {}
         audit = context.keep_running("audit", CopyAudit(model))
@@ -211,13 +249,27 @@ class RepairWorkload(Workload):
             *self.model.counts.items(),
             *((name, world.points.reached.get(point, 0)) for name, point in POINTS.items()),
             *((name, world.recorder.counts.get(kind, 0)) for name, kind in TRACES.items()),
+            # Rare: few seeds open a segment in the moment without machines.
+            ("log.reduced", world.recorder.counts.get("log.reduced", 0)),
             ("machines_lost", sum(all(name in self.context.lost_bookies for name in MACHINES if MACHINES[name] == one) for one in lost)),
         ]
+        found += self._log.counts().items() if self._log is not None else ()
         ends = [dict(fact.facts)["outcome"] for fact in world.recorder.facts if fact.kind == "autorecovery.ledger"]
         found += [(name, ends.count(outcome)) for name, outcome in OUTCOMES.items()]
         for name, count in found:
             counts[name] = counts.get(name, 0) + count
         return counts
+
+
+def draw_replacements(rng: random.Random, targets: FaultTargets, others: tuple[str, ...], duration_s: float) -> Iterator[Fault]:
+    """Draw replaced disks of a bookie that is not lost for good, and moments without most machines."""
+    spare = replace(targets, bookies=tuple(name for name in targets.bookies if name not in others))
+    for _ in range(rng.choice([0, 1, 1, 2])):
+        fault = draw_disks_replaced(rng, spare, duration_s * rng.uniform(0.1, 0.7))
+        if fault is not None:
+            yield fault
+    for _ in range(rng.choice([0, 1, 1])):
+        yield draw_machines_away(rng, spare, duration_s * rng.uniform(0.1, 0.8))
 
 
 def _moments(rng: random.Random, at_s: float) -> list[Fault]:

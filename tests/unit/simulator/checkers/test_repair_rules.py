@@ -63,6 +63,12 @@ def test_a_missing_or_different_copy_is_found(copies: list[CopyFound]) -> None:
     assert blamed(SENT, HEALED, *copies) == ["ledgers_have_full_copies"]
 
 
+def test_copies_of_a_logs_entry_are_compared_with_each_other() -> None:
+    of_log = replace(HEALED, is_of_log=True)
+    assert blamed(of_log, *COPIES) == []
+    assert blamed(of_log, *COPIES[:2], replace(COPIES[2], payload=b"another")) == ["ledgers_have_full_copies"]
+
+
 def test_a_recovery_may_write_another_header() -> None:
     recovered = version(1, (0, ABC), state="in recovery")
     assert blamed(recovered, SENT, HEALED, *COPIES[:2], replace(COPIES[2], body=b"HEAD payload")) == []

@@ -1,0 +1,36 @@
+"""Faults that seeds of the repair workload found, each with the smallest plan that shows it; the docstring names the fault."""
+
+from __future__ import annotations
+
+from triplicate_simulator import Fault, Plan, run_seed
+from triplicate_simulator.workloads.repair.repair_load import RepairLoad
+
+STRIPED = RepairLoad(
+    writers=("plain",),
+    ensemble_size=3,
+    write_quorum=2,
+    ack_quorum=2,
+    ledgers=1,
+    entries=10_000,
+    pause_mean_s=0.1,
+    close_share=0.0,
+    dormant_share=0.0,
+    zombie_share=0.0,
+    recovery_delay_s=1000.0,
+    workers=1,
+    grace_s=1.0,
+    passes_pause_s=1000.0,
+    lost_after_s=0.5,
+    decommission="bookie-3",
+    decommission_at_s=1.0,
+)
+"""One striped ledger, whose writer dies, and which only auto-recovery closes."""
+
+
+def test_an_abandoned_ledger_on_a_lost_and_on_a_leaving_bookie_is_repaired() -> None:
+    """The leaving bookie was not asked for its last entry, so nothing showed that the writer is gone (seed 40019)."""
+    loss = Fault("disks_lost", 0.9, "bookie-7", other="writer-1", lasts_s=3.0, options={"silent": True})
+    for seed in (1, 11):
+        result = run_seed(seed, Plan("repairs", STRIPED, (loss,), 4.0))
+        assert result.ok, str(result)
+        assert result.counts["decommissions"] == result.counts["writerheldgone"] == 1
