@@ -141,6 +141,8 @@ class RepairRun:
         """Fragments of which copies were stored again on their bookie."""
         self._bad_copies: dict[str, set[int]] = {}
         """Entries whose copies were found damaged when they were read for a copy, by bookie."""
+        self._stored_again: dict[str, set[int]] = {}
+        """Entries that were stored again because their copies are recorded as damaged, by bookie."""
 
     async def repair(self) -> RepairResult:
         """Repair all fragments that can be repaired. May be interrupted and repeated.
@@ -240,7 +242,7 @@ class RepairRun:
         for fragment in lacking_fragments(metadata, states.in_limbo, has_writer=has_writer):
             entry_ids = (entry_id for run in fragment.runs() for entry_id in run)
             while fragment not in self._failures and (chunk := list(islice(entry_ids, REFILLED_AT_ONCE))):
-                if not await self._replace_in_place(metadata, fragment, chunk, states):
+                if not await self._refill_chunk(metadata, fragment, chunk, states):
                     await self._replace(found, fragment, states, has_writer=has_writer)
                     return True
         if metadata.is_closed and not self._failures:
@@ -254,7 +256,8 @@ class RepairRun:
     async def _replace_damaged(self, found: Versioned, states: BookieStates, *, has_writer: bool) -> bool:
         """Replace the copies that are recorded as damaged, or were found damaged in this repair, on their bookies.
 
-        A bookie that accepts no copies, or whose copies stay damaged, is replaced instead. Copies that cannot be repaired stay recorded.
+        The bookie is not asked whether they are: it may answer from memory, and then its disk still has the damage. A bookie that accepts
+        no copies, or whose copies stay damaged, is replaced instead. Copies that cannot be repaired stay recorded.
 
         Returns:
             Whether the metadata or the record may have changed.
@@ -264,11 +267,14 @@ class RepairRun:
         damaged = {bookie_id: list(runs) for bookie_id, runs in (record.copies.items() if record is not None else ())}
         for bookie_id, bad in self._bad_copies.items():
             damaged.setdefault(bookie_id, []).extend(_single_ranges(bad))
+        examined = {bookie_id: frozenset(bad) for bookie_id, bad in self._bad_copies.items()}
         for bookie_id, runs in damaged.items():
             if states.is_lost(bookie_id):
                 continue
-            for fragment, entry_ids in damaged_fragments(metadata, bookie_id, runs):
-                if fragment not in self._failures and not await self._replace_in_place(metadata, fragment, entry_ids, states):
+            for fragment, recorded in damaged_fragments(metadata, bookie_id, runs):
+                stored = self._stored_again.get(bookie_id, ())
+                entry_ids = [entry_id for entry_id in recorded if entry_id not in stored]
+                if fragment not in self._failures and not await self._store_again(metadata, fragment, entry_ids, states):
                     if fragment not in lacking_fragments(metadata, [bookie_id], has_writer=has_writer):
                         self._fail(fragment, f"{_described(fragment)}: its damaged copies cannot be replaced while the ledger is open")
                         continue
@@ -278,31 +284,45 @@ class RepairRun:
             for bookie_id, bad in self._bad_copies.items():
                 await records.report(self._ledger_id, bookie_id, _single_ranges(bad))
             return False
-        self._bad_copies.clear()
-        return record is not None and not await records.delete(record)
+        for bookie_id, handled in examined.items():
+            self._bad_copies[bookie_id] -= handled
+        if any(self._bad_copies.values()):
+            return True  # The reads of this round have found further damaged copies.
+        if record is None or await records.delete(record):
+            return False
+        # Further damage was recorded meanwhile, perhaps that of a copy which this repair has stored.
+        self._stored_again.clear()
+        return True
 
-    async def _replace_in_place(
-        self, metadata: LedgerMetadata, fragment: LedgerFragment, entry_ids: list[int], states: BookieStates
-    ) -> bool:
-        """Store copies that are damaged or missing on the fragment's bookie again; False if it does not accept or keep them.
-
-        Another failure, such as an entry without an intact copy, is recorded.
-        """
+    async def _refill_chunk(self, metadata: LedgerMetadata, fragment: LedgerFragment, entry_ids: list[int], states: BookieStates) -> bool:
+        """Store those of these entries again that the fragment's bookie does not deliver intact. Returns as `_store_again`."""
         if fragment.bookie_id not in states.writable:
             return False
-        copier = self._copier(metadata)
         try:
-            damaged = await copier.damaged(fragment, entry_ids)
-            if not damaged:
-                return True
-            job = CopyJob(fragment, Availability(()), fragment.bookie_id, frozenset(), damaged)
-            if not await self._copy(metadata, job):
-                return True
-            left = await copier.damaged(fragment, damaged)
+            lacking = await self._copier(metadata).damaged(fragment, entry_ids)
         except BookieError as failure:
             self._fail(fragment, f"{_described(fragment)}: {failure}")
             return True
-        self._tools.metrics.copies_replaced.inc(len(damaged) - len(left))
+        return await self._store_again(metadata, fragment, lacking, states)
+
+    async def _store_again(self, metadata: LedgerMetadata, fragment: LedgerFragment, entry_ids: list[int], states: BookieStates) -> bool:
+        """Store copies on the fragment's bookie again, and read them back; False if it does not accept or keep them.
+
+        Another failure, such as an entry without an intact copy, is recorded.
+        """
+        if not entry_ids:
+            return True
+        if fragment.bookie_id not in states.writable:
+            return False
+        try:
+            if not await self._copy(metadata, CopyJob(fragment, Availability(()), fragment.bookie_id, frozenset(), entry_ids)):
+                return True
+            left = await self._copier(metadata).damaged(fragment, entry_ids)
+        except BookieError as failure:
+            self._fail(fragment, f"{_described(fragment)}: {failure}")
+            return True
+        self._tools.metrics.copies_replaced.inc(len(entry_ids) - len(left))
+        self._stored_again.setdefault(fragment.bookie_id, set()).update(set(entry_ids).difference(left))
         if not left and fragment not in self._completed:
             self._completed[fragment] = None
             self.fragments += 1
