@@ -126,6 +126,7 @@ WARNINGS = frozenset(
         "log.writer_failed",
         "metadata.connection_lost",
         "metadata.heartbeat_failed",
+        "metadata.replication_lock_left",
         "metadata.session_expired",
         "metadata.session_left_behind",
         "metadata.unreadable_registration",
