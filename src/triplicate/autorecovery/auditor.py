@@ -102,8 +102,9 @@ class Auditor:
         """
         if not await self._marks.is_enabled():
             return None
-        registered = await self._audits.registered()
-        if not registered:
+        bookies = await self._metadata.bookies.registered()
+        registered = bookies.names
+        if not bookies.infos:
             # Nothing could be copied, and a cluster that starts or ends has no bookie for a moment.
             return None
         delay_s = await self._delay_s()

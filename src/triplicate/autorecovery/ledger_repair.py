@@ -77,17 +77,25 @@ class BookieStates:
         writable: registered bookies that accept entries, with their registrations, sorted.
         readonly: other registered bookies, which only serve reads.
         leaving: bookies that are to be replaced although they may be registered.
+        unreadable: registered bookies whose registration cannot be decoded, with the reason. Nothing is known about their copies.
         in_limbo: registered bookies whose disks were replaced, and which may have lost entries and a fence of this ledger.
     """
 
     writable: Mapping[str, BookieServiceInfo]
     readonly: tuple[str, ...]
     leaving: frozenset[str]
+    unreadable: Mapping[str, str]
     in_limbo: tuple[str, ...] = ()
 
     def is_lost(self, bookie_id: str) -> bool:
         """Whether the copies of a bookie are to be made on others."""
-        return bookie_id in self.leaving or (bookie_id not in self.writable and bookie_id not in self.readonly)
+        if bookie_id in self.leaving:
+            return True
+        return not (bookie_id in self.writable or bookie_id in self.readonly or bookie_id in self.unreadable)
+
+    def is_unknown(self, bookie_id: str) -> bool:
+        """Whether the bookie runs, and its copies can neither be checked nor replaced."""
+        return bookie_id in self.unreadable and bookie_id not in self.leaving
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +164,7 @@ class RepairRun:
             states = await self._states(found)
             lost = [bookie_id for bookie_id in self._missing if states.is_lost(bookie_id)]
             has_writer = not _awaits_writer(found.value)
+            self._fail_unknown(found.value, states, has_writer=has_writer)
             fragment = self._next(found.value, lost, has_writer=has_writer)
             if fragment is not None:
                 await self._replace(found, fragment, states, has_writer=has_writer)
@@ -189,6 +198,16 @@ class RepairRun:
         fragments = lacking_fragments(metadata, lost, has_writer=has_writer)
         return next((fragment for fragment in fragments if fragment not in self._failures), None)
 
+    def _fail_unknown(self, metadata: LedgerMetadata, states: BookieStates, *, has_writer: bool) -> None:
+        """Record the fragments on bookies of the mark whose registrations cannot be decoded, so that the mark stays."""
+        unknown = [bookie_id for bookie_id in self._missing if states.is_unknown(bookie_id)]
+        for fragment in lacking_fragments(metadata, unknown, has_writer=has_writer):
+            self._fail_unreadable(fragment, states)
+
+    def _fail_unreadable(self, fragment: LedgerFragment, states: BookieStates) -> None:
+        reason = states.unreadable[fragment.bookie_id]
+        self._fail(fragment, f"{_described(fragment)}: the bookie is registered, and its registration cannot be decoded: {reason}")
+
     # Fragments.
 
     async def _replace(self, found: Versioned, fragment: LedgerFragment, states: BookieStates, *, has_writer: bool) -> None:
@@ -218,7 +237,7 @@ class RepairRun:
         """
         metadata = found.value
         listing = [bookie_id for bookie_id in self._missing | self._recovered if bookie_id not in states.in_limbo]
-        present = [bookie_id for bookie_id in listing if not states.is_lost(bookie_id)]
+        present = [bookie_id for bookie_id in listing if not states.is_lost(bookie_id) and not states.is_unknown(bookie_id)]
         for fragment in lacking_fragments(metadata, present, has_writer=has_writer):
             if fragment in self._failures or not fragment.count:
                 continue
@@ -272,6 +291,9 @@ class RepairRun:
             if states.is_lost(bookie_id):
                 continue
             for fragment, recorded in damaged_fragments(metadata, bookie_id, runs):
+                if states.is_unknown(bookie_id):
+                    self._fail_unreadable(fragment, states)
+                    continue
                 stored = self._stored_again.get(bookie_id, ())
                 entry_ids = [entry_id for entry_id in recorded if entry_id not in stored]
                 if fragment not in self._failures and not await self._store_again(metadata, fragment, entry_ids, states):
@@ -442,15 +464,10 @@ class RepairRun:
 
     async def _states(self, found: Versioned) -> BookieStates:
         cluster = self._tools.client.metadata
-        bookies = cluster.bookies
-        # The writable list is read twice: a bookie that moves between the lists can be missed in both, and would count as lost.
-        before = await bookies.writable()
-        readonly = await bookies.readonly()
-        writable = await bookies.writable()
-        others = dict.fromkeys(bookie_id for bookie_id in (*before, *readonly) if bookie_id not in writable)
+        bookies = await cluster.bookies.registered()
         leaving = self._tools.leaving.union(await self._tools.client.metadata.read_only_requests.leaving())
-        states = BookieStates(writable, tuple(others), leaving)
-        present = [bookie_id for bookie_id in self._missing if not states.is_lost(bookie_id)]
+        states = BookieStates(bookies.writable, tuple(bookies.readonly), leaving, bookies.unreadable)
+        present = [bookie_id for bookie_id in self._missing if bookie_id in bookies.infos and not states.is_lost(bookie_id)]
         in_limbo: list[str] = []
         for bookie_id in present:
             incarnation = await cluster.incarnations.get(bookie_id)

@@ -16,6 +16,7 @@ from triplicate.client import Client
 from triplicate.config import AutorecoverySettings
 from triplicate.errors import ArgumentError, FormatError, NoSuchLedger
 from triplicate.ledger import LedgerMetadata
+from triplicate.metadata import RegisteredBookies
 from triplicate.runtime import map_bounded, sleep_until
 
 DEFAULT_SETTINGS = AutorecoverySettings()
@@ -212,15 +213,14 @@ class _Survey:
 
     async def examine(self, bookie_ids: Sequence[str]) -> None:
         """See `recover_bookies`."""
-        # The writable list is read twice: a bookie that moves between the lists can be missed in both.
-        before = await self._metadata.bookies.writable()
-        readonly = await self._metadata.bookies.readonly()
-        writable = await self._metadata.bookies.writable()
+        registered = await self._metadata.bookies.registered()
         known = await self._metadata.cookies.bookie_ids()
-        registered = {*before, *readonly, *writable}
-        if not registered:
+        if not registered.infos:
             raise ArgumentError("no bookie is registered, so none can get copies; start bookies first, or check the address of the cluster")
-        refused = [bookie_id for bookie_id in bookie_ids if bookie_id in writable]
+        unreadable = [bookie_id for bookie_id in bookie_ids if bookie_id in registered.unreadable]
+        if unreadable:
+            raise ArgumentError(unreadable_text(unreadable, registered))
+        refused = [bookie_id for bookie_id in bookie_ids if bookie_id in registered.writable]
         if refused:
             raise ArgumentError(
                 f"{', '.join(refused)} is registered and writable, so its copies are not lost; stop it or make it read-only first"
@@ -235,7 +235,7 @@ class _Survey:
             missing = tuple(bookie_id for bookie_id in bookies if bookie_id in self.lost)
             if missing:
                 self.needs.append(need_of(ledger_id, metadata, missing))
-        unknown = [bookie_id for bookie_id in bookie_ids if bookie_id not in {*registered, *known, *named}]
+        unknown = [bookie_id for bookie_id in bookie_ids if bookie_id not in registered and bookie_id not in {*known, *named}]
         if unknown:
             raise ArgumentError(f"{', '.join(unknown)} has no cookie, and no ledger names it; check the bookie's id")
 
@@ -250,6 +250,14 @@ class _Survey:
                 self.unreadable[ledger_id] = str(error)
                 continue
             yield ledger_id, found.value
+
+
+def unreadable_text(bookie_ids: Sequence[str], registered: RegisteredBookies) -> str:
+    """The refusal to copy away the entries of bookies that run and whose registrations cannot be decoded."""
+    return (
+        f"{', '.join(bookie_ids)} is registered, so its copies are not lost, but its registration cannot be decoded "
+        f"({registered.unreadable[bookie_ids[0]]}): stop the bookie, or use a release of Triplicate that knows its registration"
+    )
 
 
 def need_of(ledger_id: int, metadata: LedgerMetadata, missing: tuple[str, ...]) -> LedgerNeed:

@@ -1,7 +1,7 @@
 """Metadata: the tree, its drivers, and BookKeeper's layout over it."""
 
 from triplicate.metadata.auditor_election import AuditorElection
-from triplicate.metadata.bookie_registry import BookieRegistry
+from triplicate.metadata.bookie_registry import BookieRegistry, RegisteredBookies
 from triplicate.metadata.cookies import Cookie, Cookies, decode_cookie, encode_cookie
 from triplicate.metadata.copying import CopyReport, copy_metadata
 from triplicate.metadata.core import own_paths
@@ -74,6 +74,7 @@ __all__ = [
     "MemoryTree",
     "NetworkLocations",
     "PeriodicCheck",
+    "RegisteredBookies",
     "RenewingTree",
     "RepairNote",
     "RepairNotes",

@@ -97,8 +97,8 @@ class ClusterSources:
         async def read() -> Registrations:
             bookies = self._metadata.bookies
             cookies = await self._metadata.cookies.bookie_ids()
-            writable, read_only = await bookies.writable(), await bookies.readonly()
-            table = await self._client.placement.locate({**read_only, **writable})
+            found = await bookies.registered()
+            table = await self._client.placement.locate(found.infos)
 
             def registered(infos: Mapping[str, BookieServiceInfo], state: BookieState) -> dict[str, BookieFacts]:
                 return {name: _registered(name, info, state, table.sites[name]) for name, info in infos.items()}
@@ -106,12 +106,13 @@ class ClusterSources:
             requests = self._metadata.read_only_requests
             requested, leaving = await requests.bookie_ids(), await requests.leaving()
             return Registrations(
-                registered(writable, BookieState.WRITABLE),
-                registered(read_only, BookieState.READ_ONLY),
+                registered(found.writable, BookieState.WRITABLE),
+                registered(found.readonly, BookieState.READ_ONLY),
                 tuple(cookies),
                 tuple(requested),
                 table.problems,
                 tuple(leaving),
+                found.unreadable,
             )
 
         found = await self._bounded(read)
@@ -133,7 +134,7 @@ class ClusterSources:
             return replace(bookie, visited=False, unsure_below=LEDGER_IDS_END, silence=incarnation.cut)
         unsure_below = 0 if found.visited else found.ledger_id_bound
         bookie = replace(bookie, incarnation=found.number, visited=found.visited, unsure_below=unsure_below)
-        if bookie.state is BookieState.LOST:
+        if bookie.state in (BookieState.LOST, BookieState.UNREADABLE):
             return bookie
         space = await self._bounded(lambda: self._client.bookie_info(bookie.bookie_id))
         if space.value is None:

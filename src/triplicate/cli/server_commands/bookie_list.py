@@ -41,8 +41,8 @@ class BookieList:
 def list_bookies(context: click.Context, metadata: str | None, quick: bool, limit_s: float, as_json: bool) -> None:
     """List the bookies of the cluster with their state, disk space and number of ledgers.
 
-    A bookie is writable, read-only, or lost: not registered, although the cluster has its cookie or ledgers name it. Exit code 1 if a
-    bookie is lost or does not answer.
+    A bookie is writable, read-only, or lost: not registered, although the cluster has its cookie or ledgers name it. One whose registration
+    cannot be decoded is unreadable: it runs, and is not lost. Exit code 1 if a bookie is lost, is unreadable or does not answer.
     """
     found = run_loop(_collect(uri_of(context, metadata), quick, limit_s))
     if as_json:

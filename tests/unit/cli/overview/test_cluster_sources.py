@@ -148,3 +148,18 @@ def test_a_ledger_whose_metadata_cannot_be_decoded_is_counted_as_such() -> None:
             assert (await collect(client)).ledgers.unreadable == (ledger_id,)
 
     run(body())
+
+
+def test_a_bookie_whose_registration_cannot_be_decoded_is_named_and_not_lost() -> None:
+    async def body() -> None:
+        async with fake_cluster() as cluster, cluster.client(PATIENT) as client:
+            await prepare(cluster)
+            await cluster.metadata.tree.set("/ledgers/available/b", b"\xff\xff")
+            facts = await collect(client)
+            (found,) = [one for one in facts.bookies.items if one.state is not BookieState.WRITABLE]
+            assert (found.bookie_id, found.state, found.has_cookie) == ("b", BookieState.UNREADABLE, True)
+            assert "is not a BookieServiceInfo" in found.silence
+            (problem,) = problems_of(facts)
+            assert problem.text.startswith("bookie b runs, and its registration cannot be decoded: ")
+
+    run(body())

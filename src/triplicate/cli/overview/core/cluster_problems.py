@@ -94,7 +94,11 @@ def _bookies(facts: ClusterFacts) -> Iterator[Problem]:
             yield Problem(f"no ledger names the lost bookie {one.bookie_id}", f"triplicate bookie decommission {one.bookie_id}")
     if not facts.bookies.cut and not any(one.state is BookieState.WRITABLE for one in bookies):
         yield Problem("no bookie is writable", "triplicate bookie list")
-    silent = [one for one in bookies if one.silence]
+    for one in bookies:
+        if one.state is BookieState.UNREADABLE:
+            text = f"bookie {one.bookie_id} runs, and its registration cannot be decoded: {one.silence}"
+            yield Problem(text, f"triplicate bookie status --bookie-id {one.bookie_id}")
+    silent = [one for one in bookies if one.silence and one.state is not BookieState.UNREADABLE]
     if silent:
         yield Problem(f"{_count(len(silent), 'bookie does', 'bookies do')} not answer: {_ids(silent)}", "triplicate bookie list")
     for one in bookies:
