@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -24,6 +24,7 @@ from triplicate.cli.overview.core.cluster_facts import (
     Registrations,
     all_bookies,
 )
+from triplicate.cli.overview.core.machine_names import shared_machines
 from triplicate.client import Client
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import CorruptionError, FormatError, NoNode, NoSuchLog, SqlError, TriplicateError
@@ -39,6 +40,9 @@ BOOKIES_AT_A_TIME = 32
 """Bookies whose disk space is requested at the same time."""
 LEDGER_IDS_END = 2**63
 
+AddressesOf = Callable[[str], Awaitable[Sequence[str]]]
+"""The addresses of a host name; none if it has none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[Value]):
@@ -53,14 +57,16 @@ class ClusterSources:
 
     Args:
         limit_s: longest time for each source, in seconds. A source that takes longer is shown as incomplete.
+        resolve: gives the addresses of hosts; None: no machine is recognized under several names.
     """
 
-    def __init__(self, client: Client, log_settings: LogClientSettings, limit_s: float) -> None:
+    def __init__(self, client: Client, log_settings: LogClientSettings, limit_s: float, resolve: AddressesOf | None = None) -> None:
         self._client = client
         self._metadata = client.metadata
         self._logs = Logs(client, log_settings)
         self._clock = client.host.clock
         self._limit_s = limit_s
+        self._resolve = resolve
 
     async def collect(self) -> ClusterFacts:
         """All facts. The sources are read at the same time."""
@@ -75,10 +81,11 @@ class ClusterSources:
             recovery = scope.spawn(self._recovery(), name="auto-recovery")
             freeze = scope.spawn(self._freeze(), name="freeze")
         registered = next(iter(bookies.result().items), None)
+        found = await self.bookies(bookies.result(), ledgers.result())
         return ClusterFacts(
             self._metadata.instance_id,
             time_ms,
-            await self.bookies(bookies.result(), ledgers.result()),
+            found,
             ledgers.result(),
             nodes.result(),
             databases.result(),
@@ -87,6 +94,7 @@ class ClusterSources:
             recovery.result(),
             registered.location_problems if registered is not None else (),
             freeze.result(),
+            await self.shared_machines(found.items),
         )
 
     # Bookies.
@@ -140,6 +148,19 @@ class ClusterSources:
         if space.value is None:
             return replace(bookie, silence=space.cut)
         return replace(bookie, total_bytes=space.value.total_bytes, free_bytes=space.value.free_bytes)
+
+    async def shared_machines(self, bookies: Sequence[BookieFacts]) -> tuple[tuple[str, ...], ...]:
+        """The hosts of these bookies that are one machine, in groups. A host that is not resolved in time is left out."""
+        resolve = self._resolve
+        if resolve is None:
+            return ()
+
+        async def addresses(host: str) -> Sequence[str]:
+            return (await self._bounded(lambda: resolve(host))).value or ()
+
+        hosts = sorted({one.host for one in bookies if one.host})
+        found = await map_bounded(addresses, hosts, most=BOOKIES_AT_A_TIME, name="addresses of machines")
+        return shared_machines(dict(zip(hosts, found, strict=True)))
 
     # Ledgers.
 

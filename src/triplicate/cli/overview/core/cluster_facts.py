@@ -191,6 +191,8 @@ class ClusterFacts:
     location_problems: tuple[str, ...] = ()
     """Network locations that could not be used, with the reason."""
     freeze: FreezeFacts = FreezeFacts()
+    shared_machines: tuple[tuple[str, ...], ...] = ()
+    """Hosts in registrations that are one machine by their addresses, in groups."""
 
 
 @dataclass(frozen=True, slots=True)
