@@ -29,6 +29,7 @@ from triplicate.metadata.layout import DEFAULT_ROOT, ClusterMetadata, decode_lay
 from triplicate.metadata.ledger_store import LedgerIdIterator, LedgerStore, Versioned
 from triplicate.metadata.lost_entries import may_have_lost_entries
 from triplicate.metadata.network_locations import LocationTable, NetworkLocations
+from triplicate.metadata.observed_absences import AbsenceRecord, ObservedAbsences
 from triplicate.metadata.repair_notes import RepairNote, RepairNotes
 from triplicate.metadata.service_uri import cluster_root, open_cluster, open_tree
 from triplicate.metadata.trash import Trash, TrashedLedger
@@ -45,6 +46,7 @@ __all__ = [
     "ANY_VERSION",
     "DEFAULT_ROOT",
     "FREEZE_S_MAX",
+    "AbsenceRecord",
     "AuditorElection",
     "BookieRegistry",
     "BookieServiceInfo",
@@ -73,6 +75,7 @@ __all__ = [
     "MemoryStore",
     "MemoryTree",
     "NetworkLocations",
+    "ObservedAbsences",
     "PeriodicCheck",
     "RegisteredBookies",
     "RenewingTree",

@@ -39,6 +39,7 @@ ERRORS = frozenset(
 
 WARNINGS = frozenset(
     [
+        "autorecovery.absences_unreadable",
         "autorecovery.bookies_lost",
         "autorecovery.check_time_unreadable",
         "autorecovery.delay_unreadable",
