@@ -13,10 +13,12 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
+from triplicate.autorecovery.core.disk_room import DiskRoom
 from triplicate.autorecovery.core.ledger_copies import BookieAnswer
 from triplicate.autorecovery.core.needed_copies import LackingBookie, lacking_bookies, names_any
 from triplicate.autorecovery.core.room_check import RefusedSegment, RoomCheck
 from triplicate.autorecovery.decommission_progress import DecommissionPhase, DecommissionProgress, Obstacle
+from triplicate.autorecovery.free_disk import room_on
 from triplicate.autorecovery.ledger_repair import HasLivingWriter, RepairOutcome, no_known_writers
 from triplicate.autorecovery.ledger_walk import WalkedLedger, walk_ledgers
 from triplicate.autorecovery.recovery_pass import LedgerNeed, need_of, unreadable_text
@@ -57,6 +59,7 @@ class DecommissionReport:
         ledgers, entries, size_bytes: the ledgers that this process moved, and the entries that it copied, with their headers.
         ledgers_checked, entries_checked: the ledgers of the verdict, and the entries in the lists of the leaving bookies.
         running: the bookies that are still registered at the end.
+        room: the copies to make against the free disk of the bookies that stay. If it is too small, nothing was changed.
     """
 
     bookies: tuple[str, ...]
@@ -72,6 +75,12 @@ class DecommissionReport:
     ledgers_checked: int = 0
     entries_checked: int = 0
     running: tuple[str, ...] = ()
+    room: DiskRoom | None = None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether too few bookies or too little disk would remain, so that nothing was changed."""
+        return bool(self.refused) or (self.room is not None and self.room.is_too_small)
 
 
 async def decommission_bookie(
@@ -101,7 +110,7 @@ async def decommission_bookie(
         raise ArgumentError("name the bookies to decommission")
     run = _Decommission(client, leaving, settings, stall_s, progress or DecommissionProgress())
     start = await run.examine_start()
-    if dry_run or start.refused:
+    if dry_run or start.is_refused:
         return start
     await run.make_read_only()
     async with client.bookie_copies() as copies:
@@ -186,7 +195,9 @@ class _Decommission:
             raise ArgumentError(f"{', '.join(unknown)} has no cookie and is not registered, and no ledger names it; check the bookie's id")
         sites = await self._rules(1, registered)
         machines = {sites.site(name).host for name in remaining}
-        return DecommissionReport(self._leaving, False, len(remaining), len(machines), tuple(refused), tuple(needs))
+        infos = {name: registered.writable[name] for name in remaining}
+        room = await room_on(self._client, infos, sum(need.size_bytes for need in needs))
+        return DecommissionReport(self._leaving, False, len(remaining), len(machines), tuple(refused), tuple(needs), room=room)
 
     async def _rules(self, write_quorum: int, registered: RegisteredBookies) -> PlacementRules:
         infos = registered.infos

@@ -6,17 +6,19 @@ again. It does not regard whether auto-recovery is disabled in the cluster, sinc
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from triplicate.autorecovery.core.disk_room import DiskRoom
 from triplicate.autorecovery.core.fragments import awaits_recovery, lacking_fragments
+from triplicate.autorecovery.free_disk import room_on
 from triplicate.autorecovery.ledger_repair import HasLivingWriter, RepairOutcome, no_known_writers
 from triplicate.autorecovery.worker import LedgerRepair, ReplicationWorker, unrepaired
 from triplicate.client import Client
 from triplicate.config import AutorecoverySettings
 from triplicate.errors import ArgumentError, FormatError, NoSuchLedger
 from triplicate.ledger import LedgerMetadata
-from triplicate.metadata import RegisteredBookies
+from triplicate.metadata import BookieServiceInfo, RegisteredBookies
 from triplicate.runtime import map_bounded, sleep_until
 
 DEFAULT_SETTINGS = AutorecoverySettings()
@@ -55,12 +57,14 @@ class PassReport:
         needs: the ledgers that name lost bookies, ascending.
         unreadable: ledgers whose metadata cannot be decoded, with the reason.
         repairs: the last repair of each marked ledger, ascending; empty for a dry run.
+        room: the copies of `needs` against the free disk of the writable bookies.
     """
 
     lost: tuple[str, ...]
     needs: tuple[LedgerNeed, ...]
     unreadable: dict[int, str]
     repairs: tuple[LedgerRepair, ...] = ()
+    room: DiskRoom | None = None
 
     @property
     def unrepaired(self) -> tuple[LedgerRepair, ...]:
@@ -77,12 +81,14 @@ class PassProgress:
         ledgers_done: ledgers whose repair has ended, in any way.
         bytes_expected: estimate of the payload bytes to copy.
         bytes_copied: bytes of the entries copied, with their headers.
+        room: the copies to make against the free disk; None until it is known.
     """
 
     ledgers_total: int = 0
     ledgers_done: int = 0
     bytes_expected: int = 0
     bytes_copied: int = 0
+    room: DiskRoom | None = None
     on_change: Callable[[], None] = field(default=lambda: None)
 
     def copied(self, size_bytes: int) -> None:
@@ -121,7 +127,13 @@ async def recover_bookies(
     progress = progress if progress is not None else PassProgress()
     survey = _Survey(client)
     await survey.examine(bookie_ids)
-    report = PassReport(tuple(sorted(survey.lost)), tuple(survey.needs), survey.unreadable)
+    needed_bytes = sum(need.size_bytes for need in survey.needs)
+    room = await room_on(client, survey.writable, needed_bytes) if survey.needs else None
+    if room is not None and room.is_doubtful:
+        client.host.trace("autorecovery.little_disk", needed=room.needed_bytes, free=room.certain_bytes, silent=",".join(room.silent))
+    progress.room = room
+    progress.on_change()
+    report = PassReport(tuple(sorted(survey.lost)), tuple(survey.needs), survey.unreadable, room=room)
     if dry_run:
         return report
     marks = client.metadata.under_replication
@@ -130,7 +142,7 @@ async def recover_bookies(
     await _mark_damaged(client, report.unreadable)
     waiting = [mark.ledger_id async for mark in marks.marks()]
     progress.ledgers_total = len(waiting)
-    progress.bytes_expected = sum(need.size_bytes for need in report.needs)
+    progress.bytes_expected = needed_bytes
     async with client.bookie_copies() as copies:
         worker = ReplicationWorker(
             client,
@@ -142,7 +154,7 @@ async def recover_bookies(
             copied=progress.copied,
         )
         repairs = await repair_marked(client, worker, waiting, settings.ledgers_at_once, progress)
-    return PassReport(report.lost, report.needs, report.unreadable, repairs)
+    return replace(report, repairs=repairs)
 
 
 async def _mark_damaged(client: Client, unreadable: dict[int, str]) -> None:
@@ -209,6 +221,8 @@ class _Survey:
         self.lost: dict[str, None] = {}
         self.needs: list[LedgerNeed] = []
         self.unreadable: dict[int, str] = {}
+        self.writable: Mapping[str, BookieServiceInfo] = {}
+        """The bookies that can get copies."""
         self._metadata = client.metadata
 
     async def examine(self, bookie_ids: Sequence[str]) -> None:
@@ -225,6 +239,7 @@ class _Survey:
             raise ArgumentError(
                 f"{', '.join(refused)} is registered and writable, so its copies are not lost; stop it or make it read-only first"
             )
+        self.writable = registered.writable
         self.lost = dict.fromkeys(bookie_ids or [bookie_id for bookie_id in known if bookie_id not in registered])
         named: dict[str, None] = {}
         async for ledger_id, metadata in self._ledgers():

@@ -43,6 +43,7 @@ WARNINGS = frozenset(
         "autorecovery.bookies_lost",
         "autorecovery.check_time_unreadable",
         "autorecovery.delay_unreadable",
+        "autorecovery.little_disk",
         "autorecovery.refill_refused",
         "autorecovery.repair_failed",
         "autorecovery.target_failed",

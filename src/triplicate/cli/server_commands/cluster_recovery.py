@@ -16,6 +16,7 @@ import click
 
 from triplicate.autorecovery import LedgerNeed, LedgerRepair, PassProgress, PassReport, recover_bookies
 from triplicate.cli.overview.core.text_table import size_text
+from triplicate.cli.server_commands.bookie_decommission import room_text
 from triplicate.cli.server_commands.cluster_command import cluster
 from triplicate.cli.terminal.client_run import run_with_client
 from triplicate.cli.terminal.options import client_settings, metadata_option
@@ -172,9 +173,13 @@ class _ProgressLines:
     def __init__(self) -> None:
         self.progress = PassProgress(on_change=self._changed)
         self._started = self._said = time.monotonic()
+        self._warned = False
 
     def _changed(self) -> None:
-        now = time.monotonic()
+        now, room = time.monotonic(), self.progress.room
+        if room is not None and room.is_doubtful and not self._warned:
+            self._warned = True
+            remarks.print(f"the disks may be too small: {room_text(room)}")
         if now - self._said >= REMARK_S:
             self._said = now
             remarks.print(progress_line(self.progress, now - self._started))
