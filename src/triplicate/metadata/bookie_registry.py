@@ -146,6 +146,12 @@ class BookieRegistry:
     async def _listed(self, directory: str, unreadable: dict[str, str]) -> dict[str, BookieServiceInfo]:
         return await self._infos(directory, await self._names(directory), unreadable)
 
+    async def registered_ids(self) -> frozenset[str]:
+        """The bookies in either list, also those whose registration cannot be read."""
+        # The writable list is read again at the end, as in `resolve`.
+        names = [await self._names(directory) for directory in (self._writable, self._readonly, self._writable)]
+        return frozenset(name for listed in names for name in listed)
+
     async def resolve(self, bookie_id: str) -> BookieServiceInfo:
         """The addresses of a bookie.
 
