@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.autorecovery import LedgerAudits
-from triplicate.metadata import BookieServiceInfo
+from triplicate.metadata import BookieRegistry, RegisteredBookies
 
 TESTS = ["tests/unit/autorecovery/test_auditor.py::test_a_read_only_bookie_is_not_lost"]
 
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
-    async def registered(audits: LedgerAudits) -> dict[str, BookieServiceInfo]:
-        return await audits._metadata.bookies.writable()
+    async def registered(self: BookieRegistry) -> RegisteredBookies:
+        return RegisteredBookies(await self.writable(), {}, {})
 
-    patch(LedgerAudits, "registered", registered)
+    patch(BookieRegistry, "registered", registered)

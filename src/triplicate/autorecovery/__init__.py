@@ -4,6 +4,7 @@ from triplicate.autorecovery.auditor import Auditor
 from triplicate.autorecovery.auditor_metrics import AuditorMetrics
 from triplicate.autorecovery.bookie_refill import RefillReport, refill_bookie, refill_bookies_in_limbo
 from triplicate.autorecovery.copy_pace import CopyPace
+from triplicate.autorecovery.core.disk_room import DiskRoom
 from triplicate.autorecovery.core.ledger_copies import CopiesOnBookie, LedgerCopies
 from triplicate.autorecovery.core.needed_copies import names_any
 from triplicate.autorecovery.core.room_check import RefusedSegment
@@ -30,6 +31,7 @@ __all__ = [
     "DecommissionPhase",
     "DecommissionProgress",
     "DecommissionReport",
+    "DiskRoom",
     "HasLivingWriter",
     "LedgerAudits",
     "LedgerChecker",

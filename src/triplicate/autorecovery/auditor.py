@@ -12,12 +12,12 @@ from typing import NoReturn
 
 from triplicate.autorecovery.auditor_metrics import AuditorMetrics
 from triplicate.autorecovery.core.check_schedule import seconds_until_check
-from triplicate.autorecovery.core.lost_bookies import LostBookies
+from triplicate.autorecovery.core.lost_bookies import RECORD_MOST_S, LostBookies, may_resume, record_interval_s
 from triplicate.autorecovery.ledger_audits import Audit, LedgerAudits
 from triplicate.client import Client
 from triplicate.config import AutorecoverySettings
 from triplicate.errors import FormatError
-from triplicate.metadata import JoinedWatch, PeriodicCheck
+from triplicate.metadata import JoinedWatch, ObservedAbsences, PeriodicCheck, Watch
 from triplicate.runtime import TaskScope, sleep, timeout_at
 
 SETTLE_S = 2.0
@@ -61,6 +61,11 @@ class Auditor:
         self._elected_at = self._clock.monotonic()
         self._lost = LostBookies()
         self._search_due = self._elected_at
+        self._has_resumed = False
+        self._recorded: frozenset[str] = frozenset()
+        """The bookies whose absences are recorded."""
+        self._record_every_s = RECORD_MOST_S
+        self._record_due = self._elected_at
 
     async def run(self) -> None:
         """Audit until cancelled.
@@ -87,12 +92,22 @@ class Auditor:
                 wake_at = await self.audit_lost()
                 try:
                     async with timeout_at(wake_at):
-                        await watch.changed()
+                        await self._changed(watch)
                 except TimeoutError:
                     continue
                 await sleep(self._clock, SETTLE_S)
         finally:
             watch.close()
+
+    async def _changed(self, watch: Watch) -> None:
+        """Wait for a change. Meanwhile it is recorded how long bookies are absent."""
+        while True:
+            try:
+                async with timeout_at(self._record_due if self._lost.waiting else None):
+                    await watch.changed()
+                    return
+            except TimeoutError:
+                await self.record_absences()
 
     async def audit_lost(self) -> float | None:
         """Audit the lost bookies whose delay is over, unless auto-recovery is disabled.
@@ -102,8 +117,9 @@ class Auditor:
         """
         if not await self._marks.is_enabled():
             return None
-        registered = await self._audits.registered()
-        if not registered:
+        bookies = await self._metadata.bookies.registered()
+        registered = bookies.names
+        if not bookies.infos:
             # Nothing could be copied, and a cluster that starts or ends has no bookie for a moment.
             return None
         delay_s = await self._delay_s()
@@ -114,6 +130,8 @@ class Auditor:
             self._search_due = now + self._settings.bookies_check_interval_s
             self._lost.audit_again()
             await self._forget_notes()
+        if not self._has_resumed:
+            await self._resume(delay_s)
         known = dict.fromkeys([*await self._metadata.cookies.bookie_ids(), *self._audits.named])
         waited = len(self._lost.waiting)
         returned = self._lost.observe(now, known, registered)
@@ -126,8 +144,32 @@ class Auditor:
                 self._lost.audited(due)
             self._host.trace("autorecovery.bookies_lost", bookies=",".join(due), ledgers=report.found)
         self._metrics.lost_bookies.set(len(self._lost.waiting))
+        self._record_every_s = record_interval_s(delay_s)
+        if self._lost.absences(now).keys() != self._recorded:
+            await self.record_absences()
         next_due = self._lost.next_due(delay_s)
         return self._search_due if next_due is None else min(next_due, self._search_due)
+
+    async def _resume(self, delay_s: float) -> None:
+        """Continue the absences that the auditor before has recorded, if that was a short time ago."""
+        try:
+            found = await self._metadata.absences.read()
+        except FormatError as error:
+            self._host.trace("autorecovery.absences_unreadable", error=str(error))
+            found = None
+        if found is not None:
+            if may_resume(self._clock.wall_us() // 1000, found.time_ms, delay_s):
+                self._lost.resume(found.absent_s)
+            self._recorded = frozenset(found.absent_s)
+        self._has_resumed = True
+
+    async def record_absences(self) -> None:
+        """Record how long the lost bookies are absent, for the auditor after this one. Raises MetadataError."""
+        now = self._clock.monotonic()
+        absent_s = self._lost.absences(now)
+        await self._metadata.absences.write(ObservedAbsences(self._clock.wall_us() // 1000, absent_s))
+        self._recorded = frozenset(absent_s)
+        self._record_due = now + self._record_every_s
 
     async def _delay_s(self) -> int:
         try:

@@ -9,23 +9,25 @@ Source: BookKeeper `BookKeeperAdmin.decommissionBookie`, which requires that the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
+from triplicate.autorecovery.core.disk_room import DiskRoom
 from triplicate.autorecovery.core.ledger_copies import BookieAnswer
 from triplicate.autorecovery.core.needed_copies import LackingBookie, lacking_bookies, names_any
 from triplicate.autorecovery.core.room_check import RefusedSegment, RoomCheck
 from triplicate.autorecovery.decommission_progress import DecommissionPhase, DecommissionProgress, Obstacle
+from triplicate.autorecovery.free_disk import room_on
 from triplicate.autorecovery.ledger_repair import HasLivingWriter, RepairOutcome, no_known_writers
 from triplicate.autorecovery.ledger_walk import WalkedLedger, walk_ledgers
-from triplicate.autorecovery.recovery_pass import LedgerNeed, need_of
+from triplicate.autorecovery.recovery_pass import LedgerNeed, need_of, unreadable_text
 from triplicate.autorecovery.worker import LedgerRepair, ReplicationWorker
 from triplicate.client import BookieCopies, Client
 from triplicate.config import AutorecoverySettings
 from triplicate.errors import ArgumentError, BookieError, NoSuchLedger, ProtocolError, RequestTimeout, Unauthorized
 from triplicate.ledger import Availability, LedgerMetadata, PlacementRules
-from triplicate.metadata import BookieServiceInfo
+from triplicate.metadata import RegisteredBookies
 from triplicate.runtime import fault_point, map_bounded, sleep
 
 DEFAULT_SETTINGS = AutorecoverySettings()
@@ -57,6 +59,7 @@ class DecommissionReport:
         ledgers, entries, size_bytes: the ledgers that this process moved, and the entries that it copied, with their headers.
         ledgers_checked, entries_checked: the ledgers of the verdict, and the entries in the lists of the leaving bookies.
         running: the bookies that are still registered at the end.
+        room: the copies to make against the free disk of the bookies that stay. If it is too small, nothing was changed.
     """
 
     bookies: tuple[str, ...]
@@ -72,6 +75,12 @@ class DecommissionReport:
     ledgers_checked: int = 0
     entries_checked: int = 0
     running: tuple[str, ...] = ()
+    room: DiskRoom | None = None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether too few bookies or too little disk would remain, so that nothing was changed."""
+        return bool(self.refused) or (self.room is not None and self.room.is_too_small)
 
 
 async def decommission_bookie(
@@ -101,7 +110,7 @@ async def decommission_bookie(
         raise ArgumentError("name the bookies to decommission")
     run = _Decommission(client, leaving, settings, stall_s, progress or DecommissionProgress())
     start = await run.examine_start()
-    if dry_run or start.refused:
+    if dry_run or start.is_refused:
         return start
     await run.make_read_only()
     async with client.bookie_copies() as copies:
@@ -117,17 +126,6 @@ async def decommission_bookie(
         obstacles = await run.move_ledgers(worker, copies)
     running = () if obstacles else await run.remove()
     return run.report(start, obstacles, running)
-
-
-@dataclass(frozen=True, slots=True)
-class _Registrations:
-    """The registered bookies at one time."""
-
-    writable: Mapping[str, BookieServiceInfo]
-    readonly: Mapping[str, BookieServiceInfo]
-
-    def __contains__(self, bookie_id: object) -> bool:
-        return bookie_id in self.writable or bookie_id in self.readonly
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +162,13 @@ class _Decommission:
         """Find the ledgers that name the bookies, and those for which too few bookies would remain.
 
         Raises:
-            ArgumentError: the cluster does not know a bookie.
+            ArgumentError: the cluster does not know a bookie, or cannot decode its registration.
         """
         self.progress.enter(DecommissionPhase.CHECK)
-        registered = await self._registrations()
+        registered = await self._metadata.bookies.registered()
+        unreadable = [name for name in self._leaving if name in registered.unreadable]
+        if unreadable:
+            raise ArgumentError(unreadable_text(unreadable, registered))
         requested = await self._metadata.read_only_requests.bookie_ids()
         remaining = [name for name in registered.writable if name not in self._leaving and name not in requested]
         check = RoomCheck(self._leaving, remaining, self._client.host.entropy.stream("decommission"))
@@ -194,25 +195,18 @@ class _Decommission:
             raise ArgumentError(f"{', '.join(unknown)} has no cookie and is not registered, and no ledger names it; check the bookie's id")
         sites = await self._rules(1, registered)
         machines = {sites.site(name).host for name in remaining}
-        return DecommissionReport(self._leaving, False, len(remaining), len(machines), tuple(refused), tuple(needs))
+        infos = {name: registered.writable[name] for name in remaining}
+        room = await room_on(self._client, infos, sum(need.size_bytes for need in needs))
+        return DecommissionReport(self._leaving, False, len(remaining), len(machines), tuple(refused), tuple(needs), room=room)
 
-    async def _rules(self, write_quorum: int, registered: _Registrations) -> PlacementRules:
-        infos = {**registered.readonly, **registered.writable}
+    async def _rules(self, write_quorum: int, registered: RegisteredBookies) -> PlacementRules:
+        infos = registered.infos
         return await self._client.placement.rules(write_quorum, infos, tuple(infos))
 
     def _missing(self, metadata: LedgerMetadata) -> tuple[str, ...]:
         """The leaving bookies that a ledger names."""
         names = dict.fromkeys(name for segment in metadata.segments for name in segment.ensemble)
         return tuple(name for name in names if name in self._leaving)
-
-    async def _registrations(self) -> _Registrations:
-        bookies = self._metadata.bookies
-        # The writable list is read twice: a bookie that moves between the lists can be missed in both.
-        before = await bookies.writable()
-        readonly = await bookies.readonly()
-        writable = await bookies.writable()
-        moved = {name: info for name, info in before.items() if name not in writable}
-        return _Registrations(writable, {**moved, **readonly})
 
     async def make_read_only(self) -> None:
         """Request that the bookies be read-only, and wait until none is writable.
@@ -313,7 +307,7 @@ class _Decommission:
         """Compare the lists of entries of all ledgers. Ledgers that lack copies are marked and repaired; they are compared again then."""
         self.progress.enter(DecommissionPhase.VERDICT)
         self._ledgers_checked = self._entries_checked = 0
-        registered = await self._registrations()
+        registered = await self._metadata.bookies.registered()
         listing = tuple(name for name in self._leaving if name in registered)
         obstacles: list[Obstacle] = []
         lacking: list[int] = []
@@ -393,7 +387,7 @@ class _Decommission:
         The request of a running bookie stays, or it would become writable again. A new bookie of the same id withdraws it when it starts.
         """
         self.progress.enter(DecommissionPhase.REMOVE)
-        registered = await self._registrations()
+        registered = await self._metadata.bookies.registered()
         for bookie_id in self._leaving:
             await self._metadata.network_locations.unset(bookie_id)
             await self._metadata.cookies.delete(bookie_id)

@@ -116,13 +116,6 @@ class LedgerAudits:
         self.named: dict[str, None] = {}
         """The bookies that the ledgers of the last complete audit `LOST` name."""
 
-    async def registered(self) -> dict[str, BookieServiceInfo]:
-        """The writable and the read-only bookies."""
-        bookies = self._metadata.bookies
-        # The writable list is read twice: a bookie that moves between the lists can be missed in both.
-        before = await bookies.writable()
-        return {**before, **await bookies.readonly(), **await bookies.writable()}
-
     async def run(self, audit: Audit, lost: Collection[str] | None = None) -> AuditReport:
         """Run one audit.
 
@@ -133,8 +126,9 @@ class LedgerAudits:
             ArgumentError: no bookie is registered at all. MetadataError: the metadata store failed.
         """
         began = self._client.host.clock.monotonic()
-        registered = await self.registered()
-        if not registered:
+        bookies = await self._metadata.bookies.registered()
+        registered = bookies.names
+        if not bookies.infos:
             raise ArgumentError(
                 "no bookie is registered, so nothing can be said about copies; start bookies, or check the cluster's address"
             )
@@ -142,7 +136,7 @@ class LedgerAudits:
         if audit is Audit.LOST:
             await self._find_lost(report, registered, lost)
         elif audit is Audit.PLACEMENT:
-            await self._check_placement(report, registered)
+            await self._check_placement(report, bookies.infos)
         else:
             await self._check_copies(report, registered)
         self._metrics.seconds.labels(audit.value).set(self._client.host.clock.monotonic() - began)

@@ -176,8 +176,8 @@ async def mark_copies(client: Client, copies: LedgerCopies) -> tuple[str, ...]:
     Returns:
         The bookies of the mark; none if there is nothing to mark.
     """
-    bookies = client.metadata.bookies
-    lacking = bookies_to_mark(copies, {**await bookies.writable(), **await bookies.readonly()})
+    registered = await client.metadata.bookies.registered()
+    lacking = bookies_to_mark(copies, registered.names)
     await report_damaged(client, copies)
     if lacking:
         await client.metadata.under_replication.mark(copies.ledger_id, lacking)

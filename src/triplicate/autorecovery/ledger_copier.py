@@ -67,10 +67,14 @@ class CopyJob:
         return self.fragment.write_quorum < len(self.fragment.ensemble)
 
     def sources(self, entry_id: int, failing: Collection[str]) -> list[str]:
-        """The bookies to read an entry from, in this order: lost ones last, and before them those that are `failing`."""
+        """The bookies to read an entry from, in this order: lost ones last, and before them those that are `failing`.
+
+        After all others comes a target whose copies are damaged: it may still deliver an intact copy from memory.
+        """
         fragment = self.fragment
-        others = [bookie_id for bookie_id in (*fragment.sources(entry_id), fragment.bookie_id) if bookie_id != self.target]
-        return sorted(others, key=lambda bookie_id: (bookie_id in self.last_resort, bookie_id in failing))
+        present = (*fragment.sources(entry_id), fragment.bookie_id)
+        others = [bookie_id for bookie_id in present if bookie_id != self.target or self.damaged]
+        return sorted(others, key=lambda bookie_id: (bookie_id == self.target, bookie_id in self.last_resort, bookie_id in failing))
 
 
 class LedgerCopier:

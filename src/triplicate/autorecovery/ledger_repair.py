@@ -81,17 +81,25 @@ class BookieStates:
         writable: registered bookies that accept entries, with their registrations, sorted.
         readonly: other registered bookies, which only serve reads.
         leaving: bookies that are to be replaced although they may be registered.
+        unreadable: registered bookies whose registration cannot be decoded, with the reason. Nothing is known about their copies.
         in_limbo: registered bookies whose disks were replaced, and which may have lost entries and a fence of this ledger.
     """
 
     writable: Mapping[str, BookieServiceInfo]
     readonly: tuple[str, ...]
     leaving: frozenset[str]
+    unreadable: Mapping[str, str]
     in_limbo: tuple[str, ...] = ()
 
     def is_lost(self, bookie_id: str) -> bool:
         """Whether the copies of a bookie are to be made on others."""
-        return bookie_id in self.leaving or (bookie_id not in self.writable and bookie_id not in self.readonly)
+        if bookie_id in self.leaving:
+            return True
+        return not (bookie_id in self.writable or bookie_id in self.readonly or bookie_id in self.unreadable)
+
+    def is_unknown(self, bookie_id: str) -> bool:
+        """Whether the bookie runs, and its copies can neither be checked nor replaced."""
+        return bookie_id in self.unreadable and bookie_id not in self.leaving
 
     def shows_entries(self, bookie_id: str) -> bool:
         """Whether the last entry on a bookie says something of a ledger's writer: also on one that is leaving."""
@@ -151,6 +159,8 @@ class RepairRun:
         """Fragments of which copies were stored again on their bookie."""
         self._bad_copies: dict[str, set[int]] = {}
         """Entries whose copies were found damaged when they were read for a copy, by bookie."""
+        self._stored_again: dict[str, set[int]] = {}
+        """Entries that were stored again because their copies are recorded as damaged, by bookie."""
 
     async def repair(self) -> RepairResult:
         """Repair all fragments that can be repaired. May be interrupted and repeated.
@@ -164,6 +174,7 @@ class RepairRun:
             states = await self._states(found)
             lost = [bookie_id for bookie_id in self._missing if states.is_lost(bookie_id)]
             has_writer = not _awaits_writer(found.value)
+            self._fail_unknown(found.value, states, has_writer=has_writer)
             fragment = self._next(found.value, lost, has_writer=has_writer)
             if fragment is not None:
                 await self._replace(found, fragment, states, has_writer=has_writer)
@@ -198,6 +209,16 @@ class RepairRun:
     def _next(self, metadata: LedgerMetadata, lost: list[str], *, has_writer: bool) -> LedgerFragment | None:
         fragments = lacking_fragments(metadata, lost, has_writer=has_writer)
         return next((fragment for fragment in fragments if fragment not in self._failures), None)
+
+    def _fail_unknown(self, metadata: LedgerMetadata, states: BookieStates, *, has_writer: bool) -> None:
+        """Record the fragments on bookies of the mark whose registrations cannot be decoded, so that the mark stays."""
+        unknown = [bookie_id for bookie_id in self._missing if states.is_unknown(bookie_id)]
+        for fragment in lacking_fragments(metadata, unknown, has_writer=has_writer):
+            self._fail_unreadable(fragment, states)
+
+    def _fail_unreadable(self, fragment: LedgerFragment, states: BookieStates) -> None:
+        reason = states.unreadable[fragment.bookie_id]
+        self._fail(fragment, f"{_described(fragment)}: the bookie is registered, and its registration cannot be decoded: {reason}")
 
     # Fragments.
 
@@ -274,7 +295,7 @@ class RepairRun:
         """
         metadata = found.value
         listing = [bookie_id for bookie_id in self._missing | self._recovered if bookie_id not in states.in_limbo]
-        present = [bookie_id for bookie_id in listing if not states.is_lost(bookie_id)]
+        present = [bookie_id for bookie_id in listing if not states.is_lost(bookie_id) and not states.is_unknown(bookie_id)]
         for fragment in lacking_fragments(metadata, present, has_writer=has_writer):
             if fragment in self._failures or not fragment.count:
                 continue
@@ -308,14 +329,14 @@ class RepairRun:
         return False
 
     async def _refill_fragment(self, metadata: LedgerMetadata, fragment: LedgerFragment, states: BookieStates) -> bool:
-        """Copy what it lacks of a fragment to a bookie in limbo. Returns as `_replace_in_place`."""
+        """Copy what it lacks of a fragment to a bookie in limbo. Returns as `_store_again`."""
         refills = self._tools.open_refills
         is_repeated = refills is not None and refills.bookie_id == fragment.bookie_id and not metadata.is_closed
         if refills is not None and is_repeated and refills.is_complete(self._ledger_id, fragment):
             return True
         entry_ids = (entry_id for run in fragment.runs() for entry_id in run)
         while fragment not in self._failures and (chunk := list(islice(entry_ids, REFILLED_AT_ONCE))):
-            if not await self._replace_in_place(metadata, fragment, chunk, states):
+            if not await self._refill_chunk(metadata, fragment, chunk, states):
                 return False
         if refills is not None and is_repeated and fragment not in self._failures:
             refills.completed(self._ledger_id, fragment)
@@ -371,7 +392,8 @@ class RepairRun:
     async def _replace_damaged(self, found: Versioned, states: BookieStates, *, has_writer: bool) -> bool:
         """Replace the copies that are recorded as damaged, or were found damaged in this repair, on their bookies.
 
-        A bookie that accepts no copies, or whose copies stay damaged, is replaced instead. Copies that cannot be repaired stay recorded.
+        The bookie is not asked whether they are: it may answer from memory, and then its disk still has the damage. A bookie that accepts
+        no copies, or whose copies stay damaged, is replaced instead. Copies that cannot be repaired stay recorded.
 
         Returns:
             Whether the metadata or the record may have changed.
@@ -381,11 +403,17 @@ class RepairRun:
         damaged = {bookie_id: list(runs) for bookie_id, runs in (record.copies.items() if record is not None else ())}
         for bookie_id, bad in self._bad_copies.items():
             damaged.setdefault(bookie_id, []).extend(_single_ranges(bad))
+        examined = {bookie_id: frozenset(bad) for bookie_id, bad in self._bad_copies.items()}
         for bookie_id, runs in damaged.items():
             if states.is_lost(bookie_id):
                 continue
-            for fragment, entry_ids in damaged_fragments(metadata, bookie_id, runs):
-                if fragment not in self._failures and not await self._replace_in_place(metadata, fragment, entry_ids, states):
+            for fragment, recorded in damaged_fragments(metadata, bookie_id, runs):
+                if states.is_unknown(bookie_id):
+                    self._fail_unreadable(fragment, states)
+                    continue
+                stored = self._stored_again.get(bookie_id, ())
+                entry_ids = [entry_id for entry_id in recorded if entry_id not in stored]
+                if fragment not in self._failures and not await self._store_again(metadata, fragment, entry_ids, states):
                     if fragment not in lacking_fragments(metadata, [bookie_id], has_writer=has_writer):
                         self._fail(fragment, f"{_described(fragment)}: its damaged copies cannot be replaced while the ledger is open")
                         continue
@@ -395,31 +423,45 @@ class RepairRun:
             for bookie_id, bad in self._bad_copies.items():
                 await records.report(self._ledger_id, bookie_id, _single_ranges(bad))
             return False
-        self._bad_copies.clear()
-        return record is not None and not await records.delete(record)
+        for bookie_id, handled in examined.items():
+            self._bad_copies[bookie_id] -= handled
+        if any(self._bad_copies.values()):
+            return True  # The reads of this round have found further damaged copies.
+        if record is None or await records.delete(record):
+            return False
+        # Further damage was recorded meanwhile, perhaps that of a copy which this repair has stored.
+        self._stored_again.clear()
+        return True
 
-    async def _replace_in_place(
-        self, metadata: LedgerMetadata, fragment: LedgerFragment, entry_ids: list[int], states: BookieStates
-    ) -> bool:
-        """Store copies that are damaged or missing on the fragment's bookie again; False if it does not accept or keep them.
-
-        Another failure, such as an entry without an intact copy, is recorded.
-        """
+    async def _refill_chunk(self, metadata: LedgerMetadata, fragment: LedgerFragment, entry_ids: list[int], states: BookieStates) -> bool:
+        """Store those of these entries again that the fragment's bookie does not deliver intact. Returns as `_store_again`."""
         if fragment.bookie_id not in states.writable:
             return False
-        copier = self._copier(metadata)
         try:
-            damaged = await copier.damaged(fragment, entry_ids)
-            if not damaged:
-                return True
-            job = CopyJob(fragment, Availability(()), fragment.bookie_id, frozenset(), damaged)
-            if not await self._copy(metadata, job):
-                return True
-            left = await copier.damaged(fragment, damaged)
+            lacking = await self._copier(metadata).damaged(fragment, entry_ids)
         except BookieError as failure:
             self._fail(fragment, f"{_described(fragment)}: {failure}")
             return True
-        self._tools.metrics.copies_replaced.inc(len(damaged) - len(left))
+        return await self._store_again(metadata, fragment, lacking, states)
+
+    async def _store_again(self, metadata: LedgerMetadata, fragment: LedgerFragment, entry_ids: list[int], states: BookieStates) -> bool:
+        """Store copies on the fragment's bookie again, and read them back; False if it does not accept or keep them.
+
+        Another failure, such as an entry without an intact copy, is recorded.
+        """
+        if not entry_ids:
+            return True
+        if fragment.bookie_id not in states.writable:
+            return False
+        try:
+            if not await self._copy(metadata, CopyJob(fragment, Availability(()), fragment.bookie_id, frozenset(), entry_ids)):
+                return True
+            left = await self._copier(metadata).damaged(fragment, entry_ids)
+        except BookieError as failure:
+            self._fail(fragment, f"{_described(fragment)}: {failure}")
+            return True
+        self._tools.metrics.copies_replaced.inc(len(entry_ids) - len(left))
+        self._stored_again.setdefault(fragment.bookie_id, set()).update(set(entry_ids).difference(left))
         if not left and fragment not in self._completed:
             self._completed[fragment] = None
             self.fragments += 1
@@ -539,15 +581,10 @@ class RepairRun:
 
     async def _states(self, found: Versioned) -> BookieStates:
         cluster = self._tools.client.metadata
-        bookies = cluster.bookies
-        # The writable list is read twice: a bookie that moves between the lists can be missed in both, and would count as lost.
-        before = await bookies.writable()
-        readonly = await bookies.readonly()
-        writable = await bookies.writable()
-        others = dict.fromkeys(bookie_id for bookie_id in (*before, *readonly) if bookie_id not in writable)
+        bookies = await cluster.bookies.registered()
         leaving = self._tools.leaving.union(await self._tools.client.metadata.read_only_requests.leaving())
-        states = BookieStates(writable, tuple(others), leaving)
-        present = [bookie_id for bookie_id in self._missing if not states.is_lost(bookie_id)]
+        states = BookieStates(bookies.writable, tuple(bookies.readonly), leaving, bookies.unreadable)
+        present = [bookie_id for bookie_id in self._missing if bookie_id in bookies.infos and not states.is_lost(bookie_id)]
         in_limbo: list[str] = []
         for bookie_id in present:
             incarnation = await cluster.incarnations.get(bookie_id)

@@ -6,16 +6,19 @@ again. It does not regard whether auto-recovery is disabled in the cluster, sinc
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from triplicate.autorecovery.core.disk_room import DiskRoom
 from triplicate.autorecovery.core.fragments import awaits_recovery, lacking_fragments
+from triplicate.autorecovery.free_disk import room_on
 from triplicate.autorecovery.ledger_repair import HasLivingWriter, RepairOutcome, no_known_writers
 from triplicate.autorecovery.worker import LedgerRepair, ReplicationWorker, unrepaired
 from triplicate.client import Client
 from triplicate.config import AutorecoverySettings
 from triplicate.errors import ArgumentError, FormatError, NoSuchLedger
 from triplicate.ledger import LedgerMetadata
+from triplicate.metadata import BookieServiceInfo, RegisteredBookies
 from triplicate.runtime import map_bounded, sleep_until
 
 DEFAULT_SETTINGS = AutorecoverySettings()
@@ -54,12 +57,14 @@ class PassReport:
         needs: the ledgers that name lost bookies, ascending.
         unreadable: ledgers whose metadata cannot be decoded, with the reason.
         repairs: the last repair of each marked ledger, ascending; empty for a dry run.
+        room: the copies of `needs` against the free disk of the writable bookies.
     """
 
     lost: tuple[str, ...]
     needs: tuple[LedgerNeed, ...]
     unreadable: dict[int, str]
     repairs: tuple[LedgerRepair, ...] = ()
+    room: DiskRoom | None = None
 
     @property
     def unrepaired(self) -> tuple[LedgerRepair, ...]:
@@ -77,6 +82,7 @@ class PassProgress:
         bytes_expected: estimate of the payload bytes to copy.
         bytes_copied: bytes of the entries copied, with their headers.
         waits_for: what a refill waits for; empty if it copies.
+        room: the copies to make against the free disk; None until it is known.
     """
 
     ledgers_total: int = 0
@@ -84,6 +90,7 @@ class PassProgress:
     bytes_expected: int = 0
     bytes_copied: int = 0
     waits_for: str = ""
+    room: DiskRoom | None = None
     on_change: Callable[[], None] = field(default=lambda: None)
 
     def copied(self, size_bytes: int) -> None:
@@ -127,7 +134,13 @@ async def recover_bookies(
     progress = progress if progress is not None else PassProgress()
     survey = _Survey(client)
     await survey.examine(bookie_ids)
-    report = PassReport(tuple(sorted(survey.lost)), tuple(survey.needs), survey.unreadable)
+    needed_bytes = sum(need.size_bytes for need in survey.needs)
+    room = await room_on(client, survey.writable, needed_bytes) if survey.needs else None
+    if room is not None and room.is_doubtful:
+        client.host.trace("autorecovery.little_disk", needed=room.needed_bytes, free=room.certain_bytes, silent=",".join(room.silent))
+    progress.room = room
+    progress.on_change()
+    report = PassReport(tuple(sorted(survey.lost)), tuple(survey.needs), survey.unreadable, room=room)
     if dry_run:
         return report
     marks = client.metadata.under_replication
@@ -136,7 +149,7 @@ async def recover_bookies(
     await _mark_damaged(client, report.unreadable)
     waiting = [mark.ledger_id async for mark in marks.marks()]
     progress.ledgers_total = len(waiting)
-    progress.bytes_expected = sum(need.size_bytes for need in report.needs)
+    progress.bytes_expected = needed_bytes
     async with client.bookie_copies() as copies:
         worker = ReplicationWorker(
             client,
@@ -148,7 +161,7 @@ async def recover_bookies(
             copied=progress.copied,
         )
         repairs = await repair_marked(client, worker, waiting, settings.ledgers_at_once, progress)
-    return PassReport(report.lost, report.needs, report.unreadable, repairs)
+    return replace(report, repairs=repairs)
 
 
 async def _mark_damaged(client: Client, unreadable: dict[int, str]) -> None:
@@ -215,23 +228,25 @@ class _Survey:
         self.lost: dict[str, None] = {}
         self.needs: list[LedgerNeed] = []
         self.unreadable: dict[int, str] = {}
+        self.writable: Mapping[str, BookieServiceInfo] = {}
+        """The bookies that can get copies."""
         self._metadata = client.metadata
 
     async def examine(self, bookie_ids: Sequence[str]) -> None:
         """See `recover_bookies`."""
-        # The writable list is read twice: a bookie that moves between the lists can be missed in both.
-        before = await self._metadata.bookies.writable()
-        readonly = await self._metadata.bookies.readonly()
-        writable = await self._metadata.bookies.writable()
+        registered = await self._metadata.bookies.registered()
         known = await self._metadata.cookies.bookie_ids()
-        registered = {*before, *readonly, *writable}
-        if not registered:
+        if not registered.infos:
             raise ArgumentError("no bookie is registered, so none can get copies; start bookies first, or check the address of the cluster")
-        refused = [bookie_id for bookie_id in bookie_ids if bookie_id in writable]
+        unreadable = [bookie_id for bookie_id in bookie_ids if bookie_id in registered.unreadable]
+        if unreadable:
+            raise ArgumentError(unreadable_text(unreadable, registered))
+        refused = [bookie_id for bookie_id in bookie_ids if bookie_id in registered.writable]
         if refused:
             raise ArgumentError(
                 f"{', '.join(refused)} is registered and writable, so its copies are not lost; stop it or make it read-only first"
             )
+        self.writable = registered.writable
         self.lost = dict.fromkeys(bookie_ids or [bookie_id for bookie_id in known if bookie_id not in registered])
         named: dict[str, None] = {}
         async for ledger_id, metadata in self._ledgers():
@@ -242,7 +257,7 @@ class _Survey:
             missing = tuple(bookie_id for bookie_id in bookies if bookie_id in self.lost)
             if missing:
                 self.needs.append(need_of(ledger_id, metadata, missing))
-        unknown = [bookie_id for bookie_id in bookie_ids if bookie_id not in {*registered, *known, *named}]
+        unknown = [bookie_id for bookie_id in bookie_ids if bookie_id not in registered and bookie_id not in {*known, *named}]
         if unknown:
             raise ArgumentError(f"{', '.join(unknown)} has no cookie, and no ledger names it; check the bookie's id")
 
@@ -257,6 +272,14 @@ class _Survey:
                 self.unreadable[ledger_id] = str(error)
                 continue
             yield ledger_id, found.value
+
+
+def unreadable_text(bookie_ids: Sequence[str], registered: RegisteredBookies) -> str:
+    """The refusal to copy away the entries of bookies that run and whose registrations cannot be decoded."""
+    return (
+        f"{', '.join(bookie_ids)} is registered, so its copies are not lost, but its registration cannot be decoded "
+        f"({registered.unreadable[bookie_ids[0]]}): stop the bookie, or use a release of Triplicate that knows its registration"
+    )
 
 
 def need_of(ledger_id: int, metadata: LedgerMetadata, missing: tuple[str, ...]) -> LedgerNeed:

@@ -15,7 +15,7 @@ from triplicate.autorecovery.ledger_repair import RepairOutcome
 from triplicate.autorecovery.worker import LedgerRepair, ReplicationWorker
 from triplicate.client import Client
 from triplicate.config import AutorecoverySettings
-from triplicate.errors import HandleClosed, TriplicateError
+from triplicate.errors import TriplicateError
 from triplicate.metadata import ReplicationLock
 from triplicate.runtime import TaskScope, shielded, sleep
 
@@ -45,6 +45,8 @@ class ReplicationLoop:
         self._failures = metrics.failures.labels("repair")
         self._delays = RepairDelays(client.host.entropy.stream("autorecovery.delays").random)
         self._at_once = settings.ledgers_at_once
+        self._unstarted: dict[int, ReplicationLock] = {}
+        """Locks whose repair has not begun. A task that is cancelled before its first step never runs."""
 
     async def run(self) -> NoReturn:
         """Repair until cancelled. Repairs that run are then cancelled, and their locks are released.
@@ -53,16 +55,17 @@ class ReplicationLoop:
             MetadataError: the metadata store failed. The loop can be begun again.
         """
         places = asyncio.Semaphore(self._at_once)
-        async with TaskScope("repairs of ledgers") as scope:
-            while True:
-                await places.acquire()
-                lock = await self._marks.lock_next(self._name, self._is_held, self._held_until)
-                try:
+        try:
+            async with TaskScope("repairs of ledgers") as scope:
+                while True:
+                    await places.acquire()
+                    lock = await self._marks.lock_next(self._name, self._is_held, self._held_until)
+                    self._unstarted[lock.mark.ledger_id] = lock
                     scope.spawn(self._repair(lock, places), name="repair")
-                except HandleClosed:
-                    # Another repair has failed in the meantime, and ends the loop.
-                    await shielded(self._marks.release(lock))
-                    raise
+        finally:
+            while self._unstarted:
+                _, lock = self._unstarted.popitem()
+                await shielded(self._marks.release(lock))
 
     def _is_held(self, ledger_id: int) -> bool:
         return self._delays.is_held(ledger_id, self._clock.monotonic())
@@ -72,6 +75,7 @@ class ReplicationLoop:
 
     async def _repair(self, lock: ReplicationLock, places: asyncio.Semaphore) -> None:
         ledger_id = lock.mark.ledger_id
+        del self._unstarted[ledger_id]
         try:
             repair = await self._worker.repair_locked(lock)
             await self._record(repair)

@@ -1,7 +1,7 @@
 """Metadata: the tree, its drivers, and BookKeeper's layout over it."""
 
 from triplicate.metadata.auditor_election import AuditorElection
-from triplicate.metadata.bookie_registry import BookieRegistry
+from triplicate.metadata.bookie_registry import BookieRegistry, RegisteredBookies
 from triplicate.metadata.cookies import Cookie, Cookies, decode_cookie, encode_cookie
 from triplicate.metadata.copying import CopyReport, copy_metadata
 from triplicate.metadata.core import own_paths
@@ -29,6 +29,7 @@ from triplicate.metadata.layout import DEFAULT_ROOT, ClusterMetadata, decode_lay
 from triplicate.metadata.ledger_store import LedgerIdIterator, LedgerStore, Versioned
 from triplicate.metadata.lost_entries import may_have_lost_entries
 from triplicate.metadata.network_locations import LocationTable, NetworkLocations
+from triplicate.metadata.observed_absences import AbsenceRecord, ObservedAbsences
 from triplicate.metadata.repair_notes import RepairNote, RepairNotes
 from triplicate.metadata.service_uri import cluster_root, open_cluster, open_tree
 from triplicate.metadata.trash import Trash, TrashedLedger
@@ -45,6 +46,7 @@ __all__ = [
     "ANY_VERSION",
     "DEFAULT_ROOT",
     "FREEZE_S_MAX",
+    "AbsenceRecord",
     "AuditorElection",
     "BookieRegistry",
     "BookieServiceInfo",
@@ -73,7 +75,9 @@ __all__ = [
     "MemoryStore",
     "MemoryTree",
     "NetworkLocations",
+    "ObservedAbsences",
     "PeriodicCheck",
+    "RegisteredBookies",
     "RenewingTree",
     "RepairNote",
     "RepairNotes",

@@ -5,6 +5,9 @@ Source: BookKeeper `ZKRegistrationManager`, `ZKRegistrationClient`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from triplicate.errors import BadVersion, BookieUnavailable, ConnectionLost, FormatError, NodeExists, NoNode, SessionExpired
 from triplicate.metadata.core.bookie_ids import check_bookie_id, is_bookie_id
 from triplicate.metadata.core.known_addresses import KnownAddresses, Location
@@ -19,6 +22,35 @@ STALE_WAIT_S = SESSION_TIMEOUT_S + SESSION_NOTICED_S
 
 UNREGISTER_LIMIT_S = 3.0
 """Maximum time that a stopping bookie waits for the metadata store."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredBookies:
+    """The registered bookies at one time.
+
+    Args:
+        writable: those that accept new ledgers, sorted by id.
+        readonly: those that only serve reads, sorted by id.
+        unreadable: the reason why no registration of a bookie can be decoded, by bookie. Such a bookie runs, perhaps with another release,
+            and is not lost; its address is unknown.
+    """
+
+    writable: Mapping[str, BookieServiceInfo]
+    readonly: Mapping[str, BookieServiceInfo]
+    unreadable: Mapping[str, str]
+
+    @property
+    def infos(self) -> dict[str, BookieServiceInfo]:
+        """The registrations that can be decoded."""
+        return {**self.readonly, **self.writable}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All registered bookies."""
+        return tuple(sorted({**self.readonly, **self.writable, **self.unreadable}))
+
+    def __contains__(self, bookie_id: object) -> bool:
+        return bookie_id in self.writable or bookie_id in self.readonly or bookie_id in self.unreadable
 
 
 class BookieRegistry:
@@ -98,6 +130,21 @@ class BookieRegistry:
     async def readonly(self) -> dict[str, BookieServiceInfo]:
         """The read-only bookies, sorted by id."""
         return await self._infos(self._readonly, await self._names(self._readonly))
+
+    async def registered(self) -> RegisteredBookies:
+        """All registered bookies. One that moves between the lists counts by its older registration."""
+        unreadable: dict[str, str] = {}
+        # The writable list is read twice: a bookie that moves between the lists can be missed in both, and would count as lost.
+        before = await self._listed(self._writable, unreadable)
+        leaving = dict.fromkeys(await self._names(self._readonly))
+        readonly = await self._infos(self._readonly, list(leaving), unreadable)
+        writable = {name: info for name, info in (await self._listed(self._writable, unreadable)).items() if name not in leaving}
+        others = {name: info for name, info in {**before, **readonly}.items() if name not in writable}
+        unknown = {name: reason for name, reason in unreadable.items() if name not in writable and name not in others}
+        return RegisteredBookies(writable, dict(sorted(others.items())), dict(sorted(unknown.items())))
+
+    async def _listed(self, directory: str, unreadable: dict[str, str]) -> dict[str, BookieServiceInfo]:
+        return await self._infos(directory, await self._names(directory), unreadable)
 
     async def registered_ids(self) -> frozenset[str]:
         """The bookies in either list, also those whose registration cannot be read."""
@@ -221,7 +268,8 @@ class BookieRegistry:
             return None
         return data
 
-    async def _infos(self, directory: str, names: list[str]) -> dict[str, BookieServiceInfo]:
+    async def _infos(self, directory: str, names: list[str], unreadable: dict[str, str] | None = None) -> dict[str, BookieServiceInfo]:
+        """The registrations that can be decoded. The others are added to `unreadable` with the reason."""
         infos: dict[str, BookieServiceInfo] = {}
         for name in names:
             data = await self._data(f"{directory}/{name}")
@@ -232,6 +280,8 @@ class BookieRegistry:
                 self._known.remember(name, infos[name])
             except FormatError as error:
                 # An unreadable registration must not hide the others.
+                if unreadable is not None:
+                    unreadable[name] = str(error)
                 self._host.trace("metadata.unreadable_registration", bookie_id=name, error=str(error))
         return infos
 

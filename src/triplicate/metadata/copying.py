@@ -70,7 +70,7 @@ async def copy_metadata(
         ConfigError: processes are alive in the source, or the target has a cluster already.
         CorruptionError: verification found a difference. The source was changed during the copy, or other processes use the target.
     """
-    running = [*await source.bookies.writable(), *await source.bookies.readonly()]
+    running = (await source.bookies.registered()).names
     if running and not force:
         raise ConfigError(f"stop the cluster first: bookies are registered ({', '.join(running)}); --force copies all the same")
     if await _exists(target, host, f"{root}/INSTANCEID"):

@@ -1,9 +1,8 @@
 """Copies of entries that are known to be damaged: which bookie has them, and which entries they are.
 
 BookKeeper's mark of an under-replicated ledger names bookies only, and a bookie lists the entries of damaged copies as it lists others.
-So a program that finds damage records the entries beside the mark. A replication worker reads exactly these copies, replaces those that
-are still damaged, and deletes the record at the version that it read. The record outlasts the mark if a worker of BookKeeper deletes that
-without a repair.
+So a program that finds damage records the entries beside the mark. A replication worker replaces exactly these copies and deletes the
+record at the version that it read. The record outlasts the mark if a worker of BookKeeper deletes that without a repair.
 
 The node is ``/triplicate/<INSTANCEID>/damaged/<ledger id>``: JSON with ``v`` (1) and ``copies``, which has a list of ``[first, last]``
 for each bookie.
@@ -25,7 +24,7 @@ from triplicate.runtime import Host
 
 FORMAT = 1
 RANGES_MAX = 500
-"""Ranges of one bookie in a record. With more, neighbouring ranges are joined, and intact copies between them are read as well."""
+"""Ranges of one bookie in a record. With more, neighbouring ranges are joined, and intact copies between them are replaced as well."""
 RACES_MAX = 100
 
 

@@ -20,6 +20,7 @@ from triplicate.metadata.ensemble_freeze import EnsembleFreezes
 from triplicate.metadata.incarnations import Incarnations
 from triplicate.metadata.ledger_store import LedgerStore
 from triplicate.metadata.network_locations import NetworkLocations
+from triplicate.metadata.observed_absences import AbsenceRecord
 from triplicate.metadata.read_only_requests import ReadOnlyRequests
 from triplicate.metadata.repair_notes import RepairNotes
 from triplicate.metadata.retries import retried
@@ -83,6 +84,7 @@ class ClusterMetadata:
         self.repair_notes = RepairNotes(tree, host, self.own_root)
         self.damaged_copies = DamagedCopiesRecords(tree, host, self.own_root)
         self.ensemble_freezes = EnsembleFreezes(tree, host, self.own_root)
+        self.absences = AbsenceRecord(tree, host, self.own_root)
         self.upkeep_requests = UpkeepRequests(tree, host, self.own_root)
         self.under_replication = UnderreplicationManager(tree, host, root)
         self.auditor = AuditorElection(tree, host, root)

@@ -31,7 +31,7 @@ from triplicate.metadata.core.repair_formats import (
 from triplicate.metadata.core.tree import CheckVersion, DeleteNode, Tree, Watch
 from triplicate.metadata.drivers.watches import JoinedWatch
 from triplicate.metadata.retries import Attempts, retried
-from triplicate.runtime import Host, sleep, timeout_at
+from triplicate.runtime import Host, shielded, sleep, timeout_at
 
 RACES_MAX = 100
 """Maximum number of attempts of a change that loses races against other changes of the node."""
@@ -39,6 +39,9 @@ RACES_MAX = 100
 SEARCH_SHARE = 0.05
 """Greatest share of the time that a waiting worker spends on searches, since each of many waiting ledgers may wake it."""
 SEARCH_PAUSE_MAX_S = 60.0
+
+UNDO_LIMIT_S = 5.0
+"""Longest time in which an interrupted attempt to lock a ledger deletes what it may have created."""
 
 _LEVELS = 4
 _DIRECTORY = re.compile(r"[0-9a-f]{4}", re.ASCII)
@@ -97,6 +100,8 @@ class UnderreplicationManager:
         self._prepared = False
         self._claimed: set[int] = set()
         """Ledgers that this object has locked or is locking, so that two of its users cannot share a lock."""
+        self._left: dict[int, None] = {}
+        """Ledgers whose lock may be left from an interrupted attempt that could not delete it."""
 
     # Marks.
 
@@ -192,27 +197,59 @@ class UnderreplicationManager:
                     watch.close()
 
     async def lock(self, ledger_id: int, worker: str) -> ReplicationLock | None:
-        """Lock one ledger; None if it is not marked, or already locked."""
+        """Lock one ledger; None if it is not marked, or already locked.
+
+        A call that is cancelled or fails leaves no lock behind, unless the metadata store fails as well.
+        """
         await self._prepare()
         if ledger_id in self._claimed:
             return None
         self._claimed.add(ledger_id)
         kept = False
         try:
-            path = self._lock_path(ledger_id)
-            if await self.get(ledger_id) is None or not await self._create_lock(path, worker):
+            if await self.get(ledger_id) is not None:
+                lock = await self._lock_marked(ledger_id, worker)
+                kept = lock is not None
+                return lock
+            if ledger_id in self._left:
+                await self._undo(ledger_id)
+            return None
+        finally:
+            if not kept:
+                self._claimed.discard(ledger_id)
+
+    async def _lock_marked(self, ledger_id: int, worker: str) -> ReplicationLock | None:
+        path, is_decided = self._lock_path(ledger_id), False
+        try:
+            if not await self._create_lock(path, worker):
+                is_decided = True
                 return None
             session_id = self._tree.session_id
             # Read again under the lock: the ledger may have been repaired before.
             mark = await self.get(ledger_id)
             if mark is None:
                 await self._delete(path)
-                return None
-            kept = True
-            return ReplicationLock(mark, session_id)
+            is_decided = True
+            return None if mark is None else ReplicationLock(mark, session_id)
         finally:
-            if not kept:
-                self._claimed.discard(ledger_id)
+            if is_decided:
+                self._left.pop(ledger_id, None)
+            else:
+                await shielded(self._undo(ledger_id))
+
+    async def _undo(self, ledger_id: int) -> None:
+        """Delete the lock if it is this session's. If the metadata store does not answer, a later search does."""
+        path = self._lock_path(ledger_id)
+        self._left[ledger_id] = None
+        try:
+            async with timeout_at(self._host.clock.monotonic() + UNDO_LIMIT_S):
+                stat = await retried(self._host, lambda: self._tree.exists(path))
+                if stat is not None and stat.ephemeral_owner == self._tree.session_id:
+                    await self._delete(path)
+        except (MetadataError, TimeoutError) as error:
+            self._host.trace("metadata.replication_lock_left", ledger=ledger_id, error=" ".join(str(error).split()))
+        else:
+            del self._left[ledger_id]
 
     async def _create_lock(self, path: str, worker: str) -> bool:
         attempts = Attempts(self._host)
@@ -368,7 +405,8 @@ class UnderreplicationManager:
 
     async def _search(self, worker: str, is_held: Callable[[int], bool], watches: list[Watch] | None) -> ReplicationLock | None:
         """Walk the tree in random order until a ledger could be locked. Every directory read is watched."""
-        locked = dict.fromkeys(await self._names(self._locks))
+        left = [name_of(underreplicated_path(ledger_id)) for ledger_id in self._left]
+        locked = dict.fromkeys(name for name in await self._names(self._locks) if name not in left)
         waiting = [(self._marks, 0)]
         while waiting:
             path, level = waiting.pop()

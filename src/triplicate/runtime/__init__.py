@@ -25,7 +25,7 @@ from triplicate.runtime.ports import (
 )
 from triplicate.runtime.programs import run_program
 from triplicate.runtime.rate_limiter import RateLimiter
-from triplicate.runtime.real import no_trace, real_host
+from triplicate.runtime.real import addresses_of, no_trace, real_host
 from triplicate.runtime.task_scope import TaskScope, deadline_after, first_of, map_bounded, shielded, sleep, sleep_until, timeout_at
 from triplicate.runtime.uninterrupted import UninterruptedFuture
 from triplicate.runtime.window import AdmissionWindow
@@ -59,6 +59,7 @@ __all__ = [
     "UninterruptedFuture",
     "Worker",
     "WorkerPool",
+    "addresses_of",
     "collect_garbage_seldom",
     "deadline_after",
     "fail",

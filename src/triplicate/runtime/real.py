@@ -81,6 +81,15 @@ class RealClock:
         return self._loop.call_at(when, callback, *args)
 
 
+async def addresses_of(host: str) -> tuple[str, ...]:
+    """The addresses of a host name, as this machine resolves it; none if it has none. An address is its own."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return ()
+    return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
 class RealNetwork:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

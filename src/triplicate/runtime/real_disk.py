@@ -8,6 +8,7 @@ import fcntl
 import os
 import queue
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
@@ -19,6 +20,11 @@ Item = TypeVar("Item")
 
 BUFFERS_PER_WRITE_MAX = 1024
 """IOV_MAX on Linux: more buffers than this in one call are refused."""
+
+
+LOCK_ATTEMPTS = 5
+LOCK_PAUSE_S = 0.01
+"""A probe of a lock, such as that of the doctor, holds it for a moment. A process that starts just then must not take it for in use."""
 
 
 class RealFile:
@@ -120,7 +126,7 @@ class RealDisk:
     def lock(self, path: str) -> Callable[[], None]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(descriptor)
         except OSError:
             os.close(descriptor)
             raise
@@ -268,3 +274,16 @@ class RealLogDevice(Generic[Item]):
     def _end(self) -> None:
         self._closing = True
         resolve(self._ended, None)
+
+
+def _lock(descriptor: int) -> None:
+    """Lock a file for this open file alone. Raises BlockingIOError: another one holds it for longer than a probe does."""
+    for attempt in range(LOCK_ATTEMPTS):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if attempt == LOCK_ATTEMPTS - 1:
+                raise
+            time.sleep(LOCK_PAUSE_S)
+        else:
+            return

@@ -18,6 +18,7 @@ async def obedient_cluster(names: str) -> AsyncIterator[FakeCluster]:
     """A cluster whose bookies have cookies, and become read-only when that is requested."""
     async with fake_cluster(names) as cluster:
         for name in names:
+            cluster[name].total_bytes = cluster[name].free_bytes = 1 << 40
             await add_cookie(cluster, name)
         task = asyncio.create_task(_obey(cluster))
         try:

@@ -44,6 +44,11 @@ async def lose(cluster: FakeCluster, bookie_id: str) -> None:
     cluster[bookie_id].ledgers.clear()
 
 
+async def garble(cluster: FakeCluster, bookie_id: str) -> None:
+    """The bookie's registration cannot be decoded, as if a later release had written it."""
+    await cluster.metadata.tree.set(f"/ledgers/available/{bookie_id}", b"\xff\xff")
+
+
 async def replace_disks(cluster: FakeCluster, bookie_id: str) -> None:
     """The bookie loses everything and is in limbo."""
     bound = await cluster.metadata.ledgers.new_id()

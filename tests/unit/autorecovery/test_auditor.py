@@ -9,9 +9,10 @@ import pytest
 from tests.unit.autorecovery.auditor_rig import AUDITED, Audited, audited
 from tests.unit.autorecovery.recovery_rig import lose, write_ledger
 from tests.unit.client.cluster import run
+from triplicate.autorecovery import AuditorMetrics, CopyPace, LedgerAudits
 from triplicate.autorecovery.auditor import AUDITS, Auditor
 from triplicate.autorecovery.core.check_schedule import FIRST_CHECK_AFTER_S
-from triplicate.metadata import PeriodicCheck
+from triplicate.metadata import PeriodicCheck, own_paths
 
 
 async def ledger_on(one: Audited, *names: str) -> int:
@@ -221,5 +222,89 @@ def test_checks_without_an_interval_never_run() -> None:
             one.clock.ahead_s += 1e6
             assert await one.auditor.check_due() == float("inf")
             assert await one.cluster.metadata.under_replication.check_time_ms(PeriodicCheck.REPLICAS) is None
+
+    run(main())
+
+
+def next_auditor(one: Audited) -> Auditor:
+    counts = AuditorMetrics(None)
+    return Auditor(one.client, AUDITED, LedgerAudits(one.client, CopyPace(one.clock, 0), counts, obeys_disable=True), counts)
+
+
+def test_the_delay_goes_on_under_the_next_auditor() -> None:
+    async def main() -> None:
+        async with audited() as one:
+            ledger_id = await ledger_on(one, "a", "b", "c")
+            await one.auditor.audit_lost()
+            await lose(one.cluster, "b")
+            auditor = one.auditor
+            await auditor.audit_lost()
+            for _ in range(3):
+                one.clock.ahead_s += 19
+                await auditor.record_absences()
+                one.clock.ahead_s += 30
+                auditor = next_auditor(one)
+                await auditor.audit_lost()
+                assert await one.marked() == {}, "the time between two auditors does not count"
+            one.clock.ahead_s += 4
+            await auditor.audit_lost()
+            assert await one.marked() == {ledger_id: ("b",)}
+            assert await one.cluster.metadata.absences.read() is None
+
+    run(main())
+
+
+def test_a_record_of_a_cluster_that_was_stopped_does_not_count() -> None:
+    async def main() -> None:
+        async with audited() as one:
+            await ledger_on(one, "a", "b", "c")
+            await one.auditor.audit_lost()
+            await lose(one.cluster, "b")
+            await one.auditor.audit_lost()
+            one.clock.ahead_s += 59
+            await one.auditor.record_absences()
+            one.clock.ahead_s += 3600
+            auditor = next_auditor(one)
+            wake_at = await auditor.audit_lost()
+            assert wake_at is not None
+            assert 30 < wake_at - one.clock.monotonic() <= 60
+            assert await one.marked() == {}
+
+    run(main())
+
+
+def test_a_bookie_that_returned_between_two_auditors_has_the_whole_delay_again() -> None:
+    async def main() -> None:
+        async with audited() as one:
+            await ledger_on(one, "a", "b", "c")
+            await one.auditor.audit_lost()
+            await lose(one.cluster, "b")
+            await one.auditor.audit_lost()
+            one.clock.ahead_s += 55
+            await one.auditor.record_absences()
+            await one.cluster.add("b")
+            auditor = next_auditor(one)
+            await auditor.audit_lost()
+            assert await one.cluster.metadata.absences.read() is None
+            await lose(one.cluster, "b")
+            await auditor.audit_lost()
+            one.clock.ahead_s += 30
+            await auditor.audit_lost()
+            assert await one.marked() == {}
+
+    run(main())
+
+
+def test_an_unreadable_record_of_absences_is_passed_over() -> None:
+    async def main() -> None:
+        async with audited() as one:
+            await ledger_on(one, "a", "b", "c")
+            await lose(one.cluster, "b")
+            tree = one.cluster.metadata.tree
+            await tree.create(own_paths.absences_path(one.cluster.metadata.own_root), b'{"v":2}', parents=True)
+            await one.auditor.audit_lost()
+            found = await one.cluster.metadata.absences.read()
+            assert found is not None
+            assert list(found.absent_s) == ["b"]
 
     run(main())

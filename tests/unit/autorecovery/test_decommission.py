@@ -15,7 +15,7 @@ from triplicate.autorecovery import DecommissionPhase, DecommissionProgress, Rep
 from triplicate.client.write import departures
 from triplicate.errors import ArgumentError, RequestTimeout
 from triplicate.ledger import LedgerMetadata, LedgerState
-from triplicate.wire import ListEntriesRequest, Status
+from triplicate.wire import BookieInfoRequest, ListEntriesRequest, Status
 
 PATIENT = replace(PROMPT, open_ledger_grace_s=3600)
 """Settings under which no ledger is fenced during a test, however slow the machine is."""
@@ -357,5 +357,40 @@ def test_a_ledger_that_cannot_be_decoded_keeps_the_cookie() -> None:
             await cluster.metadata.tree.set(f"{cluster.metadata.root}{cluster.metadata.paths.path(ledger_id)}", b"broken")
             report = await decommission_bookie(client, ["b"], settings=PROMPT)
             assert [(one.ledger_id, one.reason) for one in report.obstacles] == [(ledger_id, "its metadata cannot be decoded")]
+
+    run(main())
+
+
+def test_a_decommission_whose_copies_do_not_fit_is_refused_with_numbers() -> None:
+    async def main() -> None:
+        async with obedient_cluster("abc") as cluster, cluster.client() as client:
+            await write_ledger(client, 20)
+            await cluster.add("d")
+            for name in "acd":
+                cluster[name].total_bytes = 1000
+                cluster[name].free_bytes = 10
+            report = await decommission_bookie(client, ["b"], settings=PROMPT, dry_run=True)
+            assert report.room is not None
+            assert report.room.needed_bytes == sum(need.size_bytes for need in report.needs) > 30
+            assert (report.room.free_bytes, report.room.certain_bytes, report.is_refused) == (30, 10, True)
+            report = await decommission_bookie(client, ["b"], settings=PROMPT)
+            assert (report.is_refused, report.is_removed) == (True, False)
+            assert await cluster.metadata.read_only_requests.bookie_ids() == [], "nothing was changed"
+
+    run(main())
+
+
+def test_a_bookie_that_does_not_say_its_free_disk_refuses_no_decommission() -> None:
+    async def main() -> None:
+        async with obedient_cluster("abc") as cluster, cluster.client() as client:
+            await write_ledger(client, 20)
+            for name in "de":
+                await cluster.add(name)
+            for name in "acd":
+                cluster[name].free_bytes = 0
+            cluster["e"].when(BookieInfoRequest, Status.IO_ERROR)
+            report = await decommission_bookie(client, ["b"], settings=PROMPT, dry_run=True)
+            assert report.room is not None
+            assert (report.room.silent, report.is_refused) == (("e",), False)
 
     run(main())

@@ -7,6 +7,7 @@ import pytest
 from tests.unit.autorecovery.recovery_rig import PROMPT, absent_copies, is_marked, lose, repair, write_ledger
 from tests.unit.client.cluster import FakeCluster, fake_cluster, run
 from triplicate.autorecovery import LedgerChecker, RepairOutcome, mark_copies, recover_bookies
+from triplicate.metadata.damaged_copies import DamagedCopies, DamagedCopiesRecords
 from triplicate.wire import AddRequest, ReadRequest, Request
 
 
@@ -37,14 +38,77 @@ def test_a_recorded_copy_is_replaced_on_its_bookie(sizes: tuple[int, int, int]) 
             bookie_id = before.value.ensemble_of(30)[30 % 3]
             intact = flip(cluster, bookie_id, ledger_id, 30)
             cluster[bookie_id].seen.clear()
-            await cluster.metadata.damaged_copies.report(ledger_id, bookie_id, [range(29, 32)])
+            await cluster.metadata.damaged_copies.report(ledger_id, bookie_id, [range(30, 31)])
             repaired = await repair(client, ledger_id, bookie_id)
             assert (repaired.outcome, repaired.entries, repaired.fragments) == (RepairOutcome.REPAIRED, 1, 1)
-            assert added(cluster, bookie_id) == [30], "intact copies are not written again"
+            assert added(cluster, bookie_id) == [30], "copies that are not recorded are not written again"
             assert cluster[bookie_id].ledgers[ledger_id].entries[30] == intact
             assert await cluster.metadata.ledgers.get(ledger_id) == before
             assert await record(cluster, ledger_id) == {}
             assert not await is_marked(cluster, ledger_id)
+
+    run(main())
+
+
+def test_a_recorded_copy_is_replaced_although_its_bookie_delivers_it_intact() -> None:
+    """A bookie that answers from memory does not show the damage on its disk."""
+
+    async def main() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client() as client:
+            ledger_id = await write_ledger(client, 20)
+            await cluster.settled(ledger_id, 19)
+            cluster["b"].seen.clear()
+            await cluster.metadata.damaged_copies.report(ledger_id, "b", [range(7, 9)])
+            repaired = await repair(client, ledger_id, "b")
+            assert (repaired.outcome, repaired.entries) == (RepairOutcome.REPAIRED, 2)
+            assert added(cluster, "b") == [7, 8]
+            requests = [request for request in cluster["b"].seen if isinstance(request, AddRequest | ReadRequest)]
+            assert isinstance(requests[0], AddRequest), "the record is the evidence"
+            assert await record(cluster, ledger_id) == {}
+
+    run(main())
+
+
+def test_a_recorded_copy_that_only_its_own_bookie_delivers_intact_is_stored_there_again() -> None:
+    async def main() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client() as client:
+            ledger_id = await write_ledger(client, 20)
+            await cluster.settled(ledger_id, 19)
+            flip(cluster, "a", ledger_id, 7)
+            flip(cluster, "c", ledger_id, 7)
+            cluster["b"].seen.clear()
+            await cluster.metadata.damaged_copies.report(ledger_id, "b", [range(7, 8)])
+            repaired = await repair(client, ledger_id, "b")
+            assert repaired.outcome is RepairOutcome.REPAIRED
+            assert added(cluster, "b") == [7], "from the memory of the bookie to its disk"
+            assert absent_copies(cluster, ledger_id, await cluster.metadata_of(ledger_id)) == [], (
+                "the others were read, and replaced as well"
+            )
+
+    run(main())
+
+
+def test_damage_that_is_recorded_during_the_repair_is_replaced_in_it() -> None:
+    async def main() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client() as client:
+            ledger_id = await write_ledger(client, 20)
+            await cluster.settled(ledger_id, 19)
+            cluster["b"].seen.clear()
+            await cluster.metadata.damaged_copies.report(ledger_id, "b", [range(7, 8)])
+            delete, deletions = DamagedCopiesRecords.delete, 0
+
+            async def late(self: DamagedCopiesRecords, found: DamagedCopies) -> bool:
+                nonlocal deletions
+                deletions += 1
+                if deletions == 1:
+                    await self.report(ledger_id, "b", [range(12, 13)])
+                return await delete(self, found)
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(DamagedCopiesRecords, "delete", late)
+                assert (await repair(client, ledger_id, "b")).outcome is RepairOutcome.REPAIRED
+            assert set(added(cluster, "b")) == {7, 12}
+            assert await record(cluster, ledger_id) == {}
 
     run(main())
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
 
 from tests.unit.autorecovery.recovery_rig import PROMPT, absent_copies, is_marked, lose, write_ledger
 from tests.unit.client.cluster import FakeCluster, fake_cluster, run
 from tests.waiting import LIMIT_S
-from triplicate.autorecovery import AuditorMetrics, ReplicationLoop, ReplicationWorker
+from triplicate.autorecovery import AuditorMetrics, LedgerRepair, ReplicationLoop, ReplicationWorker
 from triplicate.client import Client
 from triplicate.ledger import LedgerMetadata
+from triplicate.metadata import ReplicationLock, UnderreplicationManager
 
 
 async def no_writer(metadata: LedgerMetadata) -> bool:
@@ -146,5 +150,42 @@ def test_a_ledger_with_a_living_writer_is_left_to_it_with_a_note() -> None:
                     await asyncio.sleep(0.005)
             assert await is_marked(cluster, ledger_id)
             assert cluster.fenced(ledger_id) == []
+
+    run(main())
+
+
+def test_a_lock_whose_repair_never_begins_is_released() -> None:
+    """Another repair fails between the lock and the first step of its repair, and ends the loop."""
+
+    async def main() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client() as client, client.bookie_copies() as copies:
+            ledger_ids = [await write_ledger(client, 3) for _ in range(2)]
+            for ledger_id in ledger_ids:
+                await client.metadata.under_replication.mark(ledger_id, ["b"])
+            worker = ReplicationWorker(client, copies, PROMPT, name="w", has_living_writer=no_writer)
+            second = asyncio.Event()
+            repairs: list[int] = []
+
+            async def repair_locked(lock: ReplicationLock) -> LedgerRepair:
+                repairs.append(lock.mark.ledger_id)
+                await second.wait()
+                raise RuntimeError("a bug")
+
+            lock_next = UnderreplicationManager.lock_next
+
+            async def lock_then_fail(self: UnderreplicationManager, *args: Any) -> ReplicationLock:
+                lock = await lock_next(self, *args)
+                if repairs:
+                    second.set()
+                    await asyncio.sleep(0)
+                return lock
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(worker, "repair_locked", repair_locked)
+                patch.setattr(UnderreplicationManager, "lock_next", lock_then_fail)
+                with pytest.raises(RuntimeError, match="a bug"):
+                    await ReplicationLoop(client, worker, PROMPT, AuditorMetrics(None), "w").run()
+            for ledger_id in set(ledger_ids).difference(repairs):
+                assert await client.metadata.under_replication.worker_of(ledger_id) is None
 
     run(main())

@@ -116,6 +116,8 @@ class FakeBookie:
         """Time until a read is answered."""
         self.add_delay_s = 0.0
         """Time until an add is answered."""
+        self.total_bytes, self.free_bytes = 1000, 900
+        """Its disk space."""
         self.is_starting = False
         """True: closes every connection at once, as BookKeeper's bookie while it starts."""
         self.plugin = ""
@@ -243,7 +245,7 @@ class FakeBookie:
             runs = encode_availability(range(entry_id, entry_id + 1) for entry_id in sorted(self.ledgers[request.ledger_id].entries))
             return ListEntriesResponse(Status.OK, request.ledger_id, runs)
         if isinstance(request, BookieInfoRequest):
-            return BookieInfoResponse(Status.OK, 1000, 900)
+            return BookieInfoResponse(Status.OK, self.total_bytes, self.free_bytes)
         if isinstance(request, BatchReadRequest):
             return self.serve_batch(request)
         assert isinstance(request, ReadRequest), request

@@ -501,6 +501,25 @@ def test_a_registration_that_cannot_be_read_does_not_hide_the_others() -> None:
     run(body())
 
 
+def test_a_registration_that_cannot_be_read_is_one_all_the_same() -> None:
+    async def body() -> None:
+        cluster = Cluster()
+        one = await cluster.client("one")
+        await one.bookies.register("b1", INFO)
+        await one.bookies.register("b3", INFO, readonly=True)
+        await one.bookies.register("b4", INFO)
+        for path in ("available/b2", "available/readonly/b4", "available/readonly/b5"):
+            await one.tree.create(f"/ledgers/{path}", b"\xff\xff", ephemeral=True)
+        found = await one.bookies.registered()
+        assert (list(found.writable), list(found.readonly), list(found.unreadable)) == (["b1"], ["b3", "b4"], ["b2", "b5"])
+        assert found.names == ("b1", "b2", "b3", "b4", "b5")
+        assert "the registration of bookie b2 is not a BookieServiceInfo" in found.unreadable["b2"]
+        assert "b2" in found
+        assert "b6" not in found
+
+    run(body())
+
+
 def test_cookies_are_stored_replaced_and_forgotten() -> None:
     async def body() -> None:
         cluster = Cluster()

@@ -14,7 +14,7 @@ import pytest
 
 from tests.unit.metadata.stores import run as run_limited
 from tests.unit.metadata.stores import sessions
-from triplicate.errors import ArgumentError, ConnectionLost, FormatError
+from triplicate.errors import ArgumentError, ConnectionLost, FormatError, MetadataError
 from triplicate.metadata import (
     AuditorElection,
     ClusterMetadata,
@@ -375,6 +375,91 @@ def test_a_lock_whose_answer_was_lost_is_held() -> None:
         await member.under_replication.mark(7, ["b1"])
         faulty.lose("create", at=f"{BASE}/locks/urL")
         assert (taken(await member.under_replication.lock_any("w"))).mark.ledger_id == 7
+
+    run_limited(body())
+
+
+async def locks_in(member: ClusterMetadata) -> list[str]:
+    return (await member.tree.children(f"{BASE}/locks"))[0]
+
+
+@pytest.mark.parametrize("is_applied", [False, True])
+def test_an_attempt_to_lock_that_is_cancelled_leaves_no_lock(*, is_applied: bool) -> None:
+    """Cancelled in each operation of the store, before or after it is applied."""
+
+    async def body(number: int) -> bool:
+        faulty = Faulty()
+        member, other = await faulty.member(), await faulty.member()
+        await member.under_replication.mark(7, ["b1"])
+        seen, reached = [0], asyncio.Event()
+
+        def fault(session_id: int, name: str, path: str) -> InjectedFault | None:
+            seen[0] += 1
+            if seen[0] != number or session_id != member.tree.session_id:
+                return None
+            reached.set()
+            return InjectedFault(delay_after_s=60.0) if is_applied else InjectedFault(delay_before_s=60.0)
+
+        faulty.store.fault = fault
+        attempt = asyncio.create_task(member.under_replication.lock(7, "w"))
+        waiting = asyncio.create_task(reached.wait())
+        await asyncio.wait([attempt, waiting], return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if attempt.done():
+            taken(attempt.result())
+            return False
+        attempt.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await attempt
+        assert await locks_in(other) == []
+        assert taken(await other.under_replication.lock(7, "other")).mark.ledger_id == 7
+        return True
+
+    interrupted = 0
+    while run_limited(body(interrupted + 1)):
+        interrupted += 1
+    assert interrupted >= 3, "the mark is read, the lock is created, and the mark is read again"
+
+
+def test_an_attempt_to_lock_that_fails_leaves_no_lock() -> None:
+    async def body() -> None:
+        faulty = Faulty()
+        member, other = await faulty.member(), await faulty.member()
+        await member.under_replication.mark(7, ["b1"])
+        reads = [0]
+
+        def fault(session_id: int, name: str, path: str) -> InjectedFault | None:
+            reads[0] += path == MARK_7
+            return InjectedFault(raise_before=MetadataError("refused")) if path == MARK_7 and reads[0] == 2 else None
+
+        faulty.store.fault = fault
+        with pytest.raises(MetadataError, match="refused"):
+            await member.under_replication.lock(7, "w")
+        assert await locks_in(other) == []
+
+    run_limited(body())
+
+
+def test_a_lock_that_could_not_be_deleted_is_found_by_the_next_search() -> None:
+    async def body() -> None:
+        faulty = Faulty()
+        member, other = await faulty.member(), await faulty.member()
+        await member.under_replication.mark(7, ["b1"])
+        creations = [0]
+
+        def fault(session_id: int, name: str, path: str) -> InjectedFault | None:
+            creations[0] += name == "create"
+            return InjectedFault(raise_before=MetadataError("no store")) if creations[0] and name != "create" else None
+
+        faulty.store.fault = fault
+        with pytest.raises(MetadataError, match="no store"):
+            await member.under_replication.lock(7, "w")
+        faulty.store.fault = None
+        assert await locks_in(other) == ["urL0000000007"]
+        assert await other.under_replication.lock_any("other") is None
+        lock = taken(await member.under_replication.lock_any("w"))
+        await member.under_replication.release(lock)
+        assert await locks_in(other) == []
 
     run_limited(body())
 

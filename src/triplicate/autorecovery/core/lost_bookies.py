@@ -10,8 +10,14 @@ Source: BookKeeper `Auditor.submitAuditTask`.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+
+RECORD_AGE_S = 60.0
+"""A record of absences counts while it is younger than this, or than the delay if that is longer."""
+RECORD_SHARE = 0.1
+RECORD_LEAST_S = 1.0
+RECORD_MOST_S = 10.0
 
 SEVERAL = 2
 """Number of bookies that have left at which the delay does not apply."""
@@ -22,7 +28,7 @@ class Absence:
     """The absence of a bookie.
 
     Args:
-        since: when it was first seen to be absent, in seconds of a monotonic clock.
+        since: when it was first seen to be absent, in seconds of a monotonic clock; earlier by the time that other auditors saw it absent.
         has_left: whether it was registered before, in the term of this auditor.
     """
 
@@ -38,6 +44,20 @@ class LostBookies:
         """Bookies that were registered in this term."""
         self._absent: dict[str, Absence] = {}
         self._audited: dict[str, None] = {}
+        self._seen_before: dict[str, float] = {}
+        """Seconds that earlier auditors saw bookies absent, until the first observation."""
+
+    def resume(self, absent_s: Mapping[str, float]) -> None:
+        """Continue the count of an earlier auditor with the next observation.
+
+        Args:
+            absent_s: the seconds that bookies were seen absent.
+        """
+        self._seen_before = dict(absent_s)
+
+    def absences(self, now: float) -> dict[str, float]:
+        """The seconds that the bookies that wait for their audit were seen absent."""
+        return {bookie_id: now - absence.since for bookie_id, absence in self._absent.items()}
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -62,7 +82,8 @@ class LostBookies:
             self._audited.pop(bookie_id, None)
         for bookie_id in (*known, *self._seen):
             if bookie_id not in registered and bookie_id not in self._audited and bookie_id not in self._absent:
-                self._absent[bookie_id] = Absence(now, bookie_id in self._seen)
+                self._absent[bookie_id] = Absence(now - self._seen_before.get(bookie_id, 0.0), bookie_id in self._seen)
+        self._seen_before.clear()
         return returned
 
     def due(self, now: float, delay_s: float) -> tuple[str, ...]:
@@ -86,3 +107,13 @@ class LostBookies:
     def audit_again(self) -> None:
         """Let every bookie that is still lost be audited once more, after the delay."""
         self._audited.clear()
+
+
+def may_resume(now_ms: int, written_ms: int, delay_s: float) -> bool:
+    """Whether a record of absences is young enough to count. One from the future is of a clock that differs, and does not count."""
+    return 0 <= now_ms - written_ms <= 1000 * max(RECORD_AGE_S, delay_s)
+
+
+def record_interval_s(delay_s: float) -> float:
+    """The time between two writes of the record, so that an auditor that ends loses at most this much of the delay."""
+    return min(RECORD_MOST_S, max(RECORD_LEAST_S, delay_s * RECORD_SHARE))

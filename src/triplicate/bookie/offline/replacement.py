@@ -58,8 +58,7 @@ class Replacement:
             )
 
     async def _check_stopped(self) -> None:
-        bookies = self._metadata.bookies
-        if self.bookie_id in await bookies.writable() or self.bookie_id in await bookies.readonly():
+        if self.bookie_id in await self._metadata.bookies.registered():
             raise EnvironmentFault(
                 f"bookie {self.bookie_id} is registered, so it runs, or has just been killed: stop it, wait until its session is over, "
                 f"and run {REPLACE} again"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -24,6 +24,7 @@ from triplicate.cli.overview.core.cluster_facts import (
     Registrations,
     all_bookies,
 )
+from triplicate.cli.overview.core.machine_names import shared_machines
 from triplicate.client import Client
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import CorruptionError, FormatError, NoNode, NoSuchLog, SqlError, TriplicateError
@@ -39,6 +40,9 @@ BOOKIES_AT_A_TIME = 32
 """Bookies whose disk space is requested at the same time."""
 LEDGER_IDS_END = 2**63
 
+AddressesOf = Callable[[str], Awaitable[Sequence[str]]]
+"""The addresses of a host name; none if it has none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[Value]):
@@ -53,14 +57,16 @@ class ClusterSources:
 
     Args:
         limit_s: longest time for each source, in seconds. A source that takes longer is shown as incomplete.
+        resolve: gives the addresses of hosts; None: no machine is recognized under several names.
     """
 
-    def __init__(self, client: Client, log_settings: LogClientSettings, limit_s: float) -> None:
+    def __init__(self, client: Client, log_settings: LogClientSettings, limit_s: float, resolve: AddressesOf | None = None) -> None:
         self._client = client
         self._metadata = client.metadata
         self._logs = Logs(client, log_settings)
         self._clock = client.host.clock
         self._limit_s = limit_s
+        self._resolve = resolve
 
     async def collect(self) -> ClusterFacts:
         """All facts. The sources are read at the same time."""
@@ -75,10 +81,11 @@ class ClusterSources:
             recovery = scope.spawn(self._recovery(), name="auto-recovery")
             freeze = scope.spawn(self._freeze(), name="freeze")
         registered = next(iter(bookies.result().items), None)
+        found = await self.bookies(bookies.result(), ledgers.result())
         return ClusterFacts(
             self._metadata.instance_id,
             time_ms,
-            await self.bookies(bookies.result(), ledgers.result()),
+            found,
             ledgers.result(),
             nodes.result(),
             databases.result(),
@@ -87,6 +94,7 @@ class ClusterSources:
             recovery.result(),
             registered.location_problems if registered is not None else (),
             freeze.result(),
+            await self.shared_machines(found.items),
         )
 
     # Bookies.
@@ -97,8 +105,8 @@ class ClusterSources:
         async def read() -> Registrations:
             bookies = self._metadata.bookies
             cookies = await self._metadata.cookies.bookie_ids()
-            writable, read_only = await bookies.writable(), await bookies.readonly()
-            table = await self._client.placement.locate({**read_only, **writable})
+            found = await bookies.registered()
+            table = await self._client.placement.locate(found.infos)
 
             def registered(infos: Mapping[str, BookieServiceInfo], state: BookieState) -> dict[str, BookieFacts]:
                 return {name: _registered(name, info, state, table.sites[name]) for name, info in infos.items()}
@@ -106,12 +114,13 @@ class ClusterSources:
             requests = self._metadata.read_only_requests
             requested, leaving = await requests.bookie_ids(), await requests.leaving()
             return Registrations(
-                registered(writable, BookieState.WRITABLE),
-                registered(read_only, BookieState.READ_ONLY),
+                registered(found.writable, BookieState.WRITABLE),
+                registered(found.readonly, BookieState.READ_ONLY),
                 tuple(cookies),
                 tuple(requested),
                 table.problems,
                 tuple(leaving),
+                found.unreadable,
             )
 
         found = await self._bounded(read)
@@ -133,12 +142,25 @@ class ClusterSources:
             return replace(bookie, visited=False, unsure_below=LEDGER_IDS_END, silence=incarnation.cut)
         unsure_below = 0 if found.visited else found.ledger_id_bound
         bookie = replace(bookie, incarnation=found.number, visited=found.visited, unsure_below=unsure_below)
-        if bookie.state is BookieState.LOST:
+        if bookie.state in (BookieState.LOST, BookieState.UNREADABLE):
             return bookie
         space = await self._bounded(lambda: self._client.bookie_info(bookie.bookie_id))
         if space.value is None:
             return replace(bookie, silence=space.cut)
         return replace(bookie, total_bytes=space.value.total_bytes, free_bytes=space.value.free_bytes)
+
+    async def shared_machines(self, bookies: Sequence[BookieFacts]) -> tuple[tuple[str, ...], ...]:
+        """The hosts of these bookies that are one machine, in groups. A host that is not resolved in time is left out."""
+        resolve = self._resolve
+        if resolve is None:
+            return ()
+
+        async def addresses(host: str) -> Sequence[str]:
+            return (await self._bounded(lambda: resolve(host))).value or ()
+
+        hosts = sorted({one.host for one in bookies if one.host})
+        found = await map_bounded(addresses, hosts, most=BOOKIES_AT_A_TIME, name="addresses of machines")
+        return shared_machines(dict(zip(hosts, found, strict=True)))
 
     # Ledgers.
 

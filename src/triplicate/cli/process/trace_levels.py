@@ -39,9 +39,11 @@ ERRORS = frozenset(
 
 WARNINGS = frozenset(
     [
+        "autorecovery.absences_unreadable",
         "autorecovery.bookies_lost",
         "autorecovery.check_time_unreadable",
         "autorecovery.delay_unreadable",
+        "autorecovery.little_disk",
         "autorecovery.refill_refused",
         "autorecovery.repair_failed",
         "autorecovery.target_failed",
@@ -126,6 +128,7 @@ WARNINGS = frozenset(
         "log.writer_failed",
         "metadata.connection_lost",
         "metadata.heartbeat_failed",
+        "metadata.replication_lock_left",
         "metadata.session_expired",
         "metadata.session_left_behind",
         "metadata.unreadable_registration",

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from triplicate.autorecovery import DecommissionProgress, DecommissionReport, Obstacle, decommission_bookie
+from triplicate.autorecovery import DecommissionProgress, DecommissionReport, DiskRoom, Obstacle, decommission_bookie
 from triplicate.cli.overview.core.text_table import size_text
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.server_commands.bookie_command import bookie
@@ -52,8 +52,8 @@ def decommission(
 
     They become read-only, every ledger that names them gets verified copies on others, and their cookies are removed after a verdict: no
     ledger names them, and others hold every entry that they list. Nothing is changed if too few bookies would remain, by number or by the
-    rules of placement. Writers leave by themselves; an open ledger is fenced only if it does not change during
-    `autorecovery.open_ledger_grace_s`, and is not that of a log whose writer lives.
+    rules of placement, or if their free disk cannot hold the copies. Writers leave by themselves; an open ledger is fenced only if it does
+    not change during `autorecovery.open_ledger_grace_s`, and is not that of a log whose writer lives.
 
     Interrupted, it goes on when it is started again; `triplicate bookie set-readonly BOOKIE_ID off` gives it up. Exit code 0: removed (or,
     with --dry-run, enough bookies would remain). 1: refused, or something could not be moved; the ledgers are listed.
@@ -84,7 +84,7 @@ def decommission(
         print_json({**facts_of(report), "dry_run": dry_run, "seconds": round(seconds, 3)})
     else:
         print_report(report, seconds, dry_run=dry_run)
-    if report.refused or not (report.is_removed or dry_run):
+    if report.is_refused or not (report.is_removed or dry_run):
         sys.exit(1)
 
 
@@ -129,6 +129,8 @@ def _named(ledger_ids: list[int]) -> str:
 def print_report(report: DecommissionReport, seconds: float, *, dry_run: bool) -> None:
     """The result for people."""
     names = ", ".join(report.bookies)
+    if report.room is not None and report.room.is_doubtful and not report.is_refused:
+        remarks.print(f"the disks may be too small: {room_text(report.room)}")
     remaining = f"{report.remaining_bookies} writable bookies on {report.remaining_machines} machines would remain"
     if report.refused:
         ledgers = len({one.ledger_id for one in report.refused})
@@ -140,6 +142,8 @@ def print_report(report: DecommissionReport, seconds: float, *, dry_run: bool) -
         ]
         print_table(headings, rows, right=("ledger", "from entry", "needed", "there"))
         _print_rest(len(report.refused))
+    elif report.room is not None and report.room.is_too_small:
+        click.echo(f"refused, and nothing was changed: {room_text(report.room)}; add bookies or disks, or delete what is not needed")
     elif dry_run:
         size_bytes = sum(need.size_bytes for need in report.needs)
         click.echo(
@@ -158,6 +162,14 @@ def print_report(report: DecommissionReport, seconds: float, *, dry_run: bool) -
         click.echo(f"{names} is not decommissioned, and its cookie stays; start the command again to go on")
         print_table(("ledger", "waits", "reason"), [_obstacle_row(one) for one in report.obstacles[:ROWS_MAX]], right=("ledger",))
         _print_rest(len(report.obstacles))
+
+
+def room_text(room: DiskRoom) -> str:
+    """The copies to make and the free disk, in numbers."""
+    silent = f"; no answer from {', '.join(room.silent)}" if room.silent else ""
+    shared = f", {size_text(room.certain_bytes)} if their disks are shared" if room.certain_bytes < room.free_bytes else ""
+    needed, free = size_text(room.needed_bytes), size_text(room.free_bytes)
+    return f"about {needed} are to be copied, and the bookies that get them have {free} free{shared}{silent}"
 
 
 def _obstacle_row(obstacle: Obstacle) -> tuple[object, ...]:

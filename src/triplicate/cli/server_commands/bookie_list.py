@@ -9,6 +9,7 @@ import click
 
 from triplicate.cli.overview.cluster_sources import ClusterSources
 from triplicate.cli.overview.core.cluster_facts import UNSTATED_LOCATION, BookieFacts, LedgerCounts, Listed
+from triplicate.cli.overview.core.cluster_problems import shared_text
 from triplicate.cli.overview.core.text_table import size_text
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.server_commands.bookie_command import GroupOptions, bookie
@@ -18,6 +19,7 @@ from triplicate.client import connect
 from triplicate.config import ClientSettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ConnectionLost
+from triplicate.runtime import addresses_of
 
 NOT_COUNTED = "not counted"
 
@@ -28,6 +30,8 @@ class BookieList:
 
     bookies: tuple[BookieFacts, ...]
     ledgers: LedgerCounts
+    shared_machines: tuple[tuple[str, ...], ...] = ()
+    """Hosts that are one machine by their addresses, in groups."""
 
 
 @bookie.command("list")
@@ -41,12 +45,13 @@ class BookieList:
 def list_bookies(context: click.Context, metadata: str | None, quick: bool, limit_s: float, as_json: bool) -> None:
     """List the bookies of the cluster with their state, disk space and number of ledgers.
 
-    A bookie is writable, read-only, or lost: not registered, although the cluster has its cookie or ledgers name it. Exit code 1 if a
-    bookie is lost or does not answer.
+    A bookie is writable, read-only, or lost: not registered, although the cluster has its cookie or ledgers name it. One whose registration
+    cannot be decoded is unreadable: it runs, and is not lost. Exit code 1 if a bookie is lost, is unreadable or does not answer.
     """
     found = run_loop(_collect(uri_of(context, metadata), quick, limit_s))
     if as_json:
-        print_json({"bookies": [facts_of(one, found.ledgers) for one in found.bookies], "ledgers_cut": found.ledgers.cut or None})
+        listed = [facts_of(one, found.ledgers) for one in found.bookies]
+        print_json({"bookies": listed, "ledgers_cut": found.ledgers.cut or None, "shared_machines": found.shared_machines})
     else:
         _print(found)
     if any(one.state == "lost" or one.silence for one in found.bookies):
@@ -62,12 +67,12 @@ def uri_of(context: click.Context, metadata: str | None) -> str:
 
 async def _collect(uri: str, quick: bool, limit_s: float) -> BookieList:
     async with connect(uri, settings=client_settings(ClientSettings)) as client:
-        sources = ClusterSources(client, client_settings(LogClientSettings), limit_s)
+        sources = ClusterSources(client, client_settings(LogClientSettings), limit_s, addresses_of)
         ledgers = LedgerCounts(cut=NOT_COUNTED) if quick else await sources.ledgers()
         found: Listed[BookieFacts] = await sources.bookies(await sources.registrations(), ledgers)
-    if found.cut:
-        raise ConnectionLost(f"the bookies cannot be listed: {found.cut}")
-    return BookieList(found.items, ledgers)
+        if found.cut:
+            raise ConnectionLost(f"the bookies cannot be listed: {found.cut}")
+        return BookieList(found.items, ledgers, await sources.shared_machines(found.items))
 
 
 def facts_of(one: BookieFacts, ledgers: LedgerCounts) -> dict[str, Any]:
@@ -103,6 +108,8 @@ def _print(found: BookieList) -> None:
     print_table([headings[place] for place in kept], [[row[place] for place in kept] for row in rows], right=right)
     if ledgers.cut and ledgers.cut != NOT_COUNTED:
         remarks.print(f"{ledgers.total} ledgers were counted, then: {ledgers.cut}; a longer --timeout counts more")
+    for names in found.shared_machines:
+        remarks.print(shared_text(names))
     if ledgers.unreadable:
         remarks.print(
             f"the metadata of {len(ledgers.unreadable)} ledgers cannot be decoded: {', '.join(map(str, ledgers.unreadable[:10]))}"

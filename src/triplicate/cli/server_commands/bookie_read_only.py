@@ -69,9 +69,12 @@ async def change_request(host: Host, cluster: ClusterMetadata, bookie_id: str, w
 
 async def state_of(cluster: ClusterMetadata, bookie_id: str) -> BookieState:
     """Where the bookie is registered."""
-    if bookie_id in await cluster.bookies.readonly():
+    registered = await cluster.bookies.registered()
+    if bookie_id in registered.readonly:
         return BookieState.READ_ONLY
-    return BookieState.WRITABLE if bookie_id in await cluster.bookies.writable() else BookieState.LOST
+    if bookie_id in registered.unreadable:
+        return BookieState.UNREADABLE
+    return BookieState.WRITABLE if bookie_id in registered.writable else BookieState.LOST
 
 
 def _unchanged(bookie_id: str, wanted: bool, limit_s: float) -> str:

@@ -80,11 +80,11 @@ def _run(
         raise click.UsageError("give BOOKIE_IDs, or --all")
 
     async def work(host: Host, cluster: ClusterMetadata) -> dict[str, UpkeepRequest]:
-        registered = {**await cluster.bookies.readonly(), **await cluster.bookies.writable()}
+        registered = (await cluster.bookies.registered()).names
         unknown = [name for name in bookie_ids if name not in registered]
         if unknown:
-            raise ArgumentError(f"not registered: {', '.join(unknown)}; there are: {', '.join(sorted(registered)) or 'none'}")
-        return await request_upkeep(host, cluster, sorted(registered) if everywhere else bookie_ids, action, force=force, limit_s=limit_s)
+            raise ArgumentError(f"not registered: {', '.join(unknown)}; there are: {', '.join(registered) or 'none'}")
+        return await request_upkeep(host, cluster, registered if everywhere else bookie_ids, action, force=force, limit_s=limit_s)
 
     answers = with_cluster("bookie-upkeep", uri_of(click.get_current_context(), metadata), work)
     if as_json:

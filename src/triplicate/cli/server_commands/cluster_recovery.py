@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ import click
 
 from triplicate.autorecovery import LedgerNeed, LedgerRepair, PassProgress, PassReport, recover_bookies
 from triplicate.cli.overview.core.text_table import size_text
+from triplicate.cli.server_commands.bookie_decommission import room_text
 from triplicate.cli.server_commands.cluster_command import cluster
 from triplicate.cli.terminal.client_run import run_with_client
 from triplicate.cli.terminal.options import client_settings, metadata_option
@@ -89,31 +90,63 @@ def recover(bookie_ids: tuple[str, ...], metadata: str | None, dry_run: bool, ra
 @click.option("--missing-on", "bookie_id", metavar="BOOKIE_ID", help="Only ledgers that lack copies on this bookie.")
 @_json
 def under_replicated(metadata: str | None, bookie_id: str | None, as_json: bool) -> None:
-    """List the ledgers that are marked because they lack copies.
+    """List the ledgers that are marked because they lack copies, and those with recorded damaged copies.
 
-    The list shows the missing bookies, since when, the worker that has locked the ledger, and why the last repair did not end well.
+    The list shows the missing bookies, the number of damaged entries on each bookie, since when, the worker that has locked the ledger, and
+    why the last repair did not end well.
     """
 
     async def work(client: Client) -> None:
-        marks = client.metadata.under_replication
-        listed = [
-            _mark_facts(mark, await marks.worker_of(mark.ledger_id), await _reason(client, mark.ledger_id))
-            async for mark in marks.marks()
-            if bookie_id is None or bookie_id in mark.missing
-        ]
+        listed = await lacking_ledgers(client, bookie_id)
         if as_json:
             print_json(listed)
         elif listed:
             rows = [
-                (row["ledger"], ", ".join(row["missing"]), row["since"] or "-", row["locked_by"] or "-", row["reason"] or "-")
+                (
+                    row["ledger"],
+                    ", ".join(row["missing"]) or "-",
+                    _damage_text(row["damaged"]),
+                    row["since"] or "-",
+                    row["locked_by"] or "-",
+                    row["reason"] or "-",
+                )
                 for row in listed
             ]
-            print_table(("ledger", "missing bookies", "since", "locked by", "last repair"), rows, right=("ledger",))
+            print_table(("ledger", "missing bookies", "damaged entries", "since", "locked by", "last repair"), rows, right=("ledger",))
         else:
             where = f" for bookie {bookie_id}" if bookie_id is not None else ""
-            remarks.print(f"no ledger is marked as under-replicated{where}")
+            remarks.print(f"no ledger is marked as under-replicated{where}, and no damaged copy is recorded")
 
     _run(metadata, work)
+
+
+async def lacking_ledgers(client: Client, bookie_id: str | None = None) -> list[dict[str, Any]]:
+    """The ledgers that are marked or have recorded damaged copies, by ascending id.
+
+    Args:
+        bookie_id: only ledgers that lack copies on this bookie; None for all.
+    """
+    marks, records = client.metadata.under_replication, client.metadata.damaged_copies
+    found = {mark.ledger_id: mark async for mark in marks.marks()}
+    listed: list[dict[str, Any]] = []
+    for ledger_id in sorted({*found, *await records.ledger_ids()}):
+        mark, reason = found.get(ledger_id), await _reason(client, ledger_id)
+        damaged: dict[str, int] = {}
+        try:
+            record = await records.get(ledger_id)
+        except FormatError as error:
+            record, reason = None, reason or str(error)
+        if record is not None:
+            damaged = {name: sum(map(len, runs)) for name, runs in record.copies.items()}
+        elif mark is None and reason is None:
+            continue  # Repaired since the list was read.
+        if bookie_id is None or bookie_id in damaged or (mark is not None and bookie_id in mark.missing):
+            listed.append(_lacking_facts(ledger_id, mark, damaged, await marks.worker_of(ledger_id), reason))
+    return listed
+
+
+def _damage_text(damaged: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} on {name}" for name, count in damaged.items()) or "-"
 
 
 async def _reason(client: Client, ledger_id: int) -> str | None:
@@ -124,11 +157,14 @@ async def _reason(client: Client, ledger_id: int) -> str | None:
     return None if note is None else note.reason
 
 
-def _mark_facts(mark: UnderreplicatedLedger, worker: str | None, reason: str | None) -> dict[str, Any]:
+def _lacking_facts(
+    ledger_id: int, mark: UnderreplicatedLedger | None, damaged: Mapping[str, int], worker: str | None, reason: str | None
+) -> dict[str, Any]:
     since = None
-    if mark.ctime_ms is not None:
+    if mark is not None and mark.ctime_ms is not None:
         since = datetime.datetime.fromtimestamp(mark.ctime_ms / 1000, datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return {"ledger": mark.ledger_id, "missing": list(mark.missing), "since": since, "locked_by": worker, "reason": reason}
+    missing = list(mark.missing) if mark is not None else []
+    return {"ledger": ledger_id, "missing": missing, "damaged": dict(damaged), "since": since, "locked_by": worker, "reason": reason}
 
 
 class _ProgressLines:
@@ -137,9 +173,13 @@ class _ProgressLines:
     def __init__(self) -> None:
         self.progress = PassProgress(on_change=self._changed)
         self._started = self._said = time.monotonic()
+        self._warned = False
 
     def _changed(self) -> None:
-        now = time.monotonic()
+        now, room = time.monotonic(), self.progress.room
+        if room is not None and room.is_doubtful and not self._warned:
+            self._warned = True
+            remarks.print(f"the disks may be too small: {room_text(room)}")
         if now - self._said >= REMARK_S:
             self._said = now
             remarks.print(progress_line(self.progress, now - self._started))

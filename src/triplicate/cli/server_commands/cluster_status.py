@@ -19,7 +19,7 @@ from triplicate.cli.terminal.output import print_json
 from triplicate.client import connect
 from triplicate.config import ClientSettings
 from triplicate.config.log_settings import LogClientSettings
-from triplicate.runtime import sleep
+from triplicate.runtime import addresses_of, sleep
 
 CLEAR = "\x1b[H\x1b[2J"
 """Moves the cursor to the first line and clears the terminal."""
@@ -41,7 +41,7 @@ def cluster_status(metadata: str | None, watch_s: float | None, limit_s: float, 
 
     async def body() -> bool:
         async with connect(cluster_uri(metadata), settings=client_settings(ClientSettings)) as client:
-            sources = ClusterSources(client, client_settings(LogClientSettings), limit_s)
+            sources = ClusterSources(client, client_settings(LogClientSettings), limit_s, addresses_of)
             healthy = _show(await sources.collect(), as_json, again=watch_s is not None)
             while watch_s is not None:
                 await sleep(client.host.clock, watch_s)

@@ -159,7 +159,7 @@ async def delete_cookie(client: Client, bookie_id: str) -> CookieRefusal:
         raise await _unknown(cluster, bookie_id)
     async with aclosing(walk_ledgers(client)) as walked:
         ledgers = [ledger.ledger_id async for ledger in walked if ledger.metadata is None or names_any(ledger.metadata, (bookie_id,))]
-    registered = {**await cluster.bookies.readonly(), **await cluster.bookies.writable()}
+    registered = await cluster.bookies.registered()
     refusal = CookieRefusal(bookie_id in registered, tuple(ledgers))
     if not refusal:
         await cluster.cookies.delete(bookie_id, found[1])

@@ -11,6 +11,9 @@ import click
 
 from triplicate.bookie import Inspection, bookie_id_of, port_problem
 from triplicate.cli.main import one_line
+from triplicate.cli.overview.cluster_sources import AddressesOf
+from triplicate.cli.overview.core.cluster_problems import shared_text
+from triplicate.cli.overview.core.machine_names import shared_machines
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.server_commands.bookie_command import SECTIONS, bookie_options, metadata_uri
 from triplicate.cli.server_commands.machine_checks import MachineWarning, machine_findings
@@ -18,8 +21,10 @@ from triplicate.cli.terminal.options import existing, load_configuration
 from triplicate.cli.terminal.output import print_json
 from triplicate.config import BookieSettings, ClientSettings, Configuration
 from triplicate.errors import TriplicateError
-from triplicate.metadata import ClusterMetadata, Cookie, Incarnation, open_cluster
-from triplicate.runtime import Host, real_host
+from triplicate.metadata import ClusterMetadata, Cookie, Incarnation, machine_of, open_cluster
+from triplicate.runtime import Host, addresses_of, map_bounded, real_host
+
+RESOLVED_AT_ONCE = 16
 
 WRONG, REMARK = "wrong", "remark"
 
@@ -111,6 +116,7 @@ async def _inspect(host: Host, settings: BookieSettings, bookie_id: str, cluster
                 findings.append(DoctorFinding("metadata", REMARK, _unvisited(bookie_id, incarnation)))
             known = cookie[0] if cookie is not None else None
             is_new = known is None
+            findings += [DoctorFinding("machine", REMARK, text) for text in await shared_names(cluster, bookie_id, addresses_of)]
             problems = _problems(inspection, cluster, bookie_id, known, incarnation)
             findings += [DoctorFinding("directories", WRONG, one_line(error)) for error in problems]
     data: list[DoctorFinding] = []
@@ -129,6 +135,24 @@ async def _inspect(host: Host, settings: BookieSettings, bookie_id: str, cluster
     if port is not None:
         findings.append(DoctorFinding("port", WRONG, one_line(port)))
     return findings + data
+
+
+async def shared_names(cluster: ClusterMetadata, bookie_id: str, resolve: AddressesOf) -> list[str]:
+    """The other names under which the machine of a registered bookie is registered; nothing if the metadata cannot be read."""
+    try:
+        infos = (await cluster.bookies.registered()).infos
+    except TriplicateError:
+        return []
+    if bookie_id not in infos:
+        return []
+    own = machine_of(bookie_id, infos[bookie_id])
+    hosts = sorted({machine_of(name, info) for name, info in infos.items()})
+    found = await map_bounded(lambda host: _addresses(resolve, host), hosts, most=RESOLVED_AT_ONCE, name="addresses of machines")
+    return [shared_text(names) for names in shared_machines(dict(zip(hosts, found, strict=True))) if own in names]
+
+
+async def _addresses(resolve: AddressesOf, host: str) -> Sequence[str]:
+    return await resolve(host)
 
 
 def _problems(

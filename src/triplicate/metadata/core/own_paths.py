@@ -194,3 +194,8 @@ def repair_notes_path(root: str) -> str:
 def repair_note_path(root: str, ledger_id: int) -> str:
     """Why the last repair of a marked ledger did not end well."""
     return f"{repair_notes_path(root)}/{ledger_id:019d}"
+
+
+def absences_path(root: str) -> str:
+    """How long lost bookies were seen absent."""
+    return f"{root}/absences"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triplicate.autorecovery.core.lost_bookies import LostBookies
+from triplicate.autorecovery.core.lost_bookies import LostBookies, may_resume, record_interval_s
 
 ALL = ("a", "b", "c", "d")
 
@@ -80,3 +80,26 @@ def test_a_bookie_without_a_cookie_that_only_a_ledger_names_is_lost() -> None:
     lost = started(*ALL)
     lost.observe(10.0, (*ALL, "old"), ALL)
     assert lost.due(70.0, 60) == ("old",)
+
+
+def test_the_absences_that_an_earlier_auditor_saw_count_once() -> None:
+    lost = LostBookies()
+    lost.resume({"b": 50.0, "c": 50.0})
+    lost.observe(100.0, ["a", "b", "c"], ["a", "c"])
+    assert lost.absences(105.0) == {"b": 55.0}
+    assert lost.due(109.9, 60.0) == ()
+    assert lost.due(110.0, 60.0) == ("b",)
+    lost.observe(120.0, ["a", "b", "c"], ["a"])
+    assert lost.absences(120.0) == {"b": 70.0, "c": 0.0}, "c was registered in this term"
+
+
+def test_a_record_counts_while_it_is_young() -> None:
+    assert may_resume(100_000, 100_000, 60.0)
+    assert may_resume(160_000, 100_000, 1.0)
+    assert not may_resume(160_001, 100_000, 1.0)
+    assert may_resume(400_000, 100_000, 300.0)
+    assert not may_resume(99_999, 100_000, 300.0), "a clock differs"
+
+
+def test_a_record_is_written_often_enough_for_its_delay() -> None:
+    assert [record_interval_s(delay_s) for delay_s in (0, 5, 60, 3600)] == [1.0, 1.0, 6.0, 10.0]

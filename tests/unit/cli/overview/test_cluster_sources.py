@@ -8,13 +8,13 @@ import pytest
 
 from tests.unit.client.cluster import FakeCluster, fake_cluster, run
 from triplicate.cli.overview.cluster_sources import ClusterSources
-from triplicate.cli.overview.core.cluster_facts import BookieState, ClusterFacts
+from triplicate.cli.overview.core.cluster_facts import BookieFacts, BookieState, ClusterFacts
 from triplicate.cli.overview.core.cluster_problems import problems_of
 from triplicate.client import Client
 from triplicate.config import ClientSettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.log import Logs
-from triplicate.metadata import Cookie
+from triplicate.metadata import Cookie, bookie_service
 from triplicate.runtime import sleep
 from triplicate.wire import BookieInfoRequest
 
@@ -146,5 +146,55 @@ def test_a_ledger_whose_metadata_cannot_be_decoded_is_counted_as_such() -> None:
             ledger_id = (await client.create()).ledger_id
             await cluster.tree.set(cluster.metadata.ledgers.node_path(ledger_id), b"torn", -1)
             assert (await collect(client)).ledgers.unreadable == (ledger_id,)
+
+    run(body())
+
+
+def test_a_bookie_whose_registration_cannot_be_decoded_is_named_and_not_lost() -> None:
+    async def body() -> None:
+        async with fake_cluster() as cluster, cluster.client(PATIENT) as client:
+            await prepare(cluster)
+            await cluster.metadata.tree.set("/ledgers/available/b", b"\xff\xff")
+            facts = await collect(client)
+            (found,) = [one for one in facts.bookies.items if one.state is not BookieState.WRITABLE]
+            assert (found.bookie_id, found.state, found.has_cookie) == ("b", BookieState.UNREADABLE, True)
+            assert "is not a BookieServiceInfo" in found.silence
+            (problem,) = problems_of(facts)
+            assert problem.text.startswith("bookie b runs, and its registration cannot be decoded: ")
+
+    run(body())
+
+
+def test_a_machine_with_two_names_is_recognized_by_its_address() -> None:
+    async def body() -> None:
+        async with fake_cluster() as cluster, cluster.client(PATIENT) as client:
+            await prepare(cluster)
+            port = (await cluster.metadata.bookies.resolve("b")).address[1]
+            await cluster.metadata.bookies.register("b", bookie_service("localhost", port))
+            asked: list[str] = []
+
+            async def resolve(host: str) -> tuple[str, ...]:
+                asked.append(host)
+                return ("127.0.0.1",)
+
+            facts = await ClusterSources(client, LogClientSettings(), 5.0, resolve).collect()
+            assert facts.shared_machines == (("127.0.0.1", "localhost"),)
+            assert sorted(asked) == ["127.0.0.1", "localhost"], "each host once"
+            assert len(problems_of(facts)) == 1
+
+    run(body())
+
+
+def test_a_host_that_is_not_resolved_in_time_is_left_out() -> None:
+    async def body() -> None:
+        async with fake_cluster() as cluster, cluster.client(PATIENT) as client:
+            await prepare(cluster)
+
+            async def resolve(host: str) -> tuple[str, ...]:
+                await asyncio.Event().wait()
+                return ()
+
+            sources = ClusterSources(client, LogClientSettings(), 0.1, resolve)
+            assert await sources.shared_machines([BookieFacts("a", BookieState.WRITABLE, address="h:1")]) == ()
 
     run(body())

@@ -20,6 +20,8 @@ class BookieState(enum.StrEnum):
 
     WRITABLE = "writable"
     READ_ONLY = "read-only"
+    UNREADABLE = "unreadable"
+    """Registered, and the registration cannot be decoded: the bookie runs, and its address is unknown."""
     LOST = "lost"
     """Not registered, although the cluster has its cookie or ledgers that name it."""
 
@@ -55,7 +57,7 @@ class BookieFacts:
     total_bytes: int | None = None
     free_bytes: int | None = None
     silence: str = ""
-    """Why a registered bookie did not report its disk space; empty if it did."""
+    """Why a registered bookie did not report its disk space, or cannot be asked; empty if it did."""
 
     @property
     def host(self) -> str:
@@ -189,6 +191,8 @@ class ClusterFacts:
     location_problems: tuple[str, ...] = ()
     """Network locations that could not be used, with the reason."""
     freeze: FreezeFacts = FreezeFacts()
+    shared_machines: tuple[tuple[str, ...], ...] = ()
+    """Hosts in registrations that are one machine by their addresses, in groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +208,8 @@ class Registrations:
     """Network locations that could not be used, with the reason."""
     leaving: tuple[str, ...] = ()
     """Those of `requested` that are being decommissioned."""
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    """Registered bookies whose registration cannot be decoded, with the reason."""
 
 
 def all_bookies(registrations: Registrations, ledgers: LedgerCounts) -> tuple[BookieFacts, ...]:
@@ -211,7 +217,8 @@ def all_bookies(registrations: Registrations, ledgers: LedgerCounts) -> tuple[Bo
 
     A bookie in both lists is becoming read-only and counts as such.
     """
-    registered = {**registrations.writable, **registrations.read_only}
+    unreadable = {name: BookieFacts(name, BookieState.UNREADABLE, silence=reason) for name, reason in registrations.unreadable.items()}
+    registered = {**unreadable, **registrations.writable, **registrations.read_only}
     cookies = frozenset(registrations.cookies)
     found: list[BookieFacts] = []
     for bookie_id in {*registered, *cookies, *ledgers.by_bookie}:

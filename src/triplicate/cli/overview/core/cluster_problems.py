@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from triplicate.cli.overview.core.cluster_facts import (
@@ -94,7 +94,11 @@ def _bookies(facts: ClusterFacts) -> Iterator[Problem]:
             yield Problem(f"no ledger names the lost bookie {one.bookie_id}", f"triplicate bookie decommission {one.bookie_id}")
     if not facts.bookies.cut and not any(one.state is BookieState.WRITABLE for one in bookies):
         yield Problem("no bookie is writable", "triplicate bookie list")
-    silent = [one for one in bookies if one.silence]
+    for one in bookies:
+        if one.state is BookieState.UNREADABLE:
+            text = f"bookie {one.bookie_id} runs, and its registration cannot be decoded: {one.silence}"
+            yield Problem(text, f"triplicate bookie status --bookie-id {one.bookie_id}")
+    silent = [one for one in bookies if one.silence and one.state is not BookieState.UNREADABLE]
     if silent:
         yield Problem(f"{_count(len(silent), 'bookie does', 'bookies do')} not answer: {_ids(silent)}", "triplicate bookie list")
     for one in bookies:
@@ -107,8 +111,15 @@ def _bookies(facts: ClusterFacts) -> Iterator[Problem]:
         if not one.visited:
             text = f"the disks of bookie {one.bookie_id} were replaced, and its ledgers were not checked since"
             yield Problem(text, f"triplicate bookie status --bookie-id {one.bookie_id}")
+    for names in facts.shared_machines:
+        yield Problem(shared_text(names), "triplicate bookie list")
     for reason in facts.location_problems:
         yield Problem(f"a network location is not used: {reason}", "triplicate cluster racks show")
+
+
+def shared_text(names: Sequence[str]) -> str:
+    """The problem of a machine with several names."""
+    return f"{' and '.join(names)} are one machine, and count as several: let its bookies register one name (bookie.advertised_address)"
 
 
 def _ledgers(counts: LedgerCounts, bookie_id: str) -> str:

@@ -76,7 +76,7 @@ def _bookies(facts: ClusterFacts) -> Section:
 
 
 def _state_text(bookie: BookieFacts) -> str:
-    if bookie.silence:
+    if bookie.silence and bookie.state is not BookieState.UNREADABLE:
         return f"{bookie.state}, silent"
     return str(bookie.state) if bookie.visited else f"{bookie.state}, unvisited"
 

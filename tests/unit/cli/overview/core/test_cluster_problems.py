@@ -74,6 +74,10 @@ def test_a_recovering_cluster_is_not_healthy() -> None:
         ),
         (replace(healthy(), bookies=Listed(())), "no bookie is writable"),
         (replace(healthy(), location_problems=("x",)), "a network location is not used: x"),
+        (
+            replace(healthy(), shared_machines=(("10.0.0.1", "a.example"),)),
+            "10.0.0.1 and a.example are one machine, and count as several: let its bookies register one name (bookie.advertised_address)",
+        ),
         (replace(healthy(), bookies=Listed((), "no answer within 3 s")), "not read completely: the bookies: no answer within 3 s"),
         (
             replace(healthy(), logs=Listed((), "late"), databases=Listed((), "late")),
