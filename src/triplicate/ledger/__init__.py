@@ -20,10 +20,12 @@ from triplicate.ledger.last_confirmed import LastConfirmed
 from triplicate.ledger.ledger_metadata import EnsembleSegment, LedgerMetadata, LedgerState
 from triplicate.ledger.metadata_format import decode_metadata, encode_metadata
 from triplicate.ledger.placement.adherence import Adherence, PlacementVerdict, ensemble_verdict, ledger_verdict
+from triplicate.ledger.placement.distance import Distance, distance_between
 from triplicate.ledger.placement.ensemble_choice import RandomSource, choose_ensemble, replace_bookies
 from triplicate.ledger.placement.network_location import DEFAULT_LOCATION, BookieSite, NetworkLocation, parse_location
 from triplicate.ledger.placement.placement_rules import PlacementPolicy, PlacementRules
 from triplicate.ledger.placement.site_table import RegisteredBookie, SiteTable, resolve_sites
+from triplicate.ledger.read_order import ReadOrder
 from triplicate.ledger.read_plan import ReadPlan
 from triplicate.ledger.schedule import absent_answers_needed, check_quorums, is_covered, is_endangered, write_set, write_sets
 from triplicate.ledger.write_tracker import WriteTracker
@@ -45,6 +47,7 @@ __all__ = [
     "DecodedEntries",
     "DigestType",
     "DigestVerifier",
+    "Distance",
     "EnsembleSegment",
     "Entry",
     "EntryCodec",
@@ -60,6 +63,7 @@ __all__ = [
     "PlacementVerdict",
     "RandomSource",
     "ReadKind",
+    "ReadOrder",
     "ReadPlan",
     "RegisteredBookie",
     "SiteTable",
@@ -71,6 +75,7 @@ __all__ = [
     "decode_entries",
     "decode_metadata",
     "derive_master_key",
+    "distance_between",
     "encode_availability",
     "encode_metadata",
     "ensemble_change",
