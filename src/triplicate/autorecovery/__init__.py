@@ -14,6 +14,7 @@ from triplicate.autorecovery.ledger_audits import Audit, AuditFinding, AuditRepo
 from triplicate.autorecovery.ledger_check import LedgerChecker, mark_copies
 from triplicate.autorecovery.ledger_repair import HasLivingWriter, RepairOutcome
 from triplicate.autorecovery.ledger_walk import WalkedLedger, walk_ledgers
+from triplicate.autorecovery.misplaced_pass import MisplacedLedger, MisplacedReport, move_misplaced
 from triplicate.autorecovery.recovery_pass import LedgerNeed, PassProgress, PassReport, recover_bookies
 from triplicate.autorecovery.replication_loop import ReplicationLoop
 from triplicate.autorecovery.worker import LedgerRepair, ReplicationWorker
@@ -36,6 +37,8 @@ __all__ = [
     "LedgerCopies",
     "LedgerNeed",
     "LedgerRepair",
+    "MisplacedLedger",
+    "MisplacedReport",
     "Obstacle",
     "PassProgress",
     "PassReport",
@@ -47,6 +50,7 @@ __all__ = [
     "WalkedLedger",
     "decommission_bookie",
     "mark_copies",
+    "move_misplaced",
     "names_any",
     "recover_bookies",
     "refill_bookie",

@@ -14,6 +14,7 @@ from itertools import islice
 from triplicate.autorecovery.copy_pace import CopyPace
 from triplicate.autorecovery.core.fragments import LedgerFragment, awaits_recovery, lacking_fragments, missing_runs, with_copies_at
 from triplicate.autorecovery.core.ledger_copies import damaged_fragments
+from triplicate.autorecovery.core.misplaced_copies import misplaced_copies
 from triplicate.autorecovery.core.writer_presence import OpenLedgerView, WriterPresence, writer_presence
 from triplicate.autorecovery.entry_finder import EntryFinder
 from triplicate.autorecovery.ledger_copier import CopyJob, LedgerCopier
@@ -25,6 +26,8 @@ from triplicate.ledger import Availability, EntryCodec, LedgerMetadata, is_cover
 from triplicate.metadata import BookieServiceInfo, Versioned, may_have_lost_entries
 from triplicate.runtime import fault_point, map_bounded
 
+MOVES_PER_POSITION = 2
+"""How often the copies of one position are moved in one repair for the sake of placement, on average over a segment."""
 CHANGES_MAX = 32
 """How many times others may change a ledger's metadata during one repair."""
 REFILLED_AT_ONCE = 10_000
@@ -99,6 +102,8 @@ class RepairTools:
         has_living_writer: a ledger for which this is true is not fenced.
         views: the first view of each open ledger whose grace period runs, by ledger id.
         copied: called with the bytes of entries that were copied.
+        moves_misplaced: whether every repair also moves copies that break the rules of placement, and not only that of a mark without
+            bookies.
     """
 
     client: Client
@@ -110,26 +115,34 @@ class RepairTools:
     has_living_writer: HasLivingWriter
     views: dict[int, OpenLedgerView]
     copied: Callable[[int], None]
+    moves_misplaced: bool = False
 
 
 class RepairRun:
     """One repair of one locked ledger.
 
     Args:
-        missing: the bookies that the mark names.
+        missing: the bookies that the mark names. A mark without bookies is one for placement, as an auditor of BookKeeper makes it, too.
 
     Attributes:
         entries, size_bytes: the entries copied so far, and their bytes with headers.
         fragments: number of fragments that have got their copies.
+        moved: how many of them for the sake of placement.
     """
 
     def __init__(self, tools: RepairTools, ledger_id: int, missing: tuple[str, ...]) -> None:
         self.entries = 0
         self.size_bytes = 0
         self.fragments = 0
+        self.moved = 0
         self._tools = tools
         self._ledger_id = ledger_id
         self._missing = dict.fromkeys((*missing, *sorted(tools.leaving)))
+        self._moves_misplaced = tools.moves_misplaced or not missing
+        self._moves: dict[int, int] = {}
+        """Moves for the sake of placement so far, by the first entry of their segment."""
+        self._refused: tuple[str, ...] = ()
+        """Why copies that break a rule of placement could not be moved."""
         self._ledgers = tools.client.metadata.ledgers
         self._rng = tools.client.host.entropy.stream("placement")
         self._unusable: dict[str, None] = {}
@@ -162,6 +175,8 @@ class RepairRun:
                 continue
             if await self._replace_damaged(found, states, has_writer=has_writer):
                 continue
+            if self._moves_misplaced and await self._move_misplaced(found, states):
+                continue
             lost += states.in_limbo
             if not has_writer or not awaits_recovery(found.value, lost):
                 return self._result()
@@ -179,9 +194,8 @@ class RepairRun:
                 )
 
     def _result(self) -> RepairResult:
-        if self._failures:
-            return RepairResult(RepairOutcome.FAILED, "; ".join(self._failures.values()))
-        return RepairResult(RepairOutcome.REPAIRED)
+        reasons = (*self._failures.values(), *self._refused)
+        return RepairResult(RepairOutcome.FAILED, "; ".join(reasons)) if reasons else RepairResult(RepairOutcome.REPAIRED)
 
     def _next(self, metadata: LedgerMetadata, lost: list[str], *, has_writer: bool) -> LedgerFragment | None:
         fragments = lacking_fragments(metadata, lost, has_writer=has_writer)
@@ -205,6 +219,36 @@ class RepairRun:
         if await self._copy(found.value, CopyJob(fragment, Availability(()), target, last_resort)):
             placement.report(self._ledger_id, ensemble, rules)
             await self._name_target(found, fragment, target, has_writer=has_writer)
+
+    async def _move_misplaced(self, found: Versioned, states: BookieStates) -> bool:
+        """Move the copies of one position, if that mends the placement. The bookie keeps its copy until the metadata name the other one.
+
+        Returns:
+            Whether copies were to be moved, so that the metadata may have changed.
+        """
+        metadata, placement = found.value, self._tools.client.placement
+        ensembles = [bookie_id for segment in metadata.segments for bookie_id in segment.ensemble]
+        rules = await placement.rules(metadata.write_quorum, states.writable, ensembles)
+        if placement.problems:
+            # A location that is not known may be a rack of its own, or not.
+            self._refused = (f"the locations of bookies are not certain: {'; '.join(placement.problems)}",)
+            return False
+        usable = [bookie_id for bookie_id in states.writable if bookie_id not in self._unusable and not states.is_lost(bookie_id)]
+        plan = misplaced_copies(metadata, rules, usable, {*states.writable, *states.readonly}, self._rng)
+        self._refused = plan.refused
+        move = next((move for move in plan.moves if move.fragment not in self._failures), None)
+        if move is None:
+            return False
+        fragment = move.fragment
+        moves = self._moves[fragment.first_entry_id] = self._moves.get(fragment.first_entry_id, 0) + 1
+        if moves > MOVES_PER_POSITION * len(fragment.ensemble):
+            self._fail(fragment, f"{_described(fragment)}: its placement was not mended by {moves - 1} moves, since others changed it")
+            return True
+        if await self._copy(metadata, CopyJob(fragment, Availability(()), move.target, frozenset())):
+            before = self.fragments
+            await self._name_target(found, fragment, move.target, has_writer=True, whole_ensemble=True)
+            self.moved += self.fragments - before
+        return True
 
     async def _complete_present(self, found: Versioned, states: BookieStates, *, has_writer: bool) -> bool:
         """Copy what they lack to bookies of the mark that are registered again, and to those of a recovery.
@@ -346,10 +390,12 @@ class RepairRun:
         return EntryCodec(self._ledger_id, metadata.digest_type, metadata.password)
 
     @fault_point("autorecovery.copied")
-    async def _name_target(self, found: Versioned, fragment: LedgerFragment, target: str, *, has_writer: bool) -> None:
+    async def _name_target(
+        self, found: Versioned, fragment: LedgerFragment, target: str, *, has_writer: bool, whole_ensemble: bool = False
+    ) -> None:
         """Put the target into the fragment's place in the metadata, unless others have changed the segment: then nothing is changed."""
         for _ in range(CHANGES_MAX):
-            changed = with_copies_at(found.value, fragment, target, has_writer=has_writer)
+            changed = with_copies_at(found.value, fragment, target, has_writer=has_writer, whole_ensemble=whole_ensemble)
             if changed is None:
                 return
             try:

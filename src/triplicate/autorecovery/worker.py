@@ -59,6 +59,8 @@ class ReplicationWorker:
         busy_share: share of the time in which entries are copied.
         has_living_writer: an open ledger for which this is true is not fenced.
         copied: called with the bytes of entries that were copied.
+        moves_misplaced: whether every repair also moves copies that break the rules of placement. Otherwise only that of a mark without
+            bookies does.
     """
 
     def __init__(
@@ -72,12 +74,16 @@ class ReplicationWorker:
         busy_share: float = 1.0,
         has_living_writer: HasLivingWriter = no_known_writers,
         copied: Callable[[int], None] = _ignore,
+        moves_misplaced: bool = False,
     ) -> None:
         self._client = client
         self._name = name
         self._marks = client.metadata.under_replication
         pace = CopyPace(client.host.clock, settings.bytes_per_s, busy_share)
-        self._tools = RepairTools(client, copies, settings, pace, RecoveryMetrics(client.metrics), leaving, has_living_writer, {}, copied)
+        metrics = RecoveryMetrics(client.metrics)
+        self._tools = RepairTools(
+            client, copies, settings, pace, metrics, leaving, has_living_writer, {}, copied, moves_misplaced=moves_misplaced
+        )
 
     def grace_ends_at(self, ledger_id: int) -> float:
         """When the grace period of an open ledger ends, in seconds of the monotonic clock; 0 if none runs."""
@@ -140,4 +146,6 @@ class ReplicationWorker:
             result = RepairResult(RepairOutcome.REPAIRED)
         except (LedgerError, PeerError, CorruptionError, FormatError) as error:
             result = RepairResult(RepairOutcome.FAILED, str(error))
+        if run.moved:
+            self._tools.metrics.ledgers_moved.inc()
         return LedgerRepair(lock.mark.ledger_id, result.outcome, run.entries, run.size_bytes, run.fragments, result.reason)

@@ -70,6 +70,11 @@ class ClusterPlacement:
         self._problems: tuple[str, ...] = ()
         """As last reported."""
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """The locations that could not be used when bookies were last located, with the reasons; none if the policy uses no locations."""
+        return self._problems if self.policy.uses_locations else ()
+
     async def rules(self, write_quorum: int, writable: Mapping[str, BookieServiceInfo], ensemble: Sequence[str] = ()) -> PlacementRules:
         """The rules for an ensemble of a ledger.
 

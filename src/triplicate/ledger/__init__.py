@@ -22,6 +22,7 @@ from triplicate.ledger.metadata_format import decode_metadata, encode_metadata
 from triplicate.ledger.placement.adherence import Adherence, PlacementVerdict, ensemble_verdict, ledger_verdict
 from triplicate.ledger.placement.distance import Distance, distance_between
 from triplicate.ledger.placement.ensemble_choice import RandomSource, choose_ensemble, replace_bookies
+from triplicate.ledger.placement.mending import CopyMove, EnsembleMend, mend_ensemble, shared_machines
 from triplicate.ledger.placement.network_location import DEFAULT_LOCATION, BookieSite, NetworkLocation, parse_location
 from triplicate.ledger.placement.placement_rules import PlacementPolicy, PlacementRules
 from triplicate.ledger.placement.site_table import RegisteredBookie, SiteTable, resolve_sites
@@ -44,10 +45,12 @@ __all__ = [
     "AvailabilityGroup",
     "BookieHealth",
     "BookieSite",
+    "CopyMove",
     "DecodedEntries",
     "DigestType",
     "DigestVerifier",
     "Distance",
+    "EnsembleMend",
     "EnsembleSegment",
     "Entry",
     "EntryCodec",
@@ -86,10 +89,12 @@ __all__ = [
     "is_replaceable",
     "kind_of_batch",
     "ledger_verdict",
+    "mend_ensemble",
     "parse_location",
     "recovery",
     "replace_bookies",
     "resolve_sites",
+    "shared_machines",
     "write_set",
     "write_sets",
 ]

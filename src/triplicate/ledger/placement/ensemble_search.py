@@ -36,11 +36,16 @@ class EnsembleSearch:
         self._chosen: list[str] = []
         self._steps = 0
 
+    @property
+    def steps(self) -> int:
+        """Bookies that the last search has tried."""
+        return self._steps
+
     def run(self, demand: Demand) -> list[str] | None:
         """The bookies by `positions`; None if no choice satisfies the demand, or none was found within `SEARCH_STEPS`."""
+        self._steps = 0
         if not self._has_enough_domains(demand):
             return None
-        self._steps = 0
         tried: list[Iterator[str]] = [self._candidates(demand)]
         while tried:
             candidate = next(tried[-1], None)
