@@ -8,7 +8,7 @@ from itertools import permutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.property.test_ensemble_choice import rules_strategy
+from tests.property.placement_rig import rules_strategy
 from triplicate.errors import NotEnoughBookies
 from triplicate.ledger import PlacementRules, ensemble_verdict, mend_ensemble
 

@@ -35,7 +35,7 @@ class FragmentMove:
 
 @dataclass(frozen=True, slots=True)
 class MisplacedCopies:
-    """What is to be done about the placement of a ledger.
+    """How the placement of a ledger is mended.
 
     Attributes:
         moves: in the order in which they are made. The fragments have the present ensembles, so that after the first of a segment, the

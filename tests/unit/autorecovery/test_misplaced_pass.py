@@ -319,7 +319,7 @@ def test_a_pass_by_hand_also_moves_copies_of_a_ledger_that_is_marked_for_others(
 
 
 def test_a_worker_that_only_deletes_the_mark_is_not_believed() -> None:
-    """As Apache's worker does unless it is told to move such ledgers."""
+    """As Apache's worker does without its setting for such ledgers."""
 
     async def main() -> None:
         async with racked("abc") as cluster, cluster.client(RACKS) as client:
