@@ -86,7 +86,7 @@ class RepairStand:
         self.stand = stand
         self.cluster = stand.new_cluster(name, 2, 2)
         # A bookie that was killed and restarted is chosen again at once.
-        self.client: Client = stand.new_client(self.cluster, our_settings("v2", suspect_s=0.0))
+        self.client: Client = stand.new_client(self.cluster, our_settings("v2", suspect_s=0.0, lost_bookie_limit_s=0.0))
         self.metadata = self.client.metadata
         stand.run(self.metadata.under_replication.set_lost_bookie_recovery_delay_s(0))
 

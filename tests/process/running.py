@@ -71,15 +71,16 @@ class Up:
     Args:
         restart: whether it restarts processes that end; most tests restart them themselves.
         heals: whether its bookies run auto-recovery. Tests of marks and of repairs by hand switch it off.
+        settings: environment variables of all its processes.
     """
 
-    def __init__(self, folder: Path, *arguments: str, restart: bool = False, heals: bool = True) -> None:
+    def __init__(self, folder: Path, *arguments: str, restart: bool = False, heals: bool = True, **settings: str) -> None:
         started = time.monotonic()
         self.folder = folder
         self.errors = ""
         self.process = subprocess.Popen(
             command("up", "--dir", str(folder), "--json", *([] if restart else ["--no-restart"]), *arguments),
-            env=environment(**({} if heals else {"TRIPLICATE_AUTORECOVERY_IN_BOOKIE": "false"})),
+            env=environment(**({} if heals else {"TRIPLICATE_AUTORECOVERY_IN_BOOKIE": "false"}), **settings),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

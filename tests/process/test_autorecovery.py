@@ -18,6 +18,11 @@ async def candidates(uri: str) -> int:
         return len(await client.metadata.auditor.candidates())
 
 
+async def ledgers(uri: str) -> list[int]:
+    async with connect(uri) as client:
+        return [ledger_id async for ledger_id in client.metadata.ledgers.ids()]
+
+
 def test_the_copies_of_a_bookie_that_is_killed_for_good_come_back_by_themselves(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--nodes", "0") as up:
         ledger_ids = asyncio.run(write_ledgers(up.uri))
@@ -37,4 +42,24 @@ def test_the_copies_of_a_bookie_that_is_killed_for_good_come_back_by_themselves(
             wait_until(lambda: asyncio.run(candidates(up.uri)) == 4, LIMIT_S, "the process votes")
             process.send_signal(signal.SIGTERM)
             assert process.wait(TIMEOUT_S) == 0
+        assert up.end(signal.SIGTERM) == 0
+
+
+def test_an_idle_database_gets_its_copies_back(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--nodes", "1", TRIPLICATE_CLIENT_LOST_BOOKIE_LIMIT_S="1") as up:
+        run("cluster", "autorecovery", "delay", "1", uri=up.uri)
+        run("database", "create", "shop", uri=up.uri)
+        run("sql", "shop", "-c", "create table t(a)", uri=up.uri)
+        run("sql", "shop", "-c", "insert into t values (1), (2)", uri=up.uri)
+        (ledger_id,) = asyncio.run(ledgers(up.uri))
+        lost = min(asyncio.run(names_of(up.uri, [ledger_id])))
+        up.kill_member(lost)
+        wait_until(
+            lambda: lost not in asyncio.run(names_of(up.uri, [ledger_id])), TIMEOUT_S, "the idle ledger names the lost bookie no longer"
+        )
+        wait_until(lambda: not asyncio.run(marked(up.uri)), TIMEOUT_S, "no ledger is marked")
+        assert "every copy of them is there" in run("ledger", "check", "--read", str(ledger_id), uri=up.uri).stdout
+        answer = run("sql", "shop", "-c", "select count(*) from t", uri=up.uri)
+        assert "2" in answer.stdout
+        assert asyncio.run(ledgers(up.uri)) == [ledger_id], "the leader kept its ledger"
         assert up.end(signal.SIGTERM) == 0

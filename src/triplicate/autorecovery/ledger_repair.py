@@ -59,7 +59,7 @@ class RepairOutcome(enum.Enum):
     GRACE_PERIOD = "grace period"
     """A lost bookie is in the last segment of an open ledger whose grace period is not over."""
     HAS_WRITER = "has a writer"
-    """A lost bookie is in the last segment of an open ledger whose writer lives, and replaces it when it next stores an entry."""
+    """A lost bookie is in the last segment of an open ledger whose writer lives, and replaces it if another one can be chosen."""
     FAILED = "failed"
     """Something could not be repaired; the reason names it. The ledger stays marked."""
 
@@ -190,7 +190,7 @@ class RepairRun:
                 return RepairResult(
                     RepairOutcome.HAS_WRITER if is_alive else RepairOutcome.GRACE_PERIOD,
                     f"{', '.join(lost)} in the last segment of an open ledger, whose writer "
-                    + ("lives and replaces it when it next stores an entry" if is_alive else "may be alive"),
+                    + ("lives and replaces it if another bookie can be chosen" if is_alive else "may be alive"),
                 )
 
     def _result(self) -> RepairResult:

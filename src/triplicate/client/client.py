@@ -94,7 +94,9 @@ class Client:
         self._tokens = host.entropy.stream("metadata.creator_token")
         self._writers: dict[int, WriteHandle] = {}
         self._writers_most = WRITERS_LEAST
-        self._departures = DepartureFollower(host, metadata, scope, lambda: self._writers.values())
+        self._departures = DepartureFollower(
+            host, metadata, scope, lambda: self._writers.values(), lost_limit_s=settings.lost_bookie_limit_s
+        )
         self._readers: dict[int, LedgerReader] = {}
         self._closed = False
         self._trash_due = 0.0

@@ -136,6 +136,14 @@ class ClientSettings:
         low=0,
         high=3600,
     )
+    lost_bookie_limit_s: float = setting(
+        30.0,
+        "An idle writer replaces a bookie of its ensemble that has not been registered for this time, if another one can be chosen. A "
+        "writer that appends does so at the first failed append. 0: never. Has no effect with delay_ensemble_change.",
+        unit="seconds",
+        low=0,
+        high=86_400,
+    )
     suspect_s: float = setting(
         30.0,
         "For this time after a failure, a bookie is selected for ensembles only if there are too few others.",

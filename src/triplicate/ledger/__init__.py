@@ -1,6 +1,7 @@
 """Ledgers as values and arithmetic: entries, metadata, quorums, placement, and the machines that decide. Pure: no I/O, no clock."""
 
 from triplicate.ledger import ensemble_change, recovery
+from triplicate.ledger.absence import Absences
 from triplicate.ledger.adv_tracker import LAST_ENTRY_ID, AdvWriteTracker
 from triplicate.ledger.availability import Availability, AvailabilityGroup, decode_availability, encode_availability
 from triplicate.ledger.bookie_health import Ailment, BookieHealth
@@ -38,6 +39,7 @@ __all__ = [
     "LAST_ENTRY_ID",
     "LEAST_DELAY_S",
     "MASTER_KEY_BYTES",
+    "Absences",
     "Adherence",
     "AdvWriteTracker",
     "Ailment",

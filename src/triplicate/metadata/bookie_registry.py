@@ -99,6 +99,12 @@ class BookieRegistry:
         """The read-only bookies, sorted by id."""
         return await self._infos(self._readonly, await self._names(self._readonly))
 
+    async def registered_ids(self) -> frozenset[str]:
+        """The bookies in either list, also those whose registration cannot be read."""
+        # The writable list is read again at the end, as in `resolve`.
+        names = [await self._names(directory) for directory in (self._writable, self._readonly, self._writable)]
+        return frozenset(name for listed in names for name in listed)
+
     async def resolve(self, bookie_id: str) -> BookieServiceInfo:
         """The addresses of a bookie.
 

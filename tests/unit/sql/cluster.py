@@ -16,7 +16,7 @@ from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SessionExpired, SqlError
 from triplicate.log import Logs
 from triplicate.metadata import InjectedFault, MemoryTree, RenewingTree, Tree
-from triplicate.sql import LEASE_S, DatabaseNode, HostedDatabases, SqlDatabase, create_database
+from triplicate.sql import LEASE_S, DatabaseNode, HostedDatabases, SqlDatabase, create_database, database_info
 from triplicate.sql.core.interface import Row, Value
 from triplicate.sql.engine.session import SqlSession
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
@@ -109,6 +109,12 @@ class Cluster:
             found = self.databases[node].get(name)
             if found is not None and found.unusable is None and found.position >= position:
                 return found
+            await asyncio.sleep(0.005)
+
+    async def stands_for_election(self, node: str, name: str = "db") -> None:
+        """Wait until a node is a candidate. A leader that leaves the lead gives way to candidates only."""
+        admin = self.client("admin")
+        while node not in [candidate.node_id for candidate in (await database_info(admin, name)).nodes]:
             await asyncio.sleep(0.005)
 
     def database(self, node: str, name: str = "db") -> SqlDatabase:

@@ -96,7 +96,7 @@ WARNINGS = frozenset(
         "client.placement_incomplete",
         "client.placement_script_failed",
         "client.protocol_error",
-        "client.slow_bookie_replaced",
+        "client.bookie_replaced",
         "client.length_not_known",
         "client.recovery_waits",
         "client.trash_not_emptied",

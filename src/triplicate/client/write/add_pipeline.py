@@ -267,6 +267,11 @@ class AddPipeline:
         if self.window.is_full and not self.deferred_sync and self.failure is None:
             self._changer.check_pace(now)
 
+    def bookie_lost(self, bookie_id: str) -> None:
+        """A bookie has not been registered for long. It is replaced if another one can be chosen."""
+        if not self.deferred_sync and self.failure is None:
+            self._changer.bookie_lost(bookie_id)
+
     def confirm(self) -> None:
         """Confirm the entries that have their ack quorum, then admit the next appends."""
         tracker = self._tracker

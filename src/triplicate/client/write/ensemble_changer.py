@@ -12,7 +12,16 @@ from triplicate.client.connection.response_errors import bookie_error
 from triplicate.client.context import ClientContext
 from triplicate.client.metadata_retry import MetadataRetry
 from triplicate.client.write.add_streams import EnsembleStreams
-from triplicate.errors import BookieError, ConnectionLost, HandleClosed, MetadataError, OutcomeUnknown, RequestTimeout, TriplicateError
+from triplicate.errors import (
+    BookieError,
+    BookieUnavailable,
+    ConnectionLost,
+    HandleClosed,
+    MetadataError,
+    OutcomeUnknown,
+    RequestTimeout,
+    TriplicateError,
+)
 from triplicate.ledger import EnsembleSegment, HeldWindow, PlacementRules, WriteTracker, holder_of, is_replaceable
 from triplicate.ledger import ensemble_change as machine
 from triplicate.metadata import Versioned, Watch
@@ -85,9 +94,9 @@ class EnsembleChanger:
         self._reported: tuple[str, ...] = ()
         """The missing bookies as last reported."""
         self._watch: Watch | None = None
-        self._slow_check: asyncio.Task[None] | None = None
+        self._replacement: asyncio.Task[None] | None = None
         self._held = HeldWindow(0.0 if settings.delay_ensemble_change else settings.slow_bookie_limit_s)
-        self._slow_rng = entropy.stream("slow bookies")
+        self._spare_rng = entropy.stream("slow bookies")
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -119,10 +128,23 @@ class EnsembleChanger:
         acked_through = {bookie_id: tracker.acked_through(bookie_id) for bookie_id in tracker.ensemble}
         holder = holder_of(acked_through, tracker.last_add_confirmed, tracker.last_add_pushed, self._streams.full_bookies())
         slow = self._held.sample(holder, now)
-        if slow is not None and self._slow_check is None and not self._context.scope.closing:
-            self._slow_check = self._context.scope.spawn(self._replace_slow(slow), name=f"slow bookie of ledger {self._writer.ledger_id}")
+        if slow is not None:
+            limit_s = self._context.settings.slow_bookie_limit_s
+            self._replace_if_possible(slow, RequestTimeout, f"held back the writer of ledger {self._writer.ledger_id} for {limit_s:g} s")
 
-    async def _replace_slow(self, bookie_id: str) -> None:
+    def bookie_lost(self, bookie_id: str) -> None:
+        """A bookie has not been registered for long: replace it if it is in the ensemble, provided that another one can be chosen."""
+        settings = self._context.settings
+        if bookie_id in self._tracker.ensemble and not settings.delay_ensemble_change:
+            self._replace_if_possible(bookie_id, BookieUnavailable, f"was not registered for {settings.lost_bookie_limit_s:g} s")
+
+    def _replace_if_possible(self, bookie_id: str, kind: type[BookieError], finding: str) -> None:
+        """Start the replacement of a bookie that has not failed, unless one is being prepared."""
+        if self._replacement is None and not self._context.scope.closing:
+            replacing = self._replace(bookie_id, kind, finding)
+            self._replacement = self._context.scope.spawn(replacing, name=f"replace a bookie of ledger {self._writer.ledger_id}")
+
+    async def _replace(self, bookie_id: str, kind: type[BookieError], finding: str) -> None:
         context, ledger_id = self._context, self._writer.ledger_id
         try:
             async with timeout_at(self._clock.monotonic() + LISTING_LIMIT_S):
@@ -133,15 +155,16 @@ class EnsembleChanger:
             context.host.trace("client.bookies_unknown", ledger=ledger_id, why=str(error))
             return
         finally:
-            self._slow_check = None
+            self._replacement = None
         tracker = self._tracker
         if self._machine.is_over or freeze is not None or tracker.changing or tracker.suspended or bookie_id not in tracker.ensemble:
             return
-        if is_replaceable(tracker.ensemble, bookie_id, writable, context.avoided_bookies(), rules, self._slow_rng):
-            limit_s = context.settings.slow_bookie_limit_s
-            context.host.trace("client.slow_bookie_replaced", ledger=ledger_id, bookie=bookie_id, limit_s=limit_s)
-            text = f"bookie {bookie_id} held back the writer of ledger {ledger_id} for {limit_s:g} s, and another one can take its place"
-            self._writer.bookie_failed(bookie_id, bookie_error(RequestTimeout, bookie_id, text))
+        if kind is BookieUnavailable and bookie_id in writable:
+            return
+        if is_replaceable(tracker.ensemble, bookie_id, writable, context.avoided_bookies(), rules, self._spare_rng):
+            context.host.trace("client.bookie_replaced", ledger=ledger_id, bookie=bookie_id, finding=finding)
+            text = f"bookie {bookie_id} {finding}, and another one can take its place in ledger {ledger_id}"
+            self._writer.bookie_failed(bookie_id, bookie_error(kind, bookie_id, text))
 
     def end(self) -> None:
         """The writer is about to end: decide nothing more. Idempotent."""
@@ -150,7 +173,7 @@ class EnsembleChanger:
 
     def cancel(self) -> None:
         """Abandon a change that is under way; whether its metadata was written stays unknown. Idempotent."""
-        for task in (self._task, self._slow_check):
+        for task in (self._task, self._replacement):
             if task is not None:
                 task.cancel()
 

@@ -124,6 +124,12 @@ class WriteHandle:
             error.add_note(f"closing ledger {self.ledger_id} failed as well: {closing}")
 
 
+def replace_lost_bookie(writer: WriteHandle, bookie_id: str) -> None:
+    """Have an open writer replace a bookie that is lost, if another one can be chosen. Not with deferred sync, as `replace_bookie`."""
+    if not writer.is_finished:
+        writer._pipeline.bookie_lost(bookie_id)
+
+
 def replace_bookie(writer: WriteHandle, bookie_id: str, reason: BookieReadOnly) -> None:
     """Have an open writer replace a bookie of its ensemble before that bookie refuses an entry. Nothing happens if it is not in it.
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 
 from tests.unit.log.fake import SMALL, Stage, play, read_values
+from tests.waiting import eventually
 from triplicate.errors import (
     ArgumentError,
     HandleClosed,
@@ -20,7 +21,7 @@ from triplicate.errors import (
     RecordTooLarge,
     WindowFull,
 )
-from triplicate.log import LogClientSettings, LogSettings, SegmentState, decode_entry
+from triplicate.log import LogClientSettings, LogSettings, LogWriter, SegmentState, decode_entry
 
 
 def test_offsets_begin_at_zero_and_have_no_gaps() -> None:
@@ -218,17 +219,27 @@ def test_a_noop_waits_for_the_next_entry_where_entries_are_frequent() -> None:
     async def scene(stage: Stage) -> None:
         logs = stage.logs(LogClientSettings(idle_noop_delay_s=0.0))
         await logs.create("l")
+
+        def noops_of(writer: LogWriter) -> int:
+            kinds = [decode_entry(item.payload).control for item in stage.bookies.ledger(writer.ledger_id).entries]
+            return sum(control is not None and control["kind"] == "noop" for control in kinds)
+
+        async def appended(writer: LogWriter, index: int, waits: bool) -> None:
+            await writer.append_entry([b"%d" % index])
+            if waits:
+                await asyncio.sleep(0.002)
+            else:
+                await eventually(lambda: noops_of(writer) > index)
+
         noops: list[int] = []
         for wait_s in (0.0, 1.0):
             async with await logs.writer("l", owner="w") as writer, await logs.reader("l", writer.start_offset) as reader:
                 writer.idle_noop.wait_for_entries(wait_s)
                 for index in range(50):
-                    await writer.append_entry([b"%d" % index])
-                    await asyncio.sleep(0.002)
+                    await appended(writer, index, wait_s > 0)
                 delivered = [await reader.next_entry(5) for _ in range(50)]  # The last one needs a no-op.
                 assert [entry.values for entry in delivered if entry is not None] == [[b"%d" % index] for index in range(50)]
-                kinds = [decode_entry(item.payload).control for item in stage.bookies.ledger(writer.ledger_id).entries]
-                noops.append(sum(control is not None and control["kind"] == "noop" for control in kinds))
+                noops.append(noops_of(writer))
         assert noops[0] == 50
         assert 1 <= noops[1] <= 25
 

@@ -97,9 +97,9 @@ def test_an_open_result_that_nobody_fetches_is_ended(tmp_path: Path, transaction
 
 def test_a_transaction_that_goes_on_reading_is_not_idle_but_ends_at_the_age_limit(tmp_path: Path) -> None:
     async def scene(cluster: Cluster, database: SqlDatabase) -> None:
-        session = await snapshot(database)
         loop = asyncio.get_running_loop()
         begun, state = loop.time(), ""
+        session = await snapshot(database)
         while not state:
             state = await state_of(run(session, "select count(*) from t"))
             await asyncio.sleep(0.01)

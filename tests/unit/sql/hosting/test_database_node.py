@@ -435,6 +435,7 @@ def test_a_leader_whose_disk_is_full_leaves_the_lead_to_a_peer(tmp_path: Path) -
         await cluster.start("n2")
         leader = cluster.database("n1")
         await cluster.caught_up("n2", leader.position)
+        await cluster.stands_for_election("n2")
         session = await leader.session()
         kept = 1
         states: list[str] = []
@@ -462,7 +463,9 @@ def test_an_interactive_transaction_that_meets_a_full_disk_ends_the_lead_too(tmp
         await cluster.start_with("n1", replace(SETTINGS, node_id="n1", directory=str(tmp_path / "n1")), setup=small_disk)
         await fill(cluster, 1)
         await cluster.start("n2")
-        session = await cluster.database("n1").session()
+        leader = cluster.database("n1")
+        await cluster.stands_for_election("n2")
+        session = await leader.session()
         await run(session, "begin")
         state = ""
         while not state:

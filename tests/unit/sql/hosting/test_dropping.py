@@ -91,6 +91,8 @@ def test_a_renamed_database_keeps_its_content_and_its_copies(tmp_path: Path) -> 
         session = await (await cluster.leader("shop")).session()
         assert await run(session, "select count(*) from t") == [(2,)]
         await run(session, "insert into t values(3)")
+        for name in cluster.nodes:
+            await cluster.serving(name, 0, "shop")
         assert [node.databases.hosted["shop"].start_position > 0 for node in cluster.nodes.values()] == [True, True]
         assert (await database_info(admin, "shop")).log.startswith("database.db.")
 
