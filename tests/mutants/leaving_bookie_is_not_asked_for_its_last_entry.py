@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triplicate.autorecovery.ledger_repair import BookieStates
+from triplicate.autorecovery.repair_tools import BookieStates
 
 TESTS = ["tests/unit/autorecovery/test_worker.py::test_a_bookie_that_is_leaving_shows_that_a_writer_is_gone"]
 

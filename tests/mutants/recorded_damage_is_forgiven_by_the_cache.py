@@ -17,7 +17,8 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
 def _asking(original: object) -> object:
     from triplicate.autorecovery.core.fragments import LedgerFragment
-    from triplicate.autorecovery.ledger_repair import BookieStates, RepairRun
+    from triplicate.autorecovery.ledger_repair import RepairRun
+    from triplicate.autorecovery.repair_tools import BookieStates
     from triplicate.ledger import LedgerMetadata
 
     async def store_again(

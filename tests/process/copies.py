@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from triplicate.client import Client, connect
 from triplicate.ledger import EntryCodec, write_set
 
 LEDGERS = 12
 ENTRIES = 50
 PASSWORD = b"p"
+SHAPES = ((3, 3, 2), (3, 2, 2), (2, 2, 2))
+"""Ensemble size, write quorum and ack quorum of the ledgers, in turn."""
 
 
-async def write_ledgers(uri: str, *, leave_open: int = 0) -> list[int]:
+async def write_ledgers(uri: str, *, leave_open: int = 0, shapes: Sequence[tuple[int, int, int]] = SHAPES) -> list[int]:
     """Ledgers of several shapes. The last ones may be left open, and their writer is gone."""
-    shapes = [(3, 3, 2), (3, 2, 2), (2, 2, 2)]
     ledger_ids: list[int] = []
     async with connect(uri) as client:
         for number in range(LEDGERS):

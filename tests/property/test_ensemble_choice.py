@@ -9,32 +9,17 @@ from itertools import permutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.property.placement_rig import rules_strategy
 from triplicate.errors import NotEnoughBookies
 from triplicate.ledger import (
     Adherence,
     BookieSite,
-    NetworkLocation,
-    PlacementPolicy,
     PlacementRules,
     choose_ensemble,
     ensemble_verdict,
     rearrange_bookies,
     replace_bookies,
 )
-
-
-@st.composite
-def rules_strategy(draw: st.DrawFn) -> tuple[PlacementRules, int]:
-    """Rules over at most six bookies, and an ensemble size. Every machine is in one rack."""
-    hosts = draw(st.integers(1, 5))
-    locations = [NetworkLocation(f"region-{draw(st.integers(0, 1))}", f"rack-{draw(st.integers(0, 1))}") for _ in range(hosts)]
-    sites: dict[str, BookieSite] = {}
-    for number in range(draw(st.integers(1, 6))):
-        host = draw(st.integers(0, hosts - 1))
-        sites[f"b{number}"] = BookieSite(f"host-{host}", locations[host], draw(st.sampled_from([None, 0, 10, 1000])))
-    size = draw(st.integers(1, len(sites)))
-    policy = PlacementPolicy(draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.booleans()), draw(st.sampled_from([0.0, 0.0, 3.0])))
-    return PlacementRules(draw(st.integers(1, size)), sites, policy), size
 
 
 def write_sets_of(ensemble: tuple[str, ...], quorum: int) -> Iterator[list[str]]:

@@ -13,9 +13,10 @@ from triplicate.autorecovery.decommission import DecommissionReport, decommissio
 from triplicate.autorecovery.decommission_progress import DecommissionPhase, DecommissionProgress, Obstacle
 from triplicate.autorecovery.ledger_audits import Audit, AuditFinding, AuditReport, LedgerAudits
 from triplicate.autorecovery.ledger_check import LedgerChecker, mark_copies
-from triplicate.autorecovery.ledger_repair import HasLivingWriter, RepairOutcome
 from triplicate.autorecovery.ledger_walk import WalkedLedger, walk_ledgers
+from triplicate.autorecovery.misplaced_pass import MisplacedLedger, MisplacedReport, move_misplaced
 from triplicate.autorecovery.recovery_pass import LedgerNeed, PassProgress, PassReport, recover_bookies
+from triplicate.autorecovery.repair_tools import HasLivingWriter, RepairOutcome
 from triplicate.autorecovery.replication_loop import ReplicationLoop
 from triplicate.autorecovery.worker import LedgerRepair, ReplicationWorker
 
@@ -38,6 +39,8 @@ __all__ = [
     "LedgerCopies",
     "LedgerNeed",
     "LedgerRepair",
+    "MisplacedLedger",
+    "MisplacedReport",
     "Obstacle",
     "PassProgress",
     "PassReport",
@@ -49,6 +52,7 @@ __all__ = [
     "WalkedLedger",
     "decommission_bookie",
     "mark_copies",
+    "move_misplaced",
     "names_any",
     "recover_bookies",
     "refill_bookie",

@@ -17,8 +17,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from triplicate.autorecovery.core.open_refill import OpenRefills
-from triplicate.autorecovery.ledger_repair import HasLivingWriter, RepairOutcome, no_known_writers
 from triplicate.autorecovery.recovery_pass import DEFAULT_SETTINGS, PassProgress, joined_repairs
+from triplicate.autorecovery.repair_tools import HasLivingWriter, RepairOutcome, no_known_writers
 from triplicate.autorecovery.worker import LedgerRepair, ReplicationWorker
 from triplicate.client import Client
 from triplicate.config import AutorecoverySettings

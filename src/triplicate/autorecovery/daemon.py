@@ -16,7 +16,7 @@ from triplicate.autorecovery.auditor_metrics import AuditorMetrics
 from triplicate.autorecovery.bookie_refill import OpenRefillsKept, refill_bookies_in_limbo
 from triplicate.autorecovery.copy_pace import CopyPace
 from triplicate.autorecovery.ledger_audits import LedgerAudits
-from triplicate.autorecovery.ledger_repair import HasLivingWriter, no_known_writers
+from triplicate.autorecovery.repair_tools import HasLivingWriter, no_known_writers
 from triplicate.autorecovery.replication_loop import ReplicationLoop
 from triplicate.autorecovery.worker import ReplicationWorker
 from triplicate.client import Client
@@ -100,7 +100,9 @@ class AutorecoveryDaemon:
         self._metrics.elections.inc()
         await election.elected(self._name)
         self._host.trace("autorecovery.auditor_elected", auditor=self._name)
-        audits = LedgerAudits(self._client, CopyPace(self._host.clock, 0, self._settings.busy_share), self._metrics, obeys_disable=True)
+        pace = CopyPace(self._host.clock, 0, self._settings.busy_share)
+        marks = self._name if self._settings.move_misplaced else ""
+        audits = LedgerAudits(self._client, pace, self._metrics, obeys_disable=True, marks_misplaced_as=marks)
         auditor = Auditor(self._client, self._settings, audits, self._metrics, self._chore)
         self._metrics.is_auditor.set(1)
         try:

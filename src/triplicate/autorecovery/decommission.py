@@ -19,9 +19,9 @@ from triplicate.autorecovery.core.needed_copies import LackingBookie, lacking_bo
 from triplicate.autorecovery.core.room_check import RefusedSegment, RoomCheck
 from triplicate.autorecovery.decommission_progress import DecommissionPhase, DecommissionProgress, Obstacle
 from triplicate.autorecovery.free_disk import room_on
-from triplicate.autorecovery.ledger_repair import HasLivingWriter, RepairOutcome, no_known_writers
 from triplicate.autorecovery.ledger_walk import WalkedLedger, walk_ledgers
 from triplicate.autorecovery.recovery_pass import LedgerNeed, need_of, unreadable_text
+from triplicate.autorecovery.repair_tools import HasLivingWriter, RepairOutcome, no_known_writers
 from triplicate.autorecovery.worker import LedgerRepair, ReplicationWorker
 from triplicate.client import BookieCopies, Client
 from triplicate.config import AutorecoverySettings

@@ -17,9 +17,10 @@ from triplicate.autorecovery.copy_pace import CopyPace
 from triplicate.autorecovery.core.fragments import ended_fragments
 from triplicate.autorecovery.ledger_check import LedgerChecker, bookies_to_mark, report_damaged
 from triplicate.autorecovery.ledger_walk import walk_ledgers
+from triplicate.autorecovery.move_planner import MISPLACED, MovePlanner
 from triplicate.client import BookieCopies, Client
 from triplicate.errors import ArgumentError, BookieError, CorruptionError, DigestMismatch, FormatError, LedgerError, NoSuchLedger, PeerError
-from triplicate.ledger import Adherence, EntryCodec, LedgerMetadata, ledger_verdict
+from triplicate.ledger import Adherence, EntryCodec, LedgerMetadata
 from triplicate.metadata import BookieServiceInfo
 from triplicate.runtime import map_bounded
 
@@ -40,7 +41,7 @@ class Audit(enum.Enum):
     REPLICAS = "replicas"
     """Ledgers of which a bookie does not list an entry."""
     PLACEMENT = "placement"
-    """Ledgers whose ensembles break the rules of placement. They are not marked."""
+    """Ledgers whose ensembles break the rules of placement. They are marked only on request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +103,18 @@ class LedgerAudits:
         pace: limits the share of the time in which ledgers are examined.
         dry_run: mark nothing.
         obeys_disable: end an audit when auto-recovery is disabled.
+        marks_misplaced_as: name under which the audit `PLACEMENT` marks ledgers whose copies can be moved; empty to mark none.
     """
 
     def __init__(
-        self, client: Client, pace: CopyPace, metrics: AuditorMetrics, *, dry_run: bool = False, obeys_disable: bool = False
+        self,
+        client: Client,
+        pace: CopyPace,
+        metrics: AuditorMetrics,
+        *,
+        dry_run: bool = False,
+        obeys_disable: bool = False,
+        marks_misplaced_as: str = "",
     ) -> None:
         self._client = client
         self._metadata = client.metadata
@@ -113,6 +122,7 @@ class LedgerAudits:
         self._metrics = metrics
         self._dry_run = dry_run
         self._obeys_disable = obeys_disable
+        self._marks_misplaced_as = marks_misplaced_as
         self.named: dict[str, None] = {}
         """The bookies that the ledgers of the last complete audit `LOST` name."""
 
@@ -231,21 +241,29 @@ class LedgerAudits:
     # Placement.
 
     async def _check_placement(self, report: AuditReport, registered: dict[str, BookieServiceInfo]) -> None:
-        placement = self._client.placement
-        softly = 0
+        planner = MovePlanner(self._client)
+        targets = await planner.targets()
+        counts = dict.fromkeys(Adherence, 0)
         async with aclosing(self._batches(report)) as batches:
             async for batch in batches:
                 await self._pace.admit(0)
                 for ledger_id, metadata in batch:
-                    ensembles = [bookie_id for segment in metadata.segments for bookie_id in segment.ensemble]
-                    rules = await placement.rules(metadata.write_quorum, registered, ensembles)
-                    verdict = ledger_verdict(metadata, rules)
-                    if verdict.adherence is Adherence.FAILED:
-                        report.add(AuditFinding(ledger_id, (), "; ".join(verdict.reasons)))
-                    softly += verdict.adherence is Adherence.SOFT
+                    verdict, plan = await planner.plan(metadata, targets, registered)
+                    counts[verdict.adherence] += 1
+                    reason = "; ".join((*verdict.reasons, *plan.refused))
+                    if self._marks_misplaced_as and plan.moves:
+                        await self._mark_misplaced(report, ledger_id, reason)
+                    elif verdict.adherence is Adherence.FAILED:
+                        report.add(AuditFinding(ledger_id, (), reason))
         if report.is_complete:
-            self._metrics.misplaced.set(report.found)
-            self._metrics.softly_placed.set(softly)
+            self._metrics.misplaced.set(counts[Adherence.FAILED])
+            self._metrics.softly_placed.set(counts[Adherence.SOFT])
+
+    async def _mark_misplaced(self, report: AuditReport, ledger_id: int, reason: str) -> None:
+        """Mark a ledger without naming a bookie, as BookKeeper's auditor does. The reason is noted, unless it is marked already."""
+        if not self._dry_run and await self._metadata.under_replication.get(ledger_id) is None:
+            await self._metadata.repair_notes.record(ledger_id, f"{MISPLACED}: {reason}", self._marks_misplaced_as)
+        await self._mark(report, AuditFinding(ledger_id, (), reason))
 
     # Helpers.
 

@@ -6,26 +6,26 @@ or of another worker is undone.
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import islice
 
-from triplicate.autorecovery.copy_pace import CopyPace
 from triplicate.autorecovery.core.fragments import LedgerFragment, awaits_recovery, lacking_fragments, missing_runs, with_copies_moved
 from triplicate.autorecovery.core.ledger_copies import damaged_fragments, expected_fragments
-from triplicate.autorecovery.core.open_refill import LastStored, OpenRefills
+from triplicate.autorecovery.core.misplaced_copies import misplaced_copies
+from triplicate.autorecovery.core.open_refill import LastStored
 from triplicate.autorecovery.core.writer_presence import OpenLedgerView, WriterPresence, writer_presence
 from triplicate.autorecovery.entry_finder import EntryFinder
 from triplicate.autorecovery.ledger_copier import CopyJob, LedgerCopier
-from triplicate.autorecovery.recovery_metrics import RecoveryMetrics
-from triplicate.client import WRITER_AWAITED, BookieCopies, Client
-from triplicate.config import AutorecoverySettings
+from triplicate.autorecovery.repair_tools import BookieStates, RepairOutcome, RepairResult, RepairTools
+from triplicate.client import WRITER_AWAITED
 from triplicate.errors import BadVersion, BookieError, CorruptionError, LedgerError, NoGoodCopy, NotEnoughBookies, Unauthorized
 from triplicate.ledger import Availability, EntryCodec, LedgerMetadata, LedgerState, is_covered, rearrange_bookies, replace_bookies
-from triplicate.metadata import BookieServiceInfo, Versioned, may_have_lost_entries
+from triplicate.metadata import Versioned, may_have_lost_entries
 from triplicate.runtime import fault_point, map_bounded
 
+MOVES_PER_POSITION = 2
+"""How often the copies of one position are moved in one repair for the sake of placement, on average over a segment."""
 CHANGES_MAX = 32
 """How many times others may change a ledger's metadata during one repair."""
 REFILLED_AT_ONCE = 10_000
@@ -34,120 +34,31 @@ VIEWS_AT_ONCE = 8
 """Bookies that are asked for their last entry at a time."""
 
 
-HasLivingWriter = Callable[[LedgerMetadata], Awaitable[bool]]
-"""Whether the writer of an open ledger is known to live, by something other than the ledger itself. Such a writer numbers its
-entries itself, in the order in which it creates them."""
-
-
-async def no_known_writers(metadata: LedgerMetadata) -> bool:
-    """A `HasLivingWriter` for clusters in which nothing but the ledgers shows their writers."""
-    return False
-
-
-class RepairOutcome(enum.Enum):
-    """The end of one repair of a ledger."""
-
-    REPAIRED = "repaired"
-    """Every fragment has its copies, and the mark is deleted."""
-    MARKED_AGAIN = "marked again"
-    """Every fragment has its copies, and the ledger was marked again during the repair."""
-    NOT_MARKED = "not marked"
-    """The ledger has no mark."""
-    LOCKED = "locked"
-    """Another worker has locked the ledger."""
-    GRACE_PERIOD = "grace period"
-    """A lost bookie is in the last segment of an open ledger whose grace period is not over."""
-    HAS_WRITER = "has a writer"
-    """A lost bookie is in the last segment of an open ledger whose writer lives, and replaces it if another one can be chosen."""
-    REFILLED = "refilled"
-    """A bookie in limbo has got every entry back that it may have lost of an open ledger whose writer lives. The ledger stays marked."""
-    FAILED = "failed"
-    """Something could not be repaired; the reason names it. The ledger stays marked."""
-
-
-@dataclass(frozen=True, slots=True)
-class RepairResult:
-    """An outcome and, unless all is well, the reason."""
-
-    outcome: RepairOutcome
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class BookieStates:
-    """The bookies of a cluster as one repair sees them.
-
-    Args:
-        writable: registered bookies that accept entries, with their registrations, sorted.
-        readonly: other registered bookies, which only serve reads.
-        leaving: bookies that are to be replaced although they may be registered.
-        unreadable: registered bookies whose registration cannot be decoded, with the reason. Nothing is known about their copies.
-        in_limbo: registered bookies whose disks were replaced, and which may have lost entries and a fence of this ledger.
-    """
-
-    writable: Mapping[str, BookieServiceInfo]
-    readonly: tuple[str, ...]
-    leaving: frozenset[str]
-    unreadable: Mapping[str, str]
-    in_limbo: tuple[str, ...] = ()
-
-    def is_lost(self, bookie_id: str) -> bool:
-        """Whether the copies of a bookie are to be made on others."""
-        if bookie_id in self.leaving:
-            return True
-        return not (bookie_id in self.writable or bookie_id in self.readonly or bookie_id in self.unreadable)
-
-    def is_unknown(self, bookie_id: str) -> bool:
-        """Whether the bookie runs, and its copies can neither be checked nor replaced."""
-        return bookie_id in self.unreadable and bookie_id not in self.leaving
-
-    def shows_entries(self, bookie_id: str) -> bool:
-        """Whether the last entry on a bookie says something of a ledger's writer: also on one that is leaving."""
-        return (bookie_id in self.writable or bookie_id in self.readonly) and bookie_id not in self.in_limbo
-
-
-@dataclass(frozen=True, slots=True)
-class RepairTools:
-    """The objects that the repairs of one worker share.
-
-    Args:
-        leaving: bookies that are to be replaced although they may be registered, in addition to those that are being decommissioned.
-        has_living_writer: a ledger for which this is true is not fenced.
-        views: the first view of each open ledger whose grace period runs, by ledger id.
-        copied: called with the bytes of entries that were copied.
-        open_refills: of a refill, which also copies the entries of open ledgers back; None for other repairs.
-    """
-
-    client: Client
-    copies: BookieCopies
-    settings: AutorecoverySettings
-    pace: CopyPace
-    metrics: RecoveryMetrics
-    leaving: frozenset[str]
-    has_living_writer: HasLivingWriter
-    views: dict[int, OpenLedgerView]
-    copied: Callable[[int], None]
-    open_refills: OpenRefills | None = None
-
-
 class RepairRun:
     """One repair of one locked ledger.
 
     Args:
-        missing: the bookies that the mark names.
+        missing: the bookies that the mark names. A mark without bookies is one for placement, as an auditor of BookKeeper makes it, too.
 
     Attributes:
         entries, size_bytes: the entries copied so far, and their bytes with headers.
         fragments: number of fragments that have got their copies.
+        moved: how many of them for the sake of placement.
     """
 
     def __init__(self, tools: RepairTools, ledger_id: int, missing: tuple[str, ...]) -> None:
         self.entries = 0
         self.size_bytes = 0
         self.fragments = 0
+        self.moved = 0
         self._tools = tools
         self._ledger_id = ledger_id
         self._missing = dict.fromkeys((*missing, *sorted(tools.leaving)))
+        self._moves_misplaced = tools.moves_misplaced or not missing
+        self._moves: dict[int, int] = {}
+        """Moves for the sake of placement so far, by the first entry of their segment."""
+        self._refused: tuple[str, ...] = ()
+        """Why copies that break a rule of placement could not be moved."""
         self._ledgers = tools.client.metadata.ledgers
         self._rng = tools.client.host.entropy.stream("placement")
         self._unusable: dict[str, None] = {}
@@ -183,6 +94,8 @@ class RepairRun:
                 continue
             if await self._replace_damaged(found, states, has_writer=has_writer):
                 continue
+            if self._moves_misplaced and await self._move_misplaced(found, states):
+                continue
             lost += states.in_limbo
             if not has_writer or not awaits_recovery(found.value, lost):
                 return self._result()
@@ -202,9 +115,8 @@ class RepairRun:
                 )
 
     def _result(self) -> RepairResult:
-        if self._failures:
-            return RepairResult(RepairOutcome.FAILED, "; ".join(self._failures.values()))
-        return RepairResult(RepairOutcome.REPAIRED)
+        reasons = (*self._failures.values(), *self._refused)
+        return RepairResult(RepairOutcome.FAILED, "; ".join(reasons)) if reasons else RepairResult(RepairOutcome.REPAIRED)
 
     def _next(self, metadata: LedgerMetadata, lost: list[str], *, has_writer: bool) -> LedgerFragment | None:
         fragments = lacking_fragments(metadata, lost, has_writer=has_writer)
@@ -284,6 +196,36 @@ class RepairRun:
                 return
         self._tools.client.host.trace("autorecovery.rearranged", ledger=self._ledger_id, moved=len(moves))
         await self._name_targets(found, moves, has_writer=has_writer)
+
+    async def _move_misplaced(self, found: Versioned, states: BookieStates) -> bool:
+        """Move the copies of one position, if that mends the placement. The bookie keeps its copy until the metadata name the other one.
+
+        Returns:
+            Whether copies were to be moved, so that the metadata may have changed.
+        """
+        metadata, placement = found.value, self._tools.client.placement
+        ensembles = [bookie_id for segment in metadata.segments for bookie_id in segment.ensemble]
+        rules = await placement.rules(metadata.write_quorum, states.writable, ensembles)
+        if placement.problems:
+            # A location that is not known may be a rack of its own, or not.
+            self._refused = (f"the locations of bookies are not certain: {'; '.join(placement.problems)}",)
+            return False
+        usable = [bookie_id for bookie_id in states.writable if bookie_id not in self._unusable and not states.is_lost(bookie_id)]
+        plan = misplaced_copies(metadata, rules, usable, {*states.writable, *states.readonly}, self._rng)
+        self._refused = plan.refused
+        move = next((move for move in plan.moves if move.fragment not in self._failures), None)
+        if move is None:
+            return False
+        fragment = move.fragment
+        moves = self._moves[fragment.first_entry_id] = self._moves.get(fragment.first_entry_id, 0) + 1
+        if moves > MOVES_PER_POSITION * len(fragment.ensemble):
+            self._fail(fragment, f"{_described(fragment)}: its placement was not mended by {moves - 1} moves, since others changed it")
+            return True
+        if await self._copy(metadata, CopyJob(fragment, Availability(()), move.target, frozenset())):
+            before = self.fragments
+            await self._name_targets(found, [(fragment, move.target)], has_writer=True, whole_ensemble=True)
+            self.moved += self.fragments - before
+        return True
 
     async def _complete_present(self, found: Versioned, states: BookieStates, *, has_writer: bool) -> bool:
         """Copy what they lack to bookies of the mark that are registered again, and to those of a recovery.
@@ -505,10 +447,12 @@ class RepairRun:
         return EntryCodec(self._ledger_id, metadata.digest_type, metadata.password)
 
     @fault_point("autorecovery.copied")
-    async def _name_targets(self, found: Versioned, moves: Sequence[tuple[LedgerFragment, str]], *, has_writer: bool) -> None:
+    async def _name_targets(
+        self, found: Versioned, moves: Sequence[tuple[LedgerFragment, str]], *, has_writer: bool, whole_ensemble: bool = False
+    ) -> None:
         """Put the targets into the places of these fragments of one segment, unless others have changed it: then nothing is changed."""
         for _ in range(CHANGES_MAX):
-            changed = with_copies_moved(found.value, moves, has_writer=has_writer)
+            changed = with_copies_moved(found.value, moves, has_writer=has_writer, whole_ensemble=whole_ensemble)
             if changed is None:
                 return
             try:

@@ -25,4 +25,8 @@ class RecoveryMetrics:
         self.ledgers_replicated = registry.counter(
             "replication_worker_NUM_FULL_OR_PARTIAL_LEDGERS_REPLICATED", "Ledgers of which at least one fragment was repaired."
         )
+        self.ledgers_moved = registry.counter(
+            "replication_worker_NUM_NOT_ADHERING_PLACEMENT_LEDGERS_REPLICATED",
+            "Ledgers of which at least one fragment was moved because of the rules of placement.",
+        )
         self.ledgers_failed = registry.counter("replication_worker_ledgers_failed", "Repairs of ledgers that ended with an error.")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from triplicate.autorecovery.core.disk_room import DiskRoom
 from triplicate.autorecovery.core.fragments import awaits_recovery, lacking_fragments
 from triplicate.autorecovery.free_disk import room_on
-from triplicate.autorecovery.ledger_repair import HasLivingWriter, RepairOutcome, no_known_writers
+from triplicate.autorecovery.repair_tools import HasLivingWriter, RepairOutcome, no_known_writers
 from triplicate.autorecovery.worker import LedgerRepair, ReplicationWorker, unrepaired
 from triplicate.client import Client
 from triplicate.config import AutorecoverySettings

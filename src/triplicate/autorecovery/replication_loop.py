@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from triplicate.autorecovery.auditor_metrics import AuditorMetrics
 from triplicate.autorecovery.core.repair_delays import RepairDelays
-from triplicate.autorecovery.ledger_repair import RepairOutcome
+from triplicate.autorecovery.repair_tools import RepairOutcome
 from triplicate.autorecovery.worker import LedgerRepair, ReplicationWorker
 from triplicate.client import Client
 from triplicate.config import AutorecoverySettings

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 
 from triplicate.autorecovery.copy_pace import CopyPace
 from triplicate.autorecovery.core.open_refill import OpenRefills
-from triplicate.autorecovery.ledger_repair import HasLivingWriter, RepairOutcome, RepairResult, RepairRun, RepairTools, no_known_writers
+from triplicate.autorecovery.ledger_repair import RepairRun
 from triplicate.autorecovery.recovery_metrics import RecoveryMetrics
+from triplicate.autorecovery.repair_tools import HasLivingWriter, RepairOutcome, RepairResult, RepairTools, no_known_writers
 from triplicate.client import BookieCopies, Client
 from triplicate.config import AutorecoverySettings
 from triplicate.errors import CorruptionError, FormatError, LedgerError, NoSuchLedger, PeerError
@@ -61,6 +62,8 @@ class ReplicationWorker:
         has_living_writer: an open ledger for which this is true is not fenced.
         copied: called with the bytes of entries that were copied.
         open_refills: of a refill, which also copies the entries of open ledgers back.
+        moves_misplaced: whether every repair also moves copies that break the rules of placement. Otherwise only that of a mark without
+            bookies does.
     """
 
     def __init__(
@@ -75,13 +78,25 @@ class ReplicationWorker:
         has_living_writer: HasLivingWriter = no_known_writers,
         copied: Callable[[int], None] = _ignore,
         open_refills: OpenRefills | None = None,
+        moves_misplaced: bool = False,
     ) -> None:
         self._client = client
         self._name = name
         self._marks = client.metadata.under_replication
         pace = CopyPace(client.host.clock, settings.bytes_per_s, busy_share)
+        metrics = RecoveryMetrics(client.metrics)
         self._tools = RepairTools(
-            client, copies, settings, pace, RecoveryMetrics(client.metrics), leaving, has_living_writer, {}, copied, open_refills
+            client,
+            copies,
+            settings,
+            pace,
+            metrics,
+            leaving,
+            has_living_writer,
+            {},
+            copied,
+            open_refills=open_refills,
+            moves_misplaced=moves_misplaced,
         )
 
     def grace_ends_at(self, ledger_id: int) -> float:
@@ -145,4 +160,6 @@ class ReplicationWorker:
             result = RepairResult(RepairOutcome.REPAIRED)
         except (LedgerError, PeerError, CorruptionError, FormatError) as error:
             result = RepairResult(RepairOutcome.FAILED, str(error))
+        if run.moved:
+            self._tools.metrics.ledgers_moved.inc()
         return LedgerRepair(lock.mark.ledger_id, result.outcome, run.entries, run.size_bytes, run.fragments, result.reason)

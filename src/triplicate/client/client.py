@@ -17,6 +17,7 @@ from triplicate.client.context import ClientContext, ExpiringBookies
 from triplicate.client.hedged_reads import HedgedReads
 from triplicate.client.ledger_recovery import recover_ledger
 from triplicate.client.metadata_retry import MetadataRetry
+from triplicate.client.near_bookies import NearBookies
 from triplicate.client.read.ledger_reader import LedgerReader
 from triplicate.client.write.adv_writer import AdvLedgerWriter
 from triplicate.client.write.departures import DepartureFollower
@@ -75,6 +76,7 @@ class Client:
         own_metrics = ClientMetrics(metrics)
         self.placement = ClusterPlacement(host, metadata, settings, pool, scope, own_metrics)
         """The rules for ensembles."""
+        reads = HedgedReads(host, settings, pool, own_metrics)
         self._context = ClientContext(
             host,
             metadata,
@@ -84,7 +86,8 @@ class Client:
             ExpiringBookies(settings.suspect_s),
             own_metrics,
             self.placement,
-            HedgedReads(host, settings, pool, own_metrics),
+            reads,
+            NearBookies(host, metadata, scope, self.placement, settings.network_location, reads.order),
             authenticate,
         )
         self._rng = host.entropy.stream("placement")
@@ -248,6 +251,7 @@ class Client:
         """
         self._check_usable()
         found = self._authorize(ledger_id, await self._context.metadata.ledgers.get(ledger_id), password)
+        await self._context.near.prepare()
         reader = self._reader(ledger_id, found)
         await reader.refresh_last_confirmed()
         self._context.metrics.ledgers_opened.inc()

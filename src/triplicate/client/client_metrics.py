@@ -31,6 +31,11 @@ class ClientMetrics:
             "Reads sent in addition: after the measured delay (late), after hedge_read_s (silent), or to end a quarantine (probe).",
             labels=("reason",),
         )
+        self.reads_by_distance = registry.counter(
+            "bookkeeper_client_reads_by_distance",
+            "Requests for entries by the distance of the bookie: own_rack, own_region or elsewhere; counted with network_location only.",
+            labels=("distance",),
+        )
         self.quarantines = registry.counter(
             "bookkeeper_client_BOOKIE_QUARANTINE",
             "Bookies that were put into quarantine because they were slow or failing.",

@@ -21,6 +21,7 @@ from triplicate.ledger import (
     PlacementPolicy,
     PlacementRules,
     PlacementVerdict,
+    RegisteredBookie,
     SiteTable,
     ensemble_verdict,
     ledger_verdict,
@@ -33,6 +34,8 @@ TABLE_AGE_S = 10.0
 """How long the table of network locations is used before it is read again, in seconds."""
 TABLE_LIMIT_S = 2.0
 """How long one read of the table may take, in seconds. After it the last table is used."""
+CLIENT = "this client"
+"""The name of the client's own machine among the sites; no bookie has it."""
 NOTHING_KNOWN: Mapping[str, int] = {}
 WEIGHT_MULTIPLE = 3.0
 """Free disk counts up to this multiple of the median. Source: BookKeeper `bookieMaxWeightMultipleForWeightBasedPlacement`."""
@@ -67,6 +70,11 @@ class ClusterPlacement:
         self._problems: tuple[str, ...] = ()
         """As last reported."""
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """The locations that could not be used when bookies were last located, with the reasons; none if the policy uses no locations."""
+        return self._problems if self.policy.uses_locations else ()
+
     async def rules(self, write_quorum: int, writable: Mapping[str, BookieServiceInfo], ensemble: Sequence[str] = ()) -> PlacementRules:
         """The rules for an ensemble of a ledger.
 
@@ -85,9 +93,17 @@ class ClusterPlacement:
             sites.update((await self.locate(infos, free_bytes)).sites)
         return PlacementRules(write_quorum, sites, self.policy)
 
-    async def locate(self, infos: Mapping[str, BookieServiceInfo], free_bytes: Mapping[str, int] = NOTHING_KNOWN) -> SiteTable:
-        """The sites of these bookies by all sources. Problems with their locations are traced when they change."""
+    async def locate(
+        self, infos: Mapping[str, BookieServiceInfo], free_bytes: Mapping[str, int] = NOTHING_KNOWN, *, client_machine: str = ""
+    ) -> SiteTable:
+        """The sites of these bookies by all sources. Problems with their locations are traced when they change.
+
+        Args:
+            client_machine: the machine of this client, whose site is then added as `CLIENT`.
+        """
         bookies = [registered_bookie(bookie_id, info) for bookie_id, info in infos.items()]
+        if client_machine:
+            bookies.append(RegisteredBookie(CLIENT, client_machine))
         await self._read_table()
         await self._script.resolve(bookie.host for bookie in bookies)
         found = resolve_sites(bookies, self._table.locations, self._script.locations, free_bytes)

@@ -9,6 +9,7 @@ from triplicate.client.cluster_placement import ClusterPlacement
 from triplicate.client.connection.authentication import Authenticator
 from triplicate.client.connection.pool import ChannelPool
 from triplicate.client.hedged_reads import HedgedReads
+from triplicate.client.near_bookies import NearBookies
 from triplicate.config import ClientSettings
 from triplicate.metadata import ClusterMetadata
 from triplicate.runtime import Host, TaskScope
@@ -41,6 +42,7 @@ class ClientContext:
     Attributes:
         failed_bookies: bookies that failed a writer recently; they are chosen for ensembles only where there are too few others.
         reads: the delays, the budget and the health of bookies that all reads share.
+        near: states to `reads` how far the bookies are.
         unlisted_bookies: bookies that answer reads and give no lists of entries.
     """
 
@@ -53,6 +55,7 @@ class ClientContext:
     metrics: ClientMetrics
     placement: ClusterPlacement
     reads: HedgedReads
+    near: NearBookies
     authenticator: Authenticator | None = None
     unlisted_bookies: ExpiringBookies = field(default_factory=lambda: ExpiringBookies(UNLISTED_S))
 

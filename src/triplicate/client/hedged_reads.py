@@ -1,6 +1,6 @@
 """The state that the reads of one client share: the delays and the budget of hedged reads, and the health of the bookies.
 
-With ``hedge_read_s = 0`` all of it is off: no read is sent twice, and reads go through the write set in its order.
+With ``hedge_read_s = 0`` nothing of it is on but the preference of near bookies: no read is sent twice, and health does not count.
 
 Source: BookKeeper `DefaultSpeculativeRequestExecutionPolicy`, `RackawareEnsemblePlacementPolicyImpl.registerSlowBookie`.
 """
@@ -15,7 +15,7 @@ from triplicate.client.connection.pool import ChannelPool
 from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES
 from triplicate.config import ClientSettings
 from triplicate.errors import BookieError
-from triplicate.ledger import Ailment, BookieHealth, HedgeBudget, HedgeDelays, ReadKind
+from triplicate.ledger import Ailment, BookieHealth, Distance, HedgeBudget, HedgeDelays, ReadKind, ReadOrder
 from triplicate.runtime import Host
 from triplicate.wire import ReadResponse, Status
 
@@ -43,13 +43,21 @@ class HedgedReads:
         self.delays = HedgeDelays(self.limit_s, settings.hedge_read_quantile)
         self.budget = HedgeBudget(settings.hedge_read_share)
         self.health = BookieHealth(settings.quarantine_first_s, settings.quarantine_maximum_s)
+        self.order = ReadOrder(self.health)
+        """In which replicas are read; `NearBookies` states the distances."""
         self._host = host
         self._pool = pool
         self._now = host.clock.monotonic
         self._quarantines = metrics.quarantines
         self._late = metrics.speculative_reads.labels(reason="late")
         self._silent = metrics.speculative_reads.labels(reason="silent")
+        self._sent = [metrics.reads_by_distance.labels(distance=distance.name.lower()) for distance in Distance]
         self._probes = metrics.speculative_reads.labels(reason="probe")
+
+    def note_sent(self, bookie_id: str) -> None:
+        """Count a read by the distance of its bookie, if distances are known."""
+        if self.order.has_distances:
+            self._sent[self.order.distance(bookie_id)].inc()
 
     def is_due(self, bookie_id: str, waited_s: float, *, has_other: bool) -> bool:
         """Whether another replica is to be read as well; then this counts as done.

@@ -108,6 +108,12 @@ class AutorecoverySettings:
         low=0,
         high=86_400,
     )
+    move_misplaced: bool = setting(
+        False,
+        "Whether the auditor marks ledgers whose copies should be on other machines, racks or regions, so that workers move them. "
+        "`triplicate cluster recover --misplaced` moves them by hand. Processes of auto-recovery need one placement_policy for it.",
+        bookkeeper="repairedPlacementPolicyNotAdheringBookieEnable",
+    )
     log_copies_interval_s: int = setting(
         600,
         "Time between two rounds in which the auditor raises segments of logs that were written with fewer copies. 0: none.",

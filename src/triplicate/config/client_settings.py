@@ -192,10 +192,15 @@ class ClientSettings:
         high=604_800,
         bookkeeper="getBookieInfoIntervalSeconds",
     )
+    network_location: str = setting(
+        "",
+        "Where this process runs: /region/rack, or the name of its machine as the table of locations, placement_script or the bookies "
+        "registered on it know it. Reads then begin with the bookies of the own rack, then of the own region. Empty: no preference.",
+    )
     placement_script: str = setting(
         "",
         "Program that prints the network locations of the machines in its arguments, one word for each. Empty: none. Called for the "
-        "rack-aware and the region-aware policy.",
+        "rack-aware and the region-aware policy, and if network_location is set.",
         bookkeeper="networkTopologyScriptFileName",
     )
     placement_script_timeout_s: float = setting(2.0, "Maximum time for one call of placement_script.", unit="seconds", low=0.01, high=60)

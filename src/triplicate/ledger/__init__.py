@@ -21,10 +21,13 @@ from triplicate.ledger.last_confirmed import LastConfirmed
 from triplicate.ledger.ledger_metadata import EnsembleSegment, LedgerMetadata, LedgerState
 from triplicate.ledger.metadata_format import decode_metadata, encode_metadata
 from triplicate.ledger.placement.adherence import Adherence, PlacementVerdict, ensemble_verdict, ledger_verdict
+from triplicate.ledger.placement.distance import Distance, distance_between
 from triplicate.ledger.placement.ensemble_choice import RandomSource, choose_ensemble, rearrange_bookies, replace_bookies
+from triplicate.ledger.placement.mending import CopyMove, EnsembleMend, mend_ensemble, shared_machines
 from triplicate.ledger.placement.network_location import DEFAULT_LOCATION, BookieSite, NetworkLocation, parse_location
 from triplicate.ledger.placement.placement_rules import PlacementPolicy, PlacementRules
 from triplicate.ledger.placement.site_table import RegisteredBookie, SiteTable, resolve_sites
+from triplicate.ledger.read_order import ReadOrder
 from triplicate.ledger.read_plan import ReadPlan
 from triplicate.ledger.schedule import absent_answers_needed, check_quorums, is_covered, is_endangered, write_set, write_sets
 from triplicate.ledger.write_tracker import WriteTracker
@@ -44,9 +47,12 @@ __all__ = [
     "AvailabilityGroup",
     "BookieHealth",
     "BookieSite",
+    "CopyMove",
     "DecodedEntries",
     "DigestType",
     "DigestVerifier",
+    "Distance",
+    "EnsembleMend",
     "EnsembleSegment",
     "Entry",
     "EntryCodec",
@@ -62,6 +68,7 @@ __all__ = [
     "PlacementVerdict",
     "RandomSource",
     "ReadKind",
+    "ReadOrder",
     "ReadPlan",
     "RegisteredBookie",
     "SiteTable",
@@ -73,6 +80,7 @@ __all__ = [
     "decode_entries",
     "decode_metadata",
     "derive_master_key",
+    "distance_between",
     "encode_availability",
     "encode_metadata",
     "ensemble_change",
@@ -83,11 +91,13 @@ __all__ = [
     "is_replaceable",
     "kind_of_batch",
     "ledger_verdict",
+    "mend_ensemble",
     "parse_location",
     "rearrange_bookies",
     "recovery",
     "replace_bookies",
     "resolve_sites",
+    "shared_machines",
     "write_set",
     "write_sets",
 ]

@@ -19,4 +19,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         return True
 
     patch(LedgerCopier, "copy", claims)
-    patch(RepairRun, "_replace_in_place", is_complete)
+    patch(RepairRun, "_refill_chunk", is_complete)

@@ -11,7 +11,8 @@ CHECKERS = ("marks_stay_until_repaired",)
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from dataclasses import replace
 
-    from triplicate.autorecovery.ledger_repair import RepairOutcome, RepairResult, RepairRun
+    from triplicate.autorecovery.ledger_repair import RepairRun
+    from triplicate.autorecovery.repair_tools import RepairOutcome, RepairResult
 
     repair = RepairRun.repair
     left = (RepairOutcome.FAILED, RepairOutcome.GRACE_PERIOD, RepairOutcome.HAS_WRITER)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from triplicate.autorecovery import HasLivingWriter
-from triplicate.autorecovery.ledger_repair import no_known_writers
+from triplicate.autorecovery.repair_tools import no_known_writers
 from triplicate.client import Client
 from triplicate.ledger import LedgerMetadata, decode_metadata
 from triplicate.log import has_living_writer, raise_all_copies

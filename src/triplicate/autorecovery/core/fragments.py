@@ -97,7 +97,7 @@ def lacking_fragments(metadata: LedgerMetadata, lost: Collection[str], *, has_wr
     """
     return [
         LedgerFragment(segment.first_entry_id, last_entry_id, segment.ensemble, position, metadata.write_quorum)
-        for segment, last_entry_id in _bounded_segments(metadata, has_writer=has_writer)
+        for segment, last_entry_id in bounded_segments(metadata, has_writer=has_writer)
         for position, bookie_id in enumerate(segment.ensemble)
         if bookie_id in lost
     ]
@@ -126,18 +126,21 @@ def missing_runs(fragment: LedgerFragment, stored: Availability) -> Iterator[ran
             position = run.stop if present is None else present.stop
 
 
-def with_copies_at(metadata: LedgerMetadata, fragment: LedgerFragment, target: str, *, has_writer: bool = True) -> LedgerMetadata | None:
+def with_copies_at(
+    metadata: LedgerMetadata, fragment: LedgerFragment, target: str, *, has_writer: bool = True, whole_ensemble: bool = False
+) -> LedgerMetadata | None:
     """The metadata in which `target` stores the fragment in place of its bookie. See `with_copies_moved`."""
-    return with_copies_moved(metadata, [(fragment, target)], has_writer=has_writer)
+    return with_copies_moved(metadata, [(fragment, target)], has_writer=has_writer, whole_ensemble=whole_ensemble)
 
 
 def with_copies_moved(
-    metadata: LedgerMetadata, moves: Sequence[tuple[LedgerFragment, str]], *, has_writer: bool = True
+    metadata: LedgerMetadata, moves: Sequence[tuple[LedgerFragment, str]], *, has_writer: bool = True, whole_ensemble: bool = False
 ) -> LedgerMetadata | None:
     """The metadata in which other bookies store fragments of one segment in place of theirs.
 
     Args:
         moves: fragments of one segment, at least one, each with its new bookie. A bookie may go from one of the positions to another.
+        whole_ensemble: whether a change at any other position of the segment counts as well.
 
     Returns:
         None if the metadata no longer has these fragments, because a writer or another worker changed the segment, or if a bookie would
@@ -150,7 +153,9 @@ def with_copies_moved(
         is_last = index == len(metadata.segments) - 1
         end_is_fixed = metadata.is_closed or not is_last or not has_writer
         is_same = all(
-            last_entry_id == fragment.last_entry_id and segment.ensemble[fragment.position] == fragment.bookie_id != target
+            last_entry_id == fragment.last_entry_id
+            and segment.ensemble[fragment.position] == fragment.bookie_id != target
+            and (not whole_ensemble or segment.ensemble == fragment.ensemble)
             for fragment, target in moves
         )
         ensemble = list(segment.ensemble)
@@ -163,7 +168,7 @@ def with_copies_moved(
     return None
 
 
-def _bounded_segments(metadata: LedgerMetadata, *, has_writer: bool) -> list[tuple[EnsembleSegment, int]]:
+def bounded_segments(metadata: LedgerMetadata, *, has_writer: bool = True) -> list[tuple[EnsembleSegment, int]]:
     """The segments whose end is fixed, each with its last entry."""
     segments = _segments_with_ends(metadata)
     return segments if metadata.is_closed or not has_writer else segments[:-1]

@@ -92,6 +92,7 @@ WARNINGS = frozenset(
         "client.metadata_away",
         "client.free_disk_unknown",
         "client.location_not_used",
+        "client.distances_unknown",
         "client.locations_unknown",
         "client.ledger_not_marked",
         "client.placement_incomplete",

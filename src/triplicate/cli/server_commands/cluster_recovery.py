@@ -14,10 +14,11 @@ from typing import Any
 
 import click
 
-from triplicate.autorecovery import LedgerNeed, LedgerRepair, PassProgress, PassReport, recover_bookies
+from triplicate.autorecovery import LedgerNeed, PassProgress, PassReport, recover_bookies
 from triplicate.cli.overview.core.text_table import size_text
 from triplicate.cli.server_commands.bookie_decommission import room_text
 from triplicate.cli.server_commands.cluster_command import cluster
+from triplicate.cli.server_commands.cluster_misplaced import recover_misplaced, repair_facts
 from triplicate.cli.terminal.client_run import run_with_client
 from triplicate.cli.terminal.options import client_settings, metadata_option
 from triplicate.cli.terminal.output import print_json, print_table, remarks
@@ -29,6 +30,8 @@ from triplicate.log import Logs, has_living_writer
 from triplicate.metadata import UnderreplicatedLedger
 
 REMARK_S = 2.0
+MISPLACED = "none: misplaced"
+"""Stands for the missing bookies of a mark without any."""
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -43,8 +46,11 @@ def _run(metadata: str | None, work: Callable[[Client], Awaitable[None]]) -> Non
 @metadata_option
 @click.option("--dry-run", is_flag=True, help="Change nothing, and list what would be copied.")
 @click.option("--rate", "rate_mb", type=click.FloatRange(min=0), help="Megabytes per second to copy at most; 0 sets no limit.")
+@click.option("--misplaced", is_flag=True, help="Move copies that break the rules of placement, and do nothing else.")
 @_json
-def recover(bookie_ids: tuple[str, ...], metadata: str | None, dry_run: bool, rate_mb: float | None, as_json: bool) -> None:
+def recover(
+    bookie_ids: tuple[str, ...], metadata: str | None, dry_run: bool, rate_mb: float | None, misplaced: bool, as_json: bool
+) -> None:
     """Make the copies of lost bookies again on other bookies, and repair every ledger that is marked as under-replicated.
 
     Lost bookies are those that have a cookie or are named by a ledger, and are not registered. If BOOKIE_IDs are given, only these are
@@ -52,11 +58,19 @@ def recover(bookie_ids: tuple[str, ...], metadata: str | None, dry_run: bool, ra
     them. An open ledger is fenced only if it does not change during `autorecovery.open_ledger_grace_s`, and is not that of a log whose
     writer lives.
 
+    With --misplaced, the copies of ledgers whose ensembles break the rules of placement (`client.placement_policy` of this command) move to
+    bookies that mend the placement, as few as possible. The last segment of an open ledger is left to its writer.
+
     Ledgers that cannot be repaired stay marked and are listed; the exit code is then 1. An interrupted pass can be started again.
     """
+    if misplaced and bookie_ids:
+        raise click.UsageError("--misplaced regards all ledgers; give no BOOKIE_ID with it")
     settings = client_settings(AutorecoverySettings)
     if rate_mb is not None:
         settings = dataclasses.replace(settings, bytes_per_s=int(rate_mb * 1_000_000))
+    if misplaced:
+        recover_misplaced(partial(_run, metadata), settings, _ProgressLines().progress, dry_run=dry_run, as_json=as_json)
+        return
     reports: list[PassReport] = []
 
     async def work(client: Client) -> None:
@@ -93,7 +107,7 @@ def under_replicated(metadata: str | None, bookie_id: str | None, as_json: bool)
     """List the ledgers that are marked because they lack copies, and those with recorded damaged copies.
 
     The list shows the missing bookies, the number of damaged entries on each bookie, since when, the worker that has locked the ledger, and
-    why the last repair did not end well.
+    why the last repair did not end well. A mark without bookies is one for placement: the ledger has its copies, and some are to be moved.
     """
 
     async def work(client: Client) -> None:
@@ -104,7 +118,7 @@ def under_replicated(metadata: str | None, bookie_id: str | None, as_json: bool)
             rows = [
                 (
                     row["ledger"],
-                    ", ".join(row["missing"]) or "-",
+                    MISPLACED if row["cause"] == "placement" else ", ".join(row["missing"]) or "-",
                     _damage_text(row["damaged"]),
                     row["since"] or "-",
                     row["locked_by"] or "-",
@@ -112,7 +126,7 @@ def under_replicated(metadata: str | None, bookie_id: str | None, as_json: bool)
                 )
                 for row in listed
             ]
-            print_table(("ledger", "missing bookies", "damaged entries", "since", "locked by", "last repair"), rows, right=("ledger",))
+            print_table(("ledger", "missing bookies", "damaged entries", "since", "locked by", "reason"), rows, right=("ledger",))
         else:
             where = f" for bookie {bookie_id}" if bookie_id is not None else ""
             remarks.print(f"no ledger is marked as under-replicated{where}, and no damaged copy is recorded")
@@ -164,7 +178,9 @@ def _lacking_facts(
     if mark is not None and mark.ctime_ms is not None:
         since = datetime.datetime.fromtimestamp(mark.ctime_ms / 1000, datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     missing = list(mark.missing) if mark is not None else []
-    return {"ledger": ledger_id, "missing": missing, "damaged": dict(damaged), "since": since, "locked_by": worker, "reason": reason}
+    cause = "damage" if mark is None else "copies" if missing else "placement"
+    facts = {"ledger": ledger_id, "cause": cause, "missing": missing, "damaged": dict(damaged)}
+    return facts | {"since": since, "locked_by": worker, "reason": reason}
 
 
 class _ProgressLines:
@@ -234,10 +250,6 @@ def _facts(report: PassReport, *, dry_run: bool, seconds: float) -> dict[str, An
         "seconds": round(seconds, 3),
         "needs": [dataclasses.asdict(need) for need in report.needs],
         "unreadable": {str(ledger_id): reason for ledger_id, reason in report.unreadable.items()},
-        "repairs": [_repair_facts(repair) for repair in report.repairs],
+        "repairs": [repair_facts(repair) for repair in report.repairs],
         "unrepaired": [repair.ledger_id for repair in report.unrepaired],
     }
-
-
-def _repair_facts(repair: LedgerRepair) -> dict[str, Any]:
-    return {**dataclasses.asdict(repair), "outcome": repair.outcome.value}

@@ -110,6 +110,7 @@ class BatchRead:
                 self.closed = closed
             else:
                 self._sent[following] = self._now()
+                self._context.reads.note_sent(following)
                 self._hedge_later(self._context.reads.delays.delay_s(self._kind))
                 return
         elif self.plan.awaited:

@@ -118,9 +118,10 @@ class LedgerReader:
 
     async def _request_batch(self, first: int, last: int, max_bytes: int) -> list[Entry]:
         """The entries that one bookie delivers; empty if they must be read one by one."""
+        self._context.near.refresh()
         future: asyncio.Future[BatchRead] = asyncio.get_running_loop().create_future()
         count = min(last + 1, segment_end(self.metadata, first)) - first
-        replicas = self._context.reads.health.order(replicas_of(self.metadata, first))
+        replicas = self._context.reads.order.order(replicas_of(self.metadata, first))
         BatchRead(self._context, self._codec, first, count, max_bytes, replicas, partial(resolve, future), lambda: not future.done())
         batch = await future
         if batch.closed is not None:

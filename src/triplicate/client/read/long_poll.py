@@ -9,6 +9,7 @@ the writer, so one answer is enough. Source: BookKeeper `ReadLastConfirmedAndEnt
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES
@@ -144,11 +145,12 @@ class LongPoller:
         if metadata.write_quorum < len(ensemble):
             # News comes with a later entry; the bookies of the next entry hold this one too, unless the write quorum is one.
             self._next_position = self._entry_id + 1
-        for step in range(len(ensemble)):
-            bookie_id = ensemble[(self._next_position + step) % len(ensemble)]
+        for position in self._turns(ensemble, metadata.write_quorum):
+            bookie_id = ensemble[position]
             if bookie_id in self._unanswered or bookie_id in self._without_news or self._no_polls_before.get(bookie_id, now) > now:
                 continue
-            self._next_position += step
+            self._next_position = position
+            self._context.reads.note_sent(bookie_id)
             poll = _Poll(bookie_id, self._entry_id, now, self._wait_s)
             wait_ms = max(1, int(1000 * self._wait_s))
             request = ReadRequest(self._codec.ledger_id, LAST_ENTRY, previous_lac=self._entry_id - 1, timeout_ms=wait_ms, piggyback=True)
@@ -157,6 +159,16 @@ class LongPoller:
             self._poll = poll
             return True
         return False
+
+    def _turns(self, ensemble: Sequence[str], write_quorum: int) -> list[int]:
+        """The positions of the ensemble in the order in which they are polled: of those that get the news, near ones first."""
+        self._context.near.refresh()
+        size, order = len(ensemble), self._context.reads.order
+        turns = [(self._next_position + step) % size for step in range(size)]
+        if not order.has_distances:
+            return turns
+        informed = size if write_quorum == size else max(1, write_quorum - 1)
+        return sorted(turns[:informed], key=lambda position: order.rank(ensemble[position])) + turns[informed:]
 
     def _polled(self, poll: _Poll, response: ReadResponse | None, error: BookieError | None) -> None:
         self._unanswered.pop(poll.bookie_id, None)

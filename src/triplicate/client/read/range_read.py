@@ -15,7 +15,7 @@ from triplicate.client.context import ClientContext
 from triplicate.client.hedged_reads import TIMER_ERROR_S
 from triplicate.client.read.batch_read import BatchRead, BatchSupport
 from triplicate.errors import BookieError, DigestMismatch, HandleClosed, NoSuchEntry, ReadFailed, TriplicateError
-from triplicate.ledger import LEAST_DELAY_S, BookieHealth, Entry, EntryCodec, LedgerMetadata, ReadKind, ReadPlan, write_sets
+from triplicate.ledger import LEAST_DELAY_S, Entry, EntryCodec, LedgerMetadata, ReadKind, ReadOrder, ReadPlan, write_sets
 from triplicate.runtime import Timer, fail, resolve
 from triplicate.wire import ReadResponse, Status
 
@@ -60,39 +60,37 @@ class SentRead(NamedTuple):
 class FirstReplicas:
     """The replica from which each entry is read first, from a table that holds for one segment at a time.
 
-    If every bookie of the ensemble has every entry, the healthy ones take turns, each for `sticky_entries` consecutive entries.
+    If every bookie of the ensemble has every entry, those that come first in the order take turns, each for `sticky_entries` consecutive
+    entries.
     """
 
-    def __init__(self, metadata: LedgerMetadata, health: BookieHealth, sticky_entries: int) -> None:
+    def __init__(self, metadata: LedgerMetadata, order: ReadOrder, sticky_entries: int) -> None:
         self._metadata = metadata
-        self._health = health
+        self._order = order
         self._sticky_entries = sticky_entries
-        self._version = health.version
+        self._version = order.version
         self._segment = range(0)
         self._turn_entries = 1
         self._replicas: list[str] = []
         """Of the entries of `_segment`, by turn modulo their number."""
 
     def of(self, entry_id: int) -> str:
-        if entry_id not in self._segment or self._version != self._health.version:
+        if entry_id not in self._segment or self._version != self._order.version:
             self._make_table(entry_id)
         return self._replicas[entry_id // self._turn_entries % len(self._replicas)]
 
     def _make_table(self, entry_id: int) -> None:
-        metadata, health = self._metadata, self._health
+        metadata, order = self._metadata, self._order
         ensemble = metadata.ensemble_of(entry_id)
         if len(ensemble) == metadata.write_quorum:
             self._turn_entries = self._sticky_entries
-            self._replicas = list(ensemble)
-            if not health.is_sound:
-                best = min(map(health.rank, ensemble))
-                self._replicas = [bookie_id for bookie_id in ensemble if health.rank(bookie_id) == best]
+            self._replicas = order.first_choices(ensemble)
         else:
             self._turn_entries = 1
             sets = write_sets(len(ensemble), metadata.write_quorum)
-            self._replicas = [health.order([ensemble[position] for position in positions])[0] for positions in sets]
+            self._replicas = [order.order([ensemble[position] for position in positions])[0] for positions in sets]
         self._segment = range(metadata.segment_of(entry_id).first_entry_id, segment_end(metadata, entry_id))
-        self._version = health.version
+        self._version = order.version
 
 
 class DeliveredEntries:
@@ -134,9 +132,9 @@ class RangeRead:
     """One reading of entries `first` to `last`.
 
     Each entry is read from the replica that `FirstReplicas` names; a `ReadPlan` is made only for an entry that is late or fails there.
-    Where batches are possible, they are read instead, each from the healthy bookie with the fewest batches in flight, and entries that
-    a batch omits are read again. Both the entries and the bytes in flight are bounded; bytes are estimated by the average entry so far,
-    and known exactly for batches.
+    Where batches are possible, they are read instead, each from the bookie with the fewest batches in flight among the healthy ones, or
+    among those of the own region. Entries that a batch omits are read again. Both the entries and the bytes in flight are bounded; bytes
+    are estimated by the average entry so far, and known exactly for batches.
 
     Args:
         batches: of the handle for which this is read.
@@ -167,7 +165,7 @@ class RangeRead:
         self._unconfirmed = unconfirmed
         self._singles: deque[int] = deque()
         self._rests: deque[OmittedRange] = deque()
-        self._first_replicas = FirstReplicas(metadata, context.reads.health, context.settings.sticky_read_entries)
+        self._first_replicas = FirstReplicas(metadata, context.reads.order, context.settings.sticky_read_entries)
         self._batches_at: dict[str, int] = {}
         """Batches in flight, by the bookie that was asked first."""
         self._plans: dict[int, ReadPlan] = {}
@@ -177,7 +175,8 @@ class RangeRead:
         self._hedge: Timer | None = None
         self._measured_every = 1 if first == last else RANGE_MEASURED_EVERY
         self._now = context.host.clock.monotonic
-        if self._context.reads.is_on:
+        context.near.refresh()
+        if context.reads.is_on:
             self.future.add_done_callback(self._stop_hedging)
         self._pump()
 
@@ -214,9 +213,11 @@ class RangeRead:
     # Batches.
 
     def _request_batch(self, first: int, stop: int, preferred: str) -> None:
-        settings, rank, batches_at = self._context.settings, self._context.reads.health.rank, self._batches_at
+        settings, order, batches_at = self._context.settings, self._context.reads.order, self._batches_at
         replicas = replicas_of(self._metadata, first)
+        rank = order.batch_rank
         replicas.sort(key=lambda name: (rank(name), name in self._failed, name != preferred, batches_at.get(name, 0)))
+        replicas = order.with_far_third(replicas)
         max_bytes = min(settings.frame_limit_bytes, settings.read_window_bytes // BATCHES_AT_A_TIME)
         batches_at[replicas[0]] = batches_at.get(replicas[0], 0) + 1
         BatchRead(self._context, self._codec, first, stop - first, max_bytes, replicas, self._batch_done, self._is_wanted)
@@ -260,6 +261,7 @@ class RangeRead:
             return
         self._on_the_way[entry_id] = SentRead(bookie_id, self._now(), late)
         channel.read(self._codec.ledger_id, entry_id, self._answered, (entry_id, bookie_id))
+        self._context.reads.note_sent(bookie_id)
         if self._context.reads.is_on:
             if self._hedge is None:
                 self._hedge_at(self._now() + self._context.reads.delays.delay_s(ReadKind.SINGLE))
@@ -327,7 +329,7 @@ class RangeRead:
         """The plan of an entry; made when the read from its first replica fails."""
         plan = self._plans.get(entry_id)
         if plan is None:
-            replicas = self._context.reads.health.order(replicas_of(self._metadata, entry_id))
+            replicas = self._context.reads.order.order(replicas_of(self._metadata, entry_id))
             replicas.sort(key=lambda bookie_id: bookie_id != asked)
             plan = self._plans[entry_id] = ReadPlan(entry_id, replicas, len(replicas))
             plan.next_replica()

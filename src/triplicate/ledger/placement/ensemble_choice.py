@@ -55,13 +55,14 @@ def choose_ensemble(
             "start more bookies or create the ledger with a smaller ensemble_size and write_quorum"
         )
     if rules is None:
-        return tuple(_draw(names, size, rng, avoid))
+        return tuple(draw_bookies(names, size, rng, avoid))
     demand = rules.demand()
     chosen = _choose([""] * size, range(size), names, rng, avoid, rules, demand)
     if chosen is None:
         raise NotEnoughBookies(
-            f"an ensemble of {size} with a write quorum of {rules.write_quorum} needs {_needed(rules, demand)}; the {len(names)} writable "
-            f"bookies are {_by_domain(names, rules)}; start more bookies elsewhere or create the ledger with a smaller write_quorum"
+            f"an ensemble of {size} with a write quorum of {rules.write_quorum} needs {needed_domains(rules, demand)}; the {len(names)} "
+            f"writable bookies are {bookies_by_domain(names, rules)}; start more bookies elsewhere or create the ledger with a smaller "
+            "write_quorum"
         )
     return tuple(chosen)
 
@@ -104,17 +105,17 @@ def replace_bookies(
         )
     count = min(len(spare), len(positions))
     if rules is None:
-        return _with_bookies(ensemble, positions, _draw(spare, count, rng, avoid))
+        return with_bookies(ensemble, positions, draw_bookies(spare, count, rng, avoid))
     demand = rules.demand()
     for replaced in range(count, 0, -1):
         for some in combinations(positions, replaced):
             chosen = _choose(ensemble, some, spare, rng, avoid, rules, demand)
             if chosen is not None:
-                return _with_bookies(ensemble, some, chosen)
+                return with_bookies(ensemble, some, chosen)
     raise NotEnoughBookies(
         f"{_listed(gone)} failed, and no writable bookie outside the ensemble ({_listed(ensemble)}) may replace them: a write quorum of "
-        f"{rules.write_quorum} needs {_needed(rules, demand)}; those outside are {_by_domain(spare, rules)}, the others "
-        f"{_by_domain([name for name in ensemble if name not in gone], rules)}; start more bookies elsewhere"
+        f"{rules.write_quorum} needs {needed_domains(rules, demand)}; those outside are {bookies_by_domain(spare, rules)}, the others "
+        f"{bookies_by_domain([name for name in ensemble if name not in gone], rules)}; start more bookies elsewhere"
     )
 
 
@@ -138,7 +139,7 @@ def rearrange_bookies(
     positions = sorted(set(failed))
     others = [position for position in range(len(ensemble)) if position not in positions]
     names = sorted(set(writable))
-    order = _draw(names, len(names), rng, (), rules)
+    order = draw_bookies(names, len(names), rng, (), rules)
     steps_left = REARRANGE_STEPS
     for moved in range(len(others) + 1):
         for some in combinations(others, moved):
@@ -151,7 +152,7 @@ def rearrange_bookies(
             for relaxed in rules.relaxations(rules.demand()):
                 found = search.run(relaxed)
                 if found is not None:
-                    return _with_bookies(ensemble, free, found)
+                    return with_bookies(ensemble, free, found)
                 steps_left -= 1 + search.steps
                 if steps_left < 0:
                     return None
@@ -168,11 +169,11 @@ def _choose(
     demand: Demand,
 ) -> list[str] | None:
     """Bookies for these positions; None if no choice keeps the rules."""
-    drawn = _draw(names, len(positions), rng, avoid, rules)
-    if rules.is_satisfied(_with_bookies(ensemble, positions, drawn), demand):
+    drawn = draw_bookies(names, len(positions), rng, avoid, rules)
+    if rules.is_satisfied(with_bookies(ensemble, positions, drawn), demand):
         return drawn
     preferred = [name for name in names if name not in avoid]
-    order = _draw(names, len(names), rng, avoid, rules)
+    order = draw_bookies(names, len(names), rng, avoid, rules)
     for candidates in (order[: len(preferred)], order) if len(preferred) < len(names) else (order,):
         if len(candidates) < len(positions):
             continue
@@ -184,7 +185,7 @@ def _choose(
     return None
 
 
-def _draw(names: list[str], count: int, rng: RandomSource, avoid: Collection[str], rules: PlacementRules | None = None) -> list[str]:
+def draw_bookies(names: list[str], count: int, rng: RandomSource, avoid: Collection[str], rules: PlacementRules | None = None) -> list[str]:
     """`count` names in random order; those to avoid come last."""
     preferred = [name for name in names if name not in avoid]
     first = min(count, len(preferred))
@@ -212,14 +213,15 @@ def _weighted(names: list[str], rng: RandomSource, rules: PlacementRules) -> lis
     return sorted(names, key=lambda name: -keys[name])
 
 
-def _with_bookies(ensemble: Sequence[str], positions: Sequence[int], chosen: Sequence[str]) -> tuple[str, ...]:
+def with_bookies(ensemble: Sequence[str], positions: Sequence[int], chosen: Sequence[str]) -> tuple[str, ...]:
+    """The ensemble with these bookies at these positions."""
     changed = list(ensemble)
     for position, bookie_id in zip(positions, chosen, strict=False):
         changed[position] = bookie_id
     return tuple(changed)
 
 
-def _needed(rules: PlacementRules, demand: Demand) -> str:
+def needed_domains(rules: PlacementRules, demand: Demand) -> str:
     """The domains that a write set needs, for a message."""
     needs = [f"{rules.write_quorum} different machines"] if demand.machines else []
     if rules.policy.enforced:
@@ -227,7 +229,7 @@ def _needed(rules: PlacementRules, demand: Demand) -> str:
     return " and ".join(needs) + " for each entry"
 
 
-def _by_domain(names: Sequence[str], rules: PlacementRules) -> str:
+def bookies_by_domain(names: Sequence[str], rules: PlacementRules) -> str:
     """The bookies by machine or, where locations are enforced, by rack, for a message."""
     by_rack = rules.policy.enforced and rules.policy.uses_locations
     groups: dict[str, list[str]] = {}

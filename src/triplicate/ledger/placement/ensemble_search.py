@@ -43,9 +43,9 @@ class EnsembleSearch:
 
     def run(self, demand: Demand) -> list[str] | None:
         """The bookies by `positions`; None if no choice satisfies the demand, or none was found within `SEARCH_STEPS`."""
+        self._steps = 0
         if not self._has_enough_domains(demand):
             return None
-        self._steps = 0
         tried: list[Iterator[str]] = [self._candidates(demand)]
         while tried:
             candidate = next(tried[-1], None)

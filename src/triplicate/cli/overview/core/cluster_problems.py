@@ -153,13 +153,15 @@ def _repair(facts: ClusterFacts) -> Iterator[Problem]:
 
 
 def _missing(marks: tuple[MarkFacts, ...]) -> str:
-    """How many ledgers lack the copies of each bookie, the most first."""
+    """How many ledgers lack the copies of each bookie, the most first, and how many only break the rules of placement."""
     counts: dict[str, int] = {}
     for mark in marks:
         for bookie_id in mark.missing:
             counts[bookie_id] = counts.get(bookie_id, 0) + 1
     named = _named([f"{count} on {name}" for name, count in sorted(counts.items(), key=lambda one: (-one[1], one[0]))])
-    return f"; copies missing: {named}" if named else ""
+    misplaced = sum(not mark.missing for mark in marks)
+    missing = f"; copies missing: {named}" if named else ""
+    return f"{missing}; misplaced: {misplaced}" if misplaced else missing
 
 
 def _databases(databases: tuple[DatabaseFacts, ...]) -> Iterator[Problem]:

@@ -134,7 +134,7 @@ def _marks(facts: ClusterFacts) -> Section:
 
 def _mark_cells(mark: MarkFacts, now_ms: int) -> tuple[str, ...]:
     age = "-" if mark.since_ms is None else age_text(now_ms - mark.since_ms)
-    return str(mark.ledger_id), ", ".join(mark.missing) or "-", age, "-" if mark.worker is None else mark.worker or "a worker"
+    return str(mark.ledger_id), ", ".join(mark.missing) or "none: misplaced", age, "-" if mark.worker is None else mark.worker or "a worker"
 
 
 def _cut(reason: str) -> str:

@@ -86,7 +86,7 @@ def test_a_recovering_cluster_is_not_healthy() -> None:
         (replace(healthy(), recovery=RecoveryFacts(cut="late")), "not read completely: the state of auto-recovery: late"),
         (replace(healthy(), ledgers=LedgerCounts(3, unreadable=(5,))), "the metadata of 1 ledger cannot be decoded: 5"),
         (replace(healthy(), logs=Listed((LogFacts("a", None, 0, None, problem="torn"),))), "log a: torn"),
-        (replace(healthy(), marks=Listed((MarkFacts(1, (), None, None),))), "1 ledger is under-replicated"),
+        (replace(healthy(), marks=Listed((MarkFacts(1, (), None, None),))), "1 ledger is under-replicated; misplaced: 1"),
     ],
 )
 def test_one_wound_is_one_problem(facts: ClusterFacts, text: str) -> None:
