@@ -13,6 +13,7 @@ from triplicate.errors import NotEnoughBookies
 from triplicate.ledger import (
     Adherence,
     BookieSite,
+    FaultDomain,
     NetworkLocation,
     PlacementPolicy,
     PlacementRules,
@@ -32,7 +33,9 @@ def rules_strategy(draw: st.DrawFn) -> tuple[PlacementRules, int]:
         host = draw(st.integers(0, hosts - 1))
         sites[f"b{number}"] = BookieSite(f"host-{host}", locations[host], draw(st.sampled_from([None, 0, 10, 1000])))
     size = draw(st.integers(1, len(sites)))
-    policy = PlacementPolicy(draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.booleans()), draw(st.sampled_from([0.0, 0.0, 3.0])))
+    numbers, weight = (draw(st.integers(1, 3)), draw(st.integers(1, 2))), draw(st.sampled_from([0.0, 0.0, 3.0]))
+    acks = (draw(st.sampled_from(list(FaultDomain))), draw(st.sampled_from([1, 1, 2, 3])))
+    policy = PlacementPolicy(*numbers, draw(st.booleans()), weight, *acks)
     return PlacementRules(draw(st.integers(1, size)), sites, policy), size
 
 
@@ -56,14 +59,29 @@ def lacks_domains(ensemble: tuple[str, ...], rules: PlacementRules) -> bool:
     return False
 
 
+def lacks_acks(names: list[str], rules: PlacementRules) -> bool:
+    """Whether an entry on these bookies finds too few domains to be acknowledged."""
+    domains = {rules.policy.ack_domain.of(rules.sites[name]) for name in names}
+    return len(domains) < min(rules.policy.min_ack_domains, rules.write_quorum)
+
+
+def may_share(rules: PlacementRules) -> bool:
+    """Whether copies may share a machine: there is one, and acknowledgements do not need more."""
+    several = rules.policy.ack_domain is FaultDomain.MACHINE and min(rules.policy.min_ack_domains, rules.write_quorum) > 1
+    return len({site.host for site in rules.sites.values()}) == 1 and not several
+
+
+def keeps_the_enforced(ensemble: tuple[str, ...], rules: PlacementRules) -> bool:
+    acknowledged = not any(lacks_acks(names, rules) for names in write_sets_of(ensemble, rules.write_quorum))
+    return (may_share(rules) or not shares_machine(ensemble, rules)) and acknowledged
+
+
 def is_allowed(ensemble: tuple[str, ...], rules: PlacementRules) -> bool:
-    alone = len({site.host for site in rules.sites.values()}) == 1
-    return (alone or not shares_machine(ensemble, rules)) and not (rules.policy.enforced and lacks_domains(ensemble, rules))
+    return keeps_the_enforced(ensemble, rules) and not (rules.policy.enforced and lacks_domains(ensemble, rules))
 
 
 def is_ideal(ensemble: tuple[str, ...], rules: PlacementRules) -> bool:
-    alone = len({site.host for site in rules.sites.values()}) == 1
-    return (alone or not shares_machine(ensemble, rules)) and not lacks_domains(ensemble, rules)
+    return keeps_the_enforced(ensemble, rules) and not lacks_domains(ensemble, rules)
 
 
 @settings(deadline=None)
@@ -110,7 +128,7 @@ def test_a_change_replaces_as_many_positions_as_the_rules_allow(drawn: tuple[Pla
 
     def may_become(after: tuple[str, ...]) -> bool:
         """Whether no write set with a new bookie breaks a rule because of it."""
-        alone = len({site.host for site in rules.sites.values()}) == 1
+        alone = may_share(rules)
         new = {position for position in range(size) if after[position] != before[position]}
         for first in range(size):
             positions = [(first + step) % size for step in range(rules.write_quorum)]
@@ -121,6 +139,8 @@ def test_a_change_replaces_as_many_positions_as_the_rules_allow(drawn: tuple[Pla
                     if any(rules.sites[name].host == rules.sites[after[position]].host for name in others):
                         return False
             locations = [rules.sites[name].location for name in names]
+            if new & set(positions) and lacks_acks(names, rules):
+                return False
             if rules.policy.enforced and new & set(positions):
                 if len(set(locations)) < min(rules.policy.min_racks, rules.write_quorum):
                     return False
@@ -150,7 +170,7 @@ def test_a_change_replaces_as_many_positions_as_the_rules_allow(drawn: tuple[Pla
 @settings(deadline=None)
 @given(rules_strategy(), st.data())
 def test_the_verdict_is_that_of_the_rules(drawn: tuple[PlacementRules, int], data: st.DataObject) -> None:
-    rules, size = drawn
+    rules, size = drawn[0].for_copies, drawn[1]
     ensemble = tuple(data.draw(st.permutations(sorted(rules.sites)))[:size])
     verdict = ensemble_verdict(ensemble, rules)
     ideal = not shares_machine(ensemble, rules) and not lacks_domains(ensemble, rules)

@@ -57,7 +57,7 @@ def choose_ensemble(
     chosen = _choose([""] * size, range(size), names, rng, avoid, rules, demand)
     if chosen is None:
         raise NotEnoughBookies(
-            f"an ensemble of {size} with a write quorum of {rules.write_quorum} needs {_needed(rules, demand)}; the {len(names)} writable "
+            f"an ensemble of {size} with a write quorum of {rules.write_quorum} needs {_needed(rules)}; the {len(names)} writable "
             f"bookies are {_by_domain(names, rules)}; start more bookies elsewhere or create the ledger with a smaller write_quorum"
         )
     return tuple(chosen)
@@ -110,7 +110,7 @@ def replace_bookies(
                 return _with_bookies(ensemble, some, chosen)
     raise NotEnoughBookies(
         f"{_listed(gone)} failed, and no writable bookie outside the ensemble ({_listed(ensemble)}) may replace them: a write quorum of "
-        f"{rules.write_quorum} needs {_needed(rules, demand)}; those outside are {_by_domain(spare, rules)}, the others "
+        f"{rules.write_quorum} needs {_needed(rules)}; those outside are {_by_domain(spare, rules)}, the others "
         f"{_by_domain([name for name in ensemble if name not in gone], rules)}; start more bookies elsewhere"
     )
 
@@ -176,17 +176,19 @@ def _with_bookies(ensemble: Sequence[str], positions: Sequence[int], chosen: Seq
     return tuple(changed)
 
 
-def _needed(rules: PlacementRules, demand: Demand) -> str:
+def _needed(rules: PlacementRules) -> str:
     """The domains that a write set needs, for a message."""
+    demand, policy = rules.enforced_demand(), rules.policy
     needs = [f"{rules.write_quorum} different machines"] if demand.machines else []
-    if rules.policy.enforced:
-        needs += [f"{number} {kind}" for number, kind in ((demand.racks, "racks"), (demand.regions, "regions")) if number > 1]
-    return " and ".join(needs) + " for each entry"
+    needs += [f"{number} {kind}" for number, kind in ((demand.racks, "racks"), (demand.regions, "regions")) if number > 1]
+    acks = f", which is acknowledged in {rules.needed_for_ack} {policy.ack_domain.value}" if rules.needed_for_ack > 1 else ""
+    return f"{' and '.join(needs)} for each entry{acks}"
 
 
 def _by_domain(names: Sequence[str], rules: PlacementRules) -> str:
     """The bookies by machine or, where locations are enforced, by rack, for a message."""
-    by_rack = rules.policy.enforced and rules.policy.uses_locations
+    demand = rules.enforced_demand()
+    by_rack = demand.racks > 1 or demand.regions > 1
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(str(rules.location(name)) if by_rack else rules.site(name).host, []).append(name)

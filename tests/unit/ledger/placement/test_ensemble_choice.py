@@ -5,7 +5,16 @@ import random
 import pytest
 
 from triplicate.errors import ArgumentError, NotEnoughBookies
-from triplicate.ledger import BookieSite, NetworkLocation, PlacementPolicy, PlacementRules, choose_ensemble, replace_bookies
+from triplicate.ledger import (
+    AckDomains,
+    BookieSite,
+    FaultDomain,
+    NetworkLocation,
+    PlacementPolicy,
+    PlacementRules,
+    choose_ensemble,
+    replace_bookies,
+)
 from triplicate.ledger.placement.placement_rules import Demand
 
 NAMES = [f"bookie-{number}" for number in range(1, 7)]
@@ -148,3 +157,53 @@ def test_a_large_cluster_is_searched_in_a_bounded_number_of_steps() -> None:
     rules = PlacementRules(3, sites, PlacementPolicy(min_racks=3))
     ensemble = choose_ensemble(sites, 7, random.Random(0), (), rules)
     assert rules.is_satisfied(ensemble, Demand(True, 2, 1))
+
+
+def racks_of(letters: str, needed: int, kind: FaultDomain = FaultDomain.RACK, quorum: int = 3) -> PlacementRules:
+    """Rules for the bookies a, b, c …, each on a machine of its own: one letter for the rack of each."""
+    sites = {name: BookieSite(f"host-{name}", NetworkLocation(rack=rack)) for name, rack in zip("abcdef", letters, strict=False)}
+    return PlacementRules(quorum, sites, PlacementPolicy(ack_domain=kind, min_ack_domains=needed))
+
+
+def test_the_domains_of_acknowledgements_are_enforced() -> None:
+    for seed in range(20):
+        assert "d" in choose_ensemble("abcd", 3, random.Random(seed), (), racks_of("xxxy", 2))
+        assert replace_bookies("abd", [2], "abcdef", random.Random(seed), (), racks_of("xxxyxy", 2)) == ("a", "b", "f")
+    with pytest.raises(NotEnoughBookies, match=r"2 racks for each entry, which is acknowledged in 2 racks; .*default-region/x: a, b, c"):
+        choose_ensemble("abc", 3, random.Random(0), (), racks_of("xxx", 2))
+    with pytest.raises(NotEnoughBookies, match="acknowledged in 2 racks; those outside are in /default-region/x: c"):
+        replace_bookies("abd", [2], "abcd", random.Random(0), (), racks_of("xxxy", 2))
+
+
+def test_copies_of_acknowledged_entries_only_prefer_the_domains() -> None:
+    rules = racks_of("xxx", 2)
+    assert set(choose_ensemble("abc", 3, random.Random(0), (), rules.for_copies)) == set("abc")
+    assert rules.for_copies.ack_domains("abc") is None
+
+
+def test_a_small_write_quorum_needs_one_domain_per_copy() -> None:
+    rules = racks_of("xxy", 3, quorum=2)
+    assert rules.needed_for_ack == 2
+    assert "c" in choose_ensemble("abc", 2, random.Random(0), (), rules)
+    assert racks_of("xxy", 3, quorum=1).ack_domains("abc") is None
+
+
+def test_the_only_machine_is_too_few_machines() -> None:
+    rules = PlacementRules(2, {name: BookieSite("host") for name in "ab"}, PlacementPolicy(min_ack_domains=2))
+    with pytest.raises(NotEnoughBookies, match="2 different machines for each entry, which is acknowledged in 2 machines"):
+        choose_ensemble("ab", 2, random.Random(0), (), rules)
+
+
+def test_regions_are_domains_of_their_own() -> None:
+    sites = {name: BookieSite(name, NetworkLocation(region, name)) for name, region in zip("abcd", "rrrs", strict=True)}
+    rules = PlacementRules(2, sites, PlacementPolicy(ack_domain=FaultDomain.REGION, min_ack_domains=2))
+    for seed in range(20):
+        assert "d" in choose_ensemble("abcd", 2, random.Random(seed), (), rules)
+    assert rules.ack_domains("abd") == AckDomains(2, (1, 1, 2))
+
+
+def test_an_ensemble_whose_bookies_moved_is_refused_with_their_places() -> None:
+    rules = racks_of("xxyy", 2, quorum=2)
+    assert rules.spanned_domains("acbd") == AckDomains(2, (1, 2, 1, 2))
+    with pytest.raises(NotEnoughBookies, match="a in /default-region/x, b in /default-region/x, c in"):
+        rules.spanned_domains("abcd")
