@@ -24,6 +24,7 @@ from triplicate.cli.overview.core.cluster_facts import (
     Registrations,
     all_bookies,
 )
+from triplicate.cli.overview.core.domain_shortage import missing_domains
 from triplicate.client import Client
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import CorruptionError, FormatError, NoNode, NoSuchLog, SqlError, TriplicateError
@@ -75,10 +76,11 @@ class ClusterSources:
             recovery = scope.spawn(self._recovery(), name="auto-recovery")
             freeze = scope.spawn(self._freeze(), name="freeze")
         registered = next(iter(bookies.result().items), None)
+        known = await self.bookies(bookies.result(), ledgers.result())
         return ClusterFacts(
             self._metadata.instance_id,
             time_ms,
-            await self.bookies(bookies.result(), ledgers.result()),
+            known,
             ledgers.result(),
             nodes.result(),
             databases.result(),
@@ -87,6 +89,7 @@ class ClusterSources:
             recovery.result(),
             registered.location_problems if registered is not None else (),
             freeze.result(),
+            "" if known.cut else missing_domains(known.items, self._client.placement.policy),
         )
 
     # Bookies.

@@ -189,6 +189,8 @@ class ClusterFacts:
     location_problems: tuple[str, ...] = ()
     """Network locations that could not be used, with the reason."""
     freeze: FreezeFacts = FreezeFacts()
+    missing_domains: str = ""
+    """Why the writable bookies are in too few fault domains for the client's settings; empty if they are not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,8 @@ def _bookies(facts: ClusterFacts) -> Iterator[Problem]:
             yield Problem(f"no ledger names the lost bookie {one.bookie_id}", f"triplicate bookie decommission {one.bookie_id}")
     if not facts.bookies.cut and not any(one.state is BookieState.WRITABLE for one in bookies):
         yield Problem("no bookie is writable", "triplicate bookie list")
+    if facts.missing_domains:
+        yield Problem(facts.missing_domains, "triplicate cluster racks show")
     silent = [one for one in bookies if one.silence]
     if silent:
         yield Problem(f"{_count(len(silent), 'bookie does', 'bookies do')} not answer: {_ids(silent)}", "triplicate bookie list")
