@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 
-from triplicate.config import AutorecoverySettings
+from triplicate.config import AutorecoverySettings, ClientSettings
 from triplicate_simulator.workloads.ledger.ledger_load import LedgerLoad, smaller_loads
 
 KIB = 1024
 MACHINES = {f"bookie-{number}": f"machine-{machine}" for number, machine in enumerate((1, 1, 2, 2, 3, 3, 4, 5), 1)}
 """The machine of each bookie: three with two bookies, two with one."""
+RACKS = {f"machine-{number}": f"/rack-{rack}" for number, rack in enumerate((1, 1, 2, 2, 3), 1)}
+"""The rack of each machine. Any three machines are in two racks or more."""
+RACKS_SHARE = 0.4
+"""Share of the runs whose entries are acknowledged in two racks."""
 DECOMMISSIONS_S = (5.0, 15.0, 30.0)
 """Times at which a decommission begins."""
 SHARING = [name for name, machine in MACHINES.items() if list(MACHINES.values()).count(machine) > 1]
@@ -42,6 +47,15 @@ class RepairLoad(LedgerLoad):
     decommission_at_s: float = 15.0
     scrub_interval_s: float = 6.0
     """Interval of the bookies' scrubbers."""
+
+    ack_racks: int = 1
+    """Least number of racks in which an entry is acknowledged; 1: any ack quorum, under the uniform policy."""
+
+    def settings(self, given: ClientSettings) -> ClientSettings:
+        settings = super().settings(given)
+        if self.ack_racks <= 1:
+            return settings
+        return replace(settings, placement_policy="rack-aware", placement_min_ack_domains=self.ack_racks)
 
     def autorecovery(self) -> AutorecoverySettings:
         """The settings of workers and passes."""
@@ -93,6 +107,9 @@ def draw_load(rng: random.Random) -> RepairLoad:
         daemons=rng.random() < 0.5,
         decommission=rng.choice(["", *SHARING, *SHARING]),
         decommission_at_s=rng.choice(DECOMMISSIONS_S),
+        # Of a copy, so that everything else that a seed draws is as it was before this load existed. Stripes of two copies on three bookies
+        # need three racks, of which one may be lost.
+        ack_racks=2 if sizes[0] == sizes[1] and copy(rng).random() < RACKS_SHARE else 1,
     )
 
 
@@ -100,6 +117,8 @@ def smaller(load: RepairLoad) -> Iterator[RepairLoad]:
     """Smaller loads, the boldest first."""
     if load.decommission:
         yield replace(load, decommission="")
+    if load.ack_racks > 1:
+        yield replace(load, ack_racks=1)
     if load.daemons:
         yield replace(load, daemons=False)
     if load.workers > 1:

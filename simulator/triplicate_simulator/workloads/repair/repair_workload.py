@@ -31,7 +31,7 @@ from triplicate_simulator.workloads.repair.repair_actors import (
     RepairDaemon,
     RepairWorker,
 )
-from triplicate_simulator.workloads.repair.repair_load import DECOMMISSIONS_S, MACHINES, RepairLoad, draw_load, smaller
+from triplicate_simulator.workloads.repair.repair_load import DECOMMISSIONS_S, MACHINES, RACKS, RepairLoad, draw_load, smaller
 from triplicate_simulator.workloads.repair.repair_model import RepairModel
 from triplicate_simulator.workloads.workload import Workload
 
@@ -79,6 +79,7 @@ class RepairWorkload(Workload):
         "repair.open_ledger_grace",
         "machines_lost",
         "markdeleted",
+        "storedinracks",
         "decommissions",
         "decommission.interrupted",
         *POINTS,
@@ -90,7 +91,12 @@ class RepairWorkload(Workload):
         options = context.cluster.options
         options.client_settings = load.settings(options.client_settings)
         settings_of = options.bookie_settings
-        options.bookie_settings = lambda name: replace(settings_of(name), scrub_interval_s=load.scrub_interval_s, scrub_share_of_time=1.0)
+        options.bookie_settings = lambda name: replace(
+            settings_of(name),
+            scrub_interval_s=load.scrub_interval_s,
+            scrub_share_of_time=1.0,
+            network_location=RACKS[MACHINES[name]] if load.ack_racks > 1 else "",
+        )
         self.model = RepairModel(context, load)
         self._working: list[asyncio.Task[None]] = []
         """Actors that end by themselves when faults are over."""
