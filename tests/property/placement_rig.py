@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from triplicate.ledger import BookieSite, NetworkLocation, PlacementPolicy, PlacementRules
+from triplicate.ledger import BookieSite, FaultDomain, NetworkLocation, PlacementPolicy, PlacementRules
 
 
 @st.composite
@@ -17,5 +17,7 @@ def rules_strategy(draw: st.DrawFn) -> tuple[PlacementRules, int]:
         host = draw(st.integers(0, hosts - 1))
         sites[f"b{number}"] = BookieSite(f"host-{host}", locations[host], draw(st.sampled_from([None, 0, 10, 1000])))
     size = draw(st.integers(1, len(sites)))
-    policy = PlacementPolicy(draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(st.booleans()), draw(st.sampled_from([0.0, 0.0, 3.0])))
+    numbers, weight = (draw(st.integers(1, 3)), draw(st.integers(1, 2))), draw(st.sampled_from([0.0, 0.0, 3.0]))
+    acks = (draw(st.sampled_from(list(FaultDomain))), draw(st.sampled_from([1, 1, 2, 3])))
+    policy = PlacementPolicy(*numbers, draw(st.booleans()), weight, *acks)
     return PlacementRules(draw(st.integers(1, size)), sites, policy), size

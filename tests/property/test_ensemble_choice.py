@@ -42,14 +42,29 @@ def lacks_domains(ensemble: tuple[str, ...], rules: PlacementRules) -> bool:
     return False
 
 
+def lacks_acks(names: list[str], rules: PlacementRules) -> bool:
+    """Whether an entry on these bookies finds too few domains to be acknowledged."""
+    domains = {rules.policy.ack_domain.of(rules.sites[name]) for name in names}
+    return len(domains) < min(rules.policy.min_ack_domains, rules.write_quorum)
+
+
+def may_share(rules: PlacementRules) -> bool:
+    """Whether copies may share a machine: there is one, and acknowledgements do not need more."""
+    several = rules.policy.ack_domain is FaultDomain.MACHINE and min(rules.policy.min_ack_domains, rules.write_quorum) > 1
+    return len({site.host for site in rules.sites.values()}) == 1 and not several
+
+
+def keeps_the_enforced(ensemble: tuple[str, ...], rules: PlacementRules) -> bool:
+    acknowledged = not any(lacks_acks(names, rules) for names in write_sets_of(ensemble, rules.write_quorum))
+    return (may_share(rules) or not shares_machine(ensemble, rules)) and acknowledged
+
+
 def is_allowed(ensemble: tuple[str, ...], rules: PlacementRules) -> bool:
-    alone = len({site.host for site in rules.sites.values()}) == 1
-    return (alone or not shares_machine(ensemble, rules)) and not (rules.policy.enforced and lacks_domains(ensemble, rules))
+    return keeps_the_enforced(ensemble, rules) and not (rules.policy.enforced and lacks_domains(ensemble, rules))
 
 
 def is_ideal(ensemble: tuple[str, ...], rules: PlacementRules) -> bool:
-    alone = len({site.host for site in rules.sites.values()}) == 1
-    return (alone or not shares_machine(ensemble, rules)) and not lacks_domains(ensemble, rules)
+    return keeps_the_enforced(ensemble, rules) and not lacks_domains(ensemble, rules)
 
 
 @settings(deadline=None)
@@ -96,7 +111,7 @@ def test_a_change_replaces_as_many_positions_as_the_rules_allow(drawn: tuple[Pla
 
     def may_become(after: tuple[str, ...]) -> bool:
         """Whether no write set with a new bookie breaks a rule because of it."""
-        alone = len({site.host for site in rules.sites.values()}) == 1
+        alone = may_share(rules)
         new = {position for position in range(size) if after[position] != before[position]}
         for first in range(size):
             positions = [(first + step) % size for step in range(rules.write_quorum)]
@@ -107,6 +122,8 @@ def test_a_change_replaces_as_many_positions_as_the_rules_allow(drawn: tuple[Pla
                     if any(rules.sites[name].host == rules.sites[after[position]].host for name in others):
                         return False
             locations = [rules.sites[name].location for name in names]
+            if new & set(positions) and lacks_acks(names, rules):
+                return False
             if rules.policy.enforced and new & set(positions):
                 if len(set(locations)) < min(rules.policy.min_racks, rules.write_quorum):
                     return False
@@ -160,7 +177,7 @@ def test_a_rearrangement_changes_the_fewest_other_positions(drawn: tuple[Placeme
 @settings(deadline=None)
 @given(rules_strategy(), st.data())
 def test_the_verdict_is_that_of_the_rules(drawn: tuple[PlacementRules, int], data: st.DataObject) -> None:
-    rules, size = drawn
+    rules, size = drawn[0].for_copies, drawn[1]
     ensemble = tuple(data.draw(st.permutations(sorted(rules.sites)))[:size])
     verdict = ensemble_verdict(ensemble, rules)
     ideal = not shares_machine(ensemble, rules) and not lacks_domains(ensemble, rules)

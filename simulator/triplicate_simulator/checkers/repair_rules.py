@@ -103,6 +103,22 @@ class BookieDecommissioned:
     """Entries of closed ledgers that it held, and none of the running bookies that the metadata names for them."""
 
 
+@dataclass(frozen=True, slots=True)
+class StoredInRacks:
+    """Where an entry was when its append was acknowledged.
+
+    Args:
+        racks: of the bookies that the metadata names for it and that had it, or may have had it because they were down.
+        needed: least number of racks in which an entry of the ledger is acknowledged.
+    """
+
+    time_s: float
+    ledger_id: int
+    entry_id: int
+    racks: tuple[str, ...]
+    needed: int
+
+
 def ledgers_have_full_copies(history: History, verdict: Verdict) -> None:
     """After quiet every entry of every ledger has its full copies, on different machines, all intact and with one payload.
 
@@ -178,6 +194,15 @@ def decommissioned_bookies_are_not_needed(history: History, verdict: Verdict) ->
         if copy.bookie_id in done:
             name = entry_name((copy.ledger_id, copy.entry_id))
             verdict.violations.append(f"{name} is to be on {copy.bookie_id}, which was decommissioned")
+
+
+def acknowledged_entries_span_racks(history: History, verdict: Verdict) -> None:
+    """An entry is acknowledged when bookies in enough racks have it."""
+    for stored in history.of(StoredInRacks):
+        verdict.decided += 1
+        if len(stored.racks) < stored.needed:
+            name, racks = entry_name((stored.ledger_id, stored.entry_id)), ", ".join(stored.racks) or "none"
+            verdict.violations.append(f"{name} was acknowledged at {stored.time_s:.6f} in {stored.needed} racks, and was in: {racks}")
 
 
 def living_writers_are_not_fenced(history: History, verdict: Verdict) -> None:
@@ -276,6 +301,7 @@ REPAIR_CHECKERS: dict[str, Checker] = {
             marks_stay_until_repaired,
             decommissioned_bookies_are_not_needed,
             living_writers_are_not_fenced,
+            acknowledged_entries_span_racks,
             repairs_undo_nothing,
         )
     },

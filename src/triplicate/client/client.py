@@ -25,7 +25,7 @@ from triplicate.client.write.ledger_writer import LedgerWriter
 from triplicate.client.write.write_handle import WriteHandle
 from triplicate.config import ClientSettings
 from triplicate.errors import ArgumentError, BadVersion, HandleClosed, LedgerClosed, LedgerExists, MetadataError, Unauthorized
-from triplicate.ledger import DigestType, EnsembleSegment, LedgerMetadata, LedgerState, check_quorums, choose_ensemble
+from triplicate.ledger import AckDomains, DigestType, EnsembleSegment, LedgerMetadata, LedgerState, check_quorums, choose_ensemble
 from triplicate.metadata import ClusterMetadata, TreeOperation, Versioned
 from triplicate.runtime import Host, Metrics, TaskScope, timeout_at
 
@@ -90,6 +90,9 @@ class Client:
             NearBookies(host, metadata, scope, self.placement, settings.network_location, reads.order),
             authenticate,
         )
+        self._waiting_for_domains = own_metrics.waiting_for_domains.add(
+            lambda: sum(writer.waiting_for_domains for writer in self._writers.values())
+        )
         self._rng = host.entropy.stream("placement")
         self._tokens = host.entropy.stream("metadata.creator_token")
         self._writers: dict[int, WriteHandle] = {}
@@ -101,6 +104,11 @@ class Client:
         self._closed = False
         self._trash_due = 0.0
         """When to expire the trash again, in seconds of the monotonic clock."""
+
+    @property
+    def min_ack_domains(self) -> int:
+        """Least number of fault domains in which an entry is acknowledged (`client.placement_min_ack_domains`)."""
+        return self.settings.placement_min_ack_domains
 
     async def create(
         self,
@@ -133,8 +141,8 @@ class Client:
             ConnectionLost: the metadata could not be reached within ``metadata_timeout_s``. An empty ledger may exist.
         """
         sizes = (ensemble_size, write_quorum, ack_quorum)
-        ledger_id, created = await self._create(sizes, digest_type, password, custom, ledger_id)
-        writer = LedgerWriter(self._context, ledger_id, created, deferred_sync=deferred_sync)
+        ledger_id, created, domains = await self._create(sizes, digest_type, password, custom, ledger_id)
+        writer = LedgerWriter(self._context, ledger_id, created, domains, deferred_sync=deferred_sync)
         self._register(writer)
         return writer
 
@@ -155,8 +163,8 @@ class Client:
         Readers see a ledger like any other: confirmed entries have no gaps.
         """
         sizes = (ensemble_size, write_quorum, ack_quorum)
-        ledger_id, created = await self._create(sizes, digest_type, password, custom, ledger_id)
-        writer = AdvLedgerWriter(self._context, ledger_id, created, deferred_sync=deferred_sync)
+        ledger_id, created, domains = await self._create(sizes, digest_type, password, custom, ledger_id)
+        writer = AdvLedgerWriter(self._context, ledger_id, created, domains, deferred_sync=deferred_sync)
         self._register(writer)
         return writer
 
@@ -167,7 +175,7 @@ class Client:
         password: bytes,
         custom: Mapping[str, bytes],
         ledger_id: int | None,
-    ) -> tuple[int, Versioned]:
+    ) -> tuple[int, Versioned, AckDomains | None]:
         self._check_usable()
         check_quorums(*sizes)
         context, (ensemble_size, write_quorum, ack_quorum) = self._context, sizes
@@ -176,7 +184,7 @@ class Client:
         retry = MetadataRetry(context, None, "the creation of a ledger")
         writable = await retry.read(context.metadata.bookies.writable)
         suspects = context.avoided_bookies()
-        rules = await self.placement.rules(write_quorum, writable)
+        rules = await self.placement.rules(write_quorum, writable, for_writer=True)
         ensemble = choose_ensemble(writable, ensemble_size, self._rng, suspects, rules)
         now_ms = context.host.clock.wall_us() // 1000
         ours = {"application": b"triplicate", "component": b"ledger", "created": str(now_ms).encode()}
@@ -197,7 +205,7 @@ class Client:
         context.metrics.ledgers_created.inc()
         self.placement.report(ledger_id, ensemble, rules)
         context.host.trace("client.ledger_created", ledger=ledger_id, ensemble=",".join(ensemble))
-        return ledger_id, created
+        return ledger_id, created, rules.ack_domains(ensemble)
 
     async def take_up(self, ledger_id: int, *, password: bytes = b"") -> LedgerWriter:
         """Become the writer of a ledger that was created for a later writer, with ``custom=WRITER_AWAITED``.
@@ -207,6 +215,7 @@ class Client:
 
         Raises:
             NoSuchLedger, Unauthorized: as for `open`. LedgerClosed: it is closed. ArgumentError: it has, or had, a writer.
+            NotEnoughBookies: its bookies are in fewer fault domains than acknowledgements need.
         """
         self._check_usable()
         found = self._authorize(ledger_id, await self._context.metadata.ledgers.get(ledger_id), password)
@@ -216,6 +225,7 @@ class Client:
             closed = LedgerClosed(f"ledger {ledger_id} is closed, and a closed ledger accepts no more entries; create a new one")
             closed.ledger_id = ledger_id
             raise closed
+        domains = await self.placement.ack_domains(ledger_id, found.value)
         # A random number: after a lost answer, equal bytes in the metadata must prove this client's write, even if others share its name.
         taken = replace(found.value, custom={**custom, "writer": f"{self.host.name} {self._rng.getrandbits(63):x}".encode()})
         try:
@@ -225,7 +235,7 @@ class Client:
         except BadVersion:
             raise ArgumentError(f"ledger {ledger_id} has a writer already; recover it to close it, or create a new one") from None
         self._check_usable()
-        writer = LedgerWriter(self._context, ledger_id, updated)
+        writer = LedgerWriter(self._context, ledger_id, updated, domains)
         self._register(writer)
         return writer
 
@@ -361,6 +371,7 @@ class Client:
         if self._closed:
             return
         self._closed = True
+        self._waiting_for_domains.remove()
         for writer in list(self._writers.values()):
             writer.abandon()
         for reader in list(self._readers.values()):

@@ -52,6 +52,10 @@ class ClientMetrics:
             "bookkeeper_client_missing_bookies",
             "Failed bookies without which a writer continues until they are replaced or answer again.",
         )
+        self.waiting_for_domains = registry.sum_gauge(
+            "bookkeeper_client_adds_waiting_for_fault_domains",
+            "Entries that an ack quorum has acknowledged and that wait for placement_min_ack_domains.",
+        )
         self.ledgers_created = registry.counter("bookkeeper_client_LEDGER_CREATE", "Ledgers created.")
         self.ledgers_opened = registry.counter("bookkeeper_client_LEDGER_OPEN", "Ledgers opened for reading.")
         self.ledgers_recovered = registry.counter("bookkeeper_client_LEDGER_RECOVER", "Ledgers recovered and closed.")

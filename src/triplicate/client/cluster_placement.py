@@ -13,10 +13,12 @@ from triplicate.client.client_metrics import ClientMetrics
 from triplicate.client.connection.pool import ChannelPool
 from triplicate.client.location_script import LocationScript
 from triplicate.config import ClientSettings
-from triplicate.errors import MetadataError
+from triplicate.errors import MetadataError, NotEnoughBookies
 from triplicate.ledger import (
+    AckDomains,
     Adherence,
     BookieSite,
+    FaultDomain,
     LedgerMetadata,
     PlacementPolicy,
     PlacementRules,
@@ -37,6 +39,8 @@ TABLE_LIMIT_S = 2.0
 CLIENT = "this client"
 """The name of the client's own machine among the sites; no bookie has it."""
 NOTHING_KNOWN: Mapping[str, int] = {}
+ACK_DOMAINS = {"uniform": FaultDomain.MACHINE, "rack-aware": FaultDomain.RACK, "region-aware": FaultDomain.REGION}
+"""The domains that acknowledgements must span, by policy."""
 WEIGHT_MULTIPLE = 3.0
 """Free disk counts up to this multiple of the median. Source: BookKeeper `bookieMaxWeightMultipleForWeightBasedPlacement`."""
 
@@ -44,9 +48,13 @@ WEIGHT_MULTIPLE = 3.0
 def policy_of(settings: ClientSettings) -> PlacementPolicy:
     """The policy that the settings name."""
     weight = WEIGHT_MULTIPLE if settings.placement_disk_weight else 0.0
-    racks = settings.placement_min_racks if settings.placement_policy != "uniform" else 1
-    regions = settings.placement_min_regions if settings.placement_policy == "region-aware" else 1
-    return PlacementPolicy(racks, regions, settings.placement_enforced, weight)
+    kind, number = ACK_DOMAINS[settings.placement_policy], settings.placement_min_ack_domains
+    racks = settings.placement_min_racks if kind is not FaultDomain.MACHINE else 1
+    regions = settings.placement_min_regions if kind is FaultDomain.REGION else 1
+    # Copies that are made again should span the domains of the acknowledgements, too.
+    racks = max(racks, number) if kind is FaultDomain.RACK else racks
+    regions = max(regions, number) if kind is FaultDomain.REGION else regions
+    return PlacementPolicy(racks, regions, settings.placement_enforced, weight, kind, number)
 
 
 class ClusterPlacement:
@@ -75,12 +83,15 @@ class ClusterPlacement:
         """The locations that could not be used when bookies were last located, with the reasons; none if the policy uses no locations."""
         return self._problems if self.policy.uses_locations else ()
 
-    async def rules(self, write_quorum: int, writable: Mapping[str, BookieServiceInfo], ensemble: Sequence[str] = ()) -> PlacementRules:
+    async def rules(
+        self, write_quorum: int, writable: Mapping[str, BookieServiceInfo], ensemble: Sequence[str] = (), *, for_writer: bool = False
+    ) -> PlacementRules:
         """The rules for an ensemble of a ledger.
 
         Args:
             writable: the bookies that accept writes.
             ensemble: bookies that the ledger has already. The sites of those that never registered while this client ran are not known.
+            for_writer: whether new entries will be acknowledged there, so that `placement_min_ack_domains` holds.
         """
         known = {**self._metadata.bookies.known(), **writable}
         free_bytes = self._known_free_disk(writable)
@@ -91,7 +102,7 @@ class ClusterPlacement:
         if self.policy.uses_locations:
             infos = {bookie_id: known[bookie_id] for bookie_id in (*ensemble, *writable) if bookie_id in known}
             sites.update((await self.locate(infos, free_bytes)).sites)
-        return PlacementRules(write_quorum, sites, self.policy)
+        return PlacementRules(write_quorum, sites, self.policy if for_writer else self.policy.for_copies)
 
     async def locate(
         self, infos: Mapping[str, BookieServiceInfo], free_bytes: Mapping[str, int] = NOTHING_KNOWN, *, client_machine: str = ""
@@ -114,6 +125,27 @@ class ClusterPlacement:
             for problem in found.problems:
                 self._host.trace("client.location_not_used", problem=problem)
         return found
+
+    async def writer_rules(self, metadata: LedgerMetadata) -> PlacementRules | None:
+        """The rules for further entries of a ledger's last ensemble; None where they may be acknowledged in any domains."""
+        if min(self.policy.min_ack_domains, metadata.write_quorum) <= 1:
+            return None
+        ensemble = metadata.last_segment.ensemble
+        return await self.rules(metadata.write_quorum, await self._metadata.bookies.writable(), ensemble, for_writer=True)
+
+    async def ack_domains(self, ledger_id: int, metadata: LedgerMetadata) -> AckDomains | None:
+        """The domains in which the entries of a ledger's last ensemble must be acknowledged; None: in any.
+
+        Raises:
+            NotEnoughBookies: they are too few.
+        """
+        rules = await self.writer_rules(metadata)
+        try:
+            return None if rules is None else rules.spanned_domains(metadata.last_segment.ensemble)
+        except NotEnoughBookies as error:
+            refused = NotEnoughBookies(f"ledger {ledger_id} cannot be written: {error}; create a new ledger")
+            refused.ledger_id = ledger_id
+            raise refused from error
 
     async def verdict(self, metadata: LedgerMetadata) -> PlacementVerdict:
         """How well the ensembles of a ledger keep the rules, by the present sites of all registered bookies."""

@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from triplicate.client.connection.add_framing import AddFraming, V2AddFraming, V3AddFraming
 from triplicate.client.connection.bookie_channel import AddStream, InFlight
@@ -22,7 +23,7 @@ from triplicate.client.connection.response_errors import EXPLICIT_NEGATIVES, err
 from triplicate.client.context import ClientContext
 from triplicate.client.metadata_retry import MetadataRetry
 from triplicate.errors import BookieError, DigestMismatch, HandleClosed, NotEnoughBookies, RecoveryFailed, TriplicateError, Unauthorized
-from triplicate.ledger import EntryCodec, LedgerMetadata, LedgerState, replace_bookies
+from triplicate.ledger import AckDomains, EntryCodec, LedgerMetadata, LedgerState, replace_bookies
 from triplicate.ledger import recovery as machine
 from triplicate.metadata import Versioned
 from triplicate.runtime import Host, Timer, fault_point, resolve, timeout_at
@@ -78,7 +79,9 @@ async def recover_ledger(context: ClientContext, ledger_id: int, found: Versione
             marked = await _mark(context, ledger_id, found, retry)
             if marked.value.is_closed:
                 return RecoveredLedger(marked)
-            attempt = _Attempt(context, ledger_id, marked.value, pool)
+            rules = await retry.read(partial(context.placement.writer_rules, marked.value))
+            domains = None if rules is None else rules.ack_domains(marked.value.last_segment.ensemble)
+            attempt = _Attempt(context, ledger_id, marked.value, pool, domains)
             try:
                 proposed = await attempt.run()
                 closed = await _close(context, ledger_id, marked, proposed, retry)
@@ -144,9 +147,12 @@ class _Attempt:
 
     Args:
         pool: a separate one, since every request on these connections fences or passes the fence. The caller closes it.
+        domains: of the last ensemble, where copies must be in several.
     """
 
-    def __init__(self, context: ClientContext, ledger_id: int, metadata: LedgerMetadata, pool: ChannelPool) -> None:
+    def __init__(
+        self, context: ClientContext, ledger_id: int, metadata: LedgerMetadata, pool: ChannelPool, domains: AckDomains | None
+    ) -> None:
         self.ledger_id = ledger_id
         self._context = context
         self._ensemble = metadata.last_segment.ensemble
@@ -155,7 +161,7 @@ class _Attempt:
         self._now = context.host.clock.monotonic
         settings = context.settings
         self._machine = machine.Recovery(
-            metadata, settings.recovery_window_entries, self._now(), settings.read_window_bytes, context.reads.limit_s
+            metadata, settings.recovery_window_entries, self._now(), settings.read_window_bytes, context.reads.limit_s, domains
         )
         self._hedge: Timer | None = None
         self._pool = pool
@@ -458,8 +464,9 @@ class _Attempt:
             failed = [command.ensemble[position] for position in command.failed]
             candidates = [bookie_id for bookie_id in writable if bookie_id not in failed and bookie_id not in self._machine.failed_bookies]
             suspects = self._context.avoided_bookies()
-            rules = await self._context.placement.rules(self._write_quorum, writable, command.ensemble)
-            ensemble = replace_bookies(command.ensemble, command.failed, candidates, self._rng, suspects, rules)
+            rules = await self._context.placement.rules(self._write_quorum, writable, command.ensemble, for_writer=True)
+            # Copies of entries that were acknowledged in enough domains: other domains are preferred and not enforced.
+            ensemble = replace_bookies(command.ensemble, command.failed, candidates, self._rng, suspects, rules.for_copies)
         except NotEnoughBookies as error:
             self._step(machine.NoReplacement(str(error)))
         except TriplicateError as error:
@@ -469,5 +476,5 @@ class _Attempt:
             self._fail(HandleClosed(f"the recovery of ledger {self.ledger_id} was interrupted: {error!r}; the ledger stays fenced"))
             raise
         else:
-            self._context.placement.report(self.ledger_id, ensemble, rules)
-            self._step(machine.EnsembleReplaced(ensemble))
+            self._context.placement.report(self.ledger_id, ensemble, rules.for_copies)
+            self._step(machine.EnsembleReplaced(ensemble, rules.ack_domains(ensemble)))

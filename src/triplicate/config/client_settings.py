@@ -179,6 +179,16 @@ class ClientSettings:
         "Refuse an ensemble that has too few racks or regions. Otherwise the copies are spread as far as the writable bookies allow.",
         bookkeeper="enforceMinNumRacksPerWriteQuorum",
     )
+    placement_min_ack_domains: int = setting(
+        1,
+        "Least number of fault domains among the bookies that acknowledged an entry before it is acknowledged: machines under the uniform "
+        "policy, racks under the rack-aware one, regions under the region-aware one. 1: any ack quorum. A larger number also refuses "
+        "ensembles with fewer domains. A write quorum smaller than the number needs one domain per copy.",
+        unit="domains",
+        low=1,
+        high=1000,
+        bookkeeper="enforceMinNumFaultDomainsForWrite",
+    )
     placement_disk_weight: bool = setting(
         False,
         "Choose bookies in proportion to their free disk, as far as it is known, up to three times the median.",

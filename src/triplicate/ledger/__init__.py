@@ -5,6 +5,7 @@ from triplicate.ledger.absence import Absences
 from triplicate.ledger.adv_tracker import LAST_ENTRY_ID, AdvWriteTracker
 from triplicate.ledger.availability import Availability, AvailabilityGroup, decode_availability, encode_availability
 from triplicate.ledger.bookie_health import Ailment, BookieHealth
+from triplicate.ledger.domain_trackers import AdvDomainWriteTracker, DomainWriteTracker
 from triplicate.ledger.entry import (
     ENTRY_HEADER,
     HEADER_BYTES,
@@ -20,6 +21,7 @@ from triplicate.ledger.held_window import HeldWindow, holder_of, is_replaceable
 from triplicate.ledger.last_confirmed import LastConfirmed
 from triplicate.ledger.ledger_metadata import EnsembleSegment, LedgerMetadata, LedgerState
 from triplicate.ledger.metadata_format import decode_metadata, encode_metadata
+from triplicate.ledger.placement.ack_domains import AckDomains, FaultDomain
 from triplicate.ledger.placement.adherence import Adherence, PlacementVerdict, ensemble_verdict, ledger_verdict
 from triplicate.ledger.placement.distance import Distance, distance_between
 from triplicate.ledger.placement.ensemble_choice import RandomSource, choose_ensemble, rearrange_bookies, replace_bookies
@@ -40,7 +42,9 @@ __all__ = [
     "LEAST_DELAY_S",
     "MASTER_KEY_BYTES",
     "Absences",
+    "AckDomains",
     "Adherence",
+    "AdvDomainWriteTracker",
     "AdvWriteTracker",
     "Ailment",
     "Availability",
@@ -52,10 +56,12 @@ __all__ = [
     "DigestType",
     "DigestVerifier",
     "Distance",
+    "DomainWriteTracker",
     "EnsembleMend",
     "EnsembleSegment",
     "Entry",
     "EntryCodec",
+    "FaultDomain",
     "HedgeBudget",
     "HedgeDelays",
     "HeldWindow",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from triplicate.ledger.placement.ack_domains import AckDomains
 from triplicate.ledger.schedule import is_endangered, write_set, write_sets
 
 LAST_ENTRY_ID = 2**63 - 1
@@ -157,7 +158,7 @@ class AdvWriteTracker:
         assert not self.changing, "one ensemble change at a time"
         self.changing = True
 
-    def replace(self, ensemble: Sequence[str]) -> list[int]:
+    def replace(self, ensemble: Sequence[str], domains: AckDomains | None = None) -> list[int]:
         """Install a new ensemble, whose segment begins at last-add-confirmed + 1; return the positions that changed.
 
         The new bookies have acknowledged nothing; `pending_of` lists the entries that they must be sent.

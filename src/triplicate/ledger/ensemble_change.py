@@ -11,7 +11,8 @@ A bookie that fails is suspended at once (`WriteTracker.suspend`). The rest foll
 - While no other bookie is writable and every entry finds its ack quorum, the writer continues without the failed bookie. It searches again
   when bookies come or go, and after pauses that grow. Meanwhile the failed bookie is probed, and resumed at its position when it answers.
 - While an operator has frozen ensembles, no bookie is replaced, as if no other were writable.
-- When an ack quorum is lost, the writer waits for another bookie, or for a failed one, as long as for the answer to an add; then it ends.
+- When an ack quorum is lost, or the fault domains that acknowledgements need, the writer waits for another bookie, or for a failed one, as
+  long as for the answer to an add; then it ends.
 
 No entry is ever confirmed by bookies that the metadata does not name. An ensemble is used only once it is written. From the proposal of a
 change until the change is written or abandoned nothing is confirmed, because the new segment begins at last-add-confirmed + 1. Changes are
@@ -39,6 +40,7 @@ from triplicate.errors import (
 from triplicate.ledger.adv_tracker import AdvWriteTracker
 from triplicate.ledger.failed_bookies import FailedBookies, FailureBackoff, QuorumLossTimer
 from triplicate.ledger.ledger_metadata import EnsembleSegment, LedgerMetadata, LedgerState
+from triplicate.ledger.placement.ack_domains import AckDomains
 from triplicate.ledger.placement.ensemble_choice import RandomSource, replace_bookies
 from triplicate.ledger.placement.placement_rules import PlacementRules
 from triplicate.ledger.write_tracker import WriteTracker
@@ -249,6 +251,8 @@ class EnsembleChange:
         self._writable: Collection[str] = ()
         """As last listed."""
         self._proposed = segment
+        self._domains: AckDomains | None = None
+        """Of the proposed ensemble."""
 
     # Events.
 
@@ -374,6 +378,8 @@ class EnsembleChange:
         candidates = [bookie_id for bookie_id in listed.writable if not self._failed.is_backing_off(bookie_id, now)]
         try:
             ensemble = replace_bookies(tracker.ensemble, tracker.suspended, candidates, self._rng, listed.avoid, listed.rules)
+            # The bookies that stay may have moved, so that a write set without a new bookie spans too few.
+            self._domains = None if listed.rules is None else listed.rules.spanned_domains(ensemble)
         except NotEnoughBookies as error:
             return self._continue_without(now, self._settings.add_timeout_s, self._too_few(error))
         self._search_backoff.reset()
@@ -390,7 +396,7 @@ class EnsembleChange:
         assert segment.first_entry_id == tracker.last_add_confirmed + 1, "the new segment begins behind the last-add-confirmed"
         self._phase = _Phase.READY
         self._segment = segment
-        commands: list[Command] = [UseEnsemble(segment, tuple(tracker.replace(segment.ensemble)))]
+        commands: list[Command] = [UseEnsemble(segment, tuple(tracker.replace(segment.ensemble, self._domains)))]
         if not (tracker.suspended and self._is_change_wanted()):
             commands += self._end_change()
         return commands
@@ -428,8 +434,9 @@ class EnsembleChange:
     def _frozen(self, reason: str) -> LedgerError:
         return self._of_ledger(
             NotEnoughBookies(
-                f"ledger {self._ledger_id} has lost an ack quorum, and changes of ensembles are frozen {reason}; `triplicate cluster "
-                f"freeze-ensembles off` ends the freeze; why the bookies failed: {self._failed.reasons(self._suspended())}"
+                f"ledger {self._ledger_id} has lost an ack quorum or fault domains, and changes of ensembles are frozen {reason}; "
+                "`triplicate cluster freeze-ensembles off` ends the freeze; "
+                f"why the bookies failed: {self._failed.reasons(self._suspended())}"
             )
         )
 

@@ -21,8 +21,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from triplicate.ledger.domain_trackers import DomainWriteTracker
 from triplicate.ledger.last_confirmed import LastConfirmed
 from triplicate.ledger.ledger_metadata import LedgerMetadata, LedgerState
+from triplicate.ledger.placement.ack_domains import AckDomains
 from triplicate.ledger.read_plan import ReadPlan
 from triplicate.ledger.schedule import absent_answers_needed, is_endangered, write_set
 from triplicate.ledger.write_tracker import WriteTracker
@@ -169,6 +171,8 @@ class EnsembleReplaced:
     """A result of `ReplaceBookies`: the same ensemble with other bookies at all or some of the failed positions."""
 
     ensemble: tuple[str, ...]
+    domains: AckDomains | None = None
+    """Of the ensemble; None if copies may be stored in any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,10 +253,17 @@ class Recovery:
         now: seconds of a monotonic clock.
         window_bytes: how many payload bytes these may have, estimated from the ledger's average entry or the largest one read.
         hedge_s: seconds before the next replica is read as well as one that has not answered.
+        domains: of the last ensemble. Copies are stored in enough of them, or in as many as are left. None: in any.
     """
 
     def __init__(
-        self, metadata: LedgerMetadata, read_window: int, now: float, window_bytes: int = WINDOW_BYTES, hedge_s: float = float("inf")
+        self,
+        metadata: LedgerMetadata,
+        read_window: int,
+        now: float,
+        window_bytes: int = WINDOW_BYTES,
+        hedge_s: float = float("inf"),
+        domains: AckDomains | None = None,
     ) -> None:
         assert metadata.state == LedgerState.IN_RECOVERY, "the metadata must say IN_RECOVERY before bookies are fenced"
         assert read_window >= 1
@@ -265,6 +276,7 @@ class Recovery:
         self._commands: list[Command] = []
         self._answers = LastConfirmed(metadata.last_segment.ensemble, metadata.write_quorum, metadata.ack_quorum)
         self._tracker: WriteTracker | None = None
+        self._domains = domains
         self._now = now
         self._hedge_s = hedge_s
         self._entries: dict[int, _RecoveredEntry] = {}
@@ -382,7 +394,10 @@ class Recovery:
         if answers.is_covered:
             start = self.known_confirmed()
             ensemble = self._snapshot.last_segment.ensemble
-            self._tracker = WriteTracker(ensemble, self._snapshot.write_quorum, self._snapshot.ack_quorum, start + 1)
+            sizes = (ensemble, self._snapshot.write_quorum, self._snapshot.ack_quorum)
+            self._tracker = WriteTracker(*sizes, start + 1)
+            if self._domains is not None:
+                self._tracker = DomainWriteTracker(*sizes, self._domains.limited((), self._snapshot.write_quorum), start + 1)
             self._ahead.following = start + 1
             self._ahead.greatest_entry_id = max(start, answers.last_entry_id)
             self._ahead.entry_bytes = max(1, answers.average_bytes)
@@ -451,7 +466,8 @@ class Recovery:
                     self._request_replacement(tracker)
             case EnsembleReplaced():
                 assert tracker.last_add_confirmed + 1 >= self._snapshot.last_segment.first_entry_id, "no segment before the last"
-                changed = tracker.replace(event.ensemble)
+                changed = tracker.replace(event.ensemble, event.domains)
+                self._limit_domains(tracker)
                 self.metadata = self.metadata.with_ensemble(tracker.last_add_confirmed + 1, event.ensemble)
                 for position in changed:
                     for entry_id in tracker.pending_of(position):
@@ -469,7 +485,12 @@ class Recovery:
             failures = "; ".join(f"{bookie_id}: {why}" for bookie_id, why in self._failed.items())
             self.failure = f"too few bookies store what is recovered ({failures}), and {reason}"
         else:
+            self._limit_domains(tracker)
             tracker.end_change()
+
+    def _limit_domains(self, tracker: WriteTracker) -> None:
+        if isinstance(tracker, DomainWriteTracker):
+            tracker.limit_domains([position for position, bookie_id in enumerate(tracker.ensemble) if bookie_id in self._unreplaced])
 
     def _request_replacement(self, tracker: WriteTracker) -> bool:
         hopeless = self._unreplaced

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from triplicate.ledger.placement.ack_domains import AckDomains
 from triplicate.ledger.schedule import is_endangered
 
 
@@ -196,7 +197,7 @@ class WriteTracker:
         assert not self.changing, "one ensemble change at a time"
         self.changing = True
 
-    def replace(self, ensemble: Sequence[str]) -> list[int]:
+    def replace(self, ensemble: Sequence[str], domains: AckDomains | None = None) -> list[int]:
         """Install a new ensemble, whose segment begins at last-add-confirmed + 1; return the positions that changed.
 
         The acknowledgements at those positions are forgotten; `pending_of` lists the entries that their new bookies must be sent.

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import TypeVar, cast
 
 import prometheus_client
-from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 from prometheus_client.utils import floatToGoString
 
@@ -59,6 +59,35 @@ class UnlockedHistogram(Collector):
         yield HistogramMetricFamily(self._name, self._help, list(zip(names, accumulate(self._counts), strict=True)), self._sum)
 
 
+class SumGauge(Collector):
+    """The sum of values that several objects of one process compute when the metrics are read."""
+
+    def __init__(self, name: str, help: str) -> None:
+        self._name = name
+        self._help = help
+        self._sources: dict[GaugeSource, Callable[[], float]] = {}
+
+    def add(self, value: Callable[[], float]) -> GaugeSource:
+        """Count this value until the source is removed."""
+        source = GaugeSource(self._sources)
+        self._sources[source] = value
+        return source
+
+    def collect(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily(self._name, self._help, value=sum(value() for value in self._sources.values()))
+
+
+class GaugeSource:
+    """One value of a `SumGauge`."""
+
+    def __init__(self, sources: dict[GaugeSource, Callable[[], float]]) -> None:
+        self._sources = sources
+
+    def remove(self) -> None:
+        """Count the value no longer. Idempotent."""
+        self._sources.pop(self, None)
+
+
 class Metrics:
     """A registry separate from the library's global one, so that the metrics of two nodes in one process do not mix.
 
@@ -81,6 +110,10 @@ class Metrics:
     def gauge(self, name: str, help: str, labels: Sequence[str] = ()) -> prometheus_client.Gauge:
         """A value that goes up and down. Raises as `counter`."""
         return self._get(prometheus_client.Gauge, name, labels, lambda: prometheus_client.Gauge(name, help, labels, registry=None))
+
+    def sum_gauge(self, name: str, help: str) -> SumGauge:
+        """A gauge whose value is computed when it is read. Raises as `counter`."""
+        return self._get(SumGauge, name, (), lambda: SumGauge(name, help))
 
     def tally(self, name: str, help: str) -> UnlockedCounter:
         """A counter for one thread, without a lock. Raises as `counter`."""

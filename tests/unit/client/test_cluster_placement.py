@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -8,9 +9,11 @@ import pytest
 
 from triplicate.client import Client
 from triplicate.client.bookie_space import FreeDisk
+from triplicate.client.cluster_placement import policy_of
 from triplicate.config import ClientSettings
 from triplicate.errors import ConnectionLost, NotEnoughBookies
-from triplicate.ledger import Adherence
+from triplicate.ledger import Adherence, FaultDomain, replace_bookies
+from triplicate.ledger.placement.placement_rules import UNIFORM
 from triplicate.metadata import ClusterMetadata, LocationTable, MemoryStore, MemoryTree, NetworkLocations, bookie_service
 from triplicate.runtime import Metrics, real_host
 
@@ -117,3 +120,25 @@ def test_free_disk_is_asked_once_in_an_interval(monkeypatch: pytest.MonkeyPatch)
         assert {site.free_bytes for site in found.sites.values()} == {5}
 
     asyncio.run(main())
+
+
+def test_copies_are_made_again_though_too_few_domains_are_left() -> None:
+    async def main() -> None:
+        bookies = {name: (name, "/x") for name in "abcd"}
+        async with client_of(bookies, ClientSettings(placement_policy="rack-aware", placement_min_ack_domains=2)) as client:
+            writable = await client.metadata.bookies.writable()
+            for_writer, for_copies = [await client.placement.rules(3, writable, for_writer=each) for each in (True, False)]
+            with pytest.raises(NotEnoughBookies, match="acknowledged in 2 racks"):
+                replace_bookies("abc", [1], "abcd", random.Random(0), (), for_writer)
+            assert replace_bookies("abc", [1], "abcd", random.Random(0), (), for_copies) == ("a", "d", "c")
+
+    asyncio.run(main())
+
+
+def test_the_policy_says_what_a_domain_is() -> None:
+    found = [
+        policy_of(ClientSettings(placement_policy=name, placement_min_ack_domains=3)) for name in ("uniform", "rack-aware", "region-aware")
+    ]
+    assert [policy.ack_domain for policy in found] == [FaultDomain.MACHINE, FaultDomain.RACK, FaultDomain.REGION]
+    assert [(policy.min_racks, policy.min_regions) for policy in found] == [(1, 1), (3, 1), (2, 3)]
+    assert policy_of(ClientSettings()) == UNIFORM

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triplicate.ledger import DigestType, EnsembleSegment, LedgerMetadata, LedgerState
+from triplicate.ledger import AckDomains, DigestType, EnsembleSegment, LedgerMetadata, LedgerState
 from triplicate.ledger import recovery as machine
 
 Recovery = machine.Recovery
@@ -319,3 +319,52 @@ def test_without_hedging_one_replica_is_waited_for() -> None:
     assert recovery.hedge_at == float("inf")
     recovery.step(machine.TimePassed(), 1e9)
     assert recovery.pop_commands() == []
+
+
+def copying(domains: tuple[int, ...]) -> Recovery:
+    """A recovery in two domains of an ensemble a, b, c, whose entry 0 was read and sent to all of them."""
+    recovery = Recovery(metadata((0, "abc")), 1, 0.0, domains=AckDomains(2, domains))
+    for position in range(2):
+        recovery.step(machine.LacAnswered(position, 0, -1, 3), 0.0)
+    recovery.step(machine.EntryFound(0, "a", 3, b"one"), 0.0)
+    recovery.pop_commands()
+    return recovery
+
+
+def stores(recovery: Recovery, name: str) -> bool:
+    """The bookie stores entry 0. Whether the recovery closes the ledger behind it."""
+    recovery.step(machine.AddsAcknowledged(name, (0,)), 0.0)
+    return closes(recovery)
+
+
+def closes(recovery: Recovery) -> bool:
+    for other in "bca":
+        recovery.step(machine.EntryAbsent(1, other), 0.0)
+    return any(isinstance(command, machine.CloseLedger) for command in recovery.pop_commands())
+
+
+def test_copies_are_stored_in_several_domains() -> None:
+    recovery = copying((1, 1, 2))
+    assert [stores(recovery, name) for name in "abc"] == [False, False, True]
+
+
+def test_copies_are_stored_in_as_many_domains_as_are_left() -> None:
+    recovery = copying((1, 1, 2))
+    assert [stores(recovery, name) for name in "ab"] == [False, False]
+    recovery.step(machine.AddFailed("c", "gone"), 0.0)
+    assert recovery.pop_commands() == [machine.ReplaceBookies(("a", "b", "c"), (2,))]
+    recovery.step(machine.NoReplacement("there is no other"), 0.0)
+    assert closes(recovery)
+
+
+def test_an_ensemble_in_one_domain_needs_no_second() -> None:
+    recovery = copying((1, 1, 1))
+    assert [stores(recovery, name) for name in "ab"] == [False, True]
+
+
+def test_a_replaced_bookie_brings_its_domain_to_the_copies() -> None:
+    recovery = copying((1, 1, 2))
+    recovery.step(machine.AddFailed("c", "gone"), 0.0)
+    recovery.pop_commands()
+    recovery.step(machine.EnsembleReplaced(("a", "b", "d"), AckDomains(2, (1, 1, 2))), 0.0)
+    assert [stores(recovery, name) for name in "abd"] == [False, False, True]

@@ -137,6 +137,7 @@ class FakeClient:
         self.metrics = Metrics()
         self.hooks = Hooks()
         self.trash_period_s = 0.0
+        self.min_ack_domains = 1
 
     async def create(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 
 from triplicate.config import AutorecoverySettings, ClientSettings
@@ -22,6 +23,8 @@ RACKS = {
 """The network location of each machine. Any three machines, of which an ensemble needs as many, are in two racks or more."""
 DOMAINS_LEAST = 2
 """Least number of racks, and of regions, for the copies of an entry where a policy asks for them."""
+ACK_RACKS_SHARE = 0.6
+"""Share of the rack-aware runs without stripes whose entries are acknowledged in two racks."""
 DECOMMISSIONS_S = (5.0, 15.0, 30.0)
 """Times at which a decommission begins."""
 LOG_COPIES_S = 3
@@ -65,6 +68,8 @@ class RepairLoad(LedgerLoad):
     """Whether the least number of racks is enforced, or only preferred."""
     location_table: bool = False
     """Whether the metadata state the locations of bookies, in place of their registrations."""
+    ack_racks: int = 1
+    """Least number of racks in which an entry is acknowledged, under the policy rack-aware; 1: any ack quorum."""
 
     @property
     def uses_locations(self) -> bool:
@@ -79,6 +84,7 @@ class RepairLoad(LedgerLoad):
             placement_min_racks=DOMAINS_LEAST,
             placement_min_regions=DOMAINS_LEAST,
             placement_enforced=self.enforced,
+            placement_min_ack_domains=self.ack_racks,
         )
 
     def autorecovery(self) -> AutorecoverySettings:
@@ -147,19 +153,24 @@ def draw_domains(load: RepairLoad) -> RepairLoad:
     placement = rng.choice(["uniform", "rack-aware", "rack-aware", "region-aware"])
     # Three machines may have no three racks, nor two regions: where these would be needed, they are only preferred.
     enforced = rng.random() < 0.5 and placement == "rack-aware" and load.write_quorum == 3
-    return replace(load, placement=placement, enforced=enforced, location_table=rng.random() < 0.5 and placement != "uniform")
+    table = rng.random() < 0.5 and placement != "uniform"
+    # Stripes of two copies on three bookies need three racks, of which one may be lost.
+    spans_racks = rng.random() < ACK_RACKS_SHARE and placement == "rack-aware" and load.ensemble_size == load.write_quorum
+    return replace(load, placement=placement, enforced=enforced, location_table=table, ack_racks=2 if spans_racks else 1)
 
 
 def smaller(load: RepairLoad) -> Iterator[RepairLoad]:
     """Smaller loads, the boldest first."""
     if load.decommission:
         yield replace(load, decommission="")
+    if load.ack_racks > 1:
+        yield replace(load, ack_racks=1)
     if load.daemons:
         yield replace(load, daemons=False)
     if load.log_writers:
         yield replace(load, log_writers=load.log_writers - 1)
     if load.uses_locations:
-        yield replace(load, placement="uniform", enforced=False, location_table=False)
+        yield replace(load, placement="uniform", enforced=False, location_table=False, ack_racks=1)
     if load.workers > 1:
         yield replace(load, workers=1)
     if load.passes_pause_s < 1000.0:

@@ -10,15 +10,16 @@ from functools import partial
 from triplicate.autorecovery import HasLivingWriter
 from triplicate.autorecovery.repair_tools import no_known_writers
 from triplicate.client import Client
-from triplicate.ledger import LedgerMetadata, decode_metadata
+from triplicate.ledger import EnsembleSegment, LedgerMetadata, decode_metadata
 from triplicate.log import has_living_writer, raise_all_copies
-from triplicate_simulator.checkers.repair_rules import BookieDecommissioned, CopiesNamed, MarkDeleted
+from triplicate_simulator.checkers.repair_rules import BookieDecommissioned, CopiesNamed, MarkDeleted, StoredInRacks
 from triplicate_simulator.cluster.run_context import RunContext
-from triplicate_simulator.workloads.ledger.ledger_model import LedgerModel, holders, ledger_of
+from triplicate_simulator.cluster.simulated_cluster import BookieNode
+from triplicate_simulator.workloads.ledger.ledger_model import KnownLedger, LedgerModel, holders, ledger_of
 from triplicate_simulator.workloads.log.log_model import WRITTEN, LogModel
 from triplicate_simulator.workloads.repair.domain_model import DomainModel
 from triplicate_simulator.workloads.repair.held_entries import entries_at, fixed_segments, held_entries
-from triplicate_simulator.workloads.repair.repair_load import RepairLoad
+from triplicate_simulator.workloads.repair.repair_load import MACHINES, RACKS, RepairLoad
 from triplicate_simulator.workloads.repair.repair_log import log_load
 
 MARK = re.compile(r"/ledgers/underreplication/ledgers/.*/urL(\d+)")
@@ -61,6 +62,16 @@ class RepairModel(LedgerModel):
         context.companion_of = self.companion_of
         context.note_loss = self.domains.count_all_copies
         context.may_replace = self.may_replace
+
+    def note_acknowledged(self, ledger: KnownLedger, entry_id: int, confirmed_carried: int) -> None:
+        """Record in which racks an acknowledged entry is. A bookie that is down may have it."""
+        super().note_acknowledged(ledger, entry_id, confirmed_carried)
+        metadata = self.metadata.get(ledger.ledger_id)
+        if self.load.ack_racks > 1 and metadata is not None:
+            held = {name: held_entries(self.context.cluster.bookies[name], ledger.ledger_id) for name in holders(metadata, entry_id)}
+            racks = {RACKS[MACHINES[name]]: None for name, entries in held.items() if entries is None or entry_id in entries}
+            needed = min(self.load.ack_racks, metadata.write_quorum)
+            self.context.history.add(StoredInRacks(self.context.time(), ledger.ledger_id, entry_id, tuple(racks), needed))
 
     def is_whole(self) -> bool:
         """Whether no ledger names a bookie that is gone for good, and no bookie waits for its refill."""

@@ -85,6 +85,7 @@ class RepairWorkload(Workload):
         "repair.open_ledger_grace",
         "machines_lost",
         "markdeleted",
+        "storedinracks",
         "decommissions",
         "decommission.interrupted",
         "refills",

@@ -24,6 +24,7 @@ from triplicate.cli.overview.core.cluster_facts import (
     Registrations,
     all_bookies,
 )
+from triplicate.cli.overview.core.domain_shortage import missing_domains
 from triplicate.cli.overview.core.machine_names import shared_machines
 from triplicate.client import Client
 from triplicate.config.log_settings import LogClientSettings
@@ -95,6 +96,7 @@ class ClusterSources:
             registered.location_problems if registered is not None else (),
             freeze.result(),
             await self.shared_machines(found.items),
+            "" if found.cut else missing_domains(found.items, self._client.placement.policy),
         )
 
     # Bookies.

@@ -13,6 +13,7 @@ import click
 from triplicate.autorecovery import walk_ledgers
 from triplicate.cli.overview.cluster_sources import ClusterSources
 from triplicate.cli.overview.core.cluster_facts import BookieFacts, BookieState, LedgerCounts, LogFacts
+from triplicate.cli.overview.core.domain_shortage import missing_domains, site_of
 from triplicate.cli.overview.core.stop_verdict import AvailableCopies, HarmedLedger, StopCheck, StopVerdict
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.terminal.options import client_settings, cluster_uri, limit_option, metadata_option
@@ -36,6 +37,8 @@ class StopAnswer:
     writable_left: int
     writers: Mapping[int, str] = field(default_factory=dict)
     """Log and writer of harmed ledgers that a log appends to, by ledger."""
+    missing_domains: str = ""
+    """Why the writable bookies that remain are in too few fault domains; empty if they are not."""
 
 
 @click.command("safe-to-stop")
@@ -47,7 +50,8 @@ def safe_to_stop(bookie_ids: tuple[str, ...], metadata: str | None, limit_s: flo
     """Say whether these bookies can be stopped together now, or which ledgers prevent it.
 
     Bookies that are absent already, copies that are marked as missing, and disks that were replaced are taken into account. A closed
-    ledger needs one copy of each entry; an open one needs its ack quorum. Exit code 0: they can be stopped. 1: they cannot.
+    ledger needs one copy of each entry; an open one needs its ack quorum, in as many fault domains as the settings of this command
+    say (client.placement_min_ack_domains). Exit code 0: they can be stopped. 1: they cannot.
     """
 
     async def body() -> StopAnswer:
@@ -85,7 +89,8 @@ async def judge_stop(client: Client, bookie_ids: Sequence[str], limit_s: float) 
     copies = AvailableCopies(
         present, {one.ledger_id: one.missing for one in marks.items}, {name: one.unsure_below for name, one in known.items()}
     )
-    check = StopCheck(bookie_ids, copies)
+    policy = client.placement.policy
+    check = StopCheck(bookie_ids, copies, policy, {name: site_of(one) for name, one in known.items()})
     with ProgressBar("ledgers", None) as bar:
         async with aclosing(walk_ledgers(client)) as ledgers:
             async for ledger in ledgers:
@@ -94,8 +99,9 @@ async def judge_stop(client: Client, bookie_ids: Sequence[str], limit_s: float) 
     verdict = check.verdict()
     logs = (await sources.logs()).items if any(one.is_open for one in verdict.harmed) else ()
     writable = [one for one in bookies.items if one.state is BookieState.WRITABLE and one.bookie_id in present]
-    left = sum(one.bookie_id not in bookie_ids for one in writable)
-    return StopAnswer(verdict, tuple(sorted(known.keys() - present)), left, _writers(verdict.harmed, logs))
+    left = [one for one in writable if one.bookie_id not in bookie_ids]
+    absent, writers = tuple(sorted(known.keys() - present)), _writers(verdict.harmed, logs)
+    return StopAnswer(verdict, absent, len(left), writers, missing_domains(left, policy))
 
 
 def _is_present(bookie: BookieFacts) -> bool:
@@ -141,3 +147,5 @@ def _print(answer: StopAnswer) -> None:
             f"writable bookies that would remain: {answer.writable_left}; a new ledger with an ensemble of {verdict.largest_open}, the "
             "largest of an open ledger, cannot be created meanwhile"
         )
+    if answer.missing_domains:
+        remarks.print(f"while these bookies are stopped, {answer.missing_domains}")

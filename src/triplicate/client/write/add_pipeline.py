@@ -33,7 +33,7 @@ from triplicate.errors import (
     Unauthorized,
     WindowFull,
 )
-from triplicate.ledger import EntryCodec, LedgerMetadata
+from triplicate.ledger import AdvDomainWriteTracker, DomainWriteTracker, EntryCodec, LedgerMetadata
 from triplicate.metadata import Versioned
 from triplicate.runtime import AdmissionWindow, fail, resolve
 from triplicate.wire import ADD_HEAD_BYTES, Status
@@ -175,6 +175,14 @@ class AddPipeline:
     def has_missed_bookies(self) -> bool:
         """Whether a bookie of the ensemble is missing, or ever was while entries were confirmed."""
         return self._changer.continued_without or bool(self._tracker.suspended)
+
+    @property
+    def waiting_for_domains(self) -> int:
+        """Number of entries that an ack quorum has acknowledged and that wait for further fault domains."""
+        tracker = self._tracker
+        if self.failure is None and isinstance(tracker, DomainWriteTracker | AdvDomainWriteTracker):
+            return tracker.waiting_for_domains
+        return 0
 
     @property
     def ensemble_changes(self) -> int:

@@ -12,7 +12,7 @@ from triplicate.client.context import ClientContext
 from triplicate.client.write.add_pipeline import AddPipeline, Payload
 from triplicate.client.write.write_handle import WriteHandle
 from triplicate.errors import ArgumentError, DuplicateEntry, TriplicateError
-from triplicate.ledger import LAST_ENTRY_ID, AdvWriteTracker
+from triplicate.ledger import LAST_ENTRY_ID, AckDomains, AdvDomainWriteTracker, AdvWriteTracker
 from triplicate.metadata import Versioned
 from triplicate.runtime import fail, resolve
 
@@ -44,12 +44,18 @@ class AdvLedgerWriter(WriteHandle):
     behind a gap; the one entry that all others wait for is admitted even to a full window. Readers that follow the open ledger learn the
     last-add-confirmed from the entry of the greatest id, so set `explicit_lac_interval_s` where ids come far out of order.
     Made by `Client.create_adv`.
+
+    Args:
+        domains: the fault domains in which entries must be acknowledged; None: in any.
     """
 
-    def __init__(self, context: ClientContext, ledger_id: int, created: Versioned, *, deferred_sync: bool = False) -> None:
+    def __init__(
+        self, context: ClientContext, ledger_id: int, created: Versioned, domains: AckDomains | None = None, *, deferred_sync: bool = False
+    ) -> None:
         metadata = created.value
         self._loop = asyncio.get_running_loop()
-        self._tracker = AdvWriteTracker(metadata.last_segment.ensemble, metadata.write_quorum, metadata.ack_quorum)
+        sizes = (metadata.last_segment.ensemble, metadata.write_quorum, metadata.ack_quorum)
+        self._tracker = AdvWriteTracker(*sizes) if domains is None else AdvDomainWriteTracker(*sizes, domains)
         self._frames: dict[int, bytes] = {}
         """Frames of the entries that are pushed and not confirmed, by id."""
         self._waiting: dict[int, asyncio.Future[int]] = {}

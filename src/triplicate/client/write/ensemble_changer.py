@@ -6,6 +6,7 @@ Source: BookKeeper `LedgerHandle.ensembleChangeLoop`.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Protocol
 
 from triplicate.client.connection.response_errors import bookie_error
@@ -24,7 +25,7 @@ from triplicate.errors import (
 )
 from triplicate.ledger import EnsembleSegment, HeldWindow, PlacementRules, WriteTracker, holder_of, is_replaceable
 from triplicate.ledger import ensemble_change as machine
-from triplicate.metadata import Versioned, Watch
+from triplicate.metadata import BookieServiceInfo, Versioned, Watch
 from triplicate.runtime import Backoff, fault_point, first_of, sleep, sleep_until, timeout_at
 from triplicate.wire import LAST_ENTRY, ReadResponse
 
@@ -150,7 +151,7 @@ class EnsembleChanger:
             async with timeout_at(self._clock.monotonic() + LISTING_LIMIT_S):
                 writable = await context.metadata.bookies.writable()
                 freeze = await context.metadata.ensemble_freezes.read()
-            rules = await context.placement.rules(self.current.value.write_quorum, writable, self._tracker.ensemble)
+            rules = await self._rules_for(writable)
         except (MetadataError, TimeoutError) as error:
             context.host.trace("client.bookies_unknown", ledger=ledger_id, why=str(error))
             return
@@ -281,10 +282,14 @@ class EnsembleChanger:
             self._step(machine.ListingFailed(str(error) or "no answer in time"))
         else:
             # The table of locations and the script have limits of their own; without them the last locations are used.
-            self._rules = await self._context.placement.rules(self.current.value.write_quorum, writable, self._tracker.ensemble)
+            self._rules = await self._rules_for(writable)
             avoid = tuple(self._context.avoided_bookies())
             frozen = "" if freeze is None else freeze.text
             self._step(machine.BookiesListed(tuple(writable), avoid, self._rules, frozen))
+
+    async def _rules_for(self, writable: Mapping[str, BookieServiceInfo]) -> PlacementRules:
+        metadata, ensemble = self.current.value, self._tracker.ensemble
+        return await self._context.placement.rules(metadata.write_quorum, writable, ensemble, for_writer=True)
 
     @fault_point("client.ensemble_change.chosen")
     async def _write(self, segment: EnsembleSegment) -> Versioned:

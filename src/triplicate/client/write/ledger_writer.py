@@ -14,7 +14,7 @@ from triplicate.client.context import ClientContext
 from triplicate.client.write.add_pipeline import AddPipeline, Error, Payload
 from triplicate.client.write.write_handle import WriteHandle
 from triplicate.errors import ArgumentError, TriplicateError
-from triplicate.ledger import WriteTracker
+from triplicate.ledger import AckDomains, DomainWriteTracker, WriteTracker
 from triplicate.metadata import Versioned
 from triplicate.runtime import fail, resolve
 
@@ -44,10 +44,13 @@ class _QueuedAppend:
 class LedgerWriter(WriteHandle):
     """Numbers appends in the order in which the window admits them, and confirms them in that order. Made by `Client.create`."""
 
-    def __init__(self, context: ClientContext, ledger_id: int, created: Versioned, *, deferred_sync: bool = False) -> None:
+    def __init__(
+        self, context: ClientContext, ledger_id: int, created: Versioned, domains: AckDomains | None = None, *, deferred_sync: bool = False
+    ) -> None:
         metadata = created.value
         self._loop = asyncio.get_running_loop()
-        self._tracker = WriteTracker(metadata.last_segment.ensemble, metadata.write_quorum, metadata.ack_quorum)
+        sizes = (metadata.last_segment.ensemble, metadata.write_quorum, metadata.ack_quorum)
+        self._tracker = WriteTracker(*sizes) if domains is None else DomainWriteTracker(*sizes, domains)
         self._frames: deque[bytes] = deque()
         """Frames of the entries behind the last one confirmed by the tracker, in order."""
         self._waiting: deque[tuple[int, asyncio.Future[Any], Any]] = deque()

@@ -69,6 +69,14 @@ class WriteHandle:
         return self._pipeline.has_missed_bookies
 
     @property
+    def waiting_for_domains(self) -> int:
+        """Number of entries that an ack quorum has acknowledged, with all before them, and that wait for a bookie in another fault domain.
+
+        See `client.placement_min_ack_domains`; 0 without it.
+        """
+        return self._pipeline.waiting_for_domains
+
+    @property
     def failure(self) -> TriplicateError | None:
         """The error that ended this writer; None while it is usable."""
         return self._pipeline.failure

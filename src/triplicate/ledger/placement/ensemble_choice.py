@@ -223,15 +223,17 @@ def with_bookies(ensemble: Sequence[str], positions: Sequence[int], chosen: Sequ
 
 def needed_domains(rules: PlacementRules, demand: Demand) -> str:
     """The domains that a write set needs, for a message."""
-    needs = [f"{rules.write_quorum} different machines"] if demand.machines else []
-    if rules.policy.enforced:
-        needs += [f"{number} {kind}" for number, kind in ((demand.racks, "racks"), (demand.regions, "regions")) if number > 1]
-    return " and ".join(needs) + " for each entry"
+    policy, enforced = rules.policy, rules.enforced_demand()
+    needs = [f"{rules.write_quorum} different machines"] if demand.machines or enforced.machines else []
+    needs += [f"{number} {kind}" for number, kind in ((enforced.racks, "racks"), (enforced.regions, "regions")) if number > 1]
+    acks = f", which is acknowledged in {rules.needed_for_ack} {policy.ack_domain.value}" if rules.needed_for_ack > 1 else ""
+    return f"{' and '.join(needs)} for each entry{acks}"
 
 
 def bookies_by_domain(names: Sequence[str], rules: PlacementRules) -> str:
     """The bookies by machine or, where locations are enforced, by rack, for a message."""
-    by_rack = rules.policy.enforced and rules.policy.uses_locations
+    demand = rules.enforced_demand()
+    by_rack = demand.racks > 1 or demand.regions > 1
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(str(rules.location(name)) if by_rack else rules.site(name).host, []).append(name)

@@ -7,8 +7,10 @@ set and not to the ensemble. Source: BookKeeper `RackawareEnsemblePlacementPolic
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from triplicate.errors import NotEnoughBookies
+from triplicate.ledger.placement.ack_domains import AckDomains, FaultDomain, ack_domains
 from triplicate.ledger.placement.network_location import BookieSite, NetworkLocation
 from triplicate.ledger.schedule import write_sets
 
@@ -21,17 +23,27 @@ class PlacementPolicy:
         min_racks, min_regions: least number of each in a write set; a write quorum smaller than the number needs one per copy.
         enforced: whether an ensemble that misses these numbers is refused. Otherwise they are preferred.
         weight_multiple: bookies are drawn in proportion to their free disk, up to this multiple of the median; 0 draws uniformly.
+        ack_domain, min_ack_domains: an entry is acknowledged only in this number of domains of this kind; 1: in any. An ensemble whose
+            write sets have fewer is refused, whether or not the other numbers are enforced.
     """
 
     min_racks: int = 1
     min_regions: int = 1
     enforced: bool = False
     weight_multiple: float = 0.0
+    ack_domain: FaultDomain = FaultDomain.MACHINE
+    min_ack_domains: int = 1
 
     @property
     def uses_locations(self) -> bool:
         """Whether network locations make a difference."""
-        return self.min_racks > 1 or self.min_regions > 1
+        by_location = self.min_ack_domains > 1 and self.ack_domain is not FaultDomain.MACHINE
+        return self.min_racks > 1 or self.min_regions > 1 or by_location
+
+    @property
+    def for_copies(self) -> PlacementPolicy:
+        """The policy for copies of entries that were acknowledged before: any place is better than none."""
+        return replace(self, min_ack_domains=1)
 
 
 UNIFORM = PlacementPolicy()
@@ -84,16 +96,59 @@ class PlacementRules:
 
     def demand(self) -> Demand:
         """The strict demand. Copies may share a machine only where all known bookies are on one."""
-        policy, quorum = self.policy, self.write_quorum
-        return Demand(len(self.machines()) > 1, min(policy.min_racks, quorum), min(policy.min_regions, quorum))
+        policy, quorum, least = self.policy, self.write_quorum, self._least()
+        racks, regions = min(policy.min_racks, quorum), min(policy.min_regions, quorum)
+        return Demand(least.machines, max(racks, least.racks), max(regions, least.regions))
+
+    def enforced_demand(self) -> Demand:
+        """The part of the demand that is never relaxed."""
+        return self.demand() if self.policy.enforced else self._least()
+
+    def _least(self) -> Demand:
+        """The demand of the copies' machines and of the acknowledgements' domains."""
+        kind, number = self.policy.ack_domain, self.needed_for_ack
+        machines = len(self.machines()) > 1 or (number > 1 and kind is FaultDomain.MACHINE)
+        return Demand(machines, number if kind is FaultDomain.RACK else 1, number if kind is FaultDomain.REGION else 1)
+
+    @property
+    def needed_for_ack(self) -> int:
+        """Least number of domains in which an entry is acknowledged. A write quorum smaller than the policy's number needs one per copy."""
+        return min(self.policy.min_ack_domains, self.write_quorum)
+
+    def spanned_domains(self, ensemble: Sequence[str]) -> AckDomains | None:
+        """As `ack_domains`, of an ensemble that was not chosen by these rules alone.
+
+        Raises:
+            NotEnoughBookies: the bookies of some entries are in too few domains, so that these could never be acknowledged.
+        """
+        domains, kind = self.ack_domains(ensemble), self.policy.ack_domain
+        if domains is not None and domains.is_endangered((), self.write_quorum):
+            places = ", ".join(f"{bookie_id} in {kind.of(self.site(bookie_id))}" for bookie_id in ensemble)
+            raise NotEnoughBookies(
+                f"an entry is acknowledged in at least {domains.needed} {kind.value} (client.placement_min_ack_domains), and the bookies "
+                f"of some entries would be in fewer: {places}"
+            )
+        return domains
+
+    @property
+    def for_copies(self) -> PlacementRules:
+        """The rules for copies of entries that were acknowledged before; see `PlacementPolicy.for_copies`."""
+        return replace(self, policy=self.policy.for_copies)
+
+    def ack_domains(self, ensemble: Sequence[str]) -> AckDomains | None:
+        """The domains in which the entries of this ensemble are acknowledged; None if any ack quorum is enough."""
+        if self.needed_for_ack <= 1:
+            return None
+        return ack_domains((self.site(bookie_id) for bookie_id in ensemble), self.policy.ack_domain, self.needed_for_ack)
 
     def relaxations(self, strict: Demand) -> list[Demand]:
-        """The demands to try in this order: the strict one; where racks and regions are only preferred, then smaller numbers of them."""
+        """The demands to try in this order: the strict one; where racks and regions are only preferred, then smaller numbers of them, down
+        to those that acknowledgements need."""
         if self.policy.enforced:
             return [strict]
-        racks, regions = strict.racks, strict.regions
-        found = [Demand(strict.machines, racks, fewer) for fewer in range(regions, 0, -1)]
-        return found + [Demand(strict.machines, fewer, 1) for fewer in range(racks - 1, 0, -1)]
+        racks, regions, least = strict.racks, strict.regions, self._least()
+        found = [Demand(strict.machines, racks, fewer) for fewer in range(regions, least.regions - 1, -1)]
+        return found + [Demand(strict.machines, fewer, least.regions) for fewer in range(racks - 1, least.racks - 1, -1)]
 
     def is_satisfied(self, ensemble: Sequence[str], demand: Demand) -> bool:
         """Whether every write set of the ensemble satisfies the demand."""

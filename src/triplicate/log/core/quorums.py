@@ -14,18 +14,21 @@ def full_quorums(log: LogSettings) -> Quorums:
     return Quorums(log.ensemble_size, log.write_quorum)
 
 
-def quorums_for(log: LogSettings, writable: int) -> Quorums | None:
+def quorums_for(log: LogSettings, writable: int, min_ack_domains: int = 1) -> Quorums | None:
     """The quorums of a new segment: the ensemble shrinks first, then the write quorum.
 
     Args:
         writable: number of writable bookies or, where some share a machine, `placeable_copies`.
+        min_ack_domains: least number of fault domains in which an entry is acknowledged.
 
     Returns:
-        None if there are fewer bookies than the ack quorum. The ack quorum stays, so an acknowledged record always has as many copies.
+        None if there are fewer bookies than the ack quorum, or fewer than the domains. Both stay, so an acknowledged record always has as
+        many copies in as many domains.
     """
     ensemble_size = min(log.ensemble_size, writable)
     write_quorum = min(log.write_quorum, ensemble_size)
-    return Quorums(ensemble_size, write_quorum) if write_quorum >= log.ack_quorum else None
+    least = max(log.ack_quorum, min(min_ack_domains, log.write_quorum))
+    return Quorums(ensemble_size, write_quorum) if write_quorum >= least else None
 
 
 def placeable_copies(machines: Sequence[str]) -> int:

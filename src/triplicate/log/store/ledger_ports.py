@@ -124,6 +124,10 @@ class LedgerClient(Protocol):
     @property
     def metrics(self) -> Metrics | None: ...
 
+    @property
+    def min_ack_domains(self) -> int:
+        """Least number of fault domains in which an entry is acknowledged; 1: any ack quorum."""
+
     async def create(
         self,
         *,

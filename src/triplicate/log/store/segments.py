@@ -45,7 +45,8 @@ async def create_segment(
         except NotEnoughBookies:
             if full or attempt == CREATE_ATTEMPTS - 1:
                 raise
-            found = quorums_for(log, placeable_copies(machines_of(await client.metadata.bookies.writable())))
+            copies_most = placeable_copies(machines_of(await client.metadata.bookies.writable()))
+            found = quorums_for(log, copies_most, client.min_ack_domains)
             if found is None:
                 raise
             copies = found

@@ -92,3 +92,19 @@ def test_an_unknown_bookie_is_refused() -> None:
                 await judge_stop(client, ("z",), 5.0)
 
     run(body())
+
+
+def test_a_stop_that_leaves_too_few_machines_is_named() -> None:
+    async def body() -> None:
+        async with fake_cluster("") as cluster:
+            for number, name in enumerate("abc"):
+                await cluster.add(name, f"127.0.0.{number // 2 + 2}")
+            settings = ClientSettings(placement_min_ack_domains=2)
+            async with cluster.client(settings) as client:
+                await client.create(ensemble_size=2, write_quorum=2, ack_quorum=1)
+                answer = await judge_stop(client, ("c",), 5.0)
+                assert harms(answer) == [Harm.TOO_FEW_DOMAINS]
+                assert answer.missing_domains.endswith("bookies are in 1: 127.0.0.2")
+                assert (await judge_stop(client, ("a",), 5.0)).missing_domains == ""
+
+    run(body())

@@ -6,7 +6,9 @@ import pytest
 
 from triplicate.errors import ArgumentError, NotEnoughBookies
 from triplicate.ledger import (
+    AckDomains,
     BookieSite,
+    FaultDomain,
     NetworkLocation,
     PlacementPolicy,
     PlacementRules,
@@ -203,3 +205,53 @@ def test_a_rearrangement_gives_up_after_a_limit() -> None:
     names = [f"b{number:02}" for number in range(60)]
     rules = PlacementRules(3, {name: BookieSite(f"m{number % 3}") for number, name in enumerate(names)})
     assert rearrange_bookies(names[:14], [0, 5], names[14:], random.Random(0), rules) is None
+
+
+def racks_of(letters: str, needed: int, kind: FaultDomain = FaultDomain.RACK, quorum: int = 3) -> PlacementRules:
+    """Rules for the bookies a, b, c …, each on a machine of its own: one letter for the rack of each."""
+    sites = {name: BookieSite(f"host-{name}", NetworkLocation(rack=rack)) for name, rack in zip("abcdef", letters, strict=False)}
+    return PlacementRules(quorum, sites, PlacementPolicy(ack_domain=kind, min_ack_domains=needed))
+
+
+def test_the_domains_of_acknowledgements_are_enforced() -> None:
+    for seed in range(20):
+        assert "d" in choose_ensemble("abcd", 3, random.Random(seed), (), racks_of("xxxy", 2))
+        assert replace_bookies("abd", [2], "abcdef", random.Random(seed), (), racks_of("xxxyxy", 2)) == ("a", "b", "f")
+    with pytest.raises(NotEnoughBookies, match=r"2 racks for each entry, which is acknowledged in 2 racks; .*default-region/x: a, b, c"):
+        choose_ensemble("abc", 3, random.Random(0), (), racks_of("xxx", 2))
+    with pytest.raises(NotEnoughBookies, match="acknowledged in 2 racks; those outside are in /default-region/x: c"):
+        replace_bookies("abd", [2], "abcd", random.Random(0), (), racks_of("xxxy", 2))
+
+
+def test_copies_of_acknowledged_entries_only_prefer_the_domains() -> None:
+    rules = racks_of("xxx", 2)
+    assert set(choose_ensemble("abc", 3, random.Random(0), (), rules.for_copies)) == set("abc")
+    assert rules.for_copies.ack_domains("abc") is None
+
+
+def test_a_small_write_quorum_needs_one_domain_per_copy() -> None:
+    rules = racks_of("xxy", 3, quorum=2)
+    assert rules.needed_for_ack == 2
+    assert "c" in choose_ensemble("abc", 2, random.Random(0), (), rules)
+    assert racks_of("xxy", 3, quorum=1).ack_domains("abc") is None
+
+
+def test_the_only_machine_is_too_few_machines() -> None:
+    rules = PlacementRules(2, {name: BookieSite("host") for name in "ab"}, PlacementPolicy(min_ack_domains=2))
+    with pytest.raises(NotEnoughBookies, match="2 different machines for each entry, which is acknowledged in 2 machines"):
+        choose_ensemble("ab", 2, random.Random(0), (), rules)
+
+
+def test_regions_are_domains_of_their_own() -> None:
+    sites = {name: BookieSite(name, NetworkLocation(region, name)) for name, region in zip("abcd", "rrrs", strict=True)}
+    rules = PlacementRules(2, sites, PlacementPolicy(ack_domain=FaultDomain.REGION, min_ack_domains=2))
+    for seed in range(20):
+        assert "d" in choose_ensemble("abcd", 2, random.Random(seed), (), rules)
+    assert rules.ack_domains("abd") == AckDomains(2, (1, 1, 2))
+
+
+def test_an_ensemble_whose_bookies_moved_is_refused_with_their_places() -> None:
+    rules = racks_of("xxyy", 2, quorum=2)
+    assert rules.spanned_domains("acbd") == AckDomains(2, (1, 2, 1, 2))
+    with pytest.raises(NotEnoughBookies, match="a in /default-region/x, b in /default-region/x, c in"):
+        rules.spanned_domains("abcd")

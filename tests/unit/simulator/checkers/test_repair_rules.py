@@ -15,6 +15,7 @@ from triplicate_simulator.checkers.repair_rules import (
     CopyFound,
     LedgerHealed,
     MarkDeleted,
+    StoredInRacks,
     WriterHeldGone,
 )
 
@@ -25,6 +26,7 @@ RULES = (
     "marks_stay_until_repaired",
     "decommissioned_bookies_are_not_needed",
     "living_writers_are_not_fenced",
+    "acknowledged_entries_span_racks",
     "repairs_undo_nothing",
 )
 CHECKERS = {name: REPAIR_CHECKERS[name] for name in RULES}
@@ -139,3 +141,9 @@ def test_one_change_at_a_time_is_right(before: MetadataWritten, after: MetadataW
 )
 def test_a_change_that_undoes_another_is_found(before: MetadataWritten, after: MetadataWritten) -> None:
     assert blamed(before, after) == ["repairs_undo_nothing"]
+
+
+def test_an_entry_acknowledged_in_too_few_racks_is_blamed() -> None:
+    stored = StoredInRacks(1.0, 1, 0, ("/rack-1", "/rack-2"), 2)
+    assert blamed(stored) == []
+    assert blamed(replace(stored, racks=("/rack-1",))) == ["acknowledged_entries_span_racks"]

@@ -193,6 +193,8 @@ class ClusterFacts:
     freeze: FreezeFacts = FreezeFacts()
     shared_machines: tuple[tuple[str, ...], ...] = ()
     """Hosts in registrations that are one machine by their addresses, in groups."""
+    missing_domains: str = ""
+    """Why the writable bookies are in too few fault domains for the client's settings; empty if they are not."""
 
 
 @dataclass(frozen=True, slots=True)

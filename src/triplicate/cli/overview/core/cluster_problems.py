@@ -94,6 +94,8 @@ def _bookies(facts: ClusterFacts) -> Iterator[Problem]:
             yield Problem(f"no ledger names the lost bookie {one.bookie_id}", f"triplicate bookie decommission {one.bookie_id}")
     if not facts.bookies.cut and not any(one.state is BookieState.WRITABLE for one in bookies):
         yield Problem("no bookie is writable", "triplicate bookie list")
+    if facts.missing_domains:
+        yield Problem(facts.missing_domains, "triplicate cluster racks show")
     for one in bookies:
         if one.state is BookieState.UNREADABLE:
             text = f"bookie {one.bookie_id} runs, and its registration cannot be decoded: {one.silence}"

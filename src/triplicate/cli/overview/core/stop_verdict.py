@@ -1,7 +1,7 @@
 """Whether bookies can be stopped now: which ledgers would be without a copy, and which without an ack quorum.
 
 A closed ledger only needs a copy of each entry. A ledger that is not closed needs more: its writer needs an ack quorum of each write set,
-and its recovery needs answers that leave no ack quorum unknown.
+and as many fault domains as its settings say, and its recovery needs answers that leave no ack quorum unknown.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import enum
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from triplicate.ledger import LedgerMetadata, is_covered, is_endangered, write_sets
+from triplicate.ledger import BookieSite, LedgerMetadata, PlacementPolicy, PlacementRules, is_covered, is_endangered, write_sets
 
 
 class Harm(enum.StrEnum):
@@ -18,6 +18,7 @@ class Harm(enum.StrEnum):
 
     NO_COPY = "no copy of some entries"
     NO_ACK_QUORUM = "no ack quorum"
+    TOO_FEW_DOMAINS = "too few fault domains to acknowledge"
     NO_RECOVERY = "cannot be recovered"
     UNKNOWN = "unknown: its metadata cannot be decoded"
 
@@ -77,11 +78,20 @@ class StopCheck:
 
     Args:
         stopping: the bookies to be stopped together.
+        policy: of the writers, by their client settings. sites: of the bookies.
     """
 
-    def __init__(self, stopping: Sequence[str], copies: AvailableCopies) -> None:
+    def __init__(
+        self,
+        stopping: Sequence[str],
+        copies: AvailableCopies,
+        policy: PlacementPolicy = PlacementPolicy(),  # noqa: B008
+        sites: Mapping[str, BookieSite] | None = None,
+    ) -> None:
         self._stopping = tuple(stopping)
         self._copies = copies
+        self._policy = policy
+        self._sites = sites or {}
         self._checked = 0
         self._concerned = 0
         self._harmed: list[HarmedLedger] = []
@@ -128,6 +138,9 @@ class StopCheck:
         sizes = (metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
         if is_endangered(away, *sizes):
             return HarmedLedger(ledger_id, Harm.NO_ACK_QUORUM, True, last.first_entry_id, left)
+        domains = PlacementRules(metadata.write_quorum, self._sites, self._policy).ack_domains(last.ensemble)
+        if domains is not None and domains.is_endangered(away, metadata.write_quorum):
+            return HarmedLedger(ledger_id, Harm.TOO_FEW_DOMAINS, True, last.first_entry_id, left)
         if not is_covered(away, *sizes):
             return HarmedLedger(ledger_id, Harm.NO_RECOVERY, True, last.first_entry_id, left)
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triplicate.cli.overview.core.stop_verdict import AvailableCopies, Harm, HarmedLedger, StopCheck, StopVerdict
-from triplicate.ledger import EnsembleSegment, LedgerMetadata
+from triplicate.ledger import BookieSite, EnsembleSegment, FaultDomain, LedgerMetadata, NetworkLocation, PlacementPolicy
 
 
 def ledger(
@@ -114,3 +114,12 @@ def test_the_verdict_counts_ledgers_and_single_copies() -> None:
     assert (found.checked, found.concerned, found.single, found.largest_open) == (3, 2, 1, 5)
     assert found.harmed == (HarmedLedger(3, Harm.NO_RECOVERY, True, 0, ("b",)),)
     assert not found.is_safe
+
+
+def test_an_open_ledger_needs_its_fault_domains() -> None:
+    sites = {name: BookieSite(name, NetworkLocation(rack=rack)) for name, rack in zip("abc", "xxy", strict=True)}
+    policy = PlacementPolicy(ack_domain=FaultDomain.RACK, min_ack_domains=2)
+    for stopping, last, expected in (("c", None, Harm.TOO_FEW_DOMAINS), ("a", None, None), ("c", 5, None)):
+        check = StopCheck(tuple(stopping), AvailableCopies(frozenset("abc")), policy, sites)
+        check.add(7, ledger("abc", last_entry_id=last))
+        assert [one.harm for one in check.verdict().harmed] == ([expected] if expected else [])
