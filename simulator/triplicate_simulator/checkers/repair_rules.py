@@ -134,7 +134,7 @@ def ledgers_have_full_copies(history: History, verdict: Verdict) -> None:
             place = (ledger.ledger_id, entry_id)
             verdict.decided += 1
             found = copies.get(place, [])
-            # What a log's writer appended is judged by the rules of logs, by offset.
+            # The rules of logs judge the records of a log's writer, by offset.
             sent = found[0].payload if ledger.is_of_log and found else payloads.get(place)
             wrong = _wrong_copies(found, ledger.write_quorum, sent, ledger.ledger_id in recovered)
             if wrong:

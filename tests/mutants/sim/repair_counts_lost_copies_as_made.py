@@ -11,6 +11,7 @@ CHECKERS = ("acknowledged_entries_always_have_a_copy",)
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.autorecovery.ledger_copier import CopyJob, LedgerCopier
     from triplicate.autorecovery.ledger_repair import RepairRun
+    from triplicate_simulator.workloads.repair import repair_workload
 
     async def claims(self: LedgerCopier, job: CopyJob) -> None:
         """Nothing is copied."""
@@ -18,5 +19,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     async def is_complete(self: RepairRun, *arguments: object) -> bool:
         return True
 
+    # Nothing heals, which is not to be waited for.
+    patch(repair_workload, "HEALING_S", 1.0)
     patch(LedgerCopier, "copy", claims)
     patch(RepairRun, "_refill_chunk", is_complete)

@@ -1,4 +1,4 @@
-"""What the repair workload knows of copies and failure domains: entries without a copy, racks of ensembles, limbo, raised segments."""
+"""The repair workload's knowledge of copies and domains: entries without a copy, racks of ensembles, limbo, raised segments of logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What single bookies of a simulated cluster hold of a ledger, and what the metadata promise there."""
+"""The entries that single bookies of a simulated cluster hold of a ledger, and those that the metadata promise there."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ class Decommissioner:
 
 
 class RefillByHand:
-    """An operator who fills bookies with replaced disks again, and raises the copies of logs where no daemon does.
+    """An operator that fills bookies with replaced disks again, and raises the copies of logs where no daemon does.
 
     Beside daemons it begins when faults are over: their auditor looks once in a minute, and after an incomplete refill in ten.
     """

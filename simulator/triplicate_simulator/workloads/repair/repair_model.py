@@ -91,7 +91,7 @@ class RepairModel(LedgerModel):
         return bookie_id != self.load.decommission and not node.lost and not node.rotten and not node.wiped
 
     def living_writers(self, client: Client) -> HasLivingWriter:
-        """What auto-recovery knows of writers besides their ledgers: those of logs have a session."""
+        """The knowledge of auto-recovery about writers besides their ledgers: those of logs have a session."""
         if self.log is None:
             return no_known_writers
         return partial(has_living_writer, self.log.logs(client))
