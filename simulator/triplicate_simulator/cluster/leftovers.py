@@ -36,6 +36,8 @@ EXPECTED = tuple(
         r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers)/[^/]+",
         # The folders of damaged copies and of notes of failed repairs; the request that a decommissioned bookie be read-only, if it runs.
         r"/triplicate/[^/]+/(damaged|repairs|readonly|readonly/bookie-\d+)",
+        # How long the auditor saw bookies absent that are lost at the end.
+        r"/triplicate/[^/]+/absences",
         # Auto-recovery's nodes without locks. Recoveries mark ledgers that lack copies, and most workloads have no workers for them.
         r"/ledgers/underreplication(/(LAYOUT|ledgers|locks|lostBookieRecoveryDelay|disable|auditorelection))?",
         r"/ledgers/underreplication/(checkallledgersctime|placementpolicycheckctime|replicascheckctime)",
