@@ -14,6 +14,7 @@ from triplicate.errors import NotEnoughBookies
 from triplicate.ledger import (
     Adherence,
     BookieSite,
+    FaultDomain,
     PlacementRules,
     choose_ensemble,
     ensemble_verdict,

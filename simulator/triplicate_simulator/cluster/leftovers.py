@@ -36,6 +36,8 @@ EXPECTED = tuple(
         r"/triplicate/[^/]+/logs/[^/]+/(pages|publishers)/[^/]+",
         # Folders of damaged copies and of notes of failed repairs; a bookie to be read-only; the table of locations.
         r"/triplicate/[^/]+/(damaged|repairs|readonly|readonly/bookie-\d+|racks)",
+        # How long the auditor saw bookies absent that are lost at the end.
+        r"/triplicate/[^/]+/absences",
         # Auto-recovery's nodes without locks. Recoveries mark ledgers that lack copies, and most workloads have no workers for them.
         r"/ledgers/underreplication(/(LAYOUT|ledgers|locks|lostBookieRecoveryDelay|disable|auditorelection))?",
         r"/ledgers/underreplication/(checkallledgersctime|placementpolicycheckctime|replicascheckctime)",

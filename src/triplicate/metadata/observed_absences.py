@@ -24,7 +24,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class ObservedAbsences:
-    """What the last auditor has seen.
+    """The absences that the last auditor has seen.
 
     Args:
         time_ms: when it wrote this, in milliseconds since the epoch.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import dataclass, replace
 
 from triplicate.config import AutorecoverySettings, ClientSettings

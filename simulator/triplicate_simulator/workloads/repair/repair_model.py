@@ -10,11 +10,10 @@ from functools import partial
 from triplicate.autorecovery import HasLivingWriter
 from triplicate.autorecovery.repair_tools import no_known_writers
 from triplicate.client import Client
-from triplicate.ledger import EnsembleSegment, LedgerMetadata, decode_metadata
+from triplicate.ledger import LedgerMetadata, decode_metadata
 from triplicate.log import has_living_writer, raise_all_copies
 from triplicate_simulator.checkers.repair_rules import BookieDecommissioned, CopiesNamed, MarkDeleted, StoredInRacks
 from triplicate_simulator.cluster.run_context import RunContext
-from triplicate_simulator.cluster.simulated_cluster import BookieNode
 from triplicate_simulator.workloads.ledger.ledger_model import KnownLedger, LedgerModel, holders, ledger_of
 from triplicate_simulator.workloads.log.log_model import WRITTEN, LogModel
 from triplicate_simulator.workloads.repair.domain_model import DomainModel

@@ -28,6 +28,8 @@ class KnownAddresses:
         self._infos: dict[str, BookieServiceInfo] = {}
         """Registrations by bookie id, the one read longest ago first."""
         self._holders: dict[tuple[str, int], str] = {}
+        self._seen: dict[str, BookieServiceInfo] = {}
+        """The last registration of each bookie, also where its address is forgotten: its machine still exists. The oldest first."""
 
     def __len__(self) -> int:
         return len(self._infos)
@@ -36,8 +38,8 @@ class KnownAddresses:
         return self._infos.get(bookie_id)
 
     def all(self) -> dict[str, BookieServiceInfo]:
-        """The registrations by bookie id."""
-        return dict(self._infos)
+        """The last registrations by bookie id, also of bookies whose address is forgotten."""
+        return dict(self._seen)
 
     def remember(self, bookie_id: str, info: BookieServiceInfo) -> None:
         """Record a registration that was read."""
@@ -48,6 +50,10 @@ class KnownAddresses:
         holder = self._holders.get(address)
         if holder is not None:
             self.forget(holder)
+        self._seen.pop(bookie_id, None)
+        self._seen[bookie_id] = info
+        if len(self._seen) > self._most:
+            del self._seen[next(iter(self._seen))]
         self._infos[bookie_id] = info
         self._holders[address] = bookie_id
         if len(self._infos) > self._most:

@@ -28,3 +28,15 @@ def test_a_bookie_has_the_address_that_was_read_last_and_nobody_else_has_it() ->
     assert known.get("b") is None
     known.forget("b")
     assert len(known) == len(known._holders) == 0
+
+
+def test_a_machine_is_known_although_the_address_is_forgotten() -> None:
+    """Placement counts machines that are away, so that copies do not share the one that is left."""
+    known = KnownAddresses(most=2)
+    known.remember("a", bookie_service("h", 1))
+    known.forget("a")
+    assert known.get("a") is None
+    assert known.all() == {"a": bookie_service("h", 1)}
+    known.remember("b", bookie_service("i", 1))
+    known.remember("c", bookie_service("j", 1))
+    assert list(known.all()) == ["b", "c"]
