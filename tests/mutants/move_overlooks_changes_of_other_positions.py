@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from triplicate.autorecovery import ledger_repair
-from triplicate.autorecovery.core.fragments import LedgerFragment, with_copies_at
+from triplicate.autorecovery.core.fragments import LedgerFragment, with_copies_moved
 from triplicate.ledger import LedgerMetadata
 
 TESTS = [
@@ -15,8 +15,8 @@ TESTS = [
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     def careless(
-        metadata: LedgerMetadata, fragment: LedgerFragment, target: str, *, has_writer: bool = True, whole_ensemble: bool = False
+        metadata: LedgerMetadata, moves: Sequence[tuple[LedgerFragment, str]], *, has_writer: bool = True, whole_ensemble: bool = False
     ) -> LedgerMetadata | None:
-        return with_copies_at(metadata, fragment, target, has_writer=has_writer)
+        return with_copies_moved(metadata, moves, has_writer=has_writer)
 
-    patch(ledger_repair, "with_copies_at", careless)
+    patch(ledger_repair, "with_copies_moved", careless)
