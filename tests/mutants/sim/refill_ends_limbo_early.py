@@ -14,4 +14,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     async def repairs_nothing(*arguments: object) -> tuple[LedgerRepair, ...]:
         return ()
 
-    patch(bookie_refill, "_repair", repairs_nothing)
+    patch(bookie_refill._Rounds, "run", repairs_nothing)
