@@ -33,6 +33,10 @@ def held_entries(node: BookieNode, ledger_id: int) -> set[int] | None:
         return None
     storage = node.bookie.storage
     held = set(storage.cache.ids(ledger_id))
-    for _, run in storage.stored.index.runs_of(ledger_id):
-        held.update(range(run.first, run.last + 1))
+    try:
+        for _, run in storage.stored.index.runs_of(ledger_id):
+            held.update(range(run.first, run.last + 1))
+    except OSError:
+        # It is being stopped, and its index is closed.
+        return None
     return held

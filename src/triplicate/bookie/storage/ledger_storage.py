@@ -331,13 +331,23 @@ class LedgerStorage:
         return self.reader.stretch(log, run, entry_id, min(count_max, last - entry_id + 1), size_max)
 
     def entry_ids(self, ledger_id: int) -> list[range]:
-        """Ids of all stored entries of a ledger, as runs in no order, which may overlap."""
+        """Ids of all stored entries of a ledger, as runs in no order, which may overlap.
+
+        A run with gaps whose table is damaged is left out: none of its entries can be read. Those that a worker has stored again are in a
+        newer run. An error would make the list fail until the entry log is rewritten.
+
+        Raises:
+            CorruptionError: the index is damaged. OSError: a table cannot be read, which may pass.
+        """
         found: list[range] = []
         for log, run in self.index.runs_of(ledger_id):
             if run.count == run.last - run.first + 1:
                 found.append(range(run.first, run.last + 1))
-            else:
+                continue
+            try:
                 found += consecutive(self.reader.ids(log, run))
+            except (CorruptionError, FormatError) as error:
+                self._trace("bookie.damaged_run_not_listed", ledger_id=ledger_id, log=log, error=str(error))
         return found
 
     def delete_logs(self, logs: Sequence[int]) -> int:

@@ -15,6 +15,7 @@ ERRORS = frozenset(
         "autorecovery.failed",
         "bookie.compaction_met_damage",
         "bookie.damaged_read",
+        "bookie.damaged_run_not_listed",
         "bookie.disks_full",
         "bookie.entry_log_damaged",
         "bookie.entry_log_header_damaged",
