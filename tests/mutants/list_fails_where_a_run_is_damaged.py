@@ -7,7 +7,7 @@ from collections.abc import Callable
 from triplicate.bookie.storage.ledger_storage import LedgerStorage, consecutive
 
 TESTS = [
-    "tests/unit/bookie/storage/test_ledger_storage_damaged_runs.py",
+    "tests/unit/bookie/storage/test_ledger_storage_damaged_runs.py::test_a_list_goes_on_past_a_damaged_run_and_has_what_was_stored_again",
 ]
 
 
