@@ -114,8 +114,10 @@ async def refill_bookie(
         )
         repairs = await _Rounds(client, worker, settings, open_refills, progress).run(ledger_ids)
     complete = not not_repaired(repairs) and not blocked
-    if complete:
-        complete = await metadata.incarnations.mark_visited(bookie_id, number=incarnation.number)
+    if complete and not await metadata.incarnations.mark_visited(bookie_id, number=incarnation.number):
+        # Another refill, such as the auditor's, has ended the limbo, or the disks were replaced once more.
+        found = await metadata.incarnations.get(bookie_id)
+        complete = found.visited and found.number == incarnation.number
     if complete and known is not None:
         known.pop(bookie_id, None)
     return RefillReport(bookie_id, was_in_limbo=True, complete=complete, repairs=repairs, blocked=tuple(blocked))

@@ -15,6 +15,7 @@ from triplicate.autorecovery.bookie_refill import OpenRefillsKept, not_repaired
 from triplicate.autorecovery.core.open_refill import OpenRefills
 from triplicate.errors import ArgumentError
 from triplicate.ledger import LedgerMetadata
+from triplicate.metadata.incarnations import Incarnations
 from triplicate.runtime import TaskScope
 
 
@@ -43,6 +44,25 @@ def test_all_entries_and_fences_come_back_and_the_limbo_ends() -> None:
             assert await is_visited(cluster, "b")
             again = await refill_bookie(client, "b", settings=PROMPT)
             assert (again.was_in_limbo, again.complete, again.repairs) == (False, True, ())
+
+    run(main())
+
+
+def test_a_limbo_that_another_refill_has_ended_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+    mark_visited = Incarnations.mark_visited
+
+    async def after_another(incarnations: Incarnations, bookie_id: str, *, number: int | None = None) -> bool:
+        assert await mark_visited(incarnations, bookie_id, number=number)
+        return await mark_visited(incarnations, bookie_id, number=number)
+
+    async def main() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client() as client:
+            ledger_id = await write_ledger(client, 30)
+            await cluster.settled(ledger_id, 29)
+            await replace_disks(cluster, "b")
+            monkeypatch.setattr(Incarnations, "mark_visited", after_another)
+            report = await refill_bookie(client, "b", settings=PROMPT)
+            assert (report.was_in_limbo, report.complete) == (True, True)
 
     run(main())
 
