@@ -31,7 +31,7 @@ GROUP_ENTRIES = 64
 APART_ENTRIES = 16
 """Entries whose single reads one lane requests together, where a bookie stores no consecutive entries or knows no batch reads."""
 FIRST_ENTRY_BYTES = 64 * 1024
-"""Assumed size of an entry before the first one was read."""
+"""Assumed size of an entry before the first one was read, where the metadata does not show the average."""
 
 Copied = Callable[[int, int], None]
 """Called with the number of entries that were copied, and their bytes."""
@@ -66,13 +66,18 @@ class CopyJob:
         """Whether the fragment's bookie stores only some entries of the segment."""
         return self.fragment.write_quorum < len(self.fragment.ensemble)
 
-    def sources(self, entry_id: int, failing: Collection[str]) -> list[str]:
+    def sources(self, entry_id: int, failing: Collection[str], turn: int = 0) -> list[str]:
         """The bookies to read an entry from, in this order: lost ones last, and before them those that are `failing`.
 
         After all others comes a target whose copies are damaged: it may still deliver an intact copy from memory.
+
+        Args:
+            turn: which of the other copies is the first. Successive turns spread the reads over the bookies.
         """
         fragment = self.fragment
-        present = (*fragment.sources(entry_id), fragment.bookie_id)
+        copies = fragment.sources(entry_id)
+        first = turn % max(1, len(copies))
+        present = (*copies[first:], *copies[:first], fragment.bookie_id)
         others = [bookie_id for bookie_id in present if bookie_id != self.target or self.damaged]
         return sorted(others, key=lambda bookie_id: (bookie_id == self.target, bookie_id in self.last_resort, bookie_id in failing))
 
@@ -85,6 +90,7 @@ class LedgerCopier:
         pace: of all copies of the process.
         copied: called with the entries that were copied, and their bytes.
         bad_copies: gets the entries whose copies on other bookies were found damaged, by bookie.
+        average_bytes: average size of the ledger's entries with headers; 0 if unknown. It is the estimate until one was read.
     """
 
     def __init__(
@@ -97,6 +103,7 @@ class LedgerCopier:
         metrics: RecoveryMetrics,
         copied: Copied,
         bad_copies: dict[str, set[int]],
+        average_bytes: int = 0,
     ) -> None:
         self._copies = copies
         self._codec = codec
@@ -111,6 +118,9 @@ class LedgerCopier:
         self._groups_apart = asyncio.Semaphore(max(1, min(READS_AT_ONCE, settings.window_entries) // APART_ENTRIES))
         self._largest = 0
         """Bytes of the largest entry read; 0 before the first."""
+        self._average = average_bytes
+        self._turn = 0
+        """Groups read so far."""
         self._failing: dict[str, None] = {}
         """Bookies that left a read without a usable answer. They are read from after the others."""
 
@@ -185,35 +195,51 @@ class LedgerCopier:
 
     async def _copy_next(self, job: CopyJob, stream: CopyStream, waiting: Iterator[int]) -> None:
         while group := list(islice(waiting, self._group_entries(job))):
-            size_bytes = min(len(group) * self._largest or FIRST_ENTRY_BYTES, self._settings.window_bytes)
-            await self._window.admit(len(group), size_bytes)
-            try:
-                bodies = await self._read_group(job, group)
-                present = sum(map(len, bodies))
-                self._largest = max(self._largest, *map(len, bodies))
-                self._window.occupy(0, present - size_bytes)
-                size_bytes = present
-                await self._pace.admit(size_bytes)
-                await asyncio.gather(*(stream.add(entry_id, body) for entry_id, body in zip(group, bodies, strict=True)))
-            finally:
-                self._window.release(len(group), size_bytes)
-            self._metrics.entries_written.inc(len(bodies))
-            self._metrics.bytes_written.inc(size_bytes)
-            self._copied(len(bodies), size_bytes)
+            while group:
+                # An answer may end early where entries are larger than expected. The rest of the group is admitted again.
+                copied = await self._copy_first(job, stream, group)
+                group = group[copied:]
+
+    async def _copy_first(self, job: CopyJob, stream: CopyStream, group: Sequence[int]) -> int:
+        """Copy at least the first entry of a group, in one answer if possible. Returns the number of entries copied."""
+        entries = len(group)
+        size_bytes = min(entries * self._entry_bytes or FIRST_ENTRY_BYTES, self._settings.window_bytes)
+        await self._window.admit(entries, size_bytes)
+        try:
+            bodies = await self._read_group(job, group)
+            present = sum(map(len, bodies))
+            self._largest = max(self._largest, *map(len, bodies))
+            self._window.occupy(0, present - size_bytes)
+            self._window.release(entries - len(bodies), 0)
+            entries, size_bytes = len(bodies), present
+            await self._pace.admit(size_bytes)
+            await asyncio.gather(*(stream.add(entry_id, body) for entry_id, body in zip(group, bodies, strict=False)))
+        finally:
+            self._window.release(entries, size_bytes)
+        self._metrics.entries_written.inc(entries)
+        self._metrics.bytes_written.inc(size_bytes)
+        self._copied(entries, size_bytes)
+        return entries
+
+    @property
+    def _entry_bytes(self) -> int:
+        """Expected size of an entry; 0 if nothing is known."""
+        return self._largest or self._average
 
     def _group_entries(self, job: CopyJob) -> int:
-        """How many entries are read together: one until the size of an entry is known."""
-        if not self._largest:
+        """How many entries are read together: one while the size of an entry is unknown."""
+        if not self._entry_bytes:
             return 1
         most = APART_ENTRIES if self._are_read_apart(job) else GROUP_ENTRIES
-        return max(1, min(most, GROUP_BYTES // self._largest, self._settings.window_entries))
+        return max(1, min(most, GROUP_BYTES // self._entry_bytes, self._settings.window_entries))
 
     def _are_read_apart(self, job: CopyJob) -> bool:
         """Whether entries are read one by one: the bookies of a striped fragment store few consecutive ones."""
         return job.is_striped or not self._copies.has_batches
 
     async def _read_group(self, job: CopyJob, group: Sequence[int]) -> list[bytes]:
-        """Intact copies of all entries of a group."""
+        """Intact copies of at least the first entry of a group."""
+        self._turn += 1
         if len(group) > 1 and self._are_read_apart(job):
             async with self._groups_apart:
                 return await self._read_apart(job, group)
@@ -221,10 +247,11 @@ class LedgerCopier:
             return await self._read_together(job, group)
 
     async def _read_apart(self, job: CopyJob, group: Sequence[int]) -> list[bytes]:
-        """The entries by single reads: each source gets the requests for its entries at once."""
+        """All entries by single reads: each source gets the requests for its entries at once."""
+        turn = self._turn
         of_source: dict[str, list[int]] = {}
         for entry_id in group:
-            for bookie_id in job.sources(entry_id, self._failing)[:1]:
+            for bookie_id in job.sources(entry_id, self._failing, turn)[:1]:
                 of_source.setdefault(bookie_id, []).append(entry_id)
         found: dict[int, bytes] = {}
         for bodies in await asyncio.gather(*(self._read_each(entry_ids, bookie_id) for bookie_id, entry_ids in of_source.items())):
@@ -241,21 +268,18 @@ class LedgerCopier:
             return {}
 
     async def _read_together(self, job: CopyJob, group: Sequence[int]) -> list[bytes]:
-        """The entries in batches as far as they are consecutive and a bookie delivers them."""
-        bodies: list[bytes] = []
-        while len(bodies) < len(group):
-            rest = group[len(bodies) :]
-            batch = await self._read_batch(job, rest) if rest[-1] - rest[0] == len(rest) - 1 > 0 else []
-            bodies += batch or [await self._read(job, rest[0])]
-        return bodies
+        """The first entries: a batch of those that are consecutive, or only the first if there is no usable answer."""
+        consecutive = sum(1 for index, entry_id in enumerate(group) if entry_id == group[0] + index)
+        bodies = await self._read_batch(job, group[0], consecutive) if consecutive > 1 else []
+        return bodies or [await self._read(job, group[0])]
 
-    async def _read_batch(self, job: CopyJob, entry_ids: Sequence[int]) -> list[bytes]:
-        """Intact copies of the first of consecutive entries; none if the first bookie has no intact copy of the first entry."""
-        bookie_id = next(iter(job.sources(entry_ids[0], self._failing)), None)
+    async def _read_batch(self, job: CopyJob, first: int, count: int) -> list[bytes]:
+        """Intact copies of the first of `count` entries from `first` on; none if the first bookie has no intact copy of `first`."""
+        bookie_id = next(iter(job.sources(first, self._failing, self._turn)), None)
         if bookie_id is None or not self._copies.has_batches:
             return []
         try:
-            return await self._copies.read_batch(self._codec, entry_ids[0], len(entry_ids), GROUP_BYTES, bookie_id)
+            return await self._copies.read_batch(self._codec, first, count, GROUP_BYTES, bookie_id)
         except BookieError:
             # The single read that follows begins with another bookie, if there is one, and reports the answer of each.
             self._failing[bookie_id] = None

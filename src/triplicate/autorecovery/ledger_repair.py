@@ -433,7 +433,11 @@ class RepairRun:
     def _copier(self, metadata: LedgerMetadata) -> LedgerCopier:
         tools = self._tools
         codec, finder = self._codec(metadata), self._finder(metadata)
-        return LedgerCopier(tools.copies, codec, finder, tools.settings, tools.pace, tools.metrics, self._count, self._bad_copies)
+        entries = metadata.last_entry_id + 1
+        average = metadata.length // entries + codec.overhead if metadata.is_closed and entries else 0
+        return LedgerCopier(
+            tools.copies, codec, finder, tools.settings, tools.pace, tools.metrics, self._count, self._bad_copies, average_bytes=average
+        )
 
     def _codec(self, metadata: LedgerMetadata) -> EntryCodec:
         """Raises Unauthorized: the metadata has no password."""

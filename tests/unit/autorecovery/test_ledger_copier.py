@@ -57,6 +57,24 @@ def test_entries_are_read_in_batches_around_a_damaged_one() -> None:
     run(main())
 
 
+def test_the_copies_share_the_reads() -> None:
+    """The size of the entries follows from the metadata, so that not even the first ones are read one by one."""
+
+    async def main() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client() as client:
+            ledger_id = await ledger_that_lacks_b(cluster, client, 1000)
+            for name in "ac":
+                cluster[name].seen.clear()
+            assert (await repair(client, ledger_id, "b")).outcome is RepairOutcome.REPAIRED
+            assert cluster["d"].ledgers[ledger_id].entries == cluster["a"].ledgers[ledger_id].entries
+            batches = {name: sum(isinstance(request, BatchReadRequest) for request in cluster[name].seen) for name in "ac"}
+            assert abs(batches["a"] - batches["c"]) <= 1
+            assert sum(batches.values()) < 40
+            assert not any(isinstance(request, ReadRequest) for name in "ac" for request in cluster[name].seen)
+
+    run(main())
+
+
 def test_bookies_without_batch_reads_are_read_entry_by_entry() -> None:
     async def main() -> None:
         async with fake_cluster("abc") as cluster, cluster.client() as client:

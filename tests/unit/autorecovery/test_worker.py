@@ -25,7 +25,7 @@ from triplicate.config import ClientSettings
 from triplicate.ledger import DigestType, EnsembleSegment, LedgerState
 from triplicate.metadata import ClusterMetadata, MemoryStore, MemoryTree, bookie_service
 from triplicate.runtime import real_host
-from triplicate.wire import AddRequest, ListEntriesRequest, ReadRequest, Status
+from triplicate.wire import AddRequest, BatchReadRequest, ListEntriesRequest, ReadRequest, Status
 
 
 async def check_repaired(cluster: FakeCluster, ledger_id: int, lost: str) -> None:
@@ -515,13 +515,19 @@ def test_few_entries_are_in_flight() -> None:
     async def main() -> None:
         async with fake_cluster("abc") as cluster, cluster.client() as client:
             ledger_id = await ledger_that_lacks_b(cluster, client, 60)
-            cluster["a"].when(ReadRequest, "hold")
-            cluster["c"].when(ReadRequest, "hold")
+            for name in "ac":
+                cluster[name].when(ReadRequest, "hold")
+                cluster[name].when(BatchReadRequest, "hold")
             settings = replace(PROMPT, window_entries=4)
             repairing = asyncio.ensure_future(repair(client, ledger_id, "b", settings))
-            await eventually(lambda: len(cluster["a"].held) + len(cluster["c"].held) == 4)
+
+            def requested() -> int:
+                held = [request for name in "ac" for _, request, _ in cluster[name].held]
+                return sum(request.max_count if isinstance(request, BatchReadRequest) else 1 for request in held)
+
+            await eventually(lambda: requested() == 4)
             await asyncio.sleep(0.05)
-            assert len(cluster["a"].held) + len(cluster["c"].held) == 4
+            assert requested() == 4
             for name in "ac":
                 cluster[name].obey()
             assert (await repairing).outcome is RepairOutcome.REPAIRED
