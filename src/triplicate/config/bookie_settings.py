@@ -182,7 +182,15 @@ class BookieSettings:
     )
     read_share_beside_writes: float = setting(
         0.03,
-        "Maximum share of time for reads that miss the write cache while adds arrive. 1 sets no limit.",
+        "Maximum share of time for reads that miss the write cache while adds arrive and always wait for a sync. 1 sets no limit.",
+        unit="share of time",
+        low=0.001,
+        high=1.0,
+    )
+    read_share_beside_rare_writes: float = setting(
+        0.25,
+        "Maximum share of time for reads that miss the write cache while adds arrive and hardly ever wait for a sync. In between, the "
+        "share grows with the square of the time without waiting adds. A value up to bookie.read_share_beside_writes has no effect.",
         unit="share of time",
         low=0.001,
         high=1.0,

@@ -4,6 +4,9 @@ A reader that catches up uses all processors and the whole disk, and writers wai
 the beginning of each portion of such reads to its answers. While adds arrive, portions are small, and together they may take only a share
 of the time: each portion is followed by a pause in proportion to its duration, which is longer on a busy machine. No pause is longer than
 `PAUSE_MAX_S`, so reading always progresses. There is no pause after a gap of that length in the reads, nor without adds.
+
+The share grows with the time in which no add waits for its sync. Where adds are rare, an add meets a portion more often, and waits at most
+for that one. Where adds follow each other closely, each delay also delays the adds behind it.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ PORTIONS_BESIDE_WRITES = 16
 BATCHES_BESIDE_WRITES = 8
 """While adds arrive, an answer to a batch read is at most this fraction (1/n) of a whole portion, and ends its own portion. Where the
 reader runs on the same processors, decoding a large answer delays others for longer than reading it."""
+BUSY_SAMPLES = 32
+"""Portions over which the share of busy time is averaged."""
 BATCHES_AT_ONCE = 4
 """Minimum number of cached batch-read replies per loop iteration."""
 
@@ -41,6 +46,8 @@ class ReadThrottle:
         self._settings = settings
         self._free_at = 0.0
         """When the pause after the last portion ends, on the clock's monotonic time."""
+        self._busy = 1.0
+        """Share of the time in which adds wait for a sync: a moving average of samples taken before portions."""
         self._hurried = asyncio.Event()
 
     @property
@@ -48,6 +55,11 @@ class ReadThrottle:
         if self._settings.read_share_beside_writes >= 1:
             return False
         return max([journal.submitted_at for journal in self._journals]) >= self._clock.monotonic() - ADDS_ARE_RECENT_S
+
+    @property
+    def share(self) -> float:
+        """Share of the time that reads may take beside adds."""
+        return max(self._settings.read_share_beside_writes, self._settings.read_share_beside_rare_writes * (1 - self._busy) ** 2)
 
     @property
     def portion_bytes(self) -> int:
@@ -68,6 +80,12 @@ class ReadThrottle:
 
     async def wait(self, *, urgent: bool) -> bool:
         """Return when the next portion may be read. Returns whether it had to wait. An `urgent` portion never waits."""
+        waited = await self._pause(urgent)
+        is_busy = any(journal.commit.unsynced for journal in self._journals)
+        self._busy += (is_busy - self._busy) / BUSY_SAMPLES
+        return waited
+
+    async def _pause(self, urgent: bool) -> bool:
         self._hurried.clear()
         if urgent or self._free_at <= self._clock.monotonic() or not self._beside_writes:
             return False
@@ -87,4 +105,4 @@ class ReadThrottle:
         now = self._clock.monotonic()
         if self._beside_writes:
             earned = max(self._free_at, began - PAUSE_MAX_S)
-            self._free_at = min(earned + (now - began) / self._settings.read_share_beside_writes, now + PAUSE_MAX_S)
+            self._free_at = min(earned + (now - began) / self.share, now + PAUSE_MAX_S)

@@ -34,7 +34,7 @@ async def write_old(rig: Rig, ledger_id: int = OLD, size_bytes: int = 100) -> No
 
 
 @asynccontextmanager
-async def adds(rig: Rig) -> AsyncIterator[RawClient]:
+async def adds(rig: Rig, every_s: float = ADD_EVERY_S) -> AsyncIterator[RawClient]:
     """Somebody appends steadily meanwhile."""
     client = await rig.connect()
 
@@ -43,7 +43,7 @@ async def adds(rig: Rig) -> AsyncIterator[RawClient]:
         while True:
             assert await client.add(codec(NEW), entry_id) is Status.OK
             entry_id += 1
-            await asyncio.sleep(ADD_EVERY_S)
+            await asyncio.sleep(every_s)
 
     adding = rig.client_host.start(add())
     await asyncio.sleep(0.1)
@@ -95,7 +95,22 @@ def test_beside_adds_a_reader_has_its_share_of_the_time_and_no_more(monkeypatch:
         assert metrics.reads_paced.value > 8 * 100
         assert metrics.read_bytes_paced.value > 100 * metrics.reads_paced.value
 
-    run_rig(body, read_share_beside_writes=SHARE)
+    run_rig(body, read_share_beside_writes=SHARE, read_share_beside_rare_writes=SHARE)
+
+
+def test_reads_beside_rare_adds_have_a_larger_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In between, the share depends on how often an add waits for its sync."""
+    spent = Spent(monkeypatch)
+
+    async def body(rig: Rig) -> None:
+        await write_old(rig)
+        async with adds(rig, 0.1):
+            await read_for(rig, 5.0)
+            before = spent.seconds
+            await read_for(rig, 10.0)
+            assert (spent.seconds - before) / 10.0 > SHARE
+
+    run_rig(body, read_share_beside_writes=SHARE / 5, read_share_beside_rare_writes=0.9)
 
 
 @pytest.mark.parametrize("share", [SHARE, 1.0])
@@ -132,7 +147,7 @@ def test_a_reader_goes_on_however_small_its_share_is() -> None:
             # One portion each time.
             assert 5.0 < rig.world.loop.time() - started < 100 * 0.11
 
-    run_rig(body, read_share_beside_writes=0.001)
+    run_rig(body, read_share_beside_writes=0.001, read_share_beside_rare_writes=0.001)
 
 
 def test_what_just_came_is_read_at_once_while_another_catches_up() -> None:
@@ -153,7 +168,7 @@ def test_what_just_came_is_read_at_once_while_another_catches_up() -> None:
             assert slowest < 0.06
             assert rig.bookie.parts.metrics.reads_paced.value > 100
 
-    run_rig(body, read_share_beside_writes=0.001)
+    run_rig(body, read_share_beside_writes=0.001, read_share_beside_rare_writes=0.001)
 
 
 @asynccontextmanager
@@ -194,7 +209,7 @@ def test_a_recovery_and_reads_of_the_last_entry_do_not_wait_for_catch_up_reads()
             assert slowest < 0.06
             assert not any(task.done() for task in reading)
 
-    run_rig(body, read_share_beside_writes=0.001)
+    run_rig(body, read_share_beside_writes=0.001, read_share_beside_rare_writes=0.001)
 
 
 def test_answers_are_smaller_while_adds_arrive() -> None:
@@ -231,4 +246,4 @@ def test_an_add_behind_reads_of_the_same_connection_does_not_wait_for_them() -> 
             assert rig.world.loop.time() - started < read_throttle.PAUSE_MAX_S
             assert before < 100
 
-    run_rig(body, read_share_beside_writes=0.001)
+    run_rig(body, read_share_beside_writes=0.001, read_share_beside_rare_writes=0.001)
