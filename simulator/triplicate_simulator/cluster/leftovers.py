@@ -38,6 +38,7 @@ EXPECTED = tuple(
         r"/triplicate/[^/]+/(damaged|repairs|readonly|readonly/bookie-\d+|racks)",
         # How long the auditor saw bookies absent that are lost at the end.
         r"/triplicate/[^/]+/absences",
+        r"/triplicate/[^/]+/machines(/[^/]+)?",
         # Auto-recovery's nodes without locks. Recoveries mark ledgers that lack copies, and most workloads have no workers for them.
         r"/ledgers/underreplication(/(LAYOUT|ledgers|locks|lostBookieRecoveryDelay|disable|auditorelection))?",
         r"/ledgers/underreplication/(checkallledgersctime|placementpolicycheckctime|replicascheckctime)",

@@ -7,7 +7,7 @@ Source: BookKeeper `Auditor`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NoReturn
 
 from triplicate.autorecovery.auditor_metrics import AuditorMetrics
@@ -17,7 +17,7 @@ from triplicate.autorecovery.ledger_audits import Audit, LedgerAudits
 from triplicate.client import Client
 from triplicate.config import AutorecoverySettings
 from triplicate.errors import FormatError
-from triplicate.metadata import JoinedWatch, ObservedAbsences, PeriodicCheck, Watch
+from triplicate.metadata import BookieServiceInfo, JoinedWatch, ObservedAbsences, PeriodicCheck, Watch, machine_of
 from triplicate.runtime import TaskScope, sleep, timeout_at
 
 SETTLE_S = 2.0
@@ -64,6 +64,8 @@ class Auditor:
         self._has_resumed = False
         self._recorded: frozenset[str] = frozenset()
         """The bookies whose absences are recorded."""
+        self._machines: dict[str, str] = {}
+        """The machines that this auditor has recorded, by bookie."""
         self._record_every_s = RECORD_MOST_S
         self._record_due = self._elected_at
 
@@ -119,6 +121,7 @@ class Auditor:
             return None
         bookies = await self._metadata.bookies.registered()
         registered = bookies.names
+        await self._record_machines(bookies.infos)
         if not bookies.infos:
             # Nothing could be copied, and a cluster that starts or ends has no bookie for a moment.
             return None
@@ -149,6 +152,14 @@ class Auditor:
             await self.record_absences()
         next_due = self._lost.next_due(delay_s)
         return self._search_due if next_due is None else min(next_due, self._search_due)
+
+    async def _record_machines(self, infos: Mapping[str, BookieServiceInfo]) -> None:
+        """Record the machines of bookies that have registered or moved since the last call: those of Apache do not record them."""
+        for bookie_id, info in infos.items():
+            machine = machine_of(bookie_id, info)
+            if self._machines.get(bookie_id) != machine:
+                await self._metadata.machines.record(bookie_id, info)
+                self._machines[bookie_id] = machine
 
     async def _resume(self, delay_s: float) -> None:
         """Continue the absences that the auditor before has recorded, if that was a short time ago."""

@@ -391,6 +391,7 @@ class _Decommission:
         for bookie_id in self._leaving:
             await self._metadata.network_locations.unset(bookie_id)
             await self._metadata.cookies.delete(bookie_id)
+            await self._metadata.machines.forget(bookie_id)
             if bookie_id not in registered:
                 await self._metadata.read_only_requests.withdraw(bookie_id)
             self._client.host.trace("autorecovery.decommissioned", bookie=bookie_id, ledgers=self._ledgers_checked)

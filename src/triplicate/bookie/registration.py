@@ -107,7 +107,15 @@ class Registration:
             await self._metadata.bookies.set_readonly(self._bookie_id, info, read_only)
         self._announced = read_only
         self._metrics.status.set(0 if read_only else 1)
+        await self._record_machine(info)
         self._host.trace("bookie.registered", bookie_id=self._bookie_id, read_only=read_only)
+
+    async def _record_machine(self, info: BookieServiceInfo) -> None:
+        """Record where the copies of this bookie are while it is away. The auditor does so as well, so a failure is not repeated."""
+        try:
+            await self._metadata.machines.record(self._bookie_id, info)
+        except MetadataError as error:
+            self._host.trace("bookie.machine_not_recorded", error=str(error))
 
     async def _open_again(self, users: Sequence[MetadataUser]) -> None:
         if self._reopen is None:

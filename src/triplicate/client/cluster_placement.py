@@ -5,7 +5,7 @@ Under the uniform policy the machines in the registrations are enough, and nothi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from triplicate.client.bookie_space import FreeDisk
@@ -13,7 +13,7 @@ from triplicate.client.client_metrics import ClientMetrics
 from triplicate.client.connection.pool import ChannelPool
 from triplicate.client.location_script import LocationScript
 from triplicate.config import ClientSettings
-from triplicate.errors import MetadataError, NotEnoughBookies
+from triplicate.errors import FormatError, MetadataError, NotEnoughBookies
 from triplicate.ledger import (
     AckDomains,
     Adherence,
@@ -29,7 +29,7 @@ from triplicate.ledger import (
     ledger_verdict,
     resolve_sites,
 )
-from triplicate.metadata import BookieServiceInfo, ClusterMetadata, LocationTable, machine_of, registered_bookie
+from triplicate.metadata import BookieServiceInfo, ClusterMetadata, LocationTable, bookie_service, machine_of, registered_bookie
 from triplicate.runtime import Host, TaskScope, timeout_at
 
 TABLE_AGE_S = 10.0
@@ -90,10 +90,11 @@ class ClusterPlacement:
 
         Args:
             writable: the bookies that accept writes.
-            ensemble: bookies that the ledger has already. The sites of those that never registered while this client ran are not known.
+            ensemble: bookies that the ledger has already. The machines of those that never registered while this client ran are read.
             for_writer: whether new entries will be acknowledged there, so that `placement_min_ack_domains` holds.
         """
         known = {**self._metadata.bookies.known(), **writable}
+        known |= await self._recorded(dict.fromkeys(bookie_id for bookie_id in ensemble if bookie_id not in known))
         free_bytes = self._known_free_disk(writable)
         # Machines that are away still exist: copies do not share the one that is left.
         sites = {
@@ -168,6 +169,24 @@ class ClusterPlacement:
             return NOTHING_KNOWN
         self._free_disk.refresh(writable)
         return self._free_disk.free_bytes
+
+    async def _recorded(self, bookie_ids: Iterable[str]) -> dict[str, BookieServiceInfo]:
+        """The machines of bookies that are away, as far as they are recorded. Without a record, an id of the form host:port names one."""
+        found: dict[str, BookieServiceInfo] = {}
+        for bookie_id in bookie_ids:
+            info = None
+            try:
+                async with timeout_at(self._host.clock.monotonic() + TABLE_LIMIT_S):
+                    info = await self._metadata.machines.get(bookie_id)
+            except (MetadataError, FormatError, TimeoutError) as error:
+                reason = str(error) or f"no answer within {TABLE_LIMIT_S:g} s"
+                self._host.trace("client.machine_unknown", bookie=bookie_id, error=reason)
+            machine, separator, port = bookie_id.rpartition(":")
+            if info is not None:
+                found[bookie_id] = info
+            elif separator and port.isdecimal():
+                found[bookie_id] = bookie_service(machine, 0)
+        return found
 
     async def _read_table(self) -> None:
         now = self._host.clock.monotonic()

@@ -1,6 +1,7 @@
 """Metadata: the tree, its drivers, and BookKeeper's layout over it."""
 
 from triplicate.metadata.auditor_election import AuditorElection
+from triplicate.metadata.bookie_machines import BookieMachines
 from triplicate.metadata.bookie_registry import BookieRegistry, RegisteredBookies
 from triplicate.metadata.cookies import Cookie, Cookies, decode_cookie, encode_cookie
 from triplicate.metadata.copying import CopyReport, copy_metadata
@@ -48,6 +49,7 @@ __all__ = [
     "FREEZE_S_MAX",
     "AbsenceRecord",
     "AuditorElection",
+    "BookieMachines",
     "BookieRegistry",
     "BookieServiceInfo",
     "CheckVersion",

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from triplicate.errors import ArgumentError, ConfigError, FormatError, NodeExists, NoNode, WrongCluster
 from triplicate.metadata.auditor_election import AuditorElection
+from triplicate.metadata.bookie_machines import BookieMachines
 from triplicate.metadata.bookie_registry import STALE_WAIT_S, BookieRegistry
 from triplicate.metadata.cookies import Cookies
 from triplicate.metadata.core import own_paths
@@ -78,6 +79,7 @@ class ClusterMetadata:
         self.trash = Trash(tree, host, self.own_root, self.ledgers)
         self.bookies = BookieRegistry(tree, host, root, stale_wait_s=stale_wait_s)
         self.cookies = Cookies(tree, host, root)
+        self.machines = BookieMachines(tree, host, self.own_root)
         self.incarnations = Incarnations(tree, host, self.own_root)
         self.network_locations = NetworkLocations(tree, host, self.own_root)
         self.read_only_requests = ReadOnlyRequests(tree, host, self.own_root)

@@ -12,7 +12,7 @@ from tests.unit.client.cluster import run
 from triplicate.autorecovery import AuditorMetrics, CopyPace, LedgerAudits
 from triplicate.autorecovery.auditor import AUDITS, Auditor
 from triplicate.autorecovery.core.check_schedule import FIRST_CHECK_AFTER_S
-from triplicate.metadata import PeriodicCheck, own_paths
+from triplicate.metadata import PeriodicCheck, bookie_service, machine_of, own_paths
 
 
 async def ledger_on(one: Audited, *names: str) -> int:
@@ -112,6 +112,23 @@ def test_a_bookie_that_only_a_ledger_names_is_lost() -> None:
             one.clock.ahead_s += 61
             await one.auditor.audit_lost()
             assert await one.marked() == {ledger_id: ("old",)}
+
+    run(main())
+
+
+def test_the_machines_of_registered_bookies_are_recorded() -> None:
+    """Bookies of Apache do not record theirs."""
+
+    async def main() -> None:
+        async with audited() as one:
+            machines = one.cluster.metadata.machines
+            await one.auditor.audit_lost()
+            assert all([await machines.get(name) is not None for name in "abcd"])
+            await one.cluster.metadata.bookies.set_readonly("a", bookie_service("10.0.0.9", 3181), True)
+            await one.auditor.audit_lost()
+            moved = await machines.get("a")
+            assert moved is not None
+            assert machine_of("a", moved) == "10.0.0.9"
 
     run(main())
 

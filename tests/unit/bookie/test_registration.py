@@ -6,7 +6,7 @@ import asyncio
 
 from tests.unit.bookie.bookie_rig import Rig, run_rig
 from triplicate.bookie import Bookie
-from triplicate.metadata import ClusterMetadata, MemoryTree
+from triplicate.metadata import ClusterMetadata, MemoryTree, machine_of
 
 
 def test_a_session_that_is_over_is_opened_again_where_the_bookie_can_reopen_it() -> None:
@@ -32,6 +32,17 @@ def test_a_session_that_is_over_is_opened_again_where_the_bookie_can_reopen_it()
             await bookie.stop()
 
         await host.call(live())
+
+    run_rig(body)
+
+
+def test_a_bookie_records_its_machine() -> None:
+    async def body(rig: Rig) -> None:
+        metadata = rig.bookie.parts.metadata
+        info = (await metadata.bookies.writable())["bookie-1"]
+        recorded = await metadata.machines.get("bookie-1")
+        assert recorded is not None
+        assert machine_of("bookie-1", recorded) == machine_of("bookie-1", info)
 
     run_rig(body)
 

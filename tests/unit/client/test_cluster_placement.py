@@ -14,7 +14,16 @@ from triplicate.config import ClientSettings
 from triplicate.errors import ConnectionLost, NotEnoughBookies
 from triplicate.ledger import Adherence, FaultDomain, replace_bookies
 from triplicate.ledger.placement.placement_rules import UNIFORM
-from triplicate.metadata import ClusterMetadata, LocationTable, MemoryStore, MemoryTree, NetworkLocations, bookie_service
+from triplicate.metadata import (
+    BookieMachines,
+    BookieServiceInfo,
+    ClusterMetadata,
+    LocationTable,
+    MemoryStore,
+    MemoryTree,
+    NetworkLocations,
+    bookie_service,
+)
 from triplicate.runtime import Metrics, real_host
 
 
@@ -79,6 +88,37 @@ def test_copies_do_not_share_the_machine_that_is_left() -> None:
             await client.metadata.bookies.unregister("c")
             with pytest.raises(NotEnoughBookies, match="2 different machines"):
                 await client.create(ensemble_size=2, write_quorum=2, ack_quorum=1)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("away", ["gone", "10.0.0.1:3181"])
+def test_a_bookie_that_this_client_never_saw_registered_still_has_its_machine(away: str) -> None:
+    """By its record, or by an id of the form host:port."""
+
+    async def main() -> None:
+        async with client_of({"a": ("10.0.0.0", ""), "b": ("10.0.0.1", ""), "c": ("10.0.0.2", "")}, ClientSettings()) as client:
+            if ":" not in away:
+                await client.metadata.machines.record(away, bookie_service("10.0.0.1", 3181))
+            writable = await client.metadata.bookies.writable()
+            rules = await client.placement.rules(2, writable, ["a", away])
+            assert rules.site(away).host == "10.0.0.1"
+            for seed in range(20):
+                assert replace_bookies(["a", away], [0], writable, random.Random(seed), (), rules)[0] == "c"
+
+    asyncio.run(main())
+
+
+def test_a_machine_that_cannot_be_read_hinders_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with client_of({"a": ("10.0.0.0", ""), "b": ("10.0.0.1", "")}, ClientSettings()) as client:
+
+            async def fail(machines: BookieMachines, bookie_id: str) -> BookieServiceInfo | None:
+                raise ConnectionLost(f"no machine of {bookie_id}")
+
+            monkeypatch.setattr(BookieMachines, "get", fail)
+            rules = await client.placement.rules(2, await client.metadata.bookies.writable(), ["a", "gone"])
+            assert rules.site("gone").host == "gone"
 
     asyncio.run(main())
 

@@ -196,6 +196,11 @@ def repair_note_path(root: str, ledger_id: int) -> str:
     return f"{repair_notes_path(root)}/{ledger_id:019d}"
 
 
+def machine_path(root: str, bookie_id: str) -> str:
+    """The machine of a bookie."""
+    return f"{root}/machines/{bookie_id}"
+
+
 def absences_path(root: str) -> str:
     """How long lost bookies were seen absent."""
     return f"{root}/absences"
