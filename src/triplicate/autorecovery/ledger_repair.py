@@ -63,6 +63,8 @@ class RepairRun:
         self._rng = tools.client.host.entropy.stream("placement")
         self._unusable: dict[str, None] = {}
         """Targets that failed during this repair."""
+        self._incarnations: dict[str, int] = {}
+        """The incarnations of the targets when the first copies for a change of the metadata were made."""
         self._recovered: dict[str, None] = {}
         """The bookies to which a recovery copied entries. It ends when an ack quorum has them, so some may lack their copies."""
         self._failures: dict[LedgerFragment, str] = {}
@@ -414,6 +416,8 @@ class RepairRun:
         tools = self._tools
         if not job.fragment.count:
             return True
+        if job.target not in self._incarnations:
+            self._incarnations[job.target] = (await tools.client.metadata.incarnations.get(job.target)).number
         copier = self._copier(metadata)
         try:
             await copier.copy(job)
@@ -467,10 +471,22 @@ class RepairRun:
                 has_writer = not _awaits_writer(found.value)
             else:
                 self.fragments += len(moves)
+                await self._look_again_at_replaced({target for _, target in moves})
                 return
         error = LedgerError(f"the metadata of ledger {self._ledger_id} was changed by others {CHANGES_MAX} times during its repair")
         error.ledger_id = self._ledger_id
         raise error
+
+    async def _look_again_at_replaced(self, targets: Iterable[str]) -> None:
+        """Let this repair go on with those targets whose disks were replaced between their copies and their naming.
+
+        Such a bookie has lost the copies. Its refill cannot know that, since the metadata did not name it for this ledger.
+        """
+        for target in sorted(targets):
+            before = self._incarnations.pop(target, None)
+            if before is not None and (await self._tools.client.metadata.incarnations.get(target)).number != before:
+                self._missing[target] = None
+                self._tools.client.host.trace("autorecovery.target_lost_its_disks", ledger=self._ledger_id, bookie=target)
 
     # Open ledgers.
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from tests.unit.autorecovery.recovery_rig import is_marked, ledger_that_lacks_b, lose, repair, write_ledger
 from tests.unit.client.cluster import FakeCluster, fake_cluster, run
 from triplicate.autorecovery import RepairOutcome
 from triplicate.autorecovery.ledger_copier import READS_AT_ONCE
+from triplicate.autorecovery.ledger_repair import RepairRun
 from triplicate.client import Client
 from triplicate.wire import AddRequest, BatchReadRequest, ReadRequest, Request, Status
 
@@ -33,6 +38,32 @@ def test_a_target_that_forgets_an_entry_is_found_out() -> None:
             assert await cluster.metadata.ledgers.get(ledger_id) == before
             assert await is_marked(cluster, ledger_id)
             assert "does not list entry 7" in str(cluster.told("autorecovery.target_failed"))
+
+    run(main())
+
+
+def test_copies_that_were_lost_before_they_were_named_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker pauses, and meanwhile the target's disks are replaced and its ledgers checked: none of them named it for this one."""
+
+    async def main() -> None:
+        async with fake_cluster("abc") as cluster, cluster.client() as client:
+            ledger_id = await ledger_that_lacks_b(cluster, client, 20)
+            name_targets = RepairRun._name_targets
+
+            async def pause(run: RepairRun, *args: Any, **options: Any) -> None:
+                if not paused:
+                    paused.append(True)
+                    cluster["d"].ledgers.clear()
+                    await cluster.metadata.incarnations.begin_next("d", 100)
+                    await cluster.metadata.incarnations.mark_visited("d")
+                await name_targets(run, *args, **options)
+
+            paused: list[bool] = []
+            monkeypatch.setattr(RepairRun, "_name_targets", pause)
+            assert (await repair(client, ledger_id, "b")).outcome is RepairOutcome.REPAIRED
+            assert paused
+            assert cluster["d"].ledgers[ledger_id].entries == cluster["a"].ledgers[ledger_id].entries
+            assert cluster.told("autorecovery.target_lost_its_disks")
 
     run(main())
 

@@ -48,6 +48,7 @@ WARNINGS = frozenset(
         "autorecovery.refill_refused",
         "autorecovery.repair_failed",
         "autorecovery.target_failed",
+        "autorecovery.target_lost_its_disks",
         "autorecovery.task_failed",
         "bookie.add_too_large",
         "bookie.compaction_lacks_room",
