@@ -138,7 +138,8 @@ def test_a_bookie_without_a_registration_that_serves_is_reached() -> None:
             # Nobody else is in doubt, and its next registration ends the doubt about it.
             await cluster.metadata.bookies.register("b", bookie_service("127.0.0.1", cluster.ports["b"]))
             await eventually(lambda: {"bookie": "b", "moved": False} in cluster.told("client.address_confirmed"))
-            assert len(cluster.told("client.connected_from_memory")) == 1
+            # A late answer of the metadata store leaves open whether another bookie is registered, and makes no doubt about it.
+            assert [told["bookie"] for told in cluster.told("client.connected_from_memory") if told["registered"] is False] == ["b"]
 
     run(main())
 
