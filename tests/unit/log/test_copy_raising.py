@@ -5,9 +5,16 @@ from __future__ import annotations
 import asyncio
 
 from tests.unit.client.cluster import QUICK, fake_cluster, run
-from tests.waiting import LIMIT_S
+from tests.waiting import LIMIT_S, eventually
+from triplicate.client import LedgerWriter
 from triplicate.errors import CorruptionError
-from triplicate.log import Logs, LogSettings, Quorums, raise_all_copies
+from triplicate.log import Logs, LogSettings, LogWriter, Quorums, raise_all_copies
+
+
+async def until_it_misses(writer: LogWriter, bookie_id: str) -> None:
+    ledger = writer._ledger
+    assert isinstance(ledger, LedgerWriter)
+    await eventually(lambda: ledger.missing_bookies == (bookie_id,))
 
 
 def test_reduced_segments_of_every_log_get_all_copies_when_the_bookie_is_back() -> None:
@@ -20,6 +27,8 @@ def test_reduced_segments_of_every_log_get_all_copies_when_the_bookie_is_back() 
                     await writer.append(b"1")
                     await cluster["c"].stop()
                     await writer.append(b"2")
+                    # Two bookies acknowledge the record; the loss of the third may be noticed later.
+                    await until_it_misses(writer, "c")
                 (segment,) = await logs.segments(name)
                 assert segment.reduced == Quorums(3, 2)
                 assert await raise_all_copies(logs) == 0

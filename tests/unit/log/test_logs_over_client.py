@@ -148,6 +148,9 @@ def test_copies_that_a_bookie_missed_are_reported_and_made_up_for() -> None:
                 await cluster["c"].stop()
                 for number in range(10, 20):
                     assert await writer.append(values[number]) == number
+                ledger = writer._ledger
+                assert isinstance(ledger, LedgerWriter)
+                await eventually(lambda: ledger.missing_bookies == ("c",))
             (short,) = await logs.segments("l")
             assert short.reduced == Quorums(3, 2)
             # The dead bookie is registered still: the new ledger would lack its copies, so the old one stays.
