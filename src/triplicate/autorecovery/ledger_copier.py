@@ -195,18 +195,21 @@ class LedgerCopier:
 
     async def _copy_next(self, job: CopyJob, stream: CopyStream, waiting: Iterator[int]) -> None:
         while group := list(islice(waiting, self._group_entries(job))):
+            turn = self._turn
+            self._turn += 1
             while group:
-                # An answer may end early where entries are larger than expected. The rest of the group is admitted again.
-                copied = await self._copy_first(job, stream, group)
+                # An answer may end early: entries are larger than expected, or one is damaged. The rest of the group is admitted again, and
+                # requested from the same bookie, so that a damaged copy is found.
+                copied = await self._copy_first(job, stream, group, turn)
                 group = group[copied:]
 
-    async def _copy_first(self, job: CopyJob, stream: CopyStream, group: Sequence[int]) -> int:
+    async def _copy_first(self, job: CopyJob, stream: CopyStream, group: Sequence[int], turn: int) -> int:
         """Copy at least the first entry of a group, in one answer if possible. Returns the number of entries copied."""
         entries = len(group)
         size_bytes = min(entries * self._entry_bytes or FIRST_ENTRY_BYTES, self._settings.window_bytes)
         await self._window.admit(entries, size_bytes)
         try:
-            bodies = await self._read_group(job, group)
+            bodies = await self._read_group(job, group, turn)
             present = sum(map(len, bodies))
             self._largest = max(self._largest, *map(len, bodies))
             self._window.occupy(0, present - size_bytes)
@@ -237,18 +240,16 @@ class LedgerCopier:
         """Whether entries are read one by one: the bookies of a striped fragment store few consecutive ones."""
         return job.is_striped or not self._copies.has_batches
 
-    async def _read_group(self, job: CopyJob, group: Sequence[int]) -> list[bytes]:
+    async def _read_group(self, job: CopyJob, group: Sequence[int], turn: int) -> list[bytes]:
         """Intact copies of at least the first entry of a group."""
-        self._turn += 1
         if len(group) > 1 and self._are_read_apart(job):
             async with self._groups_apart:
-                return await self._read_apart(job, group)
+                return await self._read_apart(job, group, turn)
         async with self._reads:
-            return await self._read_together(job, group)
+            return await self._read_together(job, group, turn)
 
-    async def _read_apart(self, job: CopyJob, group: Sequence[int]) -> list[bytes]:
+    async def _read_apart(self, job: CopyJob, group: Sequence[int], turn: int) -> list[bytes]:
         """All entries by single reads: each source gets the requests for its entries at once."""
-        turn = self._turn
         of_source: dict[str, list[int]] = {}
         for entry_id in group:
             for bookie_id in job.sources(entry_id, self._failing, turn)[:1]:
@@ -256,7 +257,7 @@ class LedgerCopier:
         found: dict[int, bytes] = {}
         for bodies in await asyncio.gather(*(self._read_each(entry_ids, bookie_id) for bookie_id, entry_ids in of_source.items())):
             found |= bodies
-        return [found[entry_id] if entry_id in found else await self._read(job, entry_id) for entry_id in group]
+        return [found[entry_id] if entry_id in found else await self._read(job, entry_id, turn) for entry_id in group]
 
     async def _read_each(self, entry_ids: Sequence[int], bookie_id: str) -> dict[int, bytes]:
         """The intact copies among these entries of a bookie; none if a read got no usable answer."""
@@ -267,15 +268,15 @@ class LedgerCopier:
             self._failing[bookie_id] = None
             return {}
 
-    async def _read_together(self, job: CopyJob, group: Sequence[int]) -> list[bytes]:
+    async def _read_together(self, job: CopyJob, group: Sequence[int], turn: int) -> list[bytes]:
         """The first entries: a batch of those that are consecutive, or only the first if there is no usable answer."""
         consecutive = sum(1 for index, entry_id in enumerate(group) if entry_id == group[0] + index)
-        bodies = await self._read_batch(job, group[0], consecutive) if consecutive > 1 else []
-        return bodies or [await self._read(job, group[0])]
+        bodies = await self._read_batch(job, group[0], consecutive, turn) if consecutive > 1 else []
+        return bodies or [await self._read(job, group[0], turn)]
 
-    async def _read_batch(self, job: CopyJob, first: int, count: int) -> list[bytes]:
+    async def _read_batch(self, job: CopyJob, first: int, count: int, turn: int) -> list[bytes]:
         """Intact copies of the first of `count` entries from `first` on; none if the first bookie has no intact copy of `first`."""
-        bookie_id = next(iter(job.sources(first, self._failing, self._turn)), None)
+        bookie_id = next(iter(job.sources(first, self._failing, turn)), None)
         if bookie_id is None or not self._copies.has_batches:
             return []
         try:
@@ -285,10 +286,10 @@ class LedgerCopier:
             self._failing[bookie_id] = None
             return []
 
-    async def _read(self, job: CopyJob, entry_id: int) -> bytes:
+    async def _read(self, job: CopyJob, entry_id: int, turn: int) -> bytes:
         """An intact copy of an entry, from the first bookie that has one."""
         answers: list[str] = []
-        for bookie_id in job.sources(entry_id, self._failing):
+        for bookie_id in job.sources(entry_id, self._failing, turn):
             try:
                 body = await self._copies.read(self._codec, entry_id, bookie_id)
             except DigestMismatch as error:
