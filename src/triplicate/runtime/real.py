@@ -131,7 +131,7 @@ class RealNetwork:
         except BaseException:
             listening.close()
             raise
-        return RealListener(server, (real_address[0], real_address[1]))
+        return RealListener(self._loop, server, (real_address[0], real_address[1]))
 
 
 def _set_options(connection: socket.socket) -> None:
@@ -140,7 +140,8 @@ def _set_options(connection: socket.socket) -> None:
 
 
 class RealListener:
-    def __init__(self, server: asyncio.AbstractServer, address: tuple[str, int]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, server: asyncio.Server, address: tuple[str, int]) -> None:
+        self._loop = loop
         self._server = server
         self._address = address
 
@@ -149,7 +150,14 @@ class RealListener:
         return self._address
 
     async def close(self) -> None:
-        self._server.close()
+        """Accept no further connection. Each connection accepted before has been made known to its protocol on return."""
+        try:
+            # asyncio (3.11) gives an accepted connection its transport a turn of the loop later, and leaks it if the server is closed then.
+            for listening in self._server.sockets:
+                self._loop.remove_reader(listening.fileno())
+            await asyncio.sleep(0)
+        finally:
+            self._server.close()
         # Not `wait_closed`, which may wait for the accepted connections too; one turn lets the loop close the socket.
         await asyncio.sleep(0)
 

@@ -19,6 +19,7 @@ import pytest
 import uvloop
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.waiting import LIMIT_S
 from triplicate.errors import ArgumentError
 from triplicate.runtime import Buffer, Group, Metrics, ProbeAnswer, keep_freed_memory, real, real_host, serve_metrics
 from triplicate.runtime.real_disk import BUFFERS_PER_WRITE_MAX, RealDisk, RealFile
@@ -363,6 +364,43 @@ def test_connections_have_no_delay_and_are_kept_alive_on_both_sides(loop_factory
         other.changed.clear()
         await other.changed.wait()
 
+    run(body(), loop_factory)
+
+
+@pytest.mark.parametrize("loop_factory", LOOPS)
+@pytest.mark.parametrize("turns", range(5))
+def test_a_connection_accepted_just_before_the_listener_closes_reaches_its_protocol_or_is_reset(
+    loop_factory: Callable[[], asyncio.AbstractEventLoop], turns: int
+) -> None:
+    async def body() -> None:
+        loop = asyncio.get_running_loop()
+        accepted: list[Echo] = []
+
+        def accept() -> Echo:
+            accepted.append(Echo())
+            return accepted[-1]
+
+        listener = await real_host("test").network.listen(accept, "127.0.0.1", 0)
+        with socket.create_connection(listener.address, timeout=LIMIT_S) as client:
+            client.setblocking(False)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await listener.close()
+            await listener.close()
+            for protocol in accepted:
+                assert protocol.transport is not None
+                protocol.transport.write(b"hello")
+            async with asyncio.timeout(LIMIT_S):
+                if accepted:
+                    assert await loop.sock_recv(client, 5) == b"hello"
+                else:
+                    with pytest.raises(ConnectionResetError):
+                        await loop.sock_recv(client, 5)
+            for protocol in accepted:
+                assert protocol.transport is not None
+                protocol.transport.abort()
+
+    # A socket that is collected while it is open is a ResourceWarning, which fails the test.
     run(body(), loop_factory)
 
 
