@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from triplicate.autorecovery import ledger_repair
+from triplicate.autorecovery import open_ledger_view
 
 TESTS = [
     "tests/unit/autorecovery/test_worker.py::test_a_writer_whose_entries_no_bookie_shows_is_not_fenced",
@@ -15,4 +15,4 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     def always(unknown: Collection[int], ensemble_size: int, write_quorum: int, ack_quorum: int) -> bool:
         return True
 
-    patch(ledger_repair, "is_covered", always)
+    patch(open_ledger_view, "is_covered", always)

@@ -41,3 +41,11 @@ def test_copies_are_not_placed_beside_those_of_a_bookie_that_is_away() -> None:
     for seed in (1519, 38):
         result = run_seed(seed, plan_of(seed, "repairs"))
         assert result.ok, str(result)
+
+
+def test_bookies_that_are_chosen_together_are_named_together() -> None:
+    """The second of two lost bookies came back when the successor of the first was named, on the second's machine (5103, 5119)."""
+    for seed in (5103, 5119):
+        result = run_seed(seed, plan_of(seed, "repairs"))
+        assert result.ok, str(result)
+        assert result.counts["rearranged"] > 0

@@ -6,6 +6,7 @@ the end every copy of every entry.
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from triplicate_simulator.checkers.domain_rules import DOMAIN_CHECKERS
@@ -20,7 +21,10 @@ SHOWN = 5
 """Entries that one finding names."""
 RANKS = {"open": 0, "in recovery": 1, "closed": 2}
 
-Segments = tuple[tuple[int, tuple[str, ...]], ...]
+Segment = tuple[int, tuple[str, ...]]
+"""Its first entry, and its ensemble."""
+Plan = tuple[int, int, tuple[str, ...], tuple[str, ...]]
+"""A ledger, the first entry of one of its segments, and the ensembles before and after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,18 @@ class WriterHeldGone:
     worker: str
     ledger_id: int
     grace_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rearranged:
+    """A worker has copied what it needs to replace several bookies of one segment at once."""
+
+    time_s: float
+    worker: str
+    ledger_id: int
+    first_entry_id: int
+    before: tuple[str, ...]
+    after: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,23 +245,25 @@ def living_writers_are_not_fenced(history: History, verdict: Verdict) -> None:
 def repairs_undo_nothing(history: History, verdict: Verdict) -> None:
     """Each change of a ledger's metadata does one thing to the version before it.
 
-    A worker replaces one bookie of one segment whose end is fixed. A writer or a recovery changes the last segment, or adds others. A
-    change that does both, or more, was made from an older version and undoes what was changed meanwhile.
+    A worker replaces one bookie of one segment whose end is fixed, or several as it has planned for the bookies that the segment has now.
+    A writer or a recovery changes the last segment, or adds others. A change that does both, or more, was made from an older version and
+    undoes what was changed meanwhile.
     """
     latest: dict[int, MetadataWritten] = {}
+    planned = {(plan.ledger_id, plan.first_entry_id, plan.before, plan.after) for plan in history.of(Rearranged)}
     for after in history.of(MetadataWritten):
         before = latest.get(after.ledger_id)
         latest[after.ledger_id] = after
         if before is not None:
             verdict.decided += 1
-            wrong = _wrong_change(before, after)
+            wrong = _wrong_change(before, after, planned)
             if wrong:
                 verdict.violations.append(
                     f"version {after.version} of the metadata of ledger {after.ledger_id} at {after.time_s:.6f} {wrong}"
                 )
 
 
-def _wrong_change(before: MetadataWritten, after: MetadataWritten) -> str:
+def _wrong_change(before: MetadataWritten, after: MetadataWritten, planned: Container[Plan]) -> str:
     """Why a version cannot follow the one before; empty if it can."""
     if after.version <= before.version:
         return f"follows version {before.version}"
@@ -261,19 +279,22 @@ def _wrong_change(before: MetadataWritten, after: MetadataWritten) -> str:
     if firsts[: len(firsts_before)] != firsts_before or (was_closed and len(firsts) > len(firsts_before)):
         return f"has segments at {firsts}, and those at {firsts_before} went before"
     fixed = len(before.segments) if was_closed else len(before.segments) - 1
-    replaced = _replaced(before.segments[:fixed], after.segments[:fixed])
+    pairs = list(zip(before.segments[:fixed], after.segments[:fixed], strict=True))
+    replaced = _replaced(pairs)
+    changed = [(before.ledger_id, first, names, others) for (first, names), (_, others) in pairs if names != others]
     rest = after.segments[fixed:] != before.segments[fixed:] or after.state != before.state
-    if len(replaced) + rest > 1:
+    was_planned = len(changed) == 1 and changed[0] in planned
+    if (1 if was_planned else len(replaced)) + rest > 1:
         also = " and changes the last segment or the state" if rest else ""
         return f"replaces {', '.join(replaced)} at once{also}"
     return ""
 
 
-def _replaced(before: Segments, after: Segments) -> list[str]:
+def _replaced(pairs: Sequence[tuple[Segment, Segment]]) -> list[str]:
     """The places of segments that have another bookie."""
     return [
         f"{bookie} by {other} from entry {first} on"
-        for (first, bookies), (_, others) in zip(before, after, strict=True)
+        for (first, bookies), (_, others) in pairs
         for bookie, other in zip(bookies, others, strict=True)
         if bookie != other
     ]

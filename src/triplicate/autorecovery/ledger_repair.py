@@ -14,13 +14,23 @@ from triplicate.autorecovery.core.fragments import LedgerFragment, awaits_recove
 from triplicate.autorecovery.core.ledger_copies import damaged_fragments, expected_fragments
 from triplicate.autorecovery.core.misplaced_copies import misplaced_copies
 from triplicate.autorecovery.core.open_refill import LastStored
-from triplicate.autorecovery.core.writer_presence import OpenLedgerView, WriterPresence, writer_presence
+from triplicate.autorecovery.core.writer_presence import WriterPresence, writer_presence
 from triplicate.autorecovery.entry_finder import EntryFinder
 from triplicate.autorecovery.ledger_copier import CopyJob, LedgerCopier
+from triplicate.autorecovery.open_ledger_view import VIEWS_AT_ONCE, view_open_ledger
 from triplicate.autorecovery.repair_tools import BookieStates, RepairOutcome, RepairResult, RepairTools
 from triplicate.client import WRITER_AWAITED
 from triplicate.errors import BadVersion, BookieError, CorruptionError, LedgerError, NoGoodCopy, NotEnoughBookies, Unauthorized
-from triplicate.ledger import Availability, EntryCodec, LedgerMetadata, LedgerState, is_covered, rearrange_bookies, replace_bookies
+from triplicate.ledger import (
+    Availability,
+    EntryCodec,
+    LedgerMetadata,
+    LedgerState,
+    ensemble_verdict,
+    rearrange_bookies,
+    replace_bookies,
+    with_bookies,
+)
 from triplicate.metadata import Versioned, may_have_lost_entries
 from triplicate.runtime import fault_point, map_bounded
 
@@ -30,8 +40,6 @@ CHANGES_MAX = 32
 """How many times others may change a ledger's metadata during one repair."""
 REFILLED_AT_ONCE = 10_000
 """Entries of a bookie in limbo that are read, copied and read back in one round, which bounds the memory for their ids."""
-VIEWS_AT_ONCE = 8
-"""Bookies that are asked for their last entry at a time."""
 
 
 class RepairRun:
@@ -162,6 +170,11 @@ class RepairRun:
             return
         chosen = fragment if fragment.position in changed else replace(fragment, position=changed[0])
         target = ensemble[chosen.position]
+        alone = with_bookies(fragment.ensemble, [chosen.position], [target])
+        if ensemble_verdict(alone, rules).adherence > ensemble_verdict(ensemble, rules).adherence:
+            # The bookies that are to be replaced next may be back by then, so that the target would stay beside them.
+            await self._rearrange(found, fragment, ensemble, last_resort, has_writer=has_writer)
+            return
         if await self._copy(found.value, CopyJob(chosen, Availability(()), target, last_resort)):
             placement.report(self._ledger_id, ensemble, rules)
             await self._name_targets(found, [(chosen, target)], has_writer=has_writer)
@@ -193,10 +206,14 @@ class RepairRun:
                     self._unusable[target] = None
                     return
             if not await self._copy(metadata, CopyJob(moved, stored, target, last_resort)):
-                if moved in self._failures:
+                if moved in self._failures and moved.bookie_id not in last_resort:
+                    # Lost bookies whose copies cannot be made are left out of the next choice; others would be moved again.
                     self._failures.setdefault(fragment, self._failures[moved])
                 return
-        self._tools.client.host.trace("autorecovery.rearranged", ledger=self._ledger_id, moved=len(moves))
+        left, named = ",".join(fragment.ensemble), ",".join(ensemble)
+        self._tools.client.host.trace(
+            "autorecovery.rearranged", ledger=self._ledger_id, entry=fragment.first_entry_id, left=left, named=named
+        )
         await self._name_targets(found, moves, has_writer=has_writer)
 
     async def _move_misplaced(self, found: Versioned, states: BookieStates) -> bool:
@@ -225,7 +242,7 @@ class RepairRun:
             return True
         if await self._copy(metadata, CopyJob(fragment, Availability(()), move.target, frozenset())):
             before = self.fragments
-            await self._name_targets(found, [(fragment, move.target)], has_writer=True, whole_ensemble=True)
+            await self._name_targets(found, [(fragment, move.target)], has_writer=True)
             self.moved += self.fragments - before
         return True
 
@@ -455,12 +472,10 @@ class RepairRun:
         return EntryCodec(self._ledger_id, metadata.digest_type, metadata.password)
 
     @fault_point("autorecovery.copied")
-    async def _name_targets(
-        self, found: Versioned, moves: Sequence[tuple[LedgerFragment, str]], *, has_writer: bool, whole_ensemble: bool = False
-    ) -> None:
+    async def _name_targets(self, found: Versioned, moves: Sequence[tuple[LedgerFragment, str]], *, has_writer: bool) -> None:
         """Put the targets into the places of these fragments of one segment, unless others have changed it: then nothing is changed."""
         for _ in range(CHANGES_MAX):
-            changed = with_copies_moved(found.value, moves, has_writer=has_writer, whole_ensemble=whole_ensemble)
+            changed = with_copies_moved(found.value, moves, has_writer=has_writer)
             if changed is None:
                 return
             try:
@@ -494,7 +509,7 @@ class RepairRun:
         if await self._tools.has_living_writer(metadata):
             return WriterPresence.ALIVE
         self._tools.client.host.trace("autorecovery.view", ledger=self._ledger_id)
-        present = await self._view(metadata, silent)
+        present = await view_open_ledger(self._ledger_id, metadata, self._tools.copies, self._tools.client.host.clock, silent)
         first = self._tools.views.setdefault(self._ledger_id, present)
         presence = writer_presence(first, present, self._tools.settings.open_ledger_grace_s)
         if presence is WriterPresence.ALIVE:
@@ -502,30 +517,6 @@ class RepairRun:
         if presence is WriterPresence.GONE:
             self._tools.client.host.trace("autorecovery.writer_gone", ledger=self._ledger_id, state=metadata.state.name.lower())
         return presence
-
-    async def _view(self, metadata: LedgerMetadata, silent: list[str]) -> OpenLedgerView:
-        codec = EntryCodec(self._ledger_id, metadata.digest_type, metadata.password)
-
-        async def last_entry_id(bookie_id: str) -> int | None:
-            """-1 if it has none, None if it did not answer."""
-            try:
-                found = await self._tools.copies.last_entry_id(codec, bookie_id)
-            except (BookieError, CorruptionError):
-                return None
-            return -1 if found is None else found
-
-        segment = metadata.last_segment
-        living = [bookie_id for bookie_id in segment.ensemble if bookie_id not in silent]
-        found = await map_bounded(last_entry_id, living, most=VIEWS_AT_ONCE, name=f"last entries of ledger {self._ledger_id}")
-        answers = {bookie_id: entry_id for bookie_id, entry_id in zip(living, found, strict=True) if entry_id is not None}
-        unknown = [position for position, bookie_id in enumerate(segment.ensemble) if bookie_id not in answers]
-        return OpenLedgerView(
-            metadata.state,
-            segment,
-            max(answers.values(), default=-1),
-            self._tools.client.host.clock.monotonic(),
-            is_covered(unknown, len(segment.ensemble), metadata.write_quorum, metadata.ack_quorum),
-        )
 
     @fault_point("autorecovery.recover")
     async def _recover(self, metadata: LedgerMetadata) -> None:

@@ -24,7 +24,7 @@ from triplicate.ledger.metadata_format import decode_metadata, encode_metadata
 from triplicate.ledger.placement.ack_domains import AckDomains, FaultDomain
 from triplicate.ledger.placement.adherence import Adherence, PlacementVerdict, ensemble_verdict, ledger_verdict
 from triplicate.ledger.placement.distance import Distance, distance_between
-from triplicate.ledger.placement.ensemble_choice import RandomSource, choose_ensemble, rearrange_bookies, replace_bookies
+from triplicate.ledger.placement.ensemble_choice import RandomSource, choose_ensemble, rearrange_bookies, replace_bookies, with_bookies
 from triplicate.ledger.placement.mending import CopyMove, EnsembleMend, mend_ensemble, shared_machines
 from triplicate.ledger.placement.network_location import DEFAULT_LOCATION, BookieSite, NetworkLocation, parse_location
 from triplicate.ledger.placement.placement_rules import PlacementPolicy, PlacementRules
@@ -104,6 +104,7 @@ __all__ = [
     "replace_bookies",
     "resolve_sites",
     "shared_machines",
+    "with_bookies",
     "write_set",
     "write_sets",
 ]

@@ -15,7 +15,7 @@ from typing import ClassVar
 from triplicate.client import Client
 from triplicate.metadata import PeriodicCheck
 from triplicate_simulator.checkers.ledger_promises import LengthSubstituted
-from triplicate_simulator.checkers.repair_rules import REPAIR_CHECKERS, WriterHeldGone
+from triplicate_simulator.checkers.repair_rules import REPAIR_CHECKERS, Rearranged, WriterHeldGone
 from triplicate_simulator.cluster.plan import Fault, Value
 from triplicate_simulator.cluster.run_context import PROGRESS_S, RunContext
 from triplicate_simulator.faults.fault_kind import FaultTargets
@@ -234,6 +234,9 @@ class RepairWorkload(Workload):
             facts = dict(fact.facts)
             if fact.kind == "client.length_not_known":
                 history.add(LengthSubstituted(fact.time_s, int(str(facts["ledger"]))))
+            elif fact.kind == "autorecovery.rearranged":
+                left, named = (tuple(str(facts[name]).split(",")) for name in ("left", "named"))
+                history.add(Rearranged(fact.time_s, fact.node, int(str(facts["ledger"])), int(str(facts["entry"])), left, named))
             elif fact.kind == "autorecovery.view":
                 looked_s[fact.node, str(facts["ledger"])] = fact.time_s
             elif fact.kind == "autorecovery.writer_gone" and facts["state"] == "open":

@@ -126,25 +126,22 @@ def missing_runs(fragment: LedgerFragment, stored: Availability) -> Iterator[ran
             position = run.stop if present is None else present.stop
 
 
-def with_copies_at(
-    metadata: LedgerMetadata, fragment: LedgerFragment, target: str, *, has_writer: bool = True, whole_ensemble: bool = False
-) -> LedgerMetadata | None:
+def with_copies_at(metadata: LedgerMetadata, fragment: LedgerFragment, target: str, *, has_writer: bool = True) -> LedgerMetadata | None:
     """The metadata in which `target` stores the fragment in place of its bookie. See `with_copies_moved`."""
-    return with_copies_moved(metadata, [(fragment, target)], has_writer=has_writer, whole_ensemble=whole_ensemble)
+    return with_copies_moved(metadata, [(fragment, target)], has_writer=has_writer)
 
 
 def with_copies_moved(
-    metadata: LedgerMetadata, moves: Sequence[tuple[LedgerFragment, str]], *, has_writer: bool = True, whole_ensemble: bool = False
+    metadata: LedgerMetadata, moves: Sequence[tuple[LedgerFragment, str]], *, has_writer: bool = True
 ) -> LedgerMetadata | None:
     """The metadata in which other bookies store fragments of one segment in place of theirs.
 
     Args:
         moves: fragments of one segment, at least one, each with its new bookie. A bookie may go from one of the positions to another.
-        whole_ensemble: whether a change at any other position of the segment counts as well.
 
     Returns:
-        None if the metadata no longer has these fragments, because a writer or another worker changed the segment, or if a bookie would
-        be in the segment's ensemble twice, or replace itself.
+        None if a writer or another worker changed the segment, also at another position: the new bookies were chosen for the places of
+        the others. None also if a bookie would be in the segment's ensemble twice, or replace itself.
     """
     first_entry_id = moves[0][0].first_entry_id
     for index, (segment, last_entry_id) in enumerate(_segments_with_ends(metadata)):
@@ -153,9 +150,7 @@ def with_copies_moved(
         is_last = index == len(metadata.segments) - 1
         end_is_fixed = metadata.is_closed or not is_last or not has_writer
         is_same = all(
-            last_entry_id == fragment.last_entry_id
-            and segment.ensemble[fragment.position] == fragment.bookie_id != target
-            and (not whole_ensemble or segment.ensemble == fragment.ensemble)
+            last_entry_id == fragment.last_entry_id and segment.ensemble == fragment.ensemble and fragment.bookie_id != target
             for fragment, target in moves
         )
         ensemble = list(segment.ensemble)

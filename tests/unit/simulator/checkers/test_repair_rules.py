@@ -15,6 +15,7 @@ from triplicate_simulator.checkers.repair_rules import (
     CopyFound,
     LedgerHealed,
     MarkDeleted,
+    Rearranged,
     StoredInRacks,
     WriterHeldGone,
 )
@@ -141,6 +142,16 @@ def test_one_change_at_a_time_is_right(before: MetadataWritten, after: MetadataW
 )
 def test_a_change_that_undoes_another_is_found(before: MetadataWritten, after: MetadataWritten) -> None:
     assert blamed(before, after) == ["repairs_undo_nothing"]
+
+
+def test_bookies_replaced_together_are_right_as_a_worker_planned_it_for_the_present_ensemble() -> None:
+    plan = Rearranged(1.5, "worker", 1, 0, ABC, ("d", "e", "c"))
+    after = version(2, (0, ("d", "e", "c")), (5, ABC), state="closed")
+    assert blamed(CLOSED, plan, after) == []
+    assert blamed(CLOSED, after) == ["repairs_undo_nothing"]
+    changed_meanwhile = version(1, (0, ("a", "b", "f")), (5, ABC), state="closed")
+    assert blamed(changed_meanwhile, plan, after) == ["repairs_undo_nothing"]
+    assert blamed(CLOSED, plan, replace(after, segments=((0, ("d", "e", "c")), (5, ("a", "b", "f"))))) == ["repairs_undo_nothing"]
 
 
 def test_an_entry_acknowledged_in_too_few_racks_is_blamed() -> None:

@@ -1,0 +1,46 @@
+"""One look at an open ledger whose writer may be alive: its metadata, and the last entries on its bookies."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from triplicate.autorecovery.core.writer_presence import OpenLedgerView
+from triplicate.client import BookieCopies
+from triplicate.errors import BookieError, CorruptionError
+from triplicate.ledger import EntryCodec, LedgerMetadata, is_covered
+from triplicate.runtime import Clock, map_bounded
+
+VIEWS_AT_ONCE = 8
+"""Bookies that are asked for their last entry at a time."""
+
+
+async def view_open_ledger(
+    ledger_id: int, metadata: LedgerMetadata, copies: BookieCopies, clock: Clock, silent: Collection[str]
+) -> OpenLedgerView:
+    """What its metadata and the bookies of its last segment show.
+
+    Args:
+        silent: bookies that are not asked.
+    """
+    codec = EntryCodec(ledger_id, metadata.digest_type, metadata.password)
+
+    async def last_entry_id(bookie_id: str) -> int | None:
+        """-1 if it has none, None if it did not answer."""
+        try:
+            found = await copies.last_entry_id(codec, bookie_id)
+        except (BookieError, CorruptionError):
+            return None
+        return -1 if found is None else found
+
+    segment = metadata.last_segment
+    asked = [bookie_id for bookie_id in segment.ensemble if bookie_id not in silent]
+    found = await map_bounded(last_entry_id, asked, most=VIEWS_AT_ONCE, name=f"last entries of ledger {ledger_id}")
+    answers = {bookie_id: entry_id for bookie_id, entry_id in zip(asked, found, strict=True) if entry_id is not None}
+    unknown = [position for position, bookie_id in enumerate(segment.ensemble) if bookie_id not in answers]
+    return OpenLedgerView(
+        metadata.state,
+        segment,
+        max(answers.values(), default=-1),
+        clock.monotonic(),
+        is_covered(unknown, len(segment.ensemble), metadata.write_quorum, metadata.ack_quorum),
+    )
