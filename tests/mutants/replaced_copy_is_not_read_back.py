@@ -9,13 +9,17 @@ TESTS = ["tests/unit/autorecovery/test_ledger_repair_damaged_copies.py::test_a_f
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.autorecovery.core.fragments import LedgerFragment
-    from triplicate.autorecovery.ledger_copier import LedgerCopier
+    from triplicate.autorecovery.ledger_copier import CopyJob, LedgerCopier
 
-    right = LedgerCopier.damaged
+    right_copy, right_damaged = LedgerCopier.copy, LedgerCopier.damaged
+    stored: set[LedgerFragment] = set()
+
+    async def copy(self: LedgerCopier, job: CopyJob) -> None:
+        await right_copy(self, job)
+        stored.add(job.fragment)
 
     async def damaged(self: LedgerCopier, fragment: LedgerFragment, entry_ids: Iterable[int]) -> list[int]:
-        first = not getattr(self, "was_asked", False)
-        self.was_asked = True  # type: ignore[attr-defined]
-        return await right(self, fragment, entry_ids) if first else []
+        return [] if fragment in stored else await right_damaged(self, fragment, entry_ids)
 
+    patch(LedgerCopier, "copy", copy)
     patch(LedgerCopier, "damaged", damaged)

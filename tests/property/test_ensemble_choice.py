@@ -151,7 +151,7 @@ def test_a_change_replaces_as_many_positions_as_the_rules_allow(drawn: tuple[Pla
     assert all(before[position] == changed[position] for position in range(size) if position not in failed)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=300)
 @given(rules_strategy(), st.data())
 def test_a_rearrangement_changes_the_fewest_other_positions(drawn: tuple[PlacementRules, int], data: st.DataObject) -> None:
     rules, size = drawn

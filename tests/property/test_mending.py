@@ -19,7 +19,7 @@ def level_of(ensemble: tuple[str, ...], rules: PlacementRules) -> int:
     return next((level for level, demand in enumerate(demands) if rules.is_satisfied(ensemble, demand)), len(demands))
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=300)
 @given(rules_strategy(), st.integers(0, 1000), st.data())
 def test_the_fewest_moves_lead_to_the_best_ensemble(drawn: tuple[PlacementRules, int], seed: int, data: st.DataObject) -> None:
     rules, size = drawn
