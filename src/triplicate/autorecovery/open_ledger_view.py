@@ -17,7 +17,7 @@ VIEWS_AT_ONCE = 8
 async def view_open_ledger(
     ledger_id: int, metadata: LedgerMetadata, copies: BookieCopies, clock: Clock, silent: Collection[str]
 ) -> OpenLedgerView:
-    """What its metadata and the bookies of its last segment show.
+    """A look at the metadata, and at the bookies of the last segment.
 
     Args:
         silent: bookies that are not asked.
