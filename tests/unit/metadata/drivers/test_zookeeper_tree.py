@@ -35,7 +35,7 @@ from triplicate.runtime import real_host
 
 HOST_NAME = "test"
 
-LONG_S = 40.0
+LONG_S = 60.0
 """A session that outlasts a restart of the server, also on a machine that is slow today."""
 
 
