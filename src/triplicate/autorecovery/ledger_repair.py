@@ -196,6 +196,7 @@ class RepairRun:
         moves = [
             (replace(fragment, position=position), name) for position, name in enumerate(ensemble) if name != fragment.ensemble[position]
         ]
+        failed_before = set(self._failures)
         for moved, target in moves:
             stored = Availability(())
             if target in fragment.ensemble and moved.count:
@@ -206,8 +207,8 @@ class RepairRun:
                     self._unusable[target] = None
                     return
             if not await self._copy(metadata, CopyJob(moved, stored, target, last_resort)):
-                if moved in self._failures and moved.bookie_id not in last_resort:
-                    # Lost bookies whose copies cannot be made are left out of the next choice; others would be moved again.
+                if moved in self._failures and (moved in failed_before or moved.bookie_id not in last_resort):
+                    # A lost bookie that fails now is left out of the next choice. Others would be moved again, without end.
                     self._failures.setdefault(fragment, self._failures[moved])
                 return
         left, named = ",".join(fragment.ensemble), ",".join(ensemble)

@@ -123,6 +123,20 @@ def test_lost_copies_that_cannot_be_made_do_not_hold_back_those_that_can() -> No
     run(main())
 
 
+def test_copies_whose_only_place_depends_on_copies_that_cannot_be_made_fail_with_them() -> None:
+    async def main() -> None:
+        async with fake_cluster("") as cluster, cluster.client() as client:
+            ledger_id, ensemble = await two_positions_that_depend_on_each_other(cluster, client)
+            for name in ensemble[3:5]:
+                cluster[name].ledgers[ledger_id].entries.pop(2)
+            repaired = await repair(client, ledger_id, " ".join(ensemble[1:3]))
+            assert repaired.outcome is RepairOutcome.FAILED
+            assert "entry 2 of ledger" in repaired.reason
+            assert (await cluster.metadata_of(ledger_id)).last_segment.ensemble == ensemble
+
+    run(main())
+
+
 def test_a_bookie_chosen_beside_others_is_not_named_beside_their_successors() -> None:
     """While copies are made, another worker replaces another bookie of the segment by one on the machine of the target."""
 
