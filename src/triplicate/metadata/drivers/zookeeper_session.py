@@ -38,8 +38,8 @@ RECONNECT_FIRST_S = 0.05
 RECONNECT_LONGEST_S = 1.0
 """kazoo's default is up to an hour between attempts."""
 
-ANSWER_SHARE = 1 / 16
-"""A server has twice this part of the session timeout to answer a first new connection; twice as long the next."""
+ANSWER_SHARE = 1 / 8
+"""A server has this part of the session timeout to answer a first new connection; after a wait in vain twice as long for the next."""
 
 STOP_ERRORS = (exceptions.KazooException, OSError)
 
@@ -58,8 +58,9 @@ class _OneSession(SequentialThreadingHandler):  # type: ignore[misc]
     serves them, and a hanging server accepts them for ever. The session would expire before the next attempt.
 
     Args:
-        first_limit_s: maximum wait in seconds for a connection and for each read of its first answer. It doubles with each failed attempt,
-            so that a slow server gets enough time.
+        first_limit_s: maximum wait in seconds for a connection and for each read of its first answer. It doubles with each attempt that
+            waits in vain, so that a slow server gets enough time. An attempt that a server refuses at once leaves it as it is: after
+            the few seconds of a server's restart, one wait would otherwise last as long as the session.
     """
 
     over = False
@@ -81,13 +82,20 @@ class _OneSession(SequentialThreadingHandler):  # type: ignore[misc]
     def create_connection(self, *args: Any, timeout: float, **options: Any) -> Any:
         if self.over:
             raise ConnectionAbortedError("the session is over")
-        if not self._connected:
-            self._limit_s = min(timeout, 2 * self._limit_s)
-        return super().create_connection(*args, timeout=min(timeout, self._limit_s), **options)
+        try:
+            return super().create_connection(*args, timeout=min(timeout, self._limit_s), **options)
+        except (TimeoutError, self.timeout_exception):
+            self._limit_s *= 2
+            raise
 
     def select(self, *args: Any) -> Any:
         *sockets, timeout = args
-        return super().select(*sockets, timeout if self._connected else min(timeout, self._limit_s))
+        if self._connected:
+            return super().select(*sockets, timeout)
+        ready = super().select(*sockets, min(timeout, self._limit_s))
+        if not any(ready):
+            self._limit_s *= 2
+        return ready
 
 
 class ZooKeeperSession:

@@ -298,6 +298,8 @@ class Gate:
         self._writers: list[asyncio.StreamWriter] = []
         self.silent = 0
         """Further connections that are accepted and not served."""
+        self.broken = 0
+        """Further connections, before those, that are accepted and closed."""
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(65536):
@@ -306,6 +308,10 @@ class Gate:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.append(writer)
+        if self.broken > 0:
+            self.broken -= 1
+            writer.close()
+            return
         if self.silent > 0:
             self.silent -= 1
             await reader.read()
@@ -322,7 +328,8 @@ class Gate:
         self._writers.clear()
 
 
-def test_a_server_that_accepts_a_connection_and_does_not_answer_costs_no_session() -> None:
+@pytest.mark.parametrize("broken_before", [0, 7], ids=["at once", "after refusals"])
+def test_a_server_that_accepts_a_connection_and_does_not_answer_costs_no_session(broken_before: int) -> None:
     """As one does that starts or hangs. kazoo alone waits for its answer until the session is over."""
 
     async def body() -> None:
@@ -331,7 +338,7 @@ def test_a_server_that_accepts_a_connection_and_does_not_answer_costs_no_session
         port = listening.sockets[0].getsockname()[1]
         tree = await session(f"127.0.0.1:{port}", 16.0)
         first = tree.session_id
-        gate.silent = 1
+        gate.broken, gate.silent = broken_before, 1
         gate.cut()
         assert (await patiently(lambda: tree.get("/")))[1].version == 0
         assert gate.silent == 0
