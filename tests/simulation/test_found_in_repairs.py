@@ -49,3 +49,21 @@ def test_bookies_that_are_chosen_together_are_named_together() -> None:
         result = run_seed(seed, plan_of(seed, "repairs"))
         assert result.ok, str(result)
         assert result.counts["rearranged"] > 0
+
+
+def test_a_decommissioned_bookie_does_not_come_back() -> None:
+    """Its operator died behind the removal of the cookie, and the tool that makes indexes then found no cookie (seed 6109).
+
+    The bookie was right, and the simulator was not: it expected an index of a bookie that has left the cluster.
+    """
+    result = run_seed(6109, plan_of(6109, "repairs"))
+    assert result.ok, str(result)
+    assert result.counts["decommission.interrupted"] == result.counts["decommissions"] == 1
+
+
+def test_a_rival_for_metadata_survives_a_long_silence() -> None:
+    """The simulated rival that contends for nodes stayed on its expired session, and nobody read the error (seed 6130)."""
+    result = run_seed(6130, plan_of(6130, "repairs"))
+    assert result.ok, str(result)
+    assert result.struck["metadata_silent"]
+    assert result.struck["metadata_conflict"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TypeVar
@@ -18,7 +18,7 @@ from typing import TypeVar
 from triplicate.bookie import Bookie
 from triplicate.client import Client
 from triplicate.config import BookieSettings, ClientSettings
-from triplicate.errors import BadVersion, ConnectionLost, MetadataError, NoNode, TriplicateError, WrongCluster
+from triplicate.errors import BadVersion, ConnectionLost, MetadataError, NoNode, SessionExpired, TriplicateError, WrongCluster
 from triplicate.metadata import ClusterMetadata, InjectedFault, RenewingTree, ReplicatedMemoryStore, ReplicatedMemoryTree, Tree
 from triplicate.runtime import Host, Timer
 from triplicate.sim.host import NodeDied, SimulatedClock, SimulatedHost, World
@@ -282,6 +282,8 @@ class BookieNode(SimulatedNode):
     def _may_start_later(self, error: TriplicateError | OSError) -> bool:
         """Whether the obstacle to its start is temporary. If not, it is lost, which is a failure unless its disk is rotten."""
         self.cluster.world.recorder.fact(self.name, "bookie.start_failed", {"error": str(error), "kind": type(error).__name__})
+        if self.lost:
+            return False
         if isinstance(error, MetadataError | TimeoutError) and not isinstance(error, WrongCluster):
             return True
         if self.may_fail and not self.rotten:
@@ -578,7 +580,13 @@ class SimulatedCluster:
         self.world.loop.start_task(self._write_again(self._rival, path), name="rival")
 
     async def _write_again(self, rival: ReplicatedMemoryTree, path: str) -> None:
-        with suppress(NoNode, BadVersion):
+        try:
             data, stat = self.store.get(path)
             await rival.set(path, data, stat.version)
             self.conflicts += 1
+        except (NoNode, BadVersion):
+            return
+        except SessionExpired:
+            # The metadata was silent for longer than a session lasts.
+            if self._rival is rival:
+                self._rival = None

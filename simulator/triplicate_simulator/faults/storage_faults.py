@@ -157,7 +157,7 @@ async def _rebuild(context: RunContext, node: BookieNode) -> bool:
         host.trace("bookie.index_made", logs=report.logs, ledgers=report.ledgers, runs=report.runs)
 
     error = await _retry(node, rebuild, "rebuild index")
-    if error is not None and not node.rotten and not node.may_fail:
+    if error is not None and not node.rotten and not node.may_fail and not node.lost:
         context.cluster.failures.append(f"the index of {node.name} cannot be rebuilt: {error}")
     return error is None
 

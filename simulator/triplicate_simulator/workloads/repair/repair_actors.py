@@ -183,10 +183,8 @@ class Decommissioner:
             if await self._decommission(client):
                 break
             await asyncio.sleep(LOOK_S)
-        name = model.load.decommission
-        node = context.cluster.bookies[name]
-        if not node.lost:
-            node.lost = f"it was decommissioned by {context.time():.6f}"
+        node = context.cluster.bookies[model.load.decommission]
+        if node.alive:
             node.crash(keep_unsynced=True)
         model.count("decommissions")
 

@@ -179,6 +179,9 @@ class RepairModel(LedgerModel):
         ]
         alone = [(ledger_id, entry_id) for ledger_id in self.metadata for entry_id in self._held_alone(name, ledger_id)]
         self.context.history.add(BookieDecommissioned(now, name, tuple(named_by), tuple(alone)))
+        node = self.context.cluster.bookies[name]
+        # It cannot start again, nor make its index, from here on: the operator that removed the cookie may be interrupted before the stop.
+        node.lost = node.lost or f"it was decommissioned at {now:.6f}"
 
     def _held_alone(self, bookie_id: str, ledger_id: int) -> Iterator[int]:
         """The entries of a closed ledger that a bookie holds, and none of those that are named for them; none if one of these is down."""
