@@ -23,7 +23,8 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     def answer_later(self: Leadership, statements: Sequence[Any], pending: PendingBatch | None) -> None:
         if pending is not None and any(group.pending is pending for group in vars(self).get("_sent_groups", ())[1:]):
             for statement, answer in zip(statements, pending.answers, strict=True):
-                resolve(statement.answer, answer)
+                if answer.outcome is not None:
+                    resolve(statement.answer, answer.outcome)
         fail_statements(self, statements, pending)
 
     patch(Leadership, "_append_group", noted)

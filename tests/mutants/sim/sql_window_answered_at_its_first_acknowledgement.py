@@ -19,7 +19,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
         await append(self, window, group)
         for sent in window.groups:
             for statement, answer in zip(sent.statements, sent.pending.answers, strict=True):
-                if not answer.runs_again:
-                    resolve(statement.answer, answer)
+                if answer.outcome is not None:
+                    resolve(statement.answer, answer.outcome)
 
     patch(Leadership, "_append_group", answer_all)
