@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
+import ssl
 import statistics
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -86,6 +87,11 @@ class LinkedNetwork:
 
     async def listen(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Listener:
         return await self._real.listen(factory, host, port)
+
+    async def start_tls(
+        self, transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, *, limit_s: float, server_name: str | None
+    ) -> asyncio.Transport:
+        raise OSError("this benchmark has no TLS")
 
 
 @dataclass

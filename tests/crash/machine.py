@@ -9,6 +9,7 @@ import asyncio
 import errno
 import os
 import random
+import ssl
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Generic, TypeVar
@@ -342,6 +343,11 @@ class Endpoint:
     async def listen(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Listener:
         self._factory = factory
         return self
+
+    async def start_tls(
+        self, transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, *, limit_s: float, server_name: str | None
+    ) -> asyncio.Transport:
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "there is nobody else")
 
     async def close(self) -> None:
         self._factory = None

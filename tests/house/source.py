@@ -21,7 +21,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "ledger": ("errors",),
     "wire": ("ledger",),
     "runtime": ("errors", "config"),
-    "metadata": ("ledger", "runtime"),
+    "security": ("runtime",),
+    "metadata": ("ledger", "security"),
     "client": ("wire", "metadata"),
     "bookie": ("wire", "metadata"),
     "autorecovery": ("client",),
@@ -41,6 +42,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
 WINGS: dict[str, tuple[str, ...]] = {
     "wire": ("v3",),
     "ledger": ("placement",),
+    "security": ("core",),
     "metadata": ("core", "drivers"),
     "client": ("connection", "read", "write"),
     "autorecovery": ("core",),

@@ -68,7 +68,20 @@ def test_what_a_room_exports_is_there(room: str) -> None:
 
 
 def test_importing_the_package_pulls_in_no_optional_dependency() -> None:
-    optional = ("pyspark", "pyarrow", "pandas", "numpy", "psycopg", "kazoo", "rocksdict", "matplotlib", "asyncpg")
+    optional = (
+        "pyspark",
+        "pyarrow",
+        "pandas",
+        "numpy",
+        "psycopg",
+        "kazoo",
+        "rocksdict",
+        "matplotlib",
+        "asyncpg",
+        "cryptography",
+        "scramp",
+        "puresasl",
+    )
     rooms = ", ".join(f"{PACKAGE}.{room}" for room in ROOMS if room not in ("", "spark") and exported_names(room))
     program = f"import sys, {PACKAGE}, {rooms}; print(*sorted(set(sys.modules) & {set(optional)!r}))"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)

@@ -7,6 +7,7 @@ from triplicate.config.loader import Configuration, Key, keys_of, load, section_
 from triplicate.config.node_settings import NodeSettings
 from triplicate.config.process_settings import MetadataSettings, ProcessSettings
 from triplicate.config.sections import all_sections
+from triplicate.config.security_settings import SecuritySettings
 from triplicate.config.setting import SettingInfo, setting
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "MetadataSettings",
     "NodeSettings",
     "ProcessSettings",
+    "SecuritySettings",
     "SettingInfo",
     "all_sections",
     "keys_of",

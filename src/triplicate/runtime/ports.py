@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -67,6 +68,27 @@ class Network(Protocol):
 
         Raises:
             OSError: the port is in use.
+        """
+
+    async def start_tls(
+        self, transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, *, limit_s: float, server_name: str | None
+    ) -> asyncio.Transport:
+        """Protect an open connection by TLS. Until it returns, `protocol` receives nothing and nothing may be sent.
+
+        Bytes that arrived before belong to the caller: a server must refuse a peer that sent any behind its request for TLS.
+
+        Args:
+            transport: the connection; it must not be used afterwards.
+            protocol: the connection's protocol. `connection_made` is not called again.
+            limit_s: limit of the handshake in seconds.
+            server_name: the host that the server's certificate must name; None on the side of the server.
+
+        Returns:
+            the transport to use from now on.
+
+        Raises:
+            OSError: the handshake failed (`ssl.SSLError`, with the reason), took too long, or the peer has left. The connection is aborted,
+                and the protocol may not hear of its loss.
         """
 
 

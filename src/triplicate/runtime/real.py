@@ -7,6 +7,7 @@ import os
 import queue
 import random
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -25,6 +26,8 @@ ACCEPTED_AT_ONCE = 64
 """Connections that asyncio accepts in one turn of the loop. It is asyncio's own meaning of a backlog."""
 STEP_ASIDE_S = 0.00005
 """Long enough for a thread that waits for the interpreter's lock to wake up and acquire it."""
+SHUTDOWN_LIMIT_S = 5.0
+"""Limit of the wait for a peer's end of TLS, in seconds, after which a closed connection is aborted."""
 QUEUED_MAXIMUM = 100_000
 """Limit of the functions in the queue of one worker, far above the number that callers queue if they wait for their results."""
 
@@ -132,6 +135,26 @@ class RealNetwork:
             listening.close()
             raise
         return RealListener(self._loop, server, (real_address[0], real_address[1]))
+
+    async def start_tls(
+        self, transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, *, limit_s: float, server_name: str | None
+    ) -> asyncio.Transport:
+        try:
+            protected = await self._loop.start_tls(
+                transport,
+                protocol,
+                context,
+                server_side=server_name is None,
+                server_hostname=server_name,
+                ssl_handshake_timeout=limit_s,
+                ssl_shutdown_timeout=SHUTDOWN_LIMIT_S,
+            )
+        except BaseException:
+            transport.abort()
+            raise
+        if protected is None:
+            raise ConnectionResetError("the peer closed the connection during the TLS handshake")
+        return protected
 
 
 def _set_options(connection: socket.socket) -> None:

@@ -11,6 +11,7 @@ import contextvars
 import errno
 import math
 import random
+import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from zlib import crc32
@@ -317,6 +318,15 @@ class NodeNetwork:
     async def listen(self, factory: Callable[[], asyncio.Protocol], host: str, port: int) -> Listener:
         self._life.check()
         return SimulatedListener(self._network, self._life, self._network.listen(self._life, factory, port))
+
+    async def start_tls(
+        self, transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, *, limit_s: float, server_name: str | None
+    ) -> asyncio.Transport:
+        """The same connection: TLS changes no order of events that the simulator decides, and its handshake draws on real randomness."""
+        self._life.check()
+        if transport.is_closing():
+            raise ConnectionResetError(errno.ECONNRESET, "connection reset")
+        return transport
 
 
 class SimulatedListener:

@@ -1,0 +1,1 @@
+"""Pure parts of security: verifiers of passwords, mechanisms, rights."""
