@@ -64,6 +64,8 @@ class ClusterOptions:
     """The machine of each bookie that shares one. The others have machines of their own."""
     bookie_settings: Callable[[str], BookieSettings] = small_bookie_settings
     client_settings: ClientSettings = field(default_factory=lambda: ClientSettings(trash_period_s=0.0))
+    bookie_chores: Callable[[Host, ClusterMetadata, Bookie], None] | None = None
+    """Called with each bookie that has started: adds further work of its process."""
     metadata_loss_rate: float = 0.0
     """Share of metadata operations whose connection is lost, half of them after the operation was applied."""
     metadata_delay_low_s: float = 0.0002
@@ -350,6 +352,8 @@ class BookieNode(SimulatedNode):
         async with asyncio.timeout(self.cluster.options.restart_timeout_s):
             self._metadata = await self.open_metadata(host)
             bookie = await Bookie.start(host, self.settings, self._metadata)
+            if self.cluster.options.bookie_chores is not None:
+                self.cluster.options.bookie_chores(host, self._metadata, bookie)
             self.bookie = bookie
 
     async def _stop_bookie(self, bookie: Bookie) -> None:

@@ -18,6 +18,7 @@ from triplicate.autorecovery.misplaced_pass import MisplacedLedger, MisplacedRep
 from triplicate.autorecovery.recovery_pass import LedgerNeed, PassProgress, PassReport, recover_bookies
 from triplicate.autorecovery.repair_tools import HasLivingWriter, RepairOutcome
 from triplicate.autorecovery.replication_loop import ReplicationLoop
+from triplicate.autorecovery.unneeded_copies import LocalCopies, UnneededCopies, UnneededReport
 from triplicate.autorecovery.worker import LedgerRepair, ReplicationWorker
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "LedgerCopies",
     "LedgerNeed",
     "LedgerRepair",
+    "LocalCopies",
     "MisplacedLedger",
     "MisplacedReport",
     "Obstacle",
@@ -49,6 +51,8 @@ __all__ = [
     "RepairOutcome",
     "ReplicationLoop",
     "ReplicationWorker",
+    "UnneededCopies",
+    "UnneededReport",
     "WalkedLedger",
     "decommission_bookie",
     "mark_copies",

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
+from triplicate.autorecovery.copy_lists import lacking_by_lists, listed
 from triplicate.autorecovery.core.disk_room import DiskRoom
-from triplicate.autorecovery.core.ledger_copies import BookieAnswer
-from triplicate.autorecovery.core.needed_copies import LackingBookie, lacking_bookies, names_any
+from triplicate.autorecovery.core.needed_copies import LackingBookie, names_any
 from triplicate.autorecovery.core.room_check import RefusedSegment, RoomCheck
 from triplicate.autorecovery.decommission_progress import DecommissionPhase, DecommissionProgress, Obstacle
 from triplicate.autorecovery.free_disk import room_on
@@ -25,7 +25,7 @@ from triplicate.autorecovery.repair_tools import HasLivingWriter, RepairOutcome,
 from triplicate.autorecovery.worker import LedgerRepair, ReplicationWorker
 from triplicate.client import BookieCopies, Client
 from triplicate.config import AutorecoverySettings
-from triplicate.errors import ArgumentError, BookieError, NoSuchLedger, ProtocolError, RequestTimeout, Unauthorized
+from triplicate.errors import ArgumentError, NoSuchLedger, RequestTimeout
 from triplicate.ledger import Availability, LedgerMetadata, PlacementRules
 from triplicate.metadata import RegisteredBookies
 from triplicate.runtime import fault_point, map_bounded, sleep
@@ -350,7 +350,7 @@ class _Decommission:
         lacking: dict[str, None] = {}
         obstacles: list[Obstacle] = []
         for bookie_id in listing:
-            answer = await _listed(copies, ledger_id, bookie_id)
+            answer = await listed(copies, ledger_id, bookie_id)
             if answer.silence:
                 reason = f"bookie {bookie_id} is registered and does not list its entries: {answer.silence}"
                 return _Findings(ledger_id, obstacles=(Obstacle(ledger_id, reason, True),))
@@ -368,9 +368,7 @@ class _Decommission:
     async def _lacking(
         self, copies: BookieCopies, ledger_id: int, metadata: LedgerMetadata, stored: Availability
     ) -> tuple[LackingBookie, ...]:
-        names = list(dict.fromkeys(name for segment in metadata.segments for name in segment.ensemble))
-        answers = {name: await _listed(copies, ledger_id, name) for name in names}
-        found = lacking_bookies(metadata, stored, answers)
+        found = await lacking_by_lists(copies, ledger_id, metadata, stored)
         if found:
             try:
                 await self._client.metadata_of(ledger_id)
@@ -425,13 +423,6 @@ class _Findings:
     entries: int = 0
     obstacles: tuple[Obstacle, ...] = ()
     lacking: tuple[str, ...] = ()
-
-
-async def _listed(copies: BookieCopies, ledger_id: int, bookie_id: str) -> BookieAnswer:
-    try:
-        return BookieAnswer(await copies.listed(ledger_id, bookie_id))
-    except (BookieError, ProtocolError, Unauthorized) as error:
-        return BookieAnswer(silence=" ".join(str(error).split()))
 
 
 def _obstacle_of(repair: LedgerRepair) -> Obstacle | None:

@@ -24,8 +24,12 @@ class WalkedLedger:
     metadata: LedgerMetadata | None
 
 
-async def walk_ledgers(client: Client) -> AsyncGenerator[WalkedLedger]:
-    """All ledgers, by ascending id. Ledgers that are deleted during the walk are left out."""
+async def walk_ledgers(client: Client, ledger_ids: AsyncIterator[int] | None = None) -> AsyncGenerator[WalkedLedger]:
+    """All ledgers, by ascending id. Ledgers that are deleted during the walk are left out.
+
+    Args:
+        ledger_ids: only these, in their order.
+    """
 
     async def read(ledger_id: int) -> WalkedLedger | None:
         try:
@@ -35,7 +39,7 @@ async def walk_ledgers(client: Client) -> AsyncGenerator[WalkedLedger]:
         except FormatError:
             return WalkedLedger(ledger_id, None)
 
-    async for chunk in _chunks(client.ledger_ids()):
+    async for chunk in _chunks(client.ledger_ids() if ledger_ids is None else ledger_ids):
         for found in await map_bounded(read, chunk, most=READS_MAX, name="walk over ledgers"):
             if found is not None:
                 yield found

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 from triplicate.bookie.background import keep_running
 from triplicate.bookie.bookie_metrics import BookieMetrics
@@ -182,6 +183,11 @@ class Bookie:
     async def scrub(self) -> ScrubPass:
         """Read and check all entries now, or the rest of a pass that was interrupted; returns the pass. Raises as `Scrubber.run`."""
         return await self.parts.scrubber.scrub()
+
+    def add_chore(self, name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run an endless task beside the server, until it stops. It is restarted after an error; an OSError ends the bookie."""
+        if not self.stopping and not self.failed:
+            self.parts.scope.spawn(keep_running(self._host, self.parts.metrics, name, run), name=name)
 
     async def wait_failed(self) -> OSError:
         """Return when the bookie can no longer write and has stopped serving; the caller should `stop` it and end the process."""

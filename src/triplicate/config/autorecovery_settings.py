@@ -114,6 +114,15 @@ class AutorecoverySettings:
         "`triplicate cluster recover --misplaced` moves them by hand. Processes of auto-recovery need one placement_policy for it.",
         bookkeeper="repairedPlacementPolicyNotAdheringBookieEnable",
     )
+    unneeded_copies_wait_s: float = setting(
+        86_400.0,
+        "Time between two searches of a bookie for its copies that no closed ledger needs any more, since other bookies have them: it was "
+        "lost for a while, or a ledger was moved. A copy is deleted if two searches find it unneeded and unchanged. 0: none.",
+        unit="seconds",
+        low=0,
+        high=86_400 * 365,
+        bookkeeper="gcOverreplicatedLedgerWaitTime",
+    )
     log_copies_interval_s: int = setting(
         600,
         "Time between two rounds in which the auditor raises segments of logs that were written with fewer copies. 0: none.",

@@ -28,7 +28,7 @@ from triplicate.metadata.core.repair_formats import (
     encode_mark,
     encode_repair_layout,
 )
-from triplicate.metadata.core.tree import CheckVersion, DeleteNode, Tree, Watch
+from triplicate.metadata.core.tree import ANY_VERSION, CheckVersion, DeleteNode, Tree, Watch
 from triplicate.metadata.drivers.watches import JoinedWatch
 from triplicate.metadata.retries import Attempts, retried
 from triplicate.runtime import Host, shielded, sleep, timeout_at
@@ -215,6 +215,36 @@ class UnderreplicationManager:
                 await self._undo(ledger_id)
             return None
         finally:
+            if not kept:
+                self._claimed.discard(ledger_id)
+
+    async def lock_unmarked(self, ledger_id: int, worker: str) -> ReplicationLock | None:
+        """Lock a ledger that lacks no copies, so that no worker repairs it meanwhile; None if it is marked, or already locked.
+
+        `release` releases it. Source: BookKeeper `acquireUnderreplicatedLedger`, which its garbage collection uses in this way.
+        """
+        await self._prepare()
+        if ledger_id in self._claimed or ledger_id in self._left:
+            return None
+        self._claimed.add(ledger_id)
+        path, is_decided, kept = self._lock_path(ledger_id), False, False
+        try:
+            if not await self._create_lock(path, worker):
+                is_decided = True
+                return None
+            session_id = self._tree.session_id
+            # Read under the lock: a worker of this mark has not begun, and cannot.
+            if await self.get(ledger_id) is not None:
+                await self._delete(path)
+                is_decided = True
+                return None
+            is_decided = kept = True
+            return ReplicationLock(UnderreplicatedLedger(ledger_id, (), None, ANY_VERSION), session_id)
+        finally:
+            if is_decided:
+                self._left.pop(ledger_id, None)
+            else:
+                await shielded(self._undo(ledger_id))
             if not kept:
                 self._claimed.discard(ledger_id)
 

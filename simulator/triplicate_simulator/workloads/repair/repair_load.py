@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from triplicate.config import AutorecoverySettings, ClientSettings
 from triplicate_simulator.workloads.ledger.ledger_load import LedgerLoad, smaller_loads
@@ -69,6 +69,8 @@ class RepairLoad(LedgerLoad):
     """Whether the metadata state the locations of bookies, in place of their registrations."""
     ack_racks: int = 1
     """Least number of racks in which an entry is acknowledged, under the policy rack-aware; 1: any ack quorum."""
+    unneeded_wait_s: float = field(default=0.0, repr=False)
+    """Interval at which the bookies look for copies that no ledger needs; 0: never. Not in the text from which other values are drawn."""
 
     @property
     def uses_locations(self) -> bool:
@@ -138,7 +140,7 @@ def draw_load(rng: random.Random) -> RepairLoad:
         decommission=rng.choice(["", *SHARING, *SHARING]),
         decommission_at_s=rng.choice(DECOMMISSIONS_S),
     )
-    return draw_domains(draw_log(random.Random(f"log of {load!r}"), load))
+    return draw_unneeded(draw_domains(draw_log(random.Random(f"log of {load!r}"), load)))
 
 
 def draw_log(rng: random.Random, load: RepairLoad) -> RepairLoad:
@@ -158,6 +160,11 @@ def draw_domains(load: RepairLoad) -> RepairLoad:
     return replace(load, placement=placement, enforced=enforced, location_table=table, ack_racks=2 if spans_racks else 1)
 
 
+def draw_unneeded(load: RepairLoad) -> RepairLoad:
+    """Draw whether bookies delete their unneeded copies, from a random stream of its own."""
+    return replace(load, unneeded_wait_s=random.Random(f"unneeded copies of {load!r}").choice([0.0, 3.0, 6.0]))
+
+
 def smaller(load: RepairLoad) -> Iterator[RepairLoad]:
     """Smaller loads, the boldest first."""
     if load.decommission:
@@ -166,6 +173,8 @@ def smaller(load: RepairLoad) -> Iterator[RepairLoad]:
         yield replace(load, ack_racks=1)
     if load.daemons:
         yield replace(load, daemons=False)
+    if load.unneeded_wait_s:
+        yield replace(load, unneeded_wait_s=0.0)
     if load.log_writers:
         yield replace(load, log_writers=load.log_writers - 1)
     if load.uses_locations:

@@ -12,8 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
+from triplicate.autorecovery import UnneededCopies
+from triplicate.bookie import Bookie
 from triplicate.client import Client
-from triplicate.metadata import PeriodicCheck
+from triplicate.metadata import ClusterMetadata, PeriodicCheck
+from triplicate.runtime import Host
 from triplicate_simulator.checkers.ledger_promises import LengthSubstituted
 from triplicate_simulator.checkers.repair_rules import REPAIR_CHECKERS, Rearranged, WriterHeldGone
 from triplicate_simulator.cluster.plan import Fault, Value
@@ -58,6 +61,7 @@ TRACES = {
     "repair.metadata_conflict": "autorecovery.metadata_conflict",
     "repair.auditor_elected": "autorecovery.auditor_elected",
     "repair.lock_lost": "metadata.replication_lock_lost",
+    "repair.unneeded_copies_deleted": "autorecovery.unneeded_copies_deleted",
     "log.raised": "log.rewritten",
 }
 """Counts of facts."""
@@ -111,12 +115,23 @@ class RepairWorkload(Workload):
             scrub_share_of_time=1.0,
             network_location=RACKS[MACHINES[name]] if by_registration else "",
         )
+        if load.unneeded_wait_s:
+            options.bookie_chores = self._delete_unneeded_copies
         self.model = RepairModel(context, load)
         self._log = RepairLog(context, self.model.log) if self.model.log is not None else None
         self._working: list[asyncio.Task[None]] = []
         """Actors that end by themselves when faults are over."""
         self._healing: list[asyncio.Task[None]] = []
         """Actors that end when everything is repaired."""
+
+    def _delete_unneeded_copies(self, host: Host, metadata: ClusterMetadata, bookie: Bookie) -> None:
+        settings = self.context.cluster.options.client_settings
+
+        async def delete() -> None:
+            async with Client(host, metadata, settings) as client:
+                await UnneededCopies(client, bookie.bookie_id, bookie.storage, self.model.load.unneeded_wait_s).run()
+
+        bookie.add_chore("unneeded copies", delete)
 
     @classmethod
     def draw(cls, rng: random.Random) -> RepairLoad:

@@ -215,6 +215,11 @@ class Index:
         )
         return [(row[0], BlockInfo(BlockType.RUN, *row[1:])) for row in rows]
 
+    def extent(self, ledger_id: int) -> tuple[int, int]:
+        """Number of a ledger's runs, and the newest flush among them; (0, -1) if it has none."""
+        runs, newest = self._rows("SELECT COUNT(*), IFNULL(MAX(flush), -1) FROM runs WHERE ledger = ?", (ledger_id,))[0]
+        return runs, newest
+
     def ledger_ids(self, after: int = -1) -> list[int]:
         """The next page of ledgers with an id greater than `after`, ascending; empty at the end."""
         return [row[0] for row in self._rows("SELECT ledger FROM ledgers WHERE ledger > ? ORDER BY ledger LIMIT ?", (after, PAGE_OF_IDS))]

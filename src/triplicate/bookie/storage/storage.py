@@ -446,6 +446,14 @@ class Storage:
         with _faults_of_storage():
             return await self.workers.reader.run(self.stored.delete_logs, dead)
 
+    async def extent(self, ledger_id: int) -> tuple[int, int] | None:
+        """A mark of what is stored of a ledger, which changes with each entry; None while something of it waits for a flush."""
+        extent: tuple[int, int] = await self.on_writer(self.stored.index.extent, ledger_id)
+        # Looked at last: the caller may act at once on the answer, before anything else is added.
+        handle = self.ledgers.get(ledger_id)
+        is_flushed = (handle is None or not handle.dirty) and ledger_id not in self.cache.active and self.cache.frozen is None
+        return extent if is_flushed else None
+
     async def ledger_ids(self) -> list[int]:
         """Every ledger that this bookie knows, ascending."""
         found = set(self.ledgers.ids())

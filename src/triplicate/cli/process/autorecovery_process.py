@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from triplicate.autorecovery import AutorecoveryDaemon
+from triplicate.autorecovery import AutorecoveryDaemon, LocalCopies, UnneededCopies
 from triplicate.client import Client
 from triplicate.config import AutorecoverySettings, ClientSettings, Configuration
 from triplicate.config.log_settings import LogClientSettings
@@ -27,6 +27,15 @@ class RunningAutorecovery:
             await self.daemon.stop()
         finally:
             await self.client.aclose()
+
+
+async def delete_unneeded_copies(
+    host: Host, cluster: ClusterMetadata, configuration: Configuration, metrics: Metrics, bookie_id: str, storage: LocalCopies
+) -> None:
+    """Delete the copies of a bookie that no ledger needs any more, in rounds without end. Raises OSError, CorruptionError: of the storage."""
+    wait_s = configuration.get(AutorecoverySettings).unneeded_copies_wait_s
+    async with Client(host, cluster, configuration.get(ClientSettings), metrics) as client:
+        await UnneededCopies(client, bookie_id, storage, wait_s).run()
 
 
 def start_autorecovery(

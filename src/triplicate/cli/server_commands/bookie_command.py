@@ -17,7 +17,7 @@ from triplicate.config import AutorecoverySettings, BookieSettings, ClientSettin
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ConfigError
 from triplicate.metadata import ClusterMetadata, open_cluster
-from triplicate.runtime import Host, Metrics, keep_freed_memory, real_host
+from triplicate.runtime import Host, Metrics, keep_freed_memory, real_host, sleep
 
 Result = TypeVar("Result")
 
@@ -67,6 +67,17 @@ def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe
         except BaseException:
             await cluster.aclose()
             raise
+        wait_s = configuration.get(AutorecoverySettings).unneeded_copies_wait_s
+
+        async def delete_unneeded() -> None:
+            # The first round only takes notes. The modules of the client are imported after the first wait.
+            await sleep(host.clock, wait_s)
+            from triplicate.cli.process.autorecovery_process import delete_unneeded_copies
+
+            await delete_unneeded_copies(host, cluster, configuration, metrics, server.bookie_id, server.storage)
+
+        if wait_s > 0:
+            server.add_chore("unneeded copies", delete_unneeded)
         healing = None
         if configuration.get(AutorecoverySettings).in_bookie:
             # Imported here: a bookie without auto-recovery does not pay for the client's modules.
