@@ -29,4 +29,7 @@ class RecoveryMetrics:
             "replication_worker_NUM_NOT_ADHERING_PLACEMENT_LEDGERS_REPLICATED",
             "Ledgers of which at least one fragment was moved because of the rules of placement.",
         )
+        self.unneeded_copies_deleted = registry.counter(
+            "bookie_unneeded_copies_deleted", "Ledgers whose copies on this bookie were deleted because other bookies have all of them."
+        )
         self.ledgers_failed = registry.counter("replication_worker_ledgers_failed", "Repairs of ledgers that ended with an error.")

@@ -8,6 +8,8 @@ behind. Garbage collection keeps them, since their ledgers exist. A copy is dele
 - the ledger is locked against replication workers meanwhile, and not marked;
 - each entry that the bookie lists is listed by all bookies that the metadata name for it. BookKeeper does not ask them.
 
+The state of the ledger stays, with its fence and master key: a worker may choose the bookie again, and its recovery adds must be accepted.
+
 Source: BookKeeper `ScanAndCompareGarbageCollector.removeOverReplicatedledgers`.
 """
 
@@ -21,6 +23,7 @@ from typing import Protocol
 from triplicate.autorecovery.copy_lists import lacking_by_lists, listed
 from triplicate.autorecovery.core.needed_copies import names_any
 from triplicate.autorecovery.ledger_walk import walk_ledgers
+from triplicate.autorecovery.recovery_metrics import RecoveryMetrics
 from triplicate.client import BookieCopies, Client
 from triplicate.errors import BookieError, FormatError, MetadataError, NoSuchLedger
 from triplicate.ledger import LedgerMetadata
@@ -34,10 +37,12 @@ class LocalCopies(Protocol):
         """Every ledger that the bookie knows, ascending."""
 
     async def extent(self, ledger_id: int) -> tuple[int, int] | None:
-        """A mark of what is stored of a ledger, which changes with each entry; None while something of it waits for a flush."""
+        """Number of a ledger's runs, and the newest flush among them, which change with each entry; None while something of it waits for a
+        flush.
+        """
 
-    async def delete_ledgers(self, ledger_ids: list[int]) -> None:
-        """Delete all copies of these ledgers. Raises OSError, CorruptionError."""
+    async def delete_copies(self, ledger_id: int, up_to_flush: int) -> None:
+        """Delete the entries of a ledger that are in its `extent`, and keep its state. Raises OSError, CorruptionError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +75,9 @@ class UnneededCopies:
         self._bookie_id = bookie_id
         self._local = local
         self._wait_s = wait_s
+        self._metrics = RecoveryMetrics(client.metrics)
         self._seen: dict[int, tuple[int, int]] = {}
-        """What was stored of each unneeded ledger in the last round."""
+        """The extent of each unneeded ledger in the last round."""
 
     async def run(self) -> None:
         """Rounds without end. Raises OSError, CorruptionError: of the storage."""
@@ -99,11 +105,12 @@ class UnneededCopies:
                     continue
                 extent = await self._local.extent(ledger.ledger_id)
                 if extent is None or extent[0] == 0:
-                    continue  # It was written just now, or only its fence is left.
+                    continue  # An entry waits for a flush, or only the fence is left.
                 if self._seen.get(ledger.ledger_id) != extent:
                     unneeded[ledger.ledger_id] = extent
                 elif await self._delete(copies, ledger.ledger_id, extent):
                     deleted.append(ledger.ledger_id)
+                    self._metrics.unneeded_copies_deleted.inc()
                 else:
                     unneeded[ledger.ledger_id] = extent
                     kept.append(ledger.ledger_id)
@@ -137,12 +144,12 @@ class UnneededCopies:
         latest = await self._fresh_metadata(ledger_id)
         if latest is None or latest != metadata or await self._local.extent(ledger_id) != extent:
             return False
-        await self._remove(ledger_id)
+        await self._remove(ledger_id, extent[1])
         return True
 
     @fault_point("autorecovery.unneeded_copy_is_deleted")
-    async def _remove(self, ledger_id: int) -> None:
-        await self._local.delete_ledgers([ledger_id])
+    async def _remove(self, ledger_id: int, up_to_flush: int) -> None:
+        await self._local.delete_copies(ledger_id, up_to_flush)
 
     async def _fresh_metadata(self, ledger_id: int) -> LedgerMetadata | None:
         await self._client.metadata.ledgers.refresh()

@@ -47,9 +47,12 @@ async def flushed(bookie: Bookie) -> None:
 
 
 @asynccontextmanager
-async def moved(*, close: bool = True) -> AsyncIterator[Moved]:
+async def moved(*, fenced: bool = False) -> AsyncIterator[Moved]:
     async with real_cluster("abcd") as cluster, cluster.client() as client:
-        ledger_id = await write_ledger(client, ENTRIES, sizes=(3, 3, 3))
+        ledger_id = await write_ledger(client, ENTRIES, sizes=(3, 3, 3), close=not fenced)
+        if fenced:
+            async with await client.recover(ledger_id, password=b"secret"):
+                """Its bookies are fenced, and stay so."""
         before = (await client.metadata_of(ledger_id)).segments[0].ensemble
         left = before[0]
         settings = cluster.bookies[left].settings
@@ -81,9 +84,10 @@ def test_copies_of_a_bookie_that_came_back_are_deleted_in_the_second_round() -> 
     run(main())
 
 
-def test_a_bookie_whose_copies_were_deleted_accepts_them_again_from_a_worker() -> None:
+@pytest.mark.parametrize("fenced", [False, True])
+def test_a_bookie_whose_copies_were_deleted_accepts_them_again_from_a_worker(fenced: bool) -> None:
     async def main() -> None:
-        async with moved() as rig:
+        async with moved(fenced=fenced) as rig:
             rounds = rig.rounds()
             await rounds.run_round()
             await rounds.run_round()

@@ -367,6 +367,10 @@ class Index:
             database.executemany(f"DELETE FROM ledgers WHERE ledger = ? AND flush <= ? AND NOT {later}", ledgers)
             database.executemany("DELETE FROM missing WHERE ledger = ?", [ledger[:1] for ledger in ledgers])
 
+    def delete_copies(self, ledger_id: int, up_to_flush: int) -> None:
+        """Delete the runs of a ledger that `delete_runs` has left; its state stays. Rows of later flushes stay."""
+        self._change("DELETE FROM runs WHERE ledger = ? AND flush <= ?", [(ledger_id, up_to_flush)])
+
     def move_runs(self, log: int, moved: Iterable[tuple[BlockInfo, int, int]], sizes: Iterable[tuple[int, int]]) -> None:
         """Record runs whose copies are durable: (run, new log, new offset). Runs deleted meanwhile stay deleted."""
         rows = [(new_log, offset, run.ledger_id, run.last, run.flush_number, log, run.offset) for run, new_log, offset in moved]

@@ -33,6 +33,8 @@ from triplicate.runtime import Host, TaskScope, Worker, fault_point, resolve, sl
 
 Result = TypeVar("Result")
 FULL_DISK_RETRY_S = 1.0
+NOTHING_STORED = (0, -1)
+"""The `Storage.extent` of a ledger without stored entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,6 +416,22 @@ class Storage:
         self.ledgers.deletion_durable(ledger_ids)
         for ledger_id in ledger_ids:
             self._forget_again(ledger_id)
+
+    @fault_point("bookie.delete_copies")
+    async def delete_copies(self, ledger_id: int, up_to_flush: int) -> None:
+        """Delete a ledger's stored entries and keep its state: it stays fenced, and recovery adds may store the entries again.
+
+        Args:
+            up_to_flush: entries of later flushes stay.
+
+        Raises:
+            OSError, CorruptionError: some may be deleted; retry unless a sync failed.
+        """
+        while await self.on_writer(self.stored.index.delete_runs, [ledger_id], up_to_flush):
+            """Flushes and reads run between two pages."""
+        await self.on_writer(self.stored.index.delete_copies, ledger_id, up_to_flush)
+        if await self.extent(ledger_id) == NOTHING_STORED and (handle := self.ledgers.get(ledger_id)) is not None:
+            handle.last_entry_id = -1
 
     def _forget_again(self, ledger_id: int) -> None:
         """Forget a ledger that was loaded again while it was deleted. A ledger with entries added since stays."""

@@ -32,7 +32,11 @@ class RunningAutorecovery:
 async def delete_unneeded_copies(
     host: Host, cluster: ClusterMetadata, configuration: Configuration, metrics: Metrics, bookie_id: str, storage: LocalCopies
 ) -> None:
-    """Delete the copies of a bookie that no ledger needs any more, in rounds without end. Raises OSError, CorruptionError: of the storage."""
+    """Delete the copies of a bookie that no ledger needs any more, in rounds without end.
+
+    Raises:
+        OSError, CorruptionError: of the storage.
+    """
     wait_s = configuration.get(AutorecoverySettings).unneeded_copies_wait_s
     async with Client(host, cluster, configuration.get(ClientSettings), metrics) as client:
         await UnneededCopies(client, bookie_id, storage, wait_s).run()

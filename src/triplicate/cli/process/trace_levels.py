@@ -50,6 +50,7 @@ WARNINGS = frozenset(
         "autorecovery.target_failed",
         "autorecovery.target_lost_its_disks",
         "autorecovery.task_failed",
+        "autorecovery.unneeded_copies_put_off",
         "bookie.add_too_large",
         "bookie.compaction_lacks_room",
         "bookie.compaction_put_off",
