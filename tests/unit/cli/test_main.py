@@ -14,7 +14,7 @@ import click
 import pytest
 
 from triplicate.cli import main as command
-from triplicate.cli.terminal.extras import INSTALL_OF, SEPARATE, is_installed
+from triplicate.cli.terminal.extras import DISTRIBUTIONS, INSTALL_OF, SEPARATE, is_installed
 from triplicate.errors import ConfigError, SqlError
 
 
@@ -205,9 +205,10 @@ def test_every_optional_package_is_a_requirement_of_what_is_named() -> None:
     demo = tomllib.loads((root / "demo" / "pyproject.toml").read_text())["project"]
     requirements[demo["name"]] = demo["dependencies"]
     for package, install in INSTALL_OF.items():
-        assert any(re.match(rf"{package}\b", requirement) for requirement in requirements[install]), f"{package} is in {install}"
+        distribution = DISTRIBUTIONS.get(package, package)
+        assert any(re.match(rf"{distribution}\b", requirement) for requirement in requirements[install]), f"{package} is in {install}"
     listed = {re.split(r"[<>=\[ ]", requirement)[0] for install in set(INSTALL_OF.values()) for requirement in requirements[install]}
-    assert listed - {"triplicate"} == set(INSTALL_OF)
+    assert listed - {"triplicate"} == {DISTRIBUTIONS.get(package, package) for package in INSTALL_OF}
     assert not [requirement for requirement in demo["dependencies"][1:] if requirement not in extras["dev"]], "the lock covers them"
 
 

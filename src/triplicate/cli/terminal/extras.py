@@ -23,6 +23,8 @@ INSTALL_OF = {
     "psutil": "triplicate-demo",
 }
 """The argument of ``pip install`` that brings a package, by the name under which it is imported."""
+DISTRIBUTIONS = {"puresasl": "pure-sasl"}
+"""Distributions of packages whose import name differs."""
 SEPARATE = {"triplicate_simulator": "triplicate-simulator", "triplicate_demo": "triplicate-demo"}
 """Packages of ours that are installed beside this one: distribution by import name."""
 REQUIRED = ("apsw", "click", "google_crc32c", "prometheus_client", "rich", "zstandard")
