@@ -61,6 +61,16 @@ def test_a_decommissioned_bookie_does_not_come_back() -> None:
     assert result.counts["decommission.interrupted"] == result.counts["decommissions"] == 1
 
 
+def test_a_raised_segment_has_the_copies_of_replaced_bookies_too() -> None:
+    """A bookie that had become read-only refused entries that the two others had acknowledged, and was replaced behind them (seed 90119).
+
+    The metadata named it for these entries, and the ledger counted as one with all copies.
+    """
+    result = run_seed(90119, plan_of(90119, "repairs"))
+    assert result.ok, str(result)
+    assert result.counts["segmentraised"]
+
+
 def test_a_rival_for_metadata_survives_a_long_silence() -> None:
     """The simulated rival that contends for nodes stayed on its expired session, and nobody read the error (seed 6130)."""
     result = run_seed(6130, plan_of(6130, "repairs"))

@@ -37,6 +37,7 @@ class WriteTracker:
         "_ack_quorum",
         "_acked",
         "_ahead",
+        "_is_left_short",
         "_out_of_order",
         "_positions",
         "_rank",
@@ -75,6 +76,8 @@ class WriteTracker:
         self._ahead: list[set[int]] = [set() for _ in self.ensemble]
         self._out_of_order = False
         """Whether any set in `_ahead` may be non-empty; avoids a look at each of them in the usual case."""
+        self._is_left_short = False
+        """Whether the metadata name a bookie for a confirmed entry that it had not acknowledged when it was replaced or resumed."""
 
     def push(self, count: int = 1) -> int:
         """Number `count` new entries and return the id of the last."""
@@ -157,19 +160,18 @@ class WriteTracker:
 
     @property
     def has_all_copies(self) -> bool:
-        """Whether every position has acknowledged every entry that it should hold."""
-        return not self._suspended and not self.positions_without_copies()
+        """Whether every bookie that the metadata name for an entry has acknowledged it, those of earlier ensembles included."""
+        return not self._is_left_short and not self._suspended and not self.positions_without_copies()
 
     def positions_without_copies(self) -> list[int]:
         """The positions that have not acknowledged every entry that they should hold."""
-        last, size = self.last_add_pushed, self._size
-        found: list[int] = []
-        for position, watermark in enumerate(self._acked):
-            # The last entry whose write set holds this position lies less than a round of the ensemble back.
-            last_held = next(entry_id for entry_id in range(last, last - size, -1) if (position - entry_id) % size < self._write_quorum)
-            if watermark < last_held:
-                found.append(position)
-        return found
+        return [position for position in range(self._size) if self._lacks_entries(position, self.last_add_pushed)]
+
+    def _lacks_entries(self, position: int, last: int) -> bool:
+        """Whether a position has not acknowledged every entry up to `last` that it should hold."""
+        # The last entry whose write set holds this position lies less than a round of the ensemble back.
+        last_held = next(entry_id for entry_id in range(last, last - self._size, -1) if self.holds(position, entry_id))
+        return self._acked[position] < last_held
 
     def order_of(self, entry_id: int) -> int:
         """A number that orders entries as they were pushed: here, the id itself. See `AdvWriteTracker.order_of`."""
@@ -227,6 +229,7 @@ class WriteTracker:
         return [e for e in range(self.last_add_confirmed + 1, self.last_add_pushed + 1) if self.holds(position, e)]
 
     def _restart(self, position: int) -> None:
+        self._is_left_short = self._is_left_short or self._lacks_entries(position, self.last_add_confirmed)
         self._acked[position] = self.last_add_confirmed
         self._ahead[position].clear()
 

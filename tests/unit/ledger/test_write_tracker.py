@@ -95,6 +95,21 @@ def test_what_a_replaced_bookie_acknowledged_does_not_count() -> None:
     assert made.advance() == 1
 
 
+def test_copies_are_not_complete_once_a_bookie_was_replaced_without_a_confirmed_entry() -> None:
+    made = tracker(pushed=3)
+    made.acknowledge("b", [0, 1, 2])
+    made.acknowledge("c", [0, 1])
+    assert made.advance() == 1
+    made.begin_change()
+    made.replace(["d", "b", "c"])
+    made.end_change()
+    for bookie_id in "cd":
+        made.acknowledge(bookie_id, [2])
+    assert made.advance() == 2
+    assert made.positions_without_copies() == []
+    assert not made.has_all_copies, "the metadata name a for the entries 0 and 1"
+
+
 def test_bookies_that_stay_keep_what_they_acknowledged() -> None:
     made = tracker()
     made.acknowledge("b", [0, 2])
