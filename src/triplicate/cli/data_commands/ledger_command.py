@@ -11,7 +11,7 @@ import click
 from triplicate.cli.data_commands.entry_text import FORMATS, EntryPrinter
 from triplicate.cli.data_commands.ledger_append import append_all, open_source
 from triplicate.cli.terminal.client_run import run_with_client
-from triplicate.cli.terminal.lazy_group import LazyGroup
+from triplicate.cli.terminal.lazy_subcommands import LazySubcommands
 from triplicate.cli.terminal.options import metadata_option
 from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
 from triplicate.client import WRITER_AWAITED, Client, LedgerWriter
@@ -67,7 +67,7 @@ async def _create(client: Client, digest: str, password: str, shape: Mapping[str
     return await client.create(**shape, digest_type=DigestType[digest.upper()], password=password.encode(), custom=custom)
 
 
-@click.group(cls=LazyGroup, places={"check": "triplicate.cli.data_commands.ledger_check_command:check"})
+@click.group(cls=LazySubcommands, places={"check": "triplicate.cli.data_commands.ledger_check_command:check"})
 def ledger() -> None:
     """Create, append to, read, follow, check, recover and delete ledgers.
 

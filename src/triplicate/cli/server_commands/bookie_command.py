@@ -11,7 +11,7 @@ import click
 from triplicate.bookie import Bookie, Replacement, bookie_id_of, mark_visited
 from triplicate.cli.process.probes import ServedProcess, autorecovery_problems, bookie_problems, bookie_readiness
 from triplicate.cli.process.serving import run_loop, serve_process
-from triplicate.cli.terminal.lazy_group import LazyGroup
+from triplicate.cli.terminal.lazy_subcommands import LazySubcommands
 from triplicate.cli.terminal.options import existing, load_configuration, settings_options
 from triplicate.cli.terminal.output import print_json
 from triplicate.config import AutorecoverySettings, BookieSettings, ClientSettings, Configuration, MetadataSettings, ProcessSettings
@@ -41,7 +41,7 @@ HERE = "triplicate.cli.server_commands"
 
 
 @click.group(
-    cls=LazyGroup,
+    cls=LazySubcommands,
     invoke_without_command=True,
     places={
         "compact": f"{HERE}.bookie_upkeep:compact",

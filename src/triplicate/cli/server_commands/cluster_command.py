@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import click
 
 from triplicate.cli.process.serving import run_loop
-from triplicate.cli.terminal.lazy_group import LazyGroup
+from triplicate.cli.terminal.lazy_subcommands import LazySubcommands
 from triplicate.cli.terminal.options import existing
 from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
 from triplicate.errors import ConfigError
@@ -25,7 +25,7 @@ HERE = "triplicate.cli.server_commands"
 
 
 @click.group(
-    cls=LazyGroup,
+    cls=LazySubcommands,
     places={
         "audit": f"{HERE}.cluster_audit:audit",
         "autorecovery": f"{HERE}.cluster_autorecovery:autorecovery_group",

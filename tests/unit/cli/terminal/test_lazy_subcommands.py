@@ -11,11 +11,11 @@ import pytest
 from triplicate.cli.data_commands.ledger_command import ledger
 from triplicate.cli.server_commands.bookie_command import bookie
 from triplicate.cli.server_commands.cluster_command import cluster
-from triplicate.cli.terminal.lazy_group import LazyGroup
+from triplicate.cli.terminal.lazy_subcommands import LazySubcommands
 
 
 @pytest.mark.parametrize("group", [bookie, cluster, ledger], ids=lambda group: str(group.name))
-def test_every_place_is_a_command_of_that_name(group: LazyGroup) -> None:
+def test_every_place_is_a_command_of_that_name(group: LazySubcommands) -> None:
     context = click.Context(group)
     assert set(group.places) <= set(group.list_commands(context))
     for name in group.list_commands(context):

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 
-class LazyGroup(click.Group):
+class LazySubcommands(click.Group):
     """A group some of whose commands are imported when they are called, or for a list of all.
 
     Args:
