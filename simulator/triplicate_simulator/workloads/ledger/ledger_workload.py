@@ -131,7 +131,7 @@ def hedged_reads(facts: Iterable[Fact], share: float) -> list[Hedged]:
     found: list[Hedged] = []
     for fact in facts:
         if fact.kind == "client.read_hedged":
-            told = dict(fact.facts)
-            client = f"{fact.node} ({told['wire']})"
-            found.append(Hedged(fact.time_s, client, str(told["reason"]), int(str(told["reads"])), int(str(told["spent"])), share))
+            given = dict(fact.facts)
+            client = f"{fact.node} ({given['wire']})"
+            found.append(Hedged(fact.time_s, client, str(given["reason"]), int(str(given["reads"])), int(str(given["spent"])), share))
     return found

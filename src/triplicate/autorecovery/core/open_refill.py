@@ -13,7 +13,7 @@ new ones, and nobody but the writer knows the last of these. An upper bound foll
 
 With an ack quorum of two and all answers, every entry is a proof. A silent bookie counts only where it shares a write set, also one whose
 disks were replaced as well: two at opposite ends of a striped ensemble are refilled at the same time. Where each write set has an ack
-quorum of silent bookies, these may have confirmed entries alone, and nothing tells how far.
+quorum of silent bookies, these may have confirmed entries alone, up to an unknown one.
 
 A writer whose caller chooses the entry ids does not create them in order, so nothing here holds for it.
 """
