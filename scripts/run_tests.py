@@ -107,7 +107,7 @@ def parts() -> list[Part]:
     return [
         Part("lint", command=(str(BIN / "ruff"), "check", "--output-format=concise", *code_folders())),
         Part("format", command=(str(BIN / "ruff"), "format", "--check", *code_folders())),
-        Part("process", folders=tuple(name for name in test_files("process") if name not in OUTAGES)),
+        Part("process", folders=tuple(name for name in test_files("process") if name not in OUTAGES), options=("-m", "not deep")),
         Part("outages", folders=OUTAGES),
         Part("unit-upper", folders=tuple(f"tests/unit/{name}" for name in UPPER_UNITS), in_memory=True),
         Part("spark", folders=("tests/spark",), limit_s=1500.0),
@@ -120,6 +120,7 @@ def parts() -> list[Part]:
         Part("fuzz", folders=("tests/fuzz",), in_memory=True),
         Part("differential", folders=("tests/differential",), shows=DIFFERENTIAL_SUMMARY),
         Part("simulation", folders=("tests/simulation",), turn=Turn.ALONE),
+        Part("process-deep", folders=("tests/process",), turn=Turn.ALONE, only_by_name=True, options=("-m", "deep")),
         Part("spark-deep", folders=("tests/spark_deep",), turn=Turn.ALONE, limit_s=1500.0, only_by_name=True),
         Part("demo-kill", folders=("tests/demo",), turn=Turn.ALONE, limit_s=1500.0, only_by_name=True),
         Part("interop", folders=("tests/interop",), turn=Turn.ALONE, limit_s=INTEROP_LIMIT_S, only_by_name=True, shows=INTEROP_TABLE),

@@ -9,6 +9,7 @@ TESTS = [
     "tests/unit/ledger/test_domain_trackers.py::test_single_acknowledgements_say_when_confirmation_is_due",
     "tests/unit/ledger/test_domain_trackers.py::test_chosen_ids_are_acknowledged_in_several_domains",
     "tests/property/test_domain_trackers.py::test_an_entry_is_confirmed_by_an_ack_quorum_in_enough_domains",
+    "tests/process/test_ack_domains.py::test_an_entry_is_acknowledged_when_bookies_of_two_racks_have_it",
 ]
 
 

@@ -16,8 +16,15 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
 
     real = OpenRefillBound.begin
 
-    def begin(bound: OpenRefillBound, segment: EnsembleSegment, bookie_id: str, ack_quorum: int, answers: Mapping[str, LastStored]) -> None:
+    def begin(
+        bound: OpenRefillBound,
+        segment: EnsembleSegment,
+        bookie_id: str,
+        write_quorum: int,
+        ack_quorum: int,
+        answers: Mapping[str, LastStored],
+    ) -> None:
         nothing = {name: LastStored(-1, -1) for name in segment.ensemble}
-        real(bound, segment, bookie_id, ack_quorum, {**nothing, **answers})
+        real(bound, segment, bookie_id, write_quorum, ack_quorum, {**nothing, **answers})
 
     patch(OpenRefillBound, "begin", begin)

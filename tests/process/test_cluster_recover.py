@@ -7,6 +7,7 @@ import json
 import signal
 from pathlib import Path
 
+from tests.process.at_once import at_once, json_at_once
 from tests.process.copies import all_missing, names_of, registered, write_ledgers
 from tests.process.running import Up, run, run_json
 from tests.waiting import LIMIT_S, wait_until
@@ -36,20 +37,20 @@ def test_copies_of_a_bookie_that_is_killed_for_good_are_made_again(tmp_path: Pat
 
 def test_without_a_spare_bookie_the_ledgers_are_listed_and_stay_marked(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--nodes", "0", "--bookies", "3", heals=False) as up:
-        ledger_id = int(run("ledger", "create", uri=up.uri).stdout)
-        run("ledger", "append", str(ledger_id), "one", "two", uri=up.uri)
+        ledger_id = int(at_once("ledger", "create", uri=up.uri).stdout)
+        at_once("ledger", "append", str(ledger_id), "one", "two", uri=up.uri)
         lost = "bookie-2"
-        refused = run("cluster", "recover", lost, uri=up.uri, check=False)
+        refused = at_once("cluster", "recover", lost, uri=up.uri, check=False)
         assert refused.returncode == 1
         assert f"{lost} is registered and writable" in refused.stderr
         up.kill_member("bookie-2")
         wait_until(lambda: lost not in asyncio.run(registered(up.uri)), LIMIT_S, "the registration is gone")
-        failed = run("cluster", "recover", "--json", uri=up.uri, check=False)
+        failed = at_once("cluster", "recover", "--json", uri=up.uri, check=False)
         assert failed.returncode == 1
         assert json.loads(failed.stdout)["unrepaired"] == [ledger_id]
         assert f"no bookie for the copies of {lost}" in failed.stdout
-        (mark,) = run_json("cluster", "under-replicated", uri=up.uri)
+        (mark,) = json_at_once("cluster", "under-replicated", uri=up.uri)
         assert (mark["ledger"], mark["missing"], mark["locked_by"]) == (ledger_id, [lost], None)
         assert mark["since"].endswith("Z")
-        assert str(ledger_id) in run("cluster", "under-replicated", uri=up.uri).stdout
+        assert str(ledger_id) in at_once("cluster", "under-replicated", uri=up.uri).stdout
         assert up.end(signal.SIGTERM) == 0

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.process.at_once import at_once, json_at_once
 from tests.process.running import Up, run, run_json, started
 from tests.waiting import wait_until
 
@@ -31,13 +32,13 @@ def shop(uri: str) -> str:
 
 
 def led(uri: str, name: str) -> bool:
-    shown = run_json("database", "show", name, uri=uri)
+    shown = json_at_once("database", "show", name, uri=uri)
     return shown["leader"] is not None and len(shown["nodes"]) == 2
 
 
 def prompt(uri: str, *arguments: str) -> list[str]:
     """Words that the small prompt prints before it fails or ends."""
-    return run("sql", "--small", *arguments, uri=uri, check=False).stdout.split()
+    return at_once("sql", "--small", *arguments, uri=uri, check=False).stdout.split()
 
 
 def test_a_database_is_listed_and_shown_with_its_nodes(uri: str, shop: str) -> None:
@@ -57,14 +58,14 @@ def test_mistakes_are_reported_in_one_line(uri: str, shop: str) -> None:
         (("sql", "nothing", "-c", "SELECT 1"), 'database "nothing" does not exist'),
         (("database", "create", "a/b"), "a/b"),
     ):
-        answer = run(*arguments, uri=uri, check=False)
+        answer = at_once(*arguments, uri=uri, check=False)
         assert answer.returncode != 0
         assert words in answer.stderr
         assert len(answer.stderr.strip().splitlines()) == 1, answer.stderr
 
 
 def test_the_small_prompt_runs_statements_and_continues_after_errors(uri: str, shop: str) -> None:
-    run(
+    at_once(
         "sql",
         "--small",
         shop,
@@ -105,26 +106,26 @@ def test_the_connection_string_is_printed_alone_or_at_the_start(uri: str, shop: 
 
 
 def test_a_failed_command_of_the_small_prompt_is_an_error(uri: str, shop: str) -> None:
-    answer = run("sql", "--small", shop, "-c", "SELECT * FROM nowhere", "-c", "SELECT 'after'", uri=uri, check=False)
+    answer = at_once("sql", "--small", shop, "-c", "SELECT * FROM nowhere", "-c", "SELECT 'after'", uri=uri, check=False)
     assert answer.returncode == 1
     assert "42P01" in answer.stderr
 
 
 def test_a_cluster_without_nodes_names_the_command_that_starts_one(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--bookies", "3", "--nodes", "0") as up:
-        run("database", "create", "lonely", uri=up.uri)
-        answer = run("sql", "lonely", "-c", "SELECT 1", uri=up.uri, check=False)
+        at_once("database", "create", "lonely", uri=up.uri)
+        answer = at_once("sql", "lonely", "-c", "SELECT 1", uri=up.uri, check=False)
         assert answer.returncode != 0
         assert "triplicate node" in answer.stderr
 
 
 def test_every_copy_is_shown_with_its_role_and_lag(uri: str, shop: str) -> None:
     def roles() -> list[str]:
-        return sorted(one["role"] for one in run_json("database", "show", shop, uri=uri)["nodes"])
+        return sorted(one["role"] for one in json_at_once("database", "show", shop, uri=uri)["nodes"])
 
     wait_until(lambda: roles() == ["follower", "leader"], 30.0, "both copies say what they are")
-    wait_until(lambda: all(one["lag"] == 0 for one in run_json("database", "show", shop, uri=uri)["nodes"]), 30.0, "no copy lags")
-    shown = run("database", "show", shop, uri=uri).stdout
+    wait_until(lambda: all(one["lag"] == 0 for one in json_at_once("database", "show", shop, uri=uri)["nodes"]), 30.0, "no copy lags")
+    shown = at_once("database", "show", shop, uri=uri).stdout
     assert "role" in shown
     assert "lag" in shown
     assert "reason" not in shown
@@ -162,20 +163,20 @@ def test_a_node_waits_for_its_metadata_and_ends_on_sigterm(tmp_path: Path) -> No
 
 
 def test_a_database_is_renamed_dropped_and_undeleted(uri: str) -> None:
-    run("database", "create", "books", uri=uri)
+    at_once("database", "create", "books", uri=uri)
     wait_until(lambda: led(uri, "books"), 30.0, "a node leads the new database")
-    run("sql", "--small", "books", "-c", "create table t(a)", "-c", "insert into t values(7)", uri=uri)
-    run("database", "rename", "books", "library", uri=uri)
+    at_once("sql", "--small", "books", "-c", "create table t(a)", "-c", "insert into t values(7)", uri=uri)
+    at_once("database", "rename", "books", "library", uri=uri)
     # The prompt waits for the election and the take-over under the new name.
-    assert "7" in run("sql", "--small", "library", "-c", "select a from t", uri=uri).stdout.split()
+    assert "7" in at_once("sql", "--small", "library", "-c", "select a from t", uri=uri).stdout.split()
     assert run("database", "drop", "library", uri=uri, check=False).returncode == 130
-    run("database", "drop", "library", "--yes", uri=uri)
-    assert "does not exist" in run("database", "show", "library", uri=uri, check=False).stderr
-    assert "library" not in run("database", "list", uri=uri).stdout
-    assert "library" in run("database", "list", "--dropped", uri=uri).stdout
-    (dropped,) = run_json("database", "list", "--dropped", uri=uri)
+    at_once("database", "drop", "library", "--yes", uri=uri)
+    assert "does not exist" in at_once("database", "show", "library", uri=uri, check=False).stderr
+    assert "library" not in at_once("database", "list", uri=uri).stdout
+    assert "library" in at_once("database", "list", "--dropped", uri=uri).stdout
+    (dropped,) = json_at_once("database", "list", "--dropped", uri=uri)
     assert (dropped["database"], dropped["state"]) == ("library", "dropped")
-    run("database", "undelete", "library", uri=uri)
+    at_once("database", "undelete", "library", uri=uri)
     wait_until(lambda: "7" in prompt(uri, "library", "-c", "select a from t"), 30.0, "it is back with its rows")
-    assert "no database" in run("database", "undelete", "library", uri=uri, check=False).stderr
-    run("database", "drop", "library", "--yes", uri=uri)
+    assert "no database" in at_once("database", "undelete", "library", uri=uri, check=False).stderr
+    at_once("database", "drop", "library", "--yes", uri=uri)

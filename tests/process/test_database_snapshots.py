@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from tests.process.running import Up, run, run_json
+from tests.process.at_once import at_once, json_at_once
+from tests.process.running import Up, run
 from tests.waiting import wait_until
 
 NODES = ("node-1", "node-2")
@@ -24,7 +25,7 @@ def set_eager(folder: Path) -> None:
 
 
 def led(uri: str) -> bool:
-    return run_json("database", "show", "shop", uri=uri)["leader"] is not None
+    return json_at_once("database", "show", "shop", uri=uri)["leader"] is not None
 
 
 def sums(uri: str) -> str:
@@ -34,26 +35,26 @@ def sums(uri: str) -> str:
 def test_a_database_is_rebuilt_from_bookies_after_its_nodes_lost_every_disk(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     with Up(folder, "--bookies", "3", "--nodes", "2") as up:
-        run("database", "create", "shop", uri=up.uri)
+        at_once("database", "create", "shop", uri=up.uri)
         wait_until(lambda: led(up.uri), 30.0, "a node leads the database")
-        refused = run("database", "snapshot", "nothing", uri=up.uri, check=False)
+        refused = at_once("database", "snapshot", "nothing", uri=up.uri, check=False)
         assert refused.returncode != 0
         assert 'database "nothing" does not exist' in refused.stderr
-        assert run_json("database", "snapshots", "shop", uri=up.uri) == []
+        assert json_at_once("database", "snapshots", "shop", uri=up.uri) == []
     set_eager(folder)
     with Up(folder) as up:
         wait_until(lambda: led(up.uri), 30.0, "a node leads the database")
         run("sql", "--small", "shop", "-c", "CREATE TABLE items (a INTEGER PRIMARY KEY, b TEXT)", "-c", ROWS, uri=up.uri)
-        made = run_json("database", "snapshot", "shop", "--timeout", "60", uri=up.uri)
+        made = json_at_once("database", "snapshot", "shop", "--timeout", "60", uri=up.uri)
         run("sql", "--small", "shop", "-c", ROWS, uri=up.uri)
-        again = run_json("database", "snapshot", "shop", "--timeout", "60", uri=up.uri)
+        again = json_at_once("database", "snapshot", "shop", "--timeout", "60", uri=up.uri)
         assert again["position"] > made["position"]
-        listed = run_json("database", "snapshots", "shop", "--verify", uri=up.uri)
+        listed = json_at_once("database", "snapshots", "shop", "--verify", uri=up.uri)
         assert [one["state"] for one in listed] == ["verified"] * len(listed)
         assert again["position"] in [one["position"] for one in listed]
-        assert again["snapshot"][:8] in run("database", "snapshots", "shop", uri=up.uri).stdout
-        log = run_json("database", "show", "shop", uri=up.uri)["log"]
-        wait_until(lambda: run_json("log", "show", log, uri=up.uri)["first_offset"] >= made["position"], 30.0, "the log is truncated")
+        assert again["snapshot"][:8] in at_once("database", "snapshots", "shop", uri=up.uri).stdout
+        log = json_at_once("database", "show", "shop", uri=up.uri)["log"]
+        wait_until(lambda: json_at_once("log", "show", log, uri=up.uri)["first_offset"] >= made["position"], 30.0, "the log is truncated")
         expected = sums(up.uri)
         assert "1000" in expected
     for node in NODES:

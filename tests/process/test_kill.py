@@ -8,15 +8,16 @@ import subprocess
 import threading
 from pathlib import Path
 
-from tests.process.running import TIMEOUT_S, Member, Up, run, run_json, started
+from tests.process.at_once import at_once, json_at_once
+from tests.process.running import TIMEOUT_S, Member, Up, run, started
 
 LINES = [f"{number:06d} " + "x" * 100 for number in range(60_000)]
 
 
 def test_a_bookie_killed_during_appends_costs_no_acknowledged_entry(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--bookies", "4", "--nodes", "0") as up:
-        ledger = run("ledger", "create", uri=up.uri).stdout.strip()
-        victim = run_json("ledger", "show", ledger, uri=up.uri)["segments"][0]["ensemble"][0]
+        ledger = at_once("ledger", "create", uri=up.uri).stdout.strip()
+        victim = json_at_once("ledger", "show", ledger, uri=up.uri)["segments"][0]["ensemble"][0]
         with started("ledger", "append", ledger, "--ids", uri=up.uri) as append:
             feeder = threading.Thread(target=feed, args=(append,))
             feeder.start()
@@ -27,7 +28,7 @@ def test_a_bookie_killed_during_appends_costs_no_acknowledged_entry(tmp_path: Pa
             feeder.join()
             assert append.wait(TIMEOUT_S) == 0
             assert acknowledged == list(range(len(LINES)))
-            shown = run_json("ledger", "show", ledger, uri=up.uri)
+            shown = json_at_once("ledger", "show", ledger, uri=up.uri)
             assert len(shown["segments"]) >= 2
             assert victim not in shown["segments"][-1]["ensemble"]
             assert run("ledger", "read", ledger, uri=up.uri).stdout.splitlines() == LINES
@@ -49,13 +50,13 @@ def test_all_bookies_killed_have_every_entry_after_replay(tmp_path: Path) -> Non
         with contextlib.ExitStack() as stack:
             for name in up.members:
                 stack.enter_context(Member(up.folder, name))
-            assert run_json("ledger", "recover", ledger, uri=up.uri)["entries"] == made["entries"] == 3000
+            assert json_at_once("ledger", "recover", ledger, uri=up.uri)["entries"] == made["entries"] == 3000
             assert run("ledger", "read", ledger, uri=up.uri).stdout.splitlines() == LINES[:3000]
 
 
 def test_the_ledger_of_a_killed_writer_recovers_every_acknowledged_entry(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--bookies", "3", "--nodes", "0") as up:
-        ledger = run("ledger", "create", uri=up.uri).stdout.strip()
+        ledger = at_once("ledger", "create", uri=up.uri).stdout.strip()
         with started("ledger", "append", ledger, "--ids", uri=up.uri) as append:
             feeder = threading.Thread(target=feed_until_broken, args=(append,))
             feeder.start()
@@ -65,7 +66,7 @@ def test_the_ledger_of_a_killed_writer_recovers_every_acknowledged_entry(tmp_pat
             acknowledged += [int(line) for line in append.stdout.read().splitlines() if line]
             feeder.join()
             append.wait(TIMEOUT_S)
-            recovered = run_json("ledger", "recover", ledger, uri=up.uri)
+            recovered = json_at_once("ledger", "recover", ledger, uri=up.uri)
             assert recovered["entries"] > acknowledged[-1]
             assert run("ledger", "read", ledger, uri=up.uri).stdout.splitlines() == LINES[: recovered["entries"]]
 

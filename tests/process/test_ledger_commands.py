@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.running import TIMEOUT_S, Up, run, run_json, started
+from tests.process.at_once import at_once, json_at_once
+from tests.process.running import TIMEOUT_S, Up, run, started
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,7 @@ def test_lines_come_from_standard_input_or_a_file(uri: str, tmp_path: Path) -> N
     lines = [f"line {number}" for number in range(5000)]
     made = json.loads(run("ledger", "append", "new", "--json", uri=uri, text="\n".join(lines)).stdout)
     assert (made["entries"], made["first_entry_id"], made["last_entry_id"], made["closed"]) == (5000, 0, 4999, True)
-    assert run("ledger", "read", str(made["ledger_id"]), uri=uri).stdout.splitlines() == lines
+    assert at_once("ledger", "read", str(made["ledger_id"]), uri=uri).stdout.splitlines() == lines
     file = tmp_path / "lines"
     file.write_text("a\nb\n")
     made = json.loads(run("ledger", "append", "new", "--file", str(file), "--json", uri=uri).stdout)
@@ -42,44 +43,44 @@ def test_lines_come_from_standard_input_or_a_file(uri: str, tmp_path: Path) -> N
 
 
 def test_show_and_list_print_the_present_state(uri: str) -> None:
-    ledger = run(
+    ledger = at_once(
         "ledger", "create", "--ensemble", "2", "--write-quorum", "2", "--ack-quorum", "1", "--digest", "hmac", uri=uri
     ).stdout.strip()
-    shown = run_json("ledger", "show", ledger, uri=uri)
+    shown = json_at_once("ledger", "show", ledger, uri=uri)
     assert (shown["state"], shown["quorums"], shown["digest"], shown["entries"]) == ("open", "2/2/1", "hmac", None)
     assert shown["last_add_confirmed"] == -1
-    run("ledger", "append", ledger, "x", uri=uri)
-    shown = run_json("ledger", "show", ledger, uri=uri)
+    at_once("ledger", "append", ledger, "x", uri=uri)
+    shown = json_at_once("ledger", "show", ledger, uri=uri)
     assert (shown["state"], shown["entries"], shown["bytes"], shown["last_add_confirmed"]) == ("closed", 1, 1, 0)
     assert len(shown["segments"][0]["ensemble"]) == 2
-    listed = {one["ledger_id"]: one for one in run_json("ledger", "list", uri=uri)}
+    listed = {one["ledger_id"]: one for one in json_at_once("ledger", "list", uri=uri)}
     assert listed[int(ledger)]["state"] == "closed"
-    assert f" {ledger} " in run("ledger", "list", uri=uri).stdout
-    assert "bookie-" in run("ledger", "show", ledger, uri=uri).stdout
+    assert f" {ledger} " in at_once("ledger", "list", uri=uri).stdout
+    assert "bookie-" in at_once("ledger", "show", ledger, uri=uri).stdout
 
 
 def test_a_ledger_is_written_by_one_writer_once(uri: str) -> None:
-    ledger = run("ledger", "create", uri=uri).stdout.strip()
-    run("ledger", "append", ledger, "x", uri=uri)
-    answer = run("ledger", "append", ledger, "y", uri=uri, check=False)
+    ledger = at_once("ledger", "create", uri=uri).stdout.strip()
+    at_once("ledger", "append", ledger, "x", uri=uri)
+    answer = at_once("ledger", "append", ledger, "y", uri=uri, check=False)
     assert answer.returncode == 1
     assert answer.stderr.count("\n") == 1
     assert f"ledger {ledger}" in answer.stderr
-    assert run("ledger", "read", ledger, uri=uri).stdout == "x\n"
+    assert at_once("ledger", "read", ledger, uri=uri).stdout == "x\n"
 
 
 def test_recover_closes_a_ledger_that_its_writer_left_open(uri: str) -> None:
-    made = json.loads(run("ledger", "append", "new", "a", "b", "--leave-open", "--json", uri=uri).stdout)
+    made = json.loads(at_once("ledger", "append", "new", "a", "b", "--leave-open", "--json", uri=uri).stdout)
     ledger = str(made["ledger_id"])
-    assert run_json("ledger", "show", ledger, uri=uri)["state"] == "open"
-    recovered = run_json("ledger", "recover", ledger, uri=uri)
+    assert json_at_once("ledger", "show", ledger, uri=uri)["state"] == "open"
+    recovered = json_at_once("ledger", "recover", ledger, uri=uri)
     assert (recovered["state"], recovered["entries"], recovered["bytes"]) == ("closed", 2, 2)
-    assert run("ledger", "read", ledger, uri=uri).stdout == "a\nb\n"
-    assert run_json("ledger", "recover", ledger, uri=uri) == recovered
+    assert at_once("ledger", "read", ledger, uri=uri).stdout == "a\nb\n"
+    assert json_at_once("ledger", "recover", ledger, uri=uri) == recovered
 
 
 def test_tail_follows_until_the_ledger_is_closed(uri: str) -> None:
-    ledger = run("ledger", "create", uri=uri).stdout.strip()
+    ledger = at_once("ledger", "create", uri=uri).stdout.strip()
     with started("ledger", "tail", ledger, "--ids", uri=uri) as tail, started("ledger", "append", ledger, "--ids", uri=uri) as append:
         assert tail.stdout is not None
         assert append.stdin is not None
@@ -108,15 +109,15 @@ def test_delete_asks_for_confirmation_unless_yes_is_given(uri: str) -> None:
 
 
 def test_a_deleted_ledger_is_undeleted(uri: str) -> None:
-    ledger = run("ledger", "create", uri=uri).stdout.strip()
-    before = run_json("ledger", "show", ledger, uri=uri)
+    ledger = at_once("ledger", "create", uri=uri).stdout.strip()
+    before = json_at_once("ledger", "show", ledger, uri=uri)
     assert before["placement"]["adherence"] == "soft", "all bookies are on one machine"
-    run("ledger", "delete", ledger, "--yes", uri=uri)
-    assert run_json("ledger", "undelete", ledger, uri=uri) == {
+    at_once("ledger", "delete", ledger, "--yes", uri=uri)
+    assert json_at_once("ledger", "undelete", ledger, uri=uri) == {
         name: value for name, value in before.items() if name not in ("last_add_confirmed", "placement")
     }
-    assert run_json("ledger", "show", ledger, uri=uri) == before
-    assert_names(run("ledger", "undelete", ledger, uri=uri, check=False), f"ledger {ledger} is not in the trash")
+    assert json_at_once("ledger", "show", ledger, uri=uri) == before
+    assert_names(at_once("ledger", "undelete", ledger, uri=uri, check=False), f"ledger {ledger} is not in the trash")
 
 
 def assert_names(answer: subprocess.CompletedProcess[str], *names: str) -> None:
@@ -129,35 +130,35 @@ def assert_names(answer: subprocess.CompletedProcess[str], *names: str) -> None:
 
 def test_an_unknown_ledger_is_named(uri: str) -> None:
     for verb in ("show", "read", "tail", "recover"):
-        assert_names(run("ledger", verb, "987654", uri=uri, check=False), "987654")
-    assert_names(run("ledger", "append", "987654", "x", uri=uri, check=False), "987654")
+        assert_names(at_once("ledger", verb, "987654", uri=uri, check=False), "987654")
+    assert_names(at_once("ledger", "append", "987654", "x", uri=uri, check=False), "987654")
 
 
 def test_too_few_bookies_are_listed(uri: str) -> None:
-    answer = run("ledger", "create", "--ensemble", "5", uri=uri, check=False)
+    answer = at_once("ledger", "create", "--ensemble", "5", uri=uri, check=False)
     assert_names(answer, "bookie-1", "bookie-2", "bookie-3", "5")
 
 
 def test_a_wrong_password_is_refused(uri: str) -> None:
-    ledger = run("ledger", "create", "--password", "secret", uri=uri).stdout.strip()
-    assert_names(run("ledger", "append", ledger, "x", "--password", "wrong", uri=uri, check=False), ledger, "password")
-    run("ledger", "append", ledger, "x", "--password", "secret", uri=uri)
-    none = run("ledger", "read", ledger, uri=uri, check=False)
+    ledger = at_once("ledger", "create", "--password", "secret", uri=uri).stdout.strip()
+    assert_names(at_once("ledger", "append", ledger, "x", "--password", "wrong", uri=uri, check=False), ledger, "password")
+    at_once("ledger", "append", ledger, "x", "--password", "secret", uri=uri)
+    none = at_once("ledger", "read", ledger, uri=uri, check=False)
     assert_names(none, ledger, "password")
     assert f"ledger {ledger} was created with a password, and none was given" in none.stderr
     assert "--password" in none.stderr
-    needless = run("ledger", "create", uri=uri).stdout.strip()
-    wrong = run("ledger", "read", needless, "--password", "secret", uri=uri, check=False)
+    needless = at_once("ledger", "create", uri=uri).stdout.strip()
+    wrong = at_once("ledger", "read", needless, "--password", "secret", uri=uri, check=False)
     assert f"the password given for ledger {needless} is not the one it was created with" in wrong.stderr
 
 
 def test_impossible_quorums_are_refused(uri: str) -> None:
-    assert run("ledger", "create", "--ack-quorum", "4", uri=uri, check=False).returncode == 1
+    assert at_once("ledger", "create", "--ack-quorum", "4", uri=uri, check=False).returncode == 1
 
 
 def test_a_record_over_the_limit_is_refused_without_writing(uri: str) -> None:
-    ledger = run("ledger", "create", uri=uri).stdout.strip()
+    ledger = at_once("ledger", "create", uri=uri).stdout.strip()
     answer = run("ledger", "append", ledger, uri=uri, text="x" * (6 << 20), check=False)
     assert answer.returncode == 1
     assert "bytes" in answer.stderr
-    assert run_json("ledger", "recover", ledger, uri=uri)["entries"] == 0
+    assert json_at_once("ledger", "recover", ledger, uri=uri)["entries"] == 0

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.running import TIMEOUT_S, Up, run, run_json, started
+from tests.process.at_once import at_once, json_at_once
+from tests.process.running import TIMEOUT_S, Up, run, started
 
 LINES = [f"{number:06d} " + "y" * 60 for number in range(100_000)]
 
@@ -37,27 +38,27 @@ def test_a_log_is_created_appended_to_and_read(uri: str) -> None:
 
 
 def test_show_and_list_print_the_present_state(uri: str) -> None:
-    run("log", "create", "small", "--roll-size-bytes", "1024", "--compression", "none", uri=uri)
+    at_once("log", "create", "small", "--roll-size-bytes", "1024", "--compression", "none", uri=uri)
     run("log", "append", "small", uri=uri, text="\n".join(LINES[:1000]))
-    shown = run_json("log", "show", "small", uri=uri)
+    shown = json_at_once("log", "show", "small", uri=uri)
     assert (shown["first_offset"], shown["end_offset"], shown["owner"]) == (0, 1000, None)
     assert shown["settings"]["roll_size_bytes"] == 1024
     assert sum(segment["records"] for segment in shown["segments"]) == 1000
-    assert "small" in [one["log"] for one in run_json("log", "list", uri=uri)]
-    assert "small" in run("log", "list", uri=uri).stdout
-    assert "roll_size_bytes" in run("log", "show", "small", uri=uri).stdout
+    assert "small" in [one["log"] for one in json_at_once("log", "list", uri=uri)]
+    assert "small" in at_once("log", "list", uri=uri).stdout
+    assert "roll_size_bytes" in at_once("log", "show", "small", uri=uri).stdout
 
 
 def test_truncation_and_deletion(uri: str) -> None:
-    run("log", "create", "old", uri=uri)
-    run("log", "append", "old", "a", "b", "c", uri=uri)
-    run("log", "truncate", "old", "2", "--yes", uri=uri)
-    assert run("log", "read", "old", "--offsets", uri=uri).stdout == "2\tc\n"
-    refused = run("log", "read", "old", "--from", "0", uri=uri, check=False)
+    at_once("log", "create", "old", uri=uri)
+    at_once("log", "append", "old", "a", "b", "c", uri=uri)
+    at_once("log", "truncate", "old", "2", "--yes", uri=uri)
+    assert at_once("log", "read", "old", "--offsets", uri=uri).stdout == "2\tc\n"
+    refused = at_once("log", "read", "old", "--from", "0", uri=uri, check=False)
     assert (refused.returncode, refused.stderr) == (1, "triplicate: log 'old' begins at offset 2; 0 was truncated\n")
-    assert run("log", "truncate", "old", "9", "--yes", uri=uri, check=False).returncode == 1
-    run("log", "delete", "old", "--yes", uri=uri)
-    gone = run("log", "read", "old", uri=uri, check=False)
+    assert at_once("log", "truncate", "old", "9", "--yes", uri=uri, check=False).returncode == 1
+    at_once("log", "delete", "old", "--yes", uri=uri)
+    gone = at_once("log", "read", "old", uri=uri, check=False)
     assert gone.returncode == 1
     assert gone.stderr.startswith("triplicate: no log 'old'")
 
@@ -67,47 +68,47 @@ def test_truncation_and_deletion(uri: str) -> None:
     [("append", "x"), ("append", "x", "--take-over"), ("truncate", "latest", "--yes"), ("delete", "--yes"), ("delete", "--yes", "--force")],
 )
 def test_log_commands_that_would_harm_a_database_are_refused(uri: str, verb: tuple[str, ...]) -> None:
-    if "shop" not in [one["database"] for one in run_json("database", "list", uri=uri)]:
-        run("database", "create", "shop", uri=uri)
-    (name,) = [one["log"] for one in run_json("database", "list", uri=uri) if one["database"] == "shop"]
-    refused = run("log", verb[0], name, *verb[1:], uri=uri, check=False)
+    if "shop" not in [one["database"] for one in json_at_once("database", "list", uri=uri)]:
+        at_once("database", "create", "shop", uri=uri)
+    (name,) = [one["log"] for one in json_at_once("database", "list", uri=uri) if one["database"] == "shop"]
+    refused = at_once("log", verb[0], name, *verb[1:], uri=uri, check=False)
     assert refused.returncode == 1
     assert "belongs to database 'shop'" in refused.stderr
     assert "`triplicate database drop shop`" in refused.stderr
-    assert run("log", "read", name, uri=uri).stdout == ""
-    assert run_json("log", "show", name, uri=uri)["purpose"] == "database 'shop'"
-    assert {one["log"]: one["purpose"] for one in run_json("log", "list", uri=uri)}[name] == "database 'shop'"
+    assert at_once("log", "read", name, uri=uri).stdout == ""
+    assert json_at_once("log", "show", name, uri=uri)["purpose"] == "database 'shop'"
+    assert {one["log"]: one["purpose"] for one in json_at_once("log", "list", uri=uri)}[name] == "database 'shop'"
 
 
 def test_a_log_with_a_deleted_ledger_is_reported_and_restored(uri: str) -> None:
-    run("log", "create", "broken", uri=uri)
-    run("log", "append", "broken", "a", "b", uri=uri)
-    assert run("log", "repair", "broken", uri=uri).stdout == "log broken: every ledger exists\n"
-    (segment,) = run_json("log", "show", "broken", uri=uri)["segments"]
+    at_once("log", "create", "broken", uri=uri)
+    at_once("log", "append", "broken", "a", "b", uri=uri)
+    assert at_once("log", "repair", "broken", uri=uri).stdout == "log broken: every ledger exists\n"
+    (segment,) = json_at_once("log", "show", "broken", uri=uri)["segments"]
     ledger = str(segment["ledger_id"])
-    run("ledger", "delete", ledger, "--yes", uri=uri)
-    shown = run("log", "repair", "broken", uri=uri, check=False)
+    at_once("ledger", "delete", ledger, "--yes", uri=uri)
+    shown = at_once("log", "repair", "broken", uri=uri, check=False)
     assert shown.returncode == 1
     assert f"triplicate ledger undelete {ledger}" in shown.stdout
-    refused = run("log", "repair", "broken", "--apply", uri=uri, check=False)
+    refused = at_once("log", "repair", "broken", "--apply", uri=uri, check=False)
     assert refused.returncode == 1
     assert f"`triplicate ledger undelete {ledger}`" in refused.stderr
-    run("ledger", "undelete", ledger, uri=uri)
-    assert run_json("log", "repair", "broken", uri=uri)["lost"] == []
-    assert run("log", "read", "broken", uri=uri).stdout == "a\nb\n"
+    at_once("ledger", "undelete", ledger, uri=uri)
+    assert json_at_once("log", "repair", "broken", uri=uri)["lost"] == []
+    assert at_once("log", "read", "broken", uri=uri).stdout == "a\nb\n"
 
 
 def test_a_sweep_prints_counts_of_deleted_objects(uri: str) -> None:
-    run("log", "create", "swept", uri=uri)
+    at_once("log", "create", "swept", uri=uri)
     nothing = {"segments": 0, "pages": 0, "publishers": 0, "ledgers": 0}
-    assert run_json("log", "sweep", "swept", uri=uri) == {"log": "swept", "dry_run": False, **nothing}
-    assert run_json("log", "sweep", "--dry-run", uri=uri) == {"log": None, "dry_run": True, **nothing}
-    assert "ledgers" in run("log", "sweep", uri=uri).stdout
-    assert run("log", "sweep", "nowhere", uri=uri, check=False).returncode == 1
+    assert json_at_once("log", "sweep", "swept", uri=uri) == {"log": "swept", "dry_run": False, **nothing}
+    assert json_at_once("log", "sweep", "--dry-run", uri=uri) == {"log": None, "dry_run": True, **nothing}
+    assert "ledgers" in at_once("log", "sweep", uri=uri).stdout
+    assert at_once("log", "sweep", "nowhere", uri=uri, check=False).returncode == 1
 
 
 def test_a_tail_follows_and_a_second_writer_names_the_first(uri: str) -> None:
-    run("log", "create", "live", uri=uri)
+    at_once("log", "create", "live", uri=uri)
     with (
         started("log", "tail", "live", "--from", "earliest", "--offsets", uri=uri) as tail,
         started("log", "append", "live", "--owner", "somebody", "--offsets", uri=uri) as append,
@@ -120,10 +121,10 @@ def test_a_tail_follows_and_a_second_writer_names_the_first(uri: str) -> None:
             append.stdin.flush()
             assert append.stdout.readline() == f"{number}\n"
             assert tail.stdout.readline() == f"{number}\tline {number}\n"
-        refused = run("log", "append", "live", "x", uri=uri, check=False)
+        refused = at_once("log", "append", "live", "x", uri=uri, check=False)
         assert refused.returncode == 1
         assert "'somebody'" in refused.stderr
-        assert run("log", "append", "live", "x", "--take-over", "--offsets", uri=uri).stdout == "5\n"
+        assert at_once("log", "append", "live", "x", "--take-over", "--offsets", uri=uri).stdout == "5\n"
         assert tail.stdout.readline() == "5\tx\n"
         append.stdin.write("late\n")
         append.stdin.close()
@@ -135,31 +136,31 @@ def test_a_tail_follows_and_a_second_writer_names_the_first(uri: str) -> None:
 
 
 def test_an_offset_beyond_the_end_is_refused_and_the_end_itself_is_not(uri: str) -> None:
-    run("log", "create", "short", uri=uri)
-    run("log", "append", "short", "a", "b", uri=uri)
-    refused = run("log", "read", "short", "--from", "50", uri=uri, check=False)
+    at_once("log", "create", "short", uri=uri)
+    at_once("log", "append", "short", "a", "b", uri=uri)
+    refused = at_once("log", "read", "short", "--from", "50", uri=uri, check=False)
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr == (
         "triplicate: log 'short' ends at offset 2, 50 is not there yet; wait for it with `triplicate log tail short --from 50`\n"
     )
-    assert run("log", "read", "short", "--from", "2", uri=uri).stdout == ""
+    assert at_once("log", "read", "short", "--from", "2", uri=uri).stdout == ""
 
 
 def test_a_closed_output_pipe_is_no_failure(uri: str) -> None:
-    run("log", "create", "followed", uri=uri)
-    run("log", "append", "followed", "a", uri=uri)
+    at_once("log", "create", "followed", uri=uri)
+    at_once("log", "append", "followed", "a", uri=uri)
     with started("log", "tail", "followed", "--from", "earliest", uri=uri) as tail:
         assert tail.stdout is not None
         assert tail.stdout.readline() == "a\n"
         tail.stdout.close()
-        run("log", "append", "followed", "b", uri=uri)
+        at_once("log", "append", "followed", "b", uri=uri)
         assert tail.wait(TIMEOUT_S) == 0
         assert tail.stderr is not None
         assert tail.stderr.read() == ""
 
 
 def test_an_interrupted_append_prints_its_number_of_records(uri: str) -> None:
-    run("log", "create", "piped", uri=uri)
+    at_once("log", "create", "piped", uri=uri)
     with started("log", "append", "piped", "--offsets", uri=uri) as append:
         assert append.stdin is not None
         assert append.stdout is not None

@@ -14,7 +14,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.process.running import Member, Up, is_running, run, run_json
+from tests.process.at_once import at_once, json_at_once
+from tests.process.running import Member, Up, is_running, run_json
 from tests.waiting import wait_until
 from triplicate import connect
 
@@ -62,12 +63,12 @@ class Inserts(threading.Thread):
 
 
 def led_by(uri: str) -> str | None:
-    leader: str | None = run_json("database", "show", "shop", uri=uri)["leader"]
+    leader: str | None = json_at_once("database", "show", "shop", uri=uri)["leader"]
     return leader
 
 
 def segments(uri: str, log: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = run_json("log", "show", log, uri=uri)["segments"]
+    found: list[dict[str, Any]] = json_at_once("log", "show", log, uri=uri)["segments"]
     return found
 
 
@@ -83,9 +84,9 @@ def test_writes_continue_without_one_of_three_machines_and_all_copies_are_restor
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with Up(tmp_path / "c", "--bookies", "3", "--nodes", "3") as up:
-        run("database", "create", "shop", uri=up.uri)
+        at_once("database", "create", "shop", uri=up.uri)
         wait_until(lambda: led_by(up.uri) is not None, LIMIT_S, "a node leads")
-        log = run_json("database", "show", "shop", uri=up.uri)["log"]
+        log = json_at_once("database", "show", "shop", uri=up.uri)["log"]
         addresses = [up.members[name]["address"].rpartition(":") for name in ("node-1", "node-2", "node-3")]
         hosts, ports = ",".join(host for host, _, _ in addresses), ",".join(port for _, _, port in addresses)
         dsn = f"host={hosts} port={ports} dbname=shop user=u target_session_attrs=read-write"
@@ -102,13 +103,13 @@ def test_writes_continue_without_one_of_three_machines_and_all_copies_are_restor
 
         # After the bookie's registration ends, new segments have two copies, and are marked as reduced.
         wait_until(lambda: writable(up.uri) == 2, LIMIT_S, "the bookie's session is over")
-        run("log", "create", "plain", uri=up.uri)
-        run("log", "append", "plain", *map(str, range(20)), uri=up.uri)
+        at_once("log", "create", "plain", uri=up.uri)
+        at_once("log", "append", "plain", *map(str, range(20)), uri=up.uri)
         (short,) = segments(up.uri, "plain")
         assert short["reduced"] == {"ensemble_size": 2, "write_quorum": 2}
-        planned = run_json("log", "rewrite", "plain", "--dry-run", uri=up.uri)
+        planned = json_at_once("log", "rewrite", "plain", "--dry-run", uri=up.uri)
         assert [(one["first_offset"], one["end_offset"], one["ledgers"]) for one in planned] == [(0, 20, [short["ledger_id"]])]
-        assert run_json("log", "rewrite", "plain", "--merge", "--dry-run", uri=up.uri) == []
+        assert json_at_once("log", "rewrite", "plain", "--merge", "--dry-run", uri=up.uri) == []
         assert run_json("log", "rewrite", "plain", uri=up.uri)["postponed"] == 1
         count = len(inserts.acknowledged)
         wait_until(lambda: len(inserts.acknowledged) > count, LIMIT_S, "writes go on still")
@@ -124,15 +125,15 @@ def test_writes_continue_without_one_of_three_machines_and_all_copies_are_restor
                     os.kill(up.members[name]["pid"], signal.SIGTERM)
             wait_until(lambda: segments(up.uri, log)[-1]["state"] == "closed", LIMIT_S, "the nodes have ended")
             assert any(segment["reduced"] for segment in segments(up.uri, log)), "no segment is listed as reduced"
-            before = {name: run("log", "read", name, "--format", "hex", uri=up.uri).stdout for name in (log, "plain")}
+            before = {name: at_once("log", "read", name, "--format", "hex", uri=up.uri).stdout for name in (log, "plain")}
             for name in (log, "plain"):
-                done = run_json("log", "rewrite", name, uri=up.uri)
+                done = json_at_once("log", "rewrite", name, uri=up.uri)
                 assert (done["postponed"], done["segments"] > 0) == (0, True)
                 assert not any(segment["reduced"] for segment in segments(up.uri, name))
             # The restarted bookie has a copy of each entry: all are readable from it alone.
             for name in ("bookie-1", "bookie-2"):
                 up.kill_member(name)
-            assert {name: run("log", "read", name, "--format", "hex", uri=up.uri).stdout for name in (log, "plain")} == before
+            assert {name: at_once("log", "read", name, "--format", "hex", uri=up.uri).stdout for name in (log, "plain")} == before
         assert total > 50
 
 

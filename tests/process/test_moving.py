@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.process.at_once import at_once, json_at_once
 from tests.process.moving import PASSWORD, make_cluster, move
-from tests.process.running import Up, run, run_json
+from tests.process.running import Up, run
 from tests.zookeeper.server import ZooKeeperServer
 from triplicate import blocking
 
@@ -45,19 +46,19 @@ def test_a_cluster_moves_from_its_file_to_zookeeper(tmp_path: Path, server: ZooK
             writer.append(b"new")
             assert writer.ledger_id > report["next_ledger_id"]
         # Garbage collection and recovery use ZooKeeper now, so no process may use the old file beside it.
-        assert run_json("ledger", "list", uri=target) != run_json("ledger", "list", uri=cluster.uri)
+        assert json_at_once("ledger", "list", uri=target) != json_at_once("ledger", "list", uri=cluster.uri)
     # Nor may the command `up` start on the old file.
     refused = run("up", "--dir", str(cluster.folder), check=False)
     assert refused.returncode == 1
     assert f"names the metadata {target}, and this folder's is {cluster.uri}" in " ".join(refused.stderr.split())
-    refused = run("cluster", "copy-metadata", cluster.uri, target, check=False)
+    refused = at_once("cluster", "copy-metadata", cluster.uri, target, check=False)
     assert refused.returncode == 1
     assert "there is a cluster under /ledgers in the target already" in refused.stderr
 
 
 def test_a_running_cluster_is_not_moved(tmp_path: Path, server: ZooKeeperServer) -> None:
     with Up(tmp_path / "c", "--bookies", "1", "--nodes", "0") as up:
-        refused = run("cluster", "copy-metadata", up.uri, f"zk://{server.address}/ledgers", check=False)
+        refused = at_once("cluster", "copy-metadata", up.uri, f"zk://{server.address}/ledgers", check=False)
         assert refused.returncode == 1
         assert "stop the cluster first: bookies are registered (bookie-1)" in refused.stderr
         assert up.end(signal.SIGTERM) == 0

@@ -15,7 +15,8 @@ import psutil
 import psycopg
 import pytest
 
-from tests.process.running import Up, run, run_json, started
+from tests.process.at_once import at_once, json_at_once
+from tests.process.running import Up, started
 from tests.process.traffic import Traffic
 from tests.waiting import wait_until
 
@@ -54,19 +55,19 @@ def file_locked(up: Up) -> Iterator[None]:
 
 
 def dsn(up: Up, attributes: str = "read-write") -> str:
-    nodes = run_json("database", "show", "shop", uri=up.uri)["nodes"]
+    nodes = json_at_once("database", "show", "shop", uri=up.uri)["nodes"]
     places = [one["address"].rpartition(":") for one in nodes]
     hosts, ports = ",".join(host for host, _, _ in places), ",".join(port for _, _, port in places)
     return f"host={hosts} port={ports} dbname=shop user=me target_session_attrs={attributes}"
 
 
 def copies(up: Up) -> list[tuple[str, int]]:
-    return [(one["role"], one["position"]) for one in run_json("database", "show", "shop", uri=up.uri)["nodes"]]
+    return [(one["role"], one["position"]) for one in json_at_once("database", "show", "shop", uri=up.uri)["nodes"]]
 
 
 def made(up: Up) -> str:
     """Make a database with a table and three copies; return its connection string."""
-    run("database", "create", "shop", uri=up.uri)
+    at_once("database", "create", "shop", uri=up.uri)
     wait_until(lambda: len(copies(up)) == 3 and "leader" in dict(copies(up)), AFTERWARDS_S, "three nodes hold the database")
     with psycopg.connect(dsn(up), autocommit=True) as connection:
         connection.execute("create table t(id integer primary key)")
@@ -124,19 +125,19 @@ def test_another_node_leads_before_a_dead_leaders_session_expires(tmp_path: Path
         node_with_a_long_session(up.uri, tmp_path, "a") as a,
         node_with_a_long_session(up.uri, tmp_path, "b") as b,
     ):
-        run("database", "create", "shop", uri=up.uri)
+        at_once("database", "create", "shop", uri=up.uri)
         wait_until(lambda: sorted(role for role, _ in copies(up)) == ["follower", "leader"], AFTERWARDS_S, "two nodes hold the database")
         place = dsn(up)
         with psycopg.connect(place, autocommit=True) as connection:
             connection.execute("create table t(id integer primary key)")
         with Traffic(place) as traffic:
             wait_until(lambda: len(traffic.acknowledged) > 50, AFTERWARDS_S, "writes are answered")
-            first = run_json("database", "show", "shop", uri=up.uri)["leader"]
+            first = json_at_once("database", "show", "shop", uri=up.uri)["leader"]
             {"a": a, "b": b}[first].kill()
             died_s = time.monotonic()
             wait_until(lambda: traffic.written_between(died_s + 0.1, time.monotonic()) > 0, LONG_SESSION_S, "writes are answered again")
             assert time.monotonic() < died_s + LONG_SESSION_S * 0.6
-            shown = run_json("database", "show", "shop", uri=up.uri)
+            shown = json_at_once("database", "show", "shop", uri=up.uri)
             assert shown["leader"] != first
             assert len(shown["nodes"]) == 2, "the dead node's session lives"
             with node_with_a_long_session(up.uri, tmp_path, first):

@@ -132,7 +132,8 @@ BREAKS = [
 
 AS_NOBODY = f"""
 import os, sys, uvloop
-from triplicate.cli.server_commands import bookie_group
+from triplicate.cli.process import autorecovery_process
+from triplicate.cli.server_commands import bookie_command
 from triplicate.cli.main import main
 os.seteuid({NOBODY})
 main(sys.argv[1:])

@@ -7,7 +7,8 @@ import os
 import signal
 from pathlib import Path
 
-from tests.process.running import Member, Up, is_running, run
+from tests.process.at_once import at_once
+from tests.process.running import Member, Up, is_running
 from tests.waiting import LIMIT_S, wait_until
 from triplicate.client import Client, connect
 from triplicate.errors import DigestMismatch
@@ -63,7 +64,7 @@ async def is_good(uri: str, ledger_id: int) -> bool:
 
 def recovered(uri: str, ledger_id: int) -> bool:
     """Recover once; whether every copy is good then. A worker of a bookie may have locked the ledger, and is left to it."""
-    run("cluster", "recover", uri=uri, check=False)
+    at_once("cluster", "recover", uri=uri, check=False)
     return asyncio.run(is_good(uri, ledger_id))
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.process.at_once import at_once
 from tests.process.running import TIMEOUT_S, Member, Up, is_running, run, started
 from tests.waiting import LIMIT_S, wait_until
 
@@ -65,7 +66,7 @@ def test_every_process_serves_metrics_on_loopback(tmp_path: Path) -> None:
 
 def test_every_process_answers_probes_beside_its_metrics(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--bookies", "1", "--nodes", "1") as up:
-        run("database", "create", "shop", uri=up.uri)
+        at_once("database", "create", "shop", uri=up.uri)
         for name, member in up.members.items():
             assert probe(member, "health")["healthy"] is True, name
         assert probe(up.members["bookie-1"], "ready") == {
@@ -159,7 +160,7 @@ def test_a_dead_bookie_is_reported_with_the_command_that_starts_it(tmp_path: Pat
 
 def test_killed_processes_are_started_again_and_end_with_up(tmp_path: Path) -> None:
     with Up(tmp_path / "c", "--bookies", "3", "--nodes", "1", "--metrics-port", "0", restart=True) as up:
-        run("database", "create", "shop", uri=up.uri)
+        at_once("database", "create", "shop", uri=up.uri)
         for name in ("bookie-2", "node-1"):
             up.kill_member(name)
             output = up.read_errors_until(f"{name} serves again")
@@ -167,7 +168,7 @@ def test_killed_processes_are_started_again_and_end_with_up(tmp_path: Path) -> N
             assert is_running(up.now_running()[name])
             assert up.now_running()[name] != up.members[name]["pid"]
             assert probe(up.members[name], "health")["healthy"] is True, "at its old port"
-        run("ledger", "append", "new", "x", uri=up.uri)
+        at_once("ledger", "append", "new", "x", uri=up.uri)
         assert len(up.alive()) == 4
         wait_until(lambda: probe(up.facts, "ready")["ready"] is True, TIMEOUT_S, "the whole cluster is ready")
         assert set(probe(up.facts, "ready")["processes"]) == set(up.members)

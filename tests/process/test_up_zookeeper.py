@@ -13,8 +13,9 @@ from pathlib import Path
 
 import psutil
 
+from tests.process.at_once import at_once, json_at_once
 from tests.process.readme import README
-from tests.process.running import TIMEOUT_S, Up, command, environment, run, run_json
+from tests.process.running import TIMEOUT_S, Up, command, environment, run
 from tests.waiting import LIMIT_S, wait_until
 
 
@@ -62,14 +63,14 @@ def test_the_readmes_example_runs_and_a_restart_keeps_everything(tmp_path: Path)
         )
         assert answer.stderr == ""
         assert answer.stdout.splitlines() == ["acknowledged: 0", "acknowledged: 1", "[b'never', b'lost']"]
-        ledgers = run_json("ledger", "list", uri=up.uri)
+        ledgers = json_at_once("ledger", "list", uri=up.uri)
         assert up.end(signal.SIGINT) == 0, up.errors
         assert up.alive() == []
         assert is_gone(java)
     # The second start needs no option, and commands find the cluster in the folder.
     with Up(folder) as again:
         assert again.uri == up.uri
-        assert run_json("ledger", "list", uri=again.uri) == ledgers
+        assert json_at_once("ledger", "list", uri=again.uri) == ledgers
         here = subprocess.run(
             command("ledger", "list", "--json"),
             cwd=tmp_path,
@@ -137,8 +138,8 @@ def test_logs_and_databases_work_as_on_the_file(tmp_path: Path) -> None:
         run("log", "create", "events", uri=up.uri)
         run("log", "append", "events", "a", "b", uri=up.uri)
         assert run("log", "read", "events", uri=up.uri).stdout == "a\nb\n"
-        run("database", "create", "shop", uri=up.uri)
-        wait_until(lambda: run_json("database", "show", "shop", uri=up.uri)["leader"] == "node-1", 30.0, "the node leads the database")
-        run("sql", "shop", "--small", "-c", "CREATE TABLE t (a INTEGER PRIMARY KEY)", "-c", "INSERT INTO t VALUES (7)", uri=up.uri)
-        assert "7" in run("sql", "shop", "--small", "-c", "SELECT a FROM t", uri=up.uri).stdout.split()
+        at_once("database", "create", "shop", uri=up.uri)
+        wait_until(lambda: json_at_once("database", "show", "shop", uri=up.uri)["leader"] == "node-1", 30.0, "the node leads the database")
+        at_once("sql", "shop", "--small", "-c", "CREATE TABLE t (a INTEGER PRIMARY KEY)", "-c", "INSERT INTO t VALUES (7)", uri=up.uri)
+        assert "7" in at_once("sql", "shop", "--small", "-c", "SELECT a FROM t", uri=up.uri).stdout.split()
         assert up.end(signal.SIGTERM) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from triplicate_simulator.checkers.hedge_rules import hedging_keeps_its_budget
 from triplicate_simulator.checkers.history import Checker
 from triplicate_simulator.checkers.ledger_invariants import (
     clients_and_metadata_agree,
@@ -34,6 +35,7 @@ LEDGER_CHECKERS: dict[str, Checker] = {
         confirmed_is_acknowledged,
         replaced_bookies_deny_nothing,
         undeleted_ledgers_are_whole,
+        hedging_keeps_its_budget,
     )
 }
 """The judges of ledgers, by name."""

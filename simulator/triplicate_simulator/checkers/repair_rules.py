@@ -310,8 +310,8 @@ _OF_LOGS = (
     "ends_are_readable",
 )
 """Checkers of a log with writers and readers, without publishers."""
-_OF_ONE_WRITER = ("metadata_moves_forward", "undeleted_ledgers_are_whole")
-"""Checkers of ledgers that say nothing here: `repairs_undo_nothing` has the place of the first."""
+_OF_ONE_WRITER = ("metadata_moves_forward", "undeleted_ledgers_are_whole", "hedging_keeps_its_budget")
+"""Checkers of ledgers that say nothing here: `repairs_undo_nothing` has the place of the first, and a node has several reading clients."""
 REPAIR_CHECKERS: dict[str, Checker] = {
     **{name: check for name, check in LEDGER_CHECKERS.items() if name not in _OF_ONE_WRITER},
     **{

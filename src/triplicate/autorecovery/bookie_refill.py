@@ -188,9 +188,8 @@ class _Rounds:
             return replace(repair, reason=f"another worker repairs it, {wait}")
         needed = self._open.needed_by(repair.ledger_id)
         if repair.outcome is RepairOutcome.HAS_WRITER and needed:
-            return replace(
-                repair, reason=f"{repair.reason}; the refill waited for {needed}, {wait}. Append to the log, or restart its writer"
-            )
+            remedy = "" if self._open.silent_for(repair.ledger_id) else ". Append to the log, or restart its writer"
+            return replace(repair, reason=f"{repair.reason}; the refill waited for {needed}, {wait}{remedy}")
         if repair.outcome is RepairOutcome.HAS_WRITER:
             return replace(
                 repair,

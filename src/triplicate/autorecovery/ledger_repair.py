@@ -17,7 +17,7 @@ from triplicate.autorecovery.core.open_refill import LastStored
 from triplicate.autorecovery.core.writer_presence import WriterPresence, writer_presence
 from triplicate.autorecovery.entry_finder import EntryFinder
 from triplicate.autorecovery.ledger_copier import CopyJob, LedgerCopier
-from triplicate.autorecovery.open_ledger_view import VIEWS_AT_ONCE, view_open_ledger
+from triplicate.autorecovery.open_ledger_view import VIEWS_AT_ONCE, doubt_of_replaced_disks, view_open_ledger
 from triplicate.autorecovery.repair_tools import BookieStates, RepairOutcome, RepairResult, RepairTools
 from triplicate.client import WRITER_AWAITED
 from triplicate.errors import BadVersion, BookieError, CorruptionError, LedgerError, NoGoodCopy, NotEnoughBookies, Unauthorized
@@ -121,7 +121,8 @@ class RepairRun:
                 return RepairResult(
                     RepairOutcome.HAS_WRITER if is_alive else RepairOutcome.GRACE_PERIOD,
                     f"{', '.join(lost)} in the last segment of an open ledger{_log_of(found.value)}, whose writer "
-                    + ("lives and replaces it if another bookie can be chosen" if is_alive else "may be alive"),
+                    + ("lives and replaces it if another bookie can be chosen" if is_alive else "may be alive")
+                    + await doubt_of_replaced_disks(self._tools.client.metadata, self._ledger_id, found),
                 )
 
     def _result(self) -> RepairResult:
@@ -323,7 +324,7 @@ class RepairRun:
             return False
         if bookie_id in metadata.last_segment.ensemble:
             answers = await self._last_stored(metadata, bookie_id)
-            bound.begin(metadata.last_segment, bookie_id, metadata.ack_quorum, answers)
+            bound.begin(metadata.last_segment, bookie_id, metadata.write_quorum, metadata.ack_quorum, answers)
             bound.observe(answers)
             if bound.end is None:
                 return False

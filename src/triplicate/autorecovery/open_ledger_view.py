@@ -1,4 +1,4 @@
-"""One look at an open ledger whose writer may be alive: its metadata, and the last entries on its bookies."""
+"""One look at an open ledger whose writer may be alive: its metadata, the last entries on its bookies, and the disks that were replaced."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from triplicate.autorecovery.core.writer_presence import OpenLedgerView
 from triplicate.client import BookieCopies
 from triplicate.errors import BookieError, CorruptionError
 from triplicate.ledger import EntryCodec, LedgerMetadata, is_covered
+from triplicate.metadata import ClusterMetadata, Versioned, may_have_lost_entries
 from triplicate.runtime import Clock, map_bounded
 
 VIEWS_AT_ONCE = 8
@@ -43,4 +44,23 @@ async def view_open_ledger(
         max(answers.values(), default=-1),
         clock.monotonic(),
         is_covered(unknown, len(segment.ensemble), metadata.write_quorum, metadata.ack_quorum),
+    )
+
+
+async def doubt_of_replaced_disks(cluster: ClusterMetadata, ledger_id: int, found: Versioned) -> str:
+    """Why bookies whose disks were replaced keep an open ledger from being recovered and refilled, and what to do; empty if they do not.
+
+    An entry that an ack quorum of replaced disks has confirmed may be on no other bookie. Then only the writer knows the ledger's end.
+    """
+    segment, replaced = found.value.last_segment, []
+    for position, bookie_id in enumerate(segment.ensemble):
+        incarnation = await cluster.incarnations.get(bookie_id)
+        if not incarnation.visited and await may_have_lost_entries(cluster, bookie_id, incarnation, ledger_id, found):
+            replaced.append(position)
+    if is_covered(replaced, len(segment.ensemble), found.value.write_quorum, found.value.ack_quorum):
+        return ""
+    names = ", ".join(segment.ensemble[position] for position in replaced)
+    return (
+        f"; entries may have been confirmed by {names} alone, whose disks were replaced: have the writer close the ledger, or give such "
+        "entries up by `triplicate bookie format --visited` on one of them"
     )

@@ -27,7 +27,7 @@ class Subcommand(NamedTuple):
 
 COMMANDS: dict[str, Subcommand] = {
     "up": Subcommand("triplicate.cli.server_commands.up_command:up", "Run a local cluster until Ctrl-C."),
-    "bookie": Subcommand("triplicate.cli.server_commands.bookie_group:bookie", "Run a bookie, or inspect and repair its directories."),
+    "bookie": Subcommand("triplicate.cli.server_commands.bookie_command:bookie", "Run a bookie, or inspect and repair its directories."),
     "autorecovery": Subcommand(
         "triplicate.cli.server_commands.autorecovery_command:autorecovery",
         "Find ledgers that lack copies and make the copies again, until SIGTERM or Ctrl-C.",
@@ -39,7 +39,7 @@ COMMANDS: dict[str, Subcommand] = {
         "triplicate.cli.server_commands.doctor_command:doctor", "Check a bookie's settings, disks, cookies, metadata, port and machine."
     ),
     "cluster": Subcommand(
-        "triplicate.cli.server_commands.cluster_group:cluster",
+        "triplicate.cli.server_commands.cluster_command:cluster",
         "Show the state of a cluster, create one, copy its metadata, state racks, or make the copies of lost bookies again.",
     ),
     "cookie": Subcommand("triplicate.cli.server_commands.cookie_command:cookie", "Show, write and delete the cookies of bookies."),

@@ -46,6 +46,7 @@ class HedgedReads:
         self.order = ReadOrder(self.health)
         """In which replicas are read; `NearBookies` states the distances."""
         self._host = host
+        self._wire = settings.wire
         self._pool = pool
         self._now = host.clock.monotonic
         self._quarantines = metrics.quarantines
@@ -72,11 +73,13 @@ class HedgedReads:
             if has_other:
                 self.budget.spend()
                 self._silent.inc()
+                self._trace(bookie_id, "silent")
             return has_other
         if self.health.strike(bookie_id, Ailment.SLOW, now):
             self._report(bookie_id, Ailment.SLOW)
         if has_other and self.budget.try_spend():
             self._late.inc()
+            self._trace(bookie_id, "late")
             return True
         return False
 
@@ -100,6 +103,7 @@ class HedgedReads:
         if bookie_id is not None:
             self.budget.spend()
             self._probes.inc()
+            self._trace(bookie_id, "probe")
             self._pool.channel(bookie_id).read(ledger_id, entry_id, self._probe_ended, _Probe(bookie_id, now))
 
     def _probe_ended(self, probe: _Probe, response: ReadResponse | None, error: BookieError | None) -> None:
@@ -111,6 +115,11 @@ class HedgedReads:
             ailment = Ailment.SLOW if now - probe.sent_at > limit_s else None
         if self.health.end_probe(probe.bookie_id, ailment, now):
             self._host.trace("client.bookie_readmitted", bookie=probe.bookie_id)
+
+    def _trace(self, bookie_id: str, reason: str) -> None:
+        """Record an additional read: of which bookie, and how many reads and additional ones the budget has counted."""
+        budget = self.budget
+        self._host.trace("client.read_hedged", bookie=bookie_id, reason=reason, wire=self._wire, reads=budget.reads, spent=budget.spent)
 
     def _report(self, bookie_id: str, ailment: Ailment) -> None:
         self._quarantines.labels(bookie=bookie_id, reason=ailment.name.lower()).inc()

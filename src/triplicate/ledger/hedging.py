@@ -46,11 +46,13 @@ class HedgeBudget:
         share: additional reads per read.
     """
 
-    __slots__ = ("_counted", "_share", "_tokens", "reads")
+    __slots__ = ("_counted", "_share", "_tokens", "reads", "spent")
 
     def __init__(self, share: float) -> None:
         self.reads = 0
         """Reads so far without the additional ones; the caller counts."""
+        self.spent = 0
+        """Additional reads so far."""
         self._share = share
         self._tokens = BURST_READS if share > 0 else 0.0
         self._counted = 0
@@ -61,12 +63,14 @@ class HedgeBudget:
         if self._tokens < 1:
             return False
         self._tokens -= 1
+        self.spent += 1
         return True
 
     def spend(self) -> None:
         """Spend one additional read even if the budget does not have it; later ones pay for it."""
         self._earn()
         self._tokens = max(self._tokens - 1, -BURST_READS)
+        self.spent += 1
 
     def _earn(self) -> None:
         self._tokens = min(BURST_READS, self._tokens + self._share * (self.reads - self._counted))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -16,13 +18,14 @@ from triplicate.autorecovery import LedgerChecker, PassProgress, RepairOutcome, 
 from triplicate.bookie import Bookie, Replacement
 from triplicate.config import BookieSettings
 from triplicate.errors import BookieError
-from triplicate.ledger import EntryCodec, LedgerMetadata, LedgerState
+from triplicate.ledger import EntryCodec, LedgerMetadata, LedgerState, write_set
+from triplicate.log import Logs, has_living_writer
 from triplicate.runtime import TaskScope
 
 
-async def with_new_disks(cluster: RealCluster, settings: BookieSettings) -> Bookie:
-    """Replace the disks of bookie b by empty ones; the caller stops it."""
-    await cluster.bookies["b"].stop()
+async def with_new_disks(cluster: RealCluster, settings: BookieSettings, bookie_id: str = "b") -> Bookie:
+    """Replace the disks of a bookie by empty ones; the caller stops it."""
+    await cluster.bookies[bookie_id].stop()
     for directory in (*settings.journal_directories, *settings.ledger_directories):
         shutil.rmtree(directory)
     await Replacement(cluster.host, settings, cluster.metadata).carry_out()
@@ -103,5 +106,98 @@ def test_the_limbo_ends_while_a_writer_that_nobody_can_replace_the_bookie_for_go
             finally:
                 await scope.aclose()
                 await bookie.stop()
+
+    run(main())
+
+
+def test_two_bookies_that_share_no_entry_are_refilled_beside_their_writer() -> None:
+    async def main() -> None:
+        async with real_cluster("abcdef") as cluster, cluster.client() as client, AsyncExitStack() as stack:
+            writer = await client.create(ensemble_size=6, write_quorum=3, ack_quorum=2)
+            for _ in range(60):
+                last = await writer.append(b"before")
+            ensemble = writer.metadata.last_segment.ensemble
+            replaced = [ensemble[0], ensemble[3]]
+            for bookie_id in replaced:
+                bookie = await with_new_disks(cluster, cluster.bookies[bookie_id].settings, bookie_id)
+                stack.push_async_callback(bookie.stop)
+            scope = await stack.enter_async_context(TaskScope("refill"))
+            for bookie_id in replaced:
+                settings = replace(PROMPT, refill_wait_s=60.0)
+                refill = scope.spawn(refill_bookie(client, bookie_id, settings=settings, has_living_writer=lives), name="refill")
+                while not refill.done():
+                    await writer.append(b"meanwhile")
+                    await asyncio.sleep(0.01)
+                assert refill.result().complete, refill.result()
+            metadata = await client.metadata_of(writer.ledger_id)
+            assert (metadata.state, len(metadata.segments)) == (LedgerState.OPEN, 1), "the writer was not fenced, and replaced nobody"
+            codec = EntryCodec(writer.ledger_id, metadata.digest_type, metadata.password)
+            async with client.bookie_copies() as copies:
+                for entry_id in range(last + 1):
+                    for bookie_id in {*metadata.ensemble_of(entry_id)}.intersection(replaced):
+                        position = ensemble.index(bookie_id)
+                        if position in write_set(entry_id, 6, 3):
+                            assert await copies.read(codec, entry_id, bookie_id) is not None
+            await writer.close()
+
+    run(main())
+
+
+def test_two_bookies_that_may_have_confirmed_entries_alone_are_named() -> None:
+    async def main() -> None:
+        async with real_cluster("abc") as cluster, cluster.client() as client, AsyncExitStack() as stack:
+            logs = Logs(client)
+            await logs.create("events")
+            writer = await logs.writer("events", owner="test")
+            for number in range(20):
+                await writer.append(b"%d" % number)
+            for bookie_id in "bc":
+                bookie = await with_new_disks(cluster, cluster.bookies[bookie_id].settings, bookie_id)
+                stack.push_async_callback(bookie.stop)
+            settings, living = replace(PROMPT, refill_wait_s=0.0), partial(has_living_writer, logs)
+            report = await refill_bookie(client, "b", settings=settings, has_living_writer=living)
+            assert not report.complete
+            assert (
+                "entries may have been confirmed by b, c alone, whose disks were replaced: have the writer close"
+                in report.repairs[0].reason
+            )
+            assert report.repairs[0].reason.endswith(
+                "the refill waited for answers of c, for 0 s without progress; the next refill goes on"
+            )
+
+            # The writer knows the end of its ledger, so nobody has to find it out.
+            await writer.close()
+            for bookie_id in "bc":
+                assert (await refill_bookie(client, bookie_id, settings=PROMPT, has_living_writer=living)).complete
+            async with await logs.reader("events") as reader:
+                values: list[bytes | None] = []
+                async for entry in reader:
+                    values += entry.values
+                    if len(values) >= 20:
+                        break
+            assert values == [b"%d" % number for number in range(20)]
+
+    run(main())
+
+
+def test_replaced_disks_are_named_for_a_ledger_without_a_writer() -> None:
+    async def main() -> None:
+        async with real_cluster("abc") as cluster, cluster.client() as client, AsyncExitStack() as stack:
+            ledger_id = await write_ledger(client, 20, close=False)
+            for bookie_id in "bc":
+                bookie = await with_new_disks(cluster, cluster.bookies[bookie_id].settings, bookie_id)
+                stack.push_async_callback(bookie.stop)
+            report = await refill_bookie(client, "b", settings=PROMPT)
+            assert not report.complete
+            assert "entries may have been confirmed by b, c alone" in report.repairs[0].reason
+            assert (await repair(client, ledger_id, "b")).reason.endswith(
+                "entries up by `triplicate bookie format --visited` on one of them"
+            )
+            assert (await client.metadata_of(ledger_id)).state is LedgerState.OPEN, "nobody has guessed its end"
+
+            assert await cluster.metadata.incarnations.mark_visited("c")
+            await eventually(lambda: not bookie.parts.limbo.active)
+            assert (await refill_bookie(client, "b", settings=PROMPT)).complete
+            assert (await client.metadata_of(ledger_id)).last_entry_id == 19
 
     run(main())

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
+from triplicate.sim.recorder import Fact
+from triplicate_simulator.checkers.hedge_rules import Hedged
 from triplicate_simulator.checkers.history import History
 from triplicate_simulator.checkers.ledger_checkers import LEDGER_CHECKERS
 from triplicate_simulator.checkers.ledger_promises import LengthSubstituted
@@ -103,6 +105,8 @@ class LedgerWorkload(Workload):
         # An actor that waits for a lost entry may have used up the time. The loss must still be found.
         self.context.deadline_s = max(self.context.deadline_s, self.context.time() + PROGRESS_S)
         await self.context.finish_by_deadline([self.context.keep_running(FinalLedgerReader.NAME, FinalLedgerReader(self.model))])
+        share = self.context.cluster.options.client_settings.hedge_read_share
+        self.context.history.events += hedged_reads(self.context.world.recorder.facts, share)
         await SpaceCheck(self.model).carry_out()
 
     def counts(self) -> dict[str, int]:
@@ -120,3 +124,14 @@ def event_counts(history: History) -> dict[str, int]:
         name = type(event).__name__.lower()
         counts[name] = counts.get(name, 0) + 1
     return counts
+
+
+def hedged_reads(facts: Iterable[Fact], share: float) -> list[Hedged]:
+    """The additional reads among the facts of a run."""
+    found: list[Hedged] = []
+    for fact in facts:
+        if fact.kind == "client.read_hedged":
+            given = dict(fact.facts)
+            client = f"{fact.node} ({given['wire']})"
+            found.append(Hedged(fact.time_s, client, str(given["reason"]), int(str(given["reads"])), int(str(given["spent"])), share))
+    return found

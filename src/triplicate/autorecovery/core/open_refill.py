@@ -5,13 +5,17 @@ acknowledged may be confirmed later, by the acknowledgement of another bookie. S
 new ones, and nobody but the writer knows the last of these. An upper bound follows from what the other bookies store:
 
 1. *horizon*: the greatest entry on any other bookie of the last segment, read while the new disks are in use.
-2. *witness*: an entry whose header confirms an entry behind the horizon. An ack quorum of two has at least one other bookie, and none
-   had that entry at step 1. So it was confirmed after step 1, and the witness was created after it. The writer numbers its entries in
-   their order, so every entry that the old disks may have is before the witness.
-3. *end*: a last-add-confirmed that covers the witness. All entries up to it are confirmed and can be copied.
+2. *proof*: the first entry behind the horizon whose ack quorum needs a bookie that answered at step 1. None of these had it then, so it was
+   not confirmed before. The old disks may have acknowledged it, and so may each bookie of its write set that was silent.
+3. *witness*: an entry whose header confirms the proof, so that it was created after step 1. The writer numbers its entries in their order,
+   so every entry that the old disks may have is before the witness.
+4. *end*: a last-add-confirmed that covers the witness. All entries up to it are confirmed and can be copied.
 
-A bookie that does not answer at step 1 may have had the entry; a larger ack quorum makes up for it. A writer whose caller chooses the
-entry ids does not create them in order, so nothing here holds for it.
+With an ack quorum of two and all answers, every entry is a proof. A silent bookie counts only where it shares a write set, also one whose
+disks were replaced as well: two at opposite ends of a striped ensemble are refilled at the same time. Where each write set has an ack
+quorum of silent bookies, these may have confirmed entries alone, up to an unknown one.
+
+A writer whose caller chooses the entry ids does not create them in order, so nothing here holds for it.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from triplicate.autorecovery.core.fragments import LedgerFragment
-from triplicate.ledger import EnsembleSegment
+from triplicate.ledger import EnsembleSegment, write_set
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +45,15 @@ class OpenRefillBound:
     Attributes:
         end: the last entry to copy; None while it is unknown. It never changes once it is known.
         needed: what the bound waits for; empty once the end is known.
+        silent: bookies that must answer first, since entries may have been confirmed by them and the old disks alone.
     """
 
     def __init__(self) -> None:
         self.end: int | None = None
         self.needed = "an answer of the other bookies"
+        self.silent: tuple[str, ...] = ()
         self._horizon: int | None = None
+        self._proof = 0
         self._witness: int | None = None
 
     @property
@@ -54,7 +61,9 @@ class OpenRefillBound:
         """Whether step 1 is done."""
         return self._horizon is not None
 
-    def begin(self, segment: EnsembleSegment, bookie_id: str, ack_quorum: int, answers: Mapping[str, LastStored]) -> None:
+    def begin(
+        self, segment: EnsembleSegment, bookie_id: str, write_quorum: int, ack_quorum: int, answers: Mapping[str, LastStored]
+    ) -> None:
         """Set the horizon, unless too few of the other bookies answered. Once it is set, this changes nothing.
 
         Args:
@@ -65,18 +74,21 @@ class OpenRefillBound:
         if self.has_horizon:
             return
         others = [name for name in segment.ensemble if name != bookie_id]
-        silent = [name for name in others if name not in answers]
-        if ack_quorum < 2 + len(silent):
-            # An entry may be confirmed by the old disks and these bookies alone.
+        silent = tuple(name for name in others if name not in answers)
+        # Entries before the segment may be on none of its bookies.
+        horizon = max([segment.first_entry_id - 1, *(answers[name].entry_id for name in others if name in answers)])
+        proof = _first_proof(segment, write_quorum, ack_quorum, horizon, {bookie_id, *silent})
+        if proof is None:
+            self.silent = silent
             self.needed = (
                 f"answers of {', '.join(silent)}"
                 if silent
                 else "the end of its segment, since one bookie alone acknowledges its entries (ack quorum 1)"
             )
             return
-        # Entries before the segment may be on none of its bookies.
-        self._horizon = max(segment.first_entry_id - 1, *(answers[name].entry_id for name in others if name in answers))
-        self.needed = f"entries of its writer behind entry {self._horizon}"
+        self.silent = ()
+        self._horizon, self._proof = horizon, proof
+        self.needed = f"entries of its writer behind entry {proof - 1}"
 
     def observe(self, answers: Mapping[str, LastStored]) -> None:
         """Advance by the last entries of bookies, read after `begin`. Has no effect before the horizon is set."""
@@ -84,7 +96,7 @@ class OpenRefillBound:
             return
         if self._witness is None:
             self._witness = min(
-                (last.entry_id for last in answers.values() if last.last_add_confirmed > self._horizon),
+                (last.entry_id for last in answers.values() if last.last_add_confirmed >= self._proof),
                 default=None,
             )
         if self._witness is None:
@@ -95,6 +107,16 @@ class OpenRefillBound:
             self.needed = ""
         else:
             self.needed = f"an entry of its writer that confirms entry {self._witness}"
+
+
+def _first_proof(segment: EnsembleSegment, write_quorum: int, ack_quorum: int, horizon: int, doubtful: Collection[str]) -> int | None:
+    """The first entry behind the horizon that the doubtful bookies cannot have confirmed alone; None if there is none."""
+    size = len(segment.ensemble)
+    for entry_id in range(horizon + 1, horizon + 1 + size):
+        names = [segment.ensemble[position] for position in write_set(entry_id, size, write_quorum)]
+        if sum(name in doubtful for name in names) < ack_quorum:
+            return entry_id
+    return None
 
 
 class OpenRefills:
@@ -119,6 +141,11 @@ class OpenRefills:
         """The event that the bound of a ledger waits for; empty if there is no bound."""
         bound = self._bounds.get(ledger_id)
         return "" if bound is None else bound.needed
+
+    def silent_for(self, ledger_id: int) -> tuple[str, ...]:
+        """The bookies that must answer before the bound of a ledger can be found; none if there is no bound."""
+        bound = self._bounds.get(ledger_id)
+        return () if bound is None else bound.silent
 
     def is_complete(self, ledger_id: int, fragment: LedgerFragment) -> bool:
         """Whether every entry of a fragment was seen on the bookie since its disks were replaced."""

@@ -10,8 +10,8 @@ import click
 
 from triplicate.cli.data_commands.entry_text import FORMATS, EntryPrinter
 from triplicate.cli.data_commands.ledger_append import append_all, open_source
-from triplicate.cli.data_commands.ledger_check_command import check
 from triplicate.cli.terminal.client_run import run_with_client
+from triplicate.cli.terminal.lazy_subcommands import LazySubcommands
 from triplicate.cli.terminal.options import metadata_option
 from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
 from triplicate.client import WRITER_AWAITED, Client, LedgerWriter
@@ -67,7 +67,7 @@ async def _create(client: Client, digest: str, password: str, shape: Mapping[str
     return await client.create(**shape, digest_type=DigestType[digest.upper()], password=password.encode(), custom=custom)
 
 
-@click.group()
+@click.group(cls=LazySubcommands, places={"check": "triplicate.cli.data_commands.ledger_check_command:check"})
 def ledger() -> None:
     """Create, append to, read, follow, check, recover and delete ledgers.
 
@@ -304,9 +304,6 @@ def undelete(ledger_id: int, metadata: str | None, as_json: bool) -> None:
             click.echo(f"ledger {ledger_id} is back: {facts['state']}, {facts['quorums']}")
 
     run_with_client(metadata, work)
-
-
-ledger.add_command(check)
 
 
 def describe(ledger_id: int, metadata: LedgerMetadata) -> dict[str, Any]:

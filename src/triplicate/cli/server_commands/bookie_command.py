@@ -11,6 +11,7 @@ import click
 from triplicate.bookie import Bookie, Replacement, bookie_id_of, mark_visited
 from triplicate.cli.process.probes import ServedProcess, autorecovery_problems, bookie_problems, bookie_readiness
 from triplicate.cli.process.serving import run_loop, serve_process
+from triplicate.cli.terminal.lazy_subcommands import LazySubcommands
 from triplicate.cli.terminal.options import existing, load_configuration, settings_options
 from triplicate.cli.terminal.output import print_json
 from triplicate.config import AutorecoverySettings, BookieSettings, ClientSettings, Configuration, MetadataSettings, ProcessSettings
@@ -36,7 +37,24 @@ class GroupOptions:
     flags: Mapping[str, object]
 
 
-@click.group(invoke_without_command=True)
+HERE = "triplicate.cli.server_commands"
+
+
+@click.group(
+    cls=LazySubcommands,
+    invoke_without_command=True,
+    places={
+        "compact": f"{HERE}.bookie_upkeep:compact",
+        "decommission": f"{HERE}.bookie_decommission:decommission",
+        "flush": f"{HERE}.bookie_upkeep:flush",
+        "gc": f"{HERE}.bookie_upkeep:collect_garbage",
+        "list": f"{HERE}.bookie_list:list_bookies",
+        "rebuild-index": f"{HERE}.bookie_rebuild:rebuild",
+        "refill": f"{HERE}.refill_command:refill",
+        "set-readonly": f"{HERE}.bookie_read_only:set_read_only",
+        "status": f"{HERE}.bookie_status:status",
+    },
+)
 @bookie_options
 @click.option("--parent-pipe", type=int, hidden=True)
 @click.option("--ready-pipe", type=int, hidden=True)
@@ -59,6 +77,10 @@ def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe
     settings = configuration.get(BookieSettings)
     uri, session_timeout_s = metadata_uri(configuration), configuration.get(MetadataSettings).session_timeout_s
     keep_freed_memory()
+    heals = configuration.get(AutorecoverySettings).in_bookie
+    if heals:
+        # Imported here: a bookie without auto-recovery does not pay for the client's modules, and one with it not while it serves.
+        from triplicate.cli.process.autorecovery_process import start_autorecovery
 
     async def start(host: Host, metrics: Metrics) -> ServedProcess:
         cluster = await open_cluster(existing(uri), host, session_timeout_s=session_timeout_s, watch_interval_s=WATCH_INTERVAL_S)
@@ -67,23 +89,8 @@ def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe
         except BaseException:
             await cluster.aclose()
             raise
-        wait_s = configuration.get(AutorecoverySettings).unneeded_copies_wait_s
-
-        async def delete_unneeded() -> None:
-            # The first round only takes notes. The modules of the client are imported after the first wait.
-            await sleep(host.clock, wait_s)
-            from triplicate.cli.process.autorecovery_process import delete_unneeded_copies
-
-            await delete_unneeded_copies(host, cluster, configuration, metrics, server.bookie_id, server.storage)
-
-        if wait_s > 0:
-            server.add_chore("unneeded copies", delete_unneeded)
-        healing = None
-        if configuration.get(AutorecoverySettings).in_bookie:
-            # Imported here: a bookie without auto-recovery does not pay for the client's modules.
-            from triplicate.cli.process.autorecovery_process import start_autorecovery
-
-            healing = start_autorecovery(host, cluster, configuration, metrics, server.bookie_id)
+        keep_only_needed_copies(server, host, cluster, configuration, metrics)
+        healing = start_autorecovery(host, cluster, configuration, metrics, server.bookie_id) if heals else None
 
         async def stop() -> None:
             try:
@@ -103,6 +110,21 @@ def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe
 
     name = settings.bookie_id or "bookie"
     serve_process(name, configuration.get(ProcessSettings), start, parent_pipe=parent_pipe, ready_pipe=ready_pipe)
+
+
+def keep_only_needed_copies(server: Bookie, host: Host, cluster: ClusterMetadata, configuration: Configuration, metrics: Metrics) -> None:
+    """Let a bookie delete its copies that no ledger needs any more, if the settings say so."""
+    wait_s = configuration.get(AutorecoverySettings).unneeded_copies_wait_s
+
+    async def delete() -> None:
+        # The first round only takes notes. The modules of the client are imported after the first wait.
+        await sleep(host.clock, wait_s)
+        from triplicate.cli.process.autorecovery_process import delete_unneeded_copies
+
+        await delete_unneeded_copies(host, cluster, configuration, metrics, server.bookie_id, server.storage)
+
+    if wait_s > 0:
+        server.add_chore("unneeded copies", delete)
 
 
 def metadata_uri(configuration: Configuration) -> str:

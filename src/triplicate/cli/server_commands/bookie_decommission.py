@@ -15,7 +15,6 @@ import click
 from triplicate.autorecovery import DecommissionProgress, DecommissionReport, DiskRoom, Obstacle, decommission_bookie
 from triplicate.cli.overview.core.text_table import size_text
 from triplicate.cli.process.serving import run_loop
-from triplicate.cli.server_commands.bookie_command import bookie
 from triplicate.cli.server_commands.bookie_list import uri_of
 from triplicate.cli.terminal.options import client_settings, limit_option, metadata_option
 from triplicate.cli.terminal.output import print_json, print_table, remarks
@@ -31,7 +30,7 @@ ROWS_MAX = 50
 """Ledgers that a table lists; JSON has all."""
 
 
-@bookie.command()
+@click.command()
 @click.argument("bookie_ids", metavar="BOOKIE_ID...", nargs=-1, required=True)
 @metadata_option
 @click.option("--dry-run", is_flag=True, help="Change nothing; say whether enough bookies would remain, and which ledgers would be moved.")

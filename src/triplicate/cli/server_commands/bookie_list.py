@@ -12,7 +12,7 @@ from triplicate.cli.overview.core.cluster_facts import UNSTATED_LOCATION, Bookie
 from triplicate.cli.overview.core.cluster_problems import shared_text
 from triplicate.cli.overview.core.text_table import size_text
 from triplicate.cli.process.serving import run_loop
-from triplicate.cli.server_commands.bookie_command import GroupOptions, bookie
+from triplicate.cli.server_commands.bookie_command import GroupOptions
 from triplicate.cli.terminal.options import client_settings, cluster_uri, limit_option, metadata_option
 from triplicate.cli.terminal.output import print_json, print_table, remarks
 from triplicate.client import connect
@@ -34,7 +34,7 @@ class BookieList:
     """Hosts that are one machine by their addresses, in groups."""
 
 
-@bookie.command("list")
+@click.command("list")
 @metadata_option
 @click.option(
     "--quick", is_flag=True, help="Do not count the ledgers of each bookie. A bookie without a cookie is then listed only if it runs."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from triplicate.cli.overview.core.cluster_facts import BookieState
-from triplicate.cli.server_commands.bookie_command import bookie, with_cluster
+from triplicate.cli.server_commands.bookie_command import with_cluster
 from triplicate.cli.server_commands.bookie_list import uri_of
 from triplicate.cli.terminal.options import limit_option, metadata_option
 from triplicate.cli.terminal.output import print_json, remarks
@@ -17,7 +17,7 @@ POLL_S = 0.5
 ON, OFF = "on", "off"
 
 
-@bookie.command("set-readonly")
+@click.command("set-readonly")
 @click.argument("bookie_id", metavar="BOOKIE_ID")
 @click.argument("request", metavar="on|off", type=click.Choice((ON, OFF)))
 @metadata_option

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 import click
 
 from triplicate.bookie import RebuildReport, rebuild_index
-from triplicate.cli.server_commands.bookie_command import bookie, bookie_options, configuration_of, metadata_uri, with_cluster
+from triplicate.cli.server_commands.bookie_command import bookie_options, configuration_of, metadata_uri, with_cluster
 from triplicate.cli.terminal.output import print_json, print_table
 from triplicate.config import BookieSettings
 from triplicate.metadata import ClusterMetadata
 from triplicate.runtime import Host
 
 
-@bookie.command("rebuild-index")
+@click.command("rebuild-index")
 @bookie_options
 @click.option(
     "--accept-lost-logs", is_flag=True, help="Continue without entry logs that the old index names; the bookie denies their entries."

@@ -14,7 +14,7 @@ import click
 from triplicate.bookie import Inspection, InspectionReport, bookie_id_of, memory_limits
 from triplicate.cli.overview.core.text_table import size_text
 from triplicate.cli.process.serving import metrics_url, run_loop
-from triplicate.cli.server_commands.bookie_command import bookie, bookie_options, configuration_of, with_cluster
+from triplicate.cli.server_commands.bookie_command import bookie_options, configuration_of, with_cluster
 from triplicate.cli.terminal.options import client_settings
 from triplicate.cli.terminal.output import print_json, print_table
 from triplicate.client import Client
@@ -48,7 +48,7 @@ METRICS = {
 """The metrics shown, and their labels."""
 
 
-@bookie.command("status")
+@click.command("status")
 @bookie_options
 @click.option("--offline", is_flag=True, help="Read only the directories.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from triplicate.cli.overview.core.text_table import size_text
-from triplicate.cli.server_commands.bookie_command import bookie, with_cluster
+from triplicate.cli.server_commands.bookie_command import with_cluster
 from triplicate.cli.server_commands.bookie_list import uri_of
 from triplicate.cli.terminal.options import limit_option, metadata_option
 from triplicate.cli.terminal.output import print_json, remarks
@@ -36,7 +36,7 @@ def _options(command: Command) -> Command:
     return command
 
 
-@bookie.command("gc")
+@click.command("gc")
 @_options
 @click.option("--force", is_flag=True, help="Also compact by the threshold of major compaction, as BookKeeper's `forcegc` does.")
 @click.option("--status", "asks", is_flag=True, help="Only show whether garbage collection and compaction run, and what they did last.")
@@ -51,7 +51,7 @@ def collect_garbage(force: bool, asks: bool, **options: Any) -> None:
     _run(UpkeepAction.STATUS if asks else UpkeepAction.GC, force=force, **options)
 
 
-@bookie.command("compact")
+@click.command("compact")
 @_options
 @click.option("--major", is_flag=True, help="By the threshold of major compaction instead of that of minor compaction.")
 def compact(major: bool, **options: Any) -> None:
@@ -59,7 +59,7 @@ def compact(major: bool, **options: Any) -> None:
     _run(UpkeepAction.COMPACT, force=major, **options)
 
 
-@bookie.command("flush")
+@click.command("flush")
 @_options
 def flush(**options: Any) -> None:
     """Flush now: write the cached entries into entry logs and index, so that the next start replays little."""

@@ -10,7 +10,6 @@ import click
 
 from triplicate.autorecovery import Audit, AuditorMetrics, AuditReport, CopyPace, LedgerAudits
 from triplicate.cli.process.serving import run_loop
-from triplicate.cli.server_commands.cluster_command import cluster
 from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
 from triplicate.cli.terminal.output import print_json, print_table, remarks
 from triplicate.client import connect
@@ -27,7 +26,7 @@ CHECKS = {
 }
 
 
-@cluster.command("audit")
+@click.command("audit")
 @metadata_option
 @click.option("--lost", "lost", is_flag=True, help="Find ledgers that name bookies that are not registered; there is no delay.")
 @click.option("--ledgers", "ledgers", is_flag=True, help="Read the first and last entry of each fragment from its bookie.")

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from triplicate.cli.server_commands.cluster_command import cluster
 from triplicate.cli.terminal.client_run import run_with_client
 from triplicate.cli.terminal.options import metadata_option
 from triplicate.cli.terminal.output import print_json, print_table
@@ -17,7 +16,7 @@ from triplicate.metadata import PeriodicCheck
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-@cluster.group("autorecovery")
+@click.group("autorecovery")
 def autorecovery_group() -> None:
     """Show, disable and enable auto-recovery in the whole cluster, and change the delay of lost bookies.
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import click
 
 from triplicate.cli.process.serving import run_loop
-from triplicate.cli.server_commands.racks_command import racks
+from triplicate.cli.terminal.lazy_subcommands import LazySubcommands
 from triplicate.cli.terminal.options import existing
 from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
 from triplicate.errors import ConfigError
@@ -21,16 +21,28 @@ REMARK_S = 5.0
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-@click.group()
+HERE = "triplicate.cli.server_commands"
+
+
+@click.group(
+    cls=LazySubcommands,
+    places={
+        "audit": f"{HERE}.cluster_audit:audit",
+        "autorecovery": f"{HERE}.cluster_autorecovery:autorecovery_group",
+        "freeze-ensembles": f"{HERE}.freeze_command:freeze_ensembles",
+        "racks": f"{HERE}.racks_command:racks",
+        "recover": f"{HERE}.cluster_recovery:recover",
+        "safe-to-stop": f"{HERE}.safe_to_stop:safe_to_stop",
+        "status": f"{HERE}.cluster_status:cluster_status",
+        "under-replicated": f"{HERE}.cluster_recovery:under_replicated",
+    },
+)
 def cluster() -> None:
     """Show the state of a cluster, create one, copy its metadata, state racks, or make the copies of lost bookies again.
 
     A store is sqlite:///absolute/path/metadata.db or zk://host:port;host:port/ledgers, as BookKeeper writes it;
     zk+hierarchical:// and zk+longhierarchical:// require a layout.
     """
-
-
-cluster.add_command(racks)
 
 
 def _shared(uri: str) -> str:

@@ -17,7 +17,6 @@ import click
 from triplicate.autorecovery import LedgerNeed, PassProgress, PassReport, recover_bookies
 from triplicate.cli.overview.core.text_table import size_text
 from triplicate.cli.server_commands.bookie_decommission import room_text
-from triplicate.cli.server_commands.cluster_command import cluster
 from triplicate.cli.server_commands.cluster_misplaced import recover_misplaced, repair_facts
 from triplicate.cli.terminal.client_run import run_with_client
 from triplicate.cli.terminal.options import client_settings, metadata_option
@@ -41,7 +40,7 @@ def _run(metadata: str | None, work: Callable[[Client], Awaitable[None]]) -> Non
     run_with_client(metadata, work, name=f"{socket.gethostname()}:{os.getpid()}")
 
 
-@cluster.command()
+@click.command()
 @click.argument("bookie_ids", metavar="[BOOKIE_ID]...", nargs=-1)
 @metadata_option
 @click.option("--dry-run", is_flag=True, help="Change nothing, and list what would be copied.")
@@ -99,7 +98,7 @@ def recover(
         sys.exit(1)
 
 
-@cluster.command("under-replicated")
+@click.command("under-replicated")
 @metadata_option
 @click.option("--missing-on", "bookie_id", metavar="BOOKIE_ID", help="Only ledgers that lack copies on this bookie.")
 @_json

@@ -13,7 +13,6 @@ import click
 from triplicate.autorecovery import PassProgress, RefillReport, refill_bookie
 from triplicate.cli.overview.core.text_table import size_text
 from triplicate.cli.process.serving import run_loop
-from triplicate.cli.server_commands.bookie_command import bookie
 from triplicate.cli.server_commands.bookie_list import uri_of
 from triplicate.cli.server_commands.cluster_recovery import progress_line
 from triplicate.cli.terminal.options import client_settings, metadata_option
@@ -26,7 +25,7 @@ from triplicate.log import Logs, has_living_writer
 REMARK_S = 2.0
 
 
-@bookie.command("refill")
+@click.command("refill")
 @click.argument("bookie_id", metavar="BOOKIE_ID")
 @metadata_option
 @click.option("--rate", "rate_mb", type=click.FloatRange(min=0), help="Megabytes per second to copy at most; 0 sets no limit.")

@@ -113,6 +113,10 @@ def _bookies(facts: ClusterFacts) -> Iterator[Problem]:
         if not one.visited:
             text = f"the disks of bookie {one.bookie_id} were replaced, and its ledgers were not checked since"
             yield Problem(text, f"triplicate bookie status --bookie-id {one.bookie_id}")
+    replaced = [one for one in bookies if not one.visited and one.incarnation > 1]
+    if len(replaced) > 1:
+        text = f"ledgers that are open on {_ids(replaced)} may have lost an ack quorum with their disks, and then wait for a decision"
+        yield Problem(text, f"triplicate bookie refill {replaced[0].bookie_id}")
     for names in facts.shared_machines:
         yield Problem(shared_text(names), "triplicate bookie list")
     for reason in facts.location_problems:

@@ -93,6 +93,14 @@ def test_one_wound_is_one_problem(facts: ClusterFacts, text: str) -> None:
     assert texts(facts) == [text]
 
 
+def test_bookies_whose_disks_were_replaced_one_after_another_are_named_together() -> None:
+    replaced = [replace(bookie(number), visited=False, incarnation=2) for number in (2, 3)]
+    (*each, together) = problems_of(replace(healthy(), bookies=Listed((bookie(1), *replaced))))
+    assert [one.text.split(" were ")[0] for one in each] == ["the disks of bookie bookie-2", "the disks of bookie bookie-3"]
+    assert together.text.startswith("ledgers that are open on bookie-2, bookie-3 may have lost an ack quorum with their disks")
+    assert together.command == "triplicate bookie refill bookie-2"
+
+
 def test_each_problem_names_a_command() -> None:
     assert all(one.command.startswith("triplicate ") for one in problems_of(wounded()))
 
