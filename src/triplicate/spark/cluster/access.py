@@ -24,7 +24,7 @@ from triplicate.log import (
     SegmentState,
     StagedLedger,
     StagingOrigin,
-    decode_entry,
+    decode_header,
 )
 from triplicate.runtime import sleep
 from triplicate.spark.cluster import connections
@@ -214,7 +214,7 @@ class LogAccess:
             if last_entry < 0:
                 return 0, 0
             (entry,) = await view.read(last_entry, last_entry)
-            return decode_entry(entry.payload).header.end_index, entry.length
+            return decode_header(entry.payload).end_index, entry.length
         finally:
             await view.aclose()
 
