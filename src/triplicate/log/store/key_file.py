@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from triplicate.errors import ArgumentError, ConfigError
 from triplicate.log.core.key_lines import HEADING, free_key_id, key_line, parse_keys
-from triplicate.runtime import Clock
 
 SETTING = "log_client.keys_file"
 READ_AGAIN_S = 60.0
@@ -33,11 +32,15 @@ class NoKeys:
 
 
 class KeyFile:
-    """The keys of a file (KeySource). It is small and local; it is read when a ledger begins, never for an entry."""
+    """The keys of a file (KeySource). It is small and local; it is read when a ledger begins, never for an entry.
 
-    def __init__(self, path: str, clock: Clock) -> None:
+    Args:
+        monotonic: seconds, by which the age of what was read is measured.
+    """
+
+    def __init__(self, path: str, monotonic: Callable[[], float]) -> None:
         self._path = path
-        self._clock = clock
+        self._monotonic = monotonic
         self._keys: dict[str, bytes] = {}
         self._read_at: float | None = None
 
@@ -57,11 +60,11 @@ class KeyFile:
         return next(reversed(self._keys), None)
 
     def _age_s(self) -> float:
-        return float("inf") if self._read_at is None else self._clock.monotonic() - self._read_at
+        return float("inf") if self._read_at is None else self._monotonic() - self._read_at
 
     def _read(self) -> None:
         self._keys = read_keys(self._path)
-        self._read_at = self._clock.monotonic()
+        self._read_at = self._monotonic()
 
 
 def read_keys(path: str) -> dict[str, bytes]:

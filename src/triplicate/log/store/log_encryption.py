@@ -34,7 +34,7 @@ class LogEncryption:
 
     def __init__(self, host: Host, settings: LogClientSettings, keys: KeySource | None = None) -> None:
         self._host = host
-        self.keys: KeySource = keys or (KeyFile(settings.keys_file, host.clock) if settings.keys_file else NoKeys())
+        self.keys: KeySource = keys or (KeyFile(settings.keys_file, host.clock.monotonic) if settings.keys_file else NoKeys())
 
     def check(self, name: str, head: Head) -> None:
         """Check that this process can encrypt what it writes to a log. Raises LogKeyMissing, ConfigError."""
