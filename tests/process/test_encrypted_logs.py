@@ -33,7 +33,7 @@ def up(folder: Path, keys: str) -> Iterator[Up]:
 
 
 def on_disks(up: Up) -> bytes:
-    """What the bookies and the metadata store have on their disks."""
+    """The content of the disks of the bookies and the metadata store."""
     folders = [up.folder / name for name in up.members if name.startswith("bookie")]
     files = [*up.folder.glob("metadata.db*"), *(path for folder in folders for path in folder.rglob("*"))]
     return b"".join(path.read_bytes() for path in files if path.is_file())

@@ -28,8 +28,8 @@ SALT_SIZE = 16
 KEY_ID_LIMIT = 16
 WRITTEN, STAGED = 0, 1
 """Origins: the log's writer, which knows the offset of each entry; a staging ledger, which gets its offsets when it is published."""
-ENTRIES, SNAPSHOT = b"triplicate log entries 1", b"triplicate log snapshot 1"
-"""What a derived key is for; no key serves both."""
+ENTRIES, SNAPSHOT = b"triplicate-log-entries-1", b"triplicate-log-snapshot-1"
+"""Uses of derived keys; no key serves both."""
 CIPHERS_KEPT = 64
 """Derived keys that a decryptor keeps. A rewritten ledger has entries of many."""
 _KEY_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -10,7 +10,7 @@ from triplicate.log.core.encryption import KEY_SIZE, check_key_id
 
 KEYS_MAXIMUM = 1000
 """Keys of one file."""
-HEADING = "# Keys of encrypted logs, the newest last. Whoever has them can read the records; without them nobody can.\n"
+HEADING = "# Keys of encrypted logs, the newest last. They make the records readable; without them nobody can read these.\n"
 
 
 def parse_keys(text: str, path: str) -> dict[str, bytes]:

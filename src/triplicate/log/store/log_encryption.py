@@ -73,7 +73,7 @@ class LogEncryption:
 
 
 def staging_mark(head: Head) -> dict[str, str]:
-    """What the custom metadata of a staging ledger for a log say about its encryption."""
+    """The custom metadata of a staging ledger for a log that concern its encryption."""
     return {MARK: head.log_id} if head.key_id else {}
 
 
