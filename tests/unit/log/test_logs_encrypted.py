@@ -1,4 +1,4 @@
-"""Encrypted logs: nothing of a record leaves the client in clear, also when it is published or copied, and keys change without an outage."""
+"""Encrypted logs: nothing of a record leaves the client in clear, also when it is published or copied; keys change without an outage."""
 
 from __future__ import annotations
 
