@@ -40,10 +40,10 @@ def on_disks(up: Up) -> bytes:
 
 
 def test_records_are_written_read_and_followed_with_the_key_and_not_without(up: Up, keys: str) -> None:
-    uri, with_keys = up.uri, {"TRIPLICATE_LOG_CLIENT_KEYS_FILE": keys}
-    run("log", "create", "events", "--key", "first", uri=uri, **with_keys)
-    run("log", "append", "events", SECRET, "b", uri=uri, **with_keys)
-    assert run("log", "read", "events", uri=uri, **with_keys).stdout == f"{SECRET}\nb\n"
+    uri = up.uri
+    run("log", "create", "events", "--key", "first", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys)
+    run("log", "append", "events", SECRET, "b", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys)
+    assert run("log", "read", "events", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys).stdout == f"{SECRET}\nb\n"
     assert json.loads(run("log", "show", "events", "--json", uri=uri).stdout)["key"] == "first"
     run("log", "create", "plain", uri=uri)
     run("log", "append", "plain", "what anybody may know", uri=uri)
@@ -56,27 +56,27 @@ def test_records_are_written_read_and_followed_with_the_key_and_not_without(up: 
         assert answer.stderr.startswith("triplicate: log 'events' is encrypted with key 'first', which is not in")
         assert "log_client.keys_file (TRIPLICATE_LOG_CLIENT_KEYS_FILE)" in answer.stderr
         assert answer.stderr.count("\n") == 1
-    assert run("log", "read", "events", uri=uri, **with_keys).stdout == f"{SECRET}\nb\n", "nothing was appended"
+    assert run("log", "read", "events", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys).stdout == f"{SECRET}\nb\n", "nothing was appended"
 
 
 def test_a_key_is_rotated_while_a_reader_follows(up: Up, keys: str) -> None:
-    uri, with_keys = up.uri, {"TRIPLICATE_LOG_CLIENT_KEYS_FILE": keys}
-    run("log", "create", "rotated", "--key", "first", uri=uri, **with_keys)
-    run("log", "append", "rotated", "a", uri=uri, **with_keys)
-    with started("log", "tail", "rotated", "--from", "earliest", uri=uri, **with_keys) as tail:
+    uri = up.uri
+    run("log", "create", "rotated", "--key", "first", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys)
+    run("log", "append", "rotated", "a", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys)
+    with started("log", "tail", "rotated", "--from", "earliest", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys) as tail:
         assert tail.stdout is not None
         assert tail.stdout.readline() == "a\n"
         assert run("log", "key", "new", keys, "second").stdout == "second\n"
-        assert "under key second" in run("log", "key", "rotate", "rotated", uri=uri, **with_keys).stderr
-        run("log", "append", "rotated", "b", uri=uri, **with_keys)
+        assert "under key second" in run("log", "key", "rotate", "rotated", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys).stderr
+        run("log", "append", "rotated", "b", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys)
         assert tail.stdout.readline() == "b\n", "the follower has read its key file again"
-    assert run("log", "read", "rotated", uri=uri, **with_keys).stdout == "a\nb\n"
+    assert run("log", "read", "rotated", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys).stdout == "a\nb\n"
     assert run("log", "key", "list", keys).stdout == "first\nsecond\n"
 
 
 def test_an_encrypted_database_serves_and_its_rows_are_on_no_bookie(up: Up, keys: str) -> None:
-    uri, with_keys = up.uri, {"TRIPLICATE_LOG_CLIENT_KEYS_FILE": keys}
-    run("database", "create", "shop", "--key", "first", uri=uri, **with_keys)
+    uri = up.uri
+    run("database", "create", "shop", "--key", "first", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys)
 
     def prompt(*statements: str) -> str:
         return run("sql", "shop", "--small", uri=uri, text="".join(f"{statement};\n" for statement in statements), check=False).stdout
@@ -84,7 +84,7 @@ def test_an_encrypted_database_serves_and_its_rows_are_on_no_bookie(up: Up, keys
     wait_until(lambda: "1" in prompt("select 1"), 30.0, "the database is led")
     prompt("create table t(v text)", f"insert into t values('{SECRET}')")
     assert SECRET in prompt("select v from t")
-    run("database", "snapshot", "shop", uri=uri, **with_keys)
+    run("database", "snapshot", "shop", uri=uri, TRIPLICATE_LOG_CLIENT_KEYS_FILE=keys)
     assert SECRET.encode() not in on_disks(up)
 
 

@@ -421,7 +421,7 @@ def test_a_batch_is_listed_once_if_its_writer_dies_or_pauses(moment: str, dies: 
 
 
 def test_encrypted_logs_keep_their_promises_while_keys_are_rotated() -> None:
-    """Writers, publishers, joins and merges under faults, as in the seeds of plain logs; each writer rotates the key when it begins."""
+    """Writers and publishers under faults, as in the seeds of plain logs; each writer rotates the key when it begins."""
     for seed in SEEDS:
         plan = plan_of(seed, "logs")
         result = run_seed(seed, replace(plan, load=replace(plan.load, encrypted=True)))
