@@ -15,8 +15,8 @@ from typing import Any
 
 from triplicate.client import Client
 from triplicate.errors import BookieError, DigestMismatch, MetadataError, ReadFailed
-from triplicate.log import Logs
 from triplicate.sql import decode_header, decode_transaction
+from triplicate_demo.demo_logs import demo_logs
 from triplicate_demo.flight_loader import LoadedBatch
 
 EPOCH_SHIFT = 40
@@ -85,7 +85,7 @@ def _judge(found: CopyFindings, ledger_id: int, entry_id: int, copies: list[tupl
 
 async def logged_transactions(client: Client, log: str) -> list[int]:
     """Ids of all transactions in a database's log, in order."""
-    logs = Logs(client)
+    logs = demo_logs(client)
     head = await logs.head(log)
     found: list[int] = []
     async with await logs.reader(log, head.first_offset) as reader:
@@ -182,7 +182,7 @@ async def database_log_state(client: Client, log: str) -> tuple[int, list[str]]:
     Raises:
         MetadataError: the log has no open segment.
     """
-    head = await Logs(client).head(log)
+    head = await demo_logs(client).head(log)
     if head.open is None:
         raise MetadataError(f"log {log} has no open segment; does a leader run?")
     metadata = await client.metadata_of(head.open.ledger_id)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from triplicate.cli import LocalCluster, remarks, run_loop
 from triplicate.client import Client, connect
-from triplicate.log import Logs
 from triplicate.sql import create_database, database_info
 from triplicate_demo import audit
 from triplicate_demo.dataset import FLIGHT_KEY, Dataset, Expected, read_flights
 from triplicate_demo.demo_folder import DemoFolder
+from triplicate_demo.demo_logs import demo_key, demo_logs
 from triplicate_demo.findings import Findings
 from triplicate_demo.flight_loader import FlightLoader, create_schema, load_small_table
 from triplicate_demo.plot import draw
@@ -74,8 +74,9 @@ class Flow:
         from triplicate_demo.spark_jobs import DATABASE, LOG
 
         async def make(client: Client) -> str:
-            await Logs(client).create(LOG)
-            await create_database(client, DATABASE)
+            logs, key_id = demo_logs(client), demo_key()
+            await logs.create(LOG, key_id=key_id)
+            await create_database(client, DATABASE, logs=logs, key_id=key_id)
             return (await database_info(client, DATABASE)).log
 
         with self._findings.stage("create log and database"):
@@ -100,7 +101,7 @@ class Flow:
         """(records, bytes of segments) in a log."""
 
         async def read_state(client: Client) -> tuple[int, int]:
-            logs = Logs(client)
+            logs = demo_logs(client)
             segments = await logs.segments(log)
             return await logs.end_offset(log), sum(segment.size_bytes for segment in segments)
 

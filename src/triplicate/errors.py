@@ -234,6 +234,14 @@ class LogReserved(LogError, UsageError):
     """The log belongs to a database, a key-value store or a pipeline, and only its owner may change it. The message names the owner."""
 
 
+class LogKeyMissing(LogError, UsageError):
+    """The log is encrypted, and this process lacks the key. The message names the key's id and where keys are looked for."""
+
+
+class EntryNotAuthentic(LogError, CorruptionError):
+    """An entry of an encrypted log was changed, moved or replaced, or the key of its id is another. The message names the entry."""
+
+
 class PublisherForgotten(LogError, UsageError):
     """The batch was published before, but its offsets are no longer recorded. Nothing was published again."""
 

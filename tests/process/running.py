@@ -53,9 +53,9 @@ def run_json(*arguments: str, uri: str) -> Any:
 
 
 @contextlib.contextmanager
-def started(*arguments: str, uri: str | None = None) -> Iterator[subprocess.Popen[str]]:
-    """A running command with pipes; killed at the end of the block if it still runs."""
-    more = {"TRIPLICATE_METADATA": uri} if uri else {}
+def started(*arguments: str, uri: str | None = None, **settings: str) -> Iterator[subprocess.Popen[str]]:
+    """A running command with pipes; killed at the end of the block if it still runs. `settings` are environment variables."""
+    more = {**settings, **({"TRIPLICATE_METADATA": uri} if uri else {})}
     pipe = subprocess.PIPE
     with subprocess.Popen(command(*arguments), env=environment(**more), text=True, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         try:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import struct
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triplicate.errors import ArgumentError, CorruptionError, FormatError, RecordTooLarge
+from triplicate.errors import ArgumentError, CorruptionError, FormatError, LogKeyMissing, RecordTooLarge
+from triplicate.ledger import Entry
 from triplicate.log.core.compression import Compressor
+from triplicate.log.core.encrypted_entries import EntryDecoder, encrypt_entry
+from triplicate.log.core.encryption import ENTRIES, STAGED, KnownKeys, LedgerEncryptor
 from triplicate.log.core.payload import ENTRY_LIMIT_BYTES, HEADER_SIZE, Producer, decode_entry, decode_header
 from triplicate.log.core.payload_encoder import Columns, columns_of, encode_columns, encode_control
 
+KEY = bytes(range(32))
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 BYTES = st.binary(max_size=40)
 HEADER = st.tuples(st.text(max_size=5), st.one_of(st.none(), BYTES))
@@ -52,7 +57,8 @@ def test_payloads_round_trip(
     entry: dict[str, object], preamble: bytes | None, producer: Producer | None, codec: str, index: int, wall_time_us: int
 ) -> None:
     columns = columns_of(**entry)  # type: ignore[arg-type]
-    payload = encode_columns(columns, Compressor(codec), preamble=preamble, producer=producer).payload(index, wall_time_us)
+    encoded = encode_columns(columns, Compressor(codec), preamble=preamble, producer=producer)
+    payload = encoded.payload(index, wall_time_us)
     view = decode_entry(payload)
     assert (view.header.first_index, view.header.wall_time_us, view.header.producer) == (index, wall_time_us, producer)
     assert (None if view.preamble is None else bytes(view.preamble)) == preamble
@@ -62,6 +68,13 @@ def test_payloads_round_trip(
     assert (None if view.transaction_ids is None else view.transaction_ids.tolist()) == entry["transaction_ids"]
     headers = entry["headers"]
     assert view.headers() == (None if headers is None else [tuple(record) for record in headers])  # type: ignore[attr-defined]
+    encryptor = LedgerEncryptor("k", KEY, ENTRIES, "log", 7, bytes(16), STAGED)
+    encrypted = encrypt_entry(encryptor, encoded, index, index, wall_time_us)
+    decoder = EntryDecoder("l", "log", KnownKeys({"k": KEY}))
+    again = decoder.decode(Entry(7, 0, -1, len(encrypted), encrypted), 0, is_copied=False)
+    assert again.values() == view.values()
+    assert (again.keys(), again.headers(), again.preamble) == (view.keys(), view.headers(), view.preamble)
+    assert replace(again.header, flags=view.header.flags, header_length=view.header.header_length, encryption=None) == view.header
     half = view.count // 2
     assert view.values(half) == entry["values"][half:]
     assert decode_header(payload) == view.header
@@ -117,7 +130,7 @@ def _payload() -> bytearray:
         (4, b"\x02", "version 2"),
         (6, b"\x29", "header length 41"),
         (8, b"\x06", "codec 3"),
-        (9, b"\x10", "0x1000"),
+        (9, b"\x20", "0x2000"),
         (11, b"\x80", "0x80000000"),
         (8, b"\x01", "count 1 with flags 0x1"),
         (36, b"\x01", "reserved field 1"),
@@ -182,3 +195,27 @@ def test_columns_that_contradict_their_count_are_refused() -> None:
         columns_of([b"a"], keys=[b"a", b"b"])
     with pytest.raises(ArgumentError, match="unknown compression"):
         Compressor("lzma")
+
+
+@given(
+    entry=entries(),
+    producer=st.one_of(st.none(), PRODUCERS),
+    place=st.integers(0, 2**32),
+    damage=st.lists(st.tuples(st.integers(0, 2**16), st.integers(1, 255)), min_size=1, max_size=3, unique_by=lambda item: item[0]),
+    cut=st.one_of(st.none(), st.integers(0, 200)),
+)
+@settings(max_examples=200, deadline=None)
+def test_a_changed_encrypted_entry_is_never_returned_as_data(
+    entry: dict[str, object], producer: Producer | None, place: int, damage: list[tuple[int, int]], cut: int | None
+) -> None:
+    encoded = encode_columns(columns_of(**entry), Compressor("auto"), producer=producer)  # type: ignore[arg-type]
+    payload = encrypt_entry(LedgerEncryptor("k", KEY, ENTRIES, "log", 7, bytes(16), STAGED), encoded, place, place, 1)
+    changed = bytearray(payload)
+    for position, mask in damage:
+        changed[position % len(changed)] ^= mask
+    if cut is not None:
+        del changed[max(0, len(changed) - cut) :]
+    if changed == payload:
+        return
+    with pytest.raises((FormatError, CorruptionError, LogKeyMissing)):
+        EntryDecoder("l", "log", KnownKeys({"k": KEY})).decode(Entry(7, 0, -1, len(changed), bytes(changed)), 0, is_copied=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -13,7 +14,7 @@ from triplicate.errors import ConnectionLost, LogFenced, LogOwned, TriplicateErr
 from triplicate.log import Logs, LogSettings, StagedLedger, StagingOrigin
 from triplicate.metadata import InjectedFault
 from triplicate.sim import NodeDied, SimulatedHost
-from triplicate_simulator import run_seed
+from triplicate_simulator import plan_of, run_seed
 
 SEEDS = range(1, 4)
 
@@ -417,3 +418,18 @@ def test_a_batch_is_listed_once_if_its_writer_dies_or_pauses(moment: str, dies: 
 
     for seed in SEEDS:
         run_scenario(scenario, seed, LogSettings(compression="none"))
+
+
+def test_encrypted_logs_keep_their_promises_while_keys_are_rotated() -> None:
+    """Writers and publishers under faults, as in the seeds of plain logs; each writer rotates the key when it begins."""
+    for seed in SEEDS:
+        plan = plan_of(seed, "logs")
+        result = run_seed(seed, replace(plan, load=replace(plan.load, encrypted=True)))
+        assert result.ok, str(result)
+        assert result.counts["acknowledged"] > 0
+
+
+def test_an_encrypted_run_repeats() -> None:
+    plan = plan_of(1, "logs")
+    plan = replace(plan, load=replace(plan.load, encrypted=True), duration_s=10.0, faults=())
+    assert run_seed(1, plan).digest == run_seed(1, plan).digest

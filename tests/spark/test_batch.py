@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from tests.spark.conftest import Bench
 from triplicate.client import Client
-from triplicate.log import Logs
+from triplicate.log import LogClientSettings, Logs, add_key
 
 
 def test_written_records_are_read_back(bench: Bench) -> None:
@@ -37,6 +38,22 @@ def test_a_version_written_twice_is_stored_once(bench: Bench) -> None:
     assert bench.staging_ledgers(log) == []
     bench.write(log, range(100, 110), txnAppId="ingest", txnVersion="2")
     assert bench.values(log) == list(range(110))
+
+
+def test_an_encrypted_log_is_written_and_read_by_tasks_that_have_the_key(bench: Bench) -> None:
+    """Tasks encrypt their staging ledgers, the driver joins and publishes them without decrypting, and tasks decrypt what they read."""
+    path = str(bench.folder / "keys")
+    add_key(path, "first", "day", lambda: bytes(range(32)))
+    keys = LogClientSettings(keys_file=path)
+    log = f"encrypted-{uuid.uuid4().hex[:8]}"
+    bench.run(lambda client: Logs(client, keys).create(log, key_id="first"))
+    with pytest.raises(PySparkException, match=r"LogKeyMissing.*encrypted with key 'first'"):
+        bench.write(log, range(10))
+    bench.write(log, range(100), keysFile=path)
+    rows = bench.reader(log, keysFile=path, recordsPerPartition="30").load().toArrow().sort_by("offset")
+    assert rows["value"].to_pylist() == [b"%d" % number for number in range(100)]
+    with pytest.raises(PySparkException, match=r"LogKeyMissing"):
+        bench.reader(log).load().collect()
 
 
 def test_options_are_read_in_any_case(bench: Bench) -> None:

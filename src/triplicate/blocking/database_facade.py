@@ -29,9 +29,9 @@ class BlockingDatabases:
         self._loop = loop
         self._client = client
 
-    def create(self, name: str, settings: LogSettings | None = None, *, lease_s: float = LEASE_S) -> DatabaseInfo:
+    def create(self, name: str, settings: LogSettings | None = None, *, lease_s: float = LEASE_S, key_id: str = "") -> DatabaseInfo:
         """Make an empty database; nodes begin to host it at once. See `create_database`."""
-        return self._loop.call(create_database(self._client, name, settings, lease_s=lease_s))
+        return self._loop.call(create_database(self._client, name, settings, lease_s=lease_s, key_id=key_id))
 
     def info(self, name: str) -> DatabaseInfo:
         """A database with its leader and the nodes that hold copies. See `database_info`."""

@@ -311,9 +311,13 @@ class BlockingLogs:
         """
         return BlockingLogs(self._loop, self._loop.run(lambda: self._logs.acting_for(purpose)))
 
-    def create(self, name: str, settings: LogSettings | None = None, *, purpose: Purpose = USER) -> Head:
+    def create(self, name: str, settings: LogSettings | None = None, *, purpose: Purpose = USER, key_id: str = "") -> Head:
         """Create an empty log. See `Logs.create`."""
-        return self._loop.call(self._logs.create(name, settings, purpose=purpose))
+        return self._loop.call(self._logs.create(name, settings, purpose=purpose, key_id=key_id))
+
+    def rotate_key(self, name: str, key_id: str | None = None) -> Head:
+        """Let the records of an encrypted log be encrypted under another key from the writer's next segment on. See `Logs.rotate_key`."""
+        return self._loop.call(self._logs.rotate_key(name, key_id))
 
     def names(self) -> list[str]:
         """Names of all logs, sorted. See `Logs.names`."""

@@ -44,6 +44,11 @@ class LogClientSettings:
         "",
         "Password of all ledgers of logs, equal in the whole cluster. It is stored in clear text in the metadata: a label, not a secret.",
     )
+    keys_file: str = setting(
+        "",
+        "Path of the file with the keys of encrypted logs, as `triplicate log key new` makes it. Only its owner may read it. A process "
+        "that writes or reads no encrypted log needs none.",
+    )
     entry_target_bytes: int = setting(MIB, "Batched records are sent when an entry reaches this size.", unit="bytes", low=KIB, high=3 * MIB)
     linger_s: float = setting(
         0.002, "Time that a batch waits for more records while earlier entries are outstanding.", unit="seconds", low=0, high=10

@@ -2,6 +2,7 @@
 
 from triplicate.config.log_settings import LogClientSettings, LogSettings
 from triplicate.log.copy_raising import raise_all_copies
+from triplicate.log.core.encryption import KeySource, KnownKeys, check_key_id
 from triplicate.log.core.head import USER, Head, LogSegment, Owner, PublisherState, Purpose, PurposeKind, Quorums, SegmentState
 from triplicate.log.core.head_changes import PageLimits
 from triplicate.log.core.locate import OffsetRange
@@ -14,6 +15,7 @@ from triplicate.log.core.payload import (
     Producer,
     RecordHeaders,
     decode_entry,
+    decode_header,
 )
 from triplicate.log.core.payload_encoder import Columns
 from triplicate.log.core.snapshot_format import CHUNK_BYTES, SnapshotHeader
@@ -27,6 +29,7 @@ from triplicate.log.publishing.staging import StagedLedger, StagingOrigin, Stagi
 from triplicate.log.reading.log_entries import LogEntry
 from triplicate.log.reading.log_reader import LogReader
 from triplicate.log.reading.range_reader import RangeReader
+from triplicate.log.store.key_file import add_key, read_keys
 from triplicate.log.upkeep.log_snapshots import LogSnapshots
 from triplicate.log.upkeep.repair import Examination, LostLedger
 from triplicate.log.upkeep.rewriter import RewriteResult, maintain
@@ -47,6 +50,8 @@ __all__ = [
     "Head",
     "Janitor",
     "JoinResult",
+    "KeySource",
+    "KnownKeys",
     "LogClientSettings",
     "LogEntry",
     "LogLength",
@@ -79,10 +84,14 @@ __all__ = [
     "StagedLedger",
     "StagingOrigin",
     "StagingWriter",
+    "add_key",
+    "check_key_id",
     "decode_entry",
+    "decode_header",
     "has_living_writer",
     "maintain",
     "raise_all_copies",
+    "read_keys",
     "sources",
     "truncation_offset",
 ]

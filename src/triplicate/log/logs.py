@@ -6,8 +6,10 @@ import copy
 from collections.abc import Sequence
 
 from triplicate.config.log_settings import LogClientSettings, LogSettings
-from triplicate.errors import CorruptionError, FormatError, LedgerError, NotEnoughBookies, TriplicateError
+from triplicate.errors import CorruptionError, FormatError, LedgerError, LogKeyMissing, NoSuchLog, NotEnoughBookies, TriplicateError
 from triplicate.ledger import check_quorums
+from triplicate.log.core import head_changes
+from triplicate.log.core.encryption import ENTRIES, EncryptionBlock, KeySource, check_key_id, derive_cipher, require_key
 from triplicate.log.core.head import USER, Head, LogSegment, Owner, PublisherState, Purpose, check_text
 from triplicate.log.core.head_changes import DEFAULT_LIMITS, PageLimits
 from triplicate.log.core.locate import OffsetRange
@@ -21,8 +23,9 @@ from triplicate.log.publishing.staging import StagedLedger, StagingOrigin, Stagi
 from triplicate.log.reading import range_reader
 from triplicate.log.reading.log_reader import LogReader, head_for, readable_end
 from triplicate.log.reading.range_reader import RangeReader
-from triplicate.log.store.head_store import HeadStore
+from triplicate.log.store.head_store import HeadDecision, HeadStore, StoredHead
 from triplicate.log.store.ledger_ports import LedgerClient
+from triplicate.log.store.log_encryption import LogEncryption, staging_mark
 from triplicate.log.store.log_metrics import LogMetrics
 from triplicate.log.store.ownership import await_no_owner, claim, live_owner, release
 from triplicate.log.store.segments import create_segment, machines_of, password_of
@@ -36,6 +39,8 @@ from triplicate.log.writing.segment_transitions import SegmentTransitions, take_
 TIDIED_LEAST = 64
 """A publish lets retention remove this number of segments, or twice as many as it published if that is more. It does not wait for a
 backlog, and no backlog grows."""
+_PROBE = EncryptionBlock("probe", bytes(16), 0, 0, 0, 0, 0)
+"""A cipher is derived once before a log demands a key, so that a missing package is found then."""
 
 
 class Logs:
@@ -45,14 +50,23 @@ class Logs:
         client: a `triplicate.client.Client`, whose registry also holds the metrics of logs.
         settings: how this process writes and reads logs.
         limits: the number of segments that a metadata node lists; other values are for tests.
+        keys: keys of encrypted logs; None: those of the file that the settings name.
     """
 
-    def __init__(self, client: LedgerClient, settings: LogClientSettings | None = None, limits: PageLimits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self,
+        client: LedgerClient,
+        settings: LogClientSettings | None = None,
+        limits: PageLimits = DEFAULT_LIMITS,
+        *,
+        keys: KeySource | None = None,
+    ) -> None:
         self.client = client
         self._metrics = client.metrics
         self.settings = settings if settings is not None else LogClientSettings()
         self._store = HeadStore(client.metadata, client.host, self.settings, limits)
         self._acting_for = USER
+        self._encryption = LogEncryption(client.host, self.settings, keys)
 
     @property
     def store(self) -> HeadStore:
@@ -75,13 +89,15 @@ class Logs:
         check_purpose(name, head, self._acting_for)
         return head
 
-    async def create(self, name: str, settings: LogSettings | None = None, *, purpose: Purpose = USER) -> Head:
+    async def create(self, name: str, settings: LogSettings | None = None, *, purpose: Purpose = USER, key_id: str = "") -> Head:
         """Create an empty log.
 
         Args:
             purpose: the database, key-value store or pipeline that the log belongs to, if any.
+            key_id: the key under which its records are encrypted, which this process has; empty: they are not encrypted, now and later.
 
         Raises:
+            LogKeyMissing, ConfigError: the key cannot be had.
             LogExists: the name is in use. ArgumentError: it is no valid name, the quorums contradict one another, or retention is
             configured for a log that is truncated behind snapshots.
         """
@@ -89,7 +105,42 @@ class Logs:
         check_quorums(settings.ensemble_size, settings.write_quorum, settings.ack_quorum)
         check_text("the name of the log's purpose", purpose.name)
         check_retention(name, settings, purpose)
-        return (await self._store.create(name, settings, purpose)).head
+        self._check_key(name, key_id)
+        return (await self._store.create(name, settings, purpose, key_id)).head
+
+    def _check_key(self, name: str, key_id: str) -> None:
+        """Check a key that a log is about to demand. Raises ArgumentError, LogKeyMissing, ConfigError."""
+        if key_id:
+            derive_cipher(require_key(self._encryption.keys, name, check_key_id(key_id)), ENTRIES, "", _PROBE)
+
+    async def rotate_key(self, name: str, key_id: str | None = None) -> Head:
+        """Let the records of an encrypted log be encrypted under another key from the writer's next segment on.
+
+        Records that the log has stay as they are, and their keys are needed as long as the records are. Give the key to every process that
+        writes or reads the log first. A living writer without it goes on with the key that it has; readers without it stop at its first
+        record.
+
+        Args:
+            key_id: None: the newest of this process.
+
+        Returns:
+            The changed head.
+
+        Raises:
+            NoSuchLog, LogReserved. ArgumentError: the log is not encrypted. LogKeyMissing, ConfigError: this process has no such key.
+        """
+        head = await self._admit(name)
+        chosen = key_id if key_id is not None else self._encryption.keys.newest()
+        if chosen is None:
+            raise LogKeyMissing(f"log {name!r}: there is no key in {self._encryption.keys.place}")
+        self._check_key(name, chosen)
+
+        async def decide(stored: StoredHead) -> HeadDecision | None:
+            if stored.head.log_id != head.log_id:
+                raise NoSuchLog(f"log {name!r} was deleted and created again")
+            return None if stored.head.key_id == chosen else (head_changes.rotate_key(stored.head, chosen, self._store.token()), ())
+
+        return (await self._store.change(name, decide)).head
 
     async def names(self) -> list[str]:
         """Names of all logs, sorted."""
@@ -125,9 +176,10 @@ class Logs:
 
         Raises:
             NoSuchLog, LogReserved, LogOwned, LogFenced (lost every race against other take-overs), NotEnoughBookies, RecoveryFailed.
+            LogKeyMissing, ConfigError: the log is encrypted, and its key cannot be had; the present writer was not disturbed.
         """
         me = Owner(check_text("the owner's name", owner), self._store.token())
-        await self._admit(name)
+        self._encryption.check(name, await self._admit(name))
         await claim(self._store, name, me, take_over=take_over)
         try:
             return await self._take_over(name, me)
@@ -143,7 +195,7 @@ class Logs:
         metrics = LogMetrics(self._metrics, name)
         metrics.take_overs.inc()
         requests = RequestServer(self.client, self._store, self.settings, name) if publication.serves_publishers(head) else None
-        transitions = SegmentTransitions(name, self.client, self._store, self.settings, head, requests)
+        transitions = SegmentTransitions(name, self.client, self._store, self.settings, head, requests, self._encryption)
         return await LogWriter.open(transitions, self.settings, metrics, head, me, ledger)
 
     async def reader(self, name: str, start_offset: int = 0, *, include_control: bool = False) -> LogReader:
@@ -157,7 +209,7 @@ class Logs:
         """
         head = await head_for(self._store, name, start_offset)
         metrics = LogMetrics(self._metrics, name)
-        return LogReader(name, self.client, self._store, self.settings, metrics, head, start_offset, include_control)
+        return LogReader(name, self.client, self._store, self.settings, metrics, head, start_offset, include_control, self._encryption)
 
     async def end_offset(self, name: str) -> int:
         """Offset after the last record that may be read now."""
@@ -178,7 +230,7 @@ class Logs:
 
     def read_range(self, planned: OffsetRange) -> RangeReader:
         """Read one planned range. Only its ledger is needed, unless that was rewritten since the planning."""
-        return RangeReader(self.client, self._store, self.settings, planned)
+        return RangeReader(self.client, self._store, self.settings, planned, self._encryption)
 
     async def truncate(self, name: str, offset: int) -> int:
         """Remove the records before an offset; whole segments before it are deleted. Returns the first readable offset.
@@ -196,18 +248,20 @@ class Logs:
 
     def snapshots(self, name: str) -> LogSnapshots:
         """The snapshots of the state machine that a log feeds."""
-        return LogSnapshots(name, self.client, self._store, self.settings)
+        return LogSnapshots(name, self.client, self._store, self.settings, self._encryption)
 
     async def staging(self, origin: StagingOrigin) -> StagingWriter:
         """Create a staging ledger for the log named in `origin`, with that log's quorums and compression. While bookies are short it has
         fewer copies, like the segments of a writer.
 
         Raises:
-            NoSuchLog, LogReserved, NotEnoughBookies.
+            NoSuchLog, LogReserved, NotEnoughBookies. LogKeyMissing, ConfigError: the log is encrypted, and its key cannot be had.
         """
         head = await self._admit(origin.log)
-        ledger, _ = await create_segment(self.client, self.settings, head.settings, origin.custom())
-        return StagingWriter(self.client, self.settings, ledger, head.settings.compression)
+        self._encryption.check(origin.log, head)
+        ledger, _ = await create_segment(self.client, self.settings, head.settings, {**origin.custom(), **staging_mark(head)})
+        encryptor = self._encryption.of_staging(origin.log, head, ledger.ledger_id)
+        return StagingWriter(self.client, self.settings, ledger, head.settings.compression, encryptor)
 
     async def join_staged(self, origin: StagingOrigin, ledgers: Sequence[StagedLedger], target_bytes: int) -> JoinResult:
         """Copy small neighbouring staging ledgers of a batch into ledgers of up to `target_bytes`; at most 64 MiB are copied.
@@ -219,7 +273,7 @@ class Logs:
             ledgers. The new ledgers are deleted then.
         """
         head = await self._admit(origin.log)
-        return await joining.join(self.client, self.settings, head.settings, origin, ledgers, target_bytes)
+        return await joining.join(self.client, self.settings, head, origin, ledgers, target_bytes)
 
     async def publish(
         self,
@@ -274,6 +328,7 @@ class Logs:
             The application's last publish if its batch is not less than this one, so that a publish would add nothing; otherwise None.
 
         Raises:
+            LogKeyMissing, ConfigError: the log is encrypted, and its key cannot be had.
             NoSuchLog, LogReserved. LogOwned: a writer is alive that serves no publishers. PublisherForgotten. NotEnoughBookies: no ledger
             could be staged. Unauthorized: the log's ledgers have another password than the settings. ArgumentError: the application's name
             is too long.
@@ -281,6 +336,7 @@ class Logs:
         if application is not None:
             check_text("the application's name", application)
         head = await self._admit(name)
+        self._encryption.check(name, head)
         if head.open is not None and not publication.serves_publishers(head):
             await await_no_owner(self._store, name)
         writable = await self.client.metadata.bookies.writable()

@@ -217,6 +217,9 @@ class Entropy(Protocol):
     def stream(self, purpose: str) -> random.Random:
         """A separate random stream for each purpose, so that draws for one purpose do not change another."""
 
+    def secret_bytes(self, size: int) -> bytes:
+        """Bytes that nobody can predict or meets twice, for keys, salts and nonces. The streams can be predicted from what they gave."""
+
 
 class Trace(Protocol):
     def __call__(self, kind: str, /, **facts: object) -> None:

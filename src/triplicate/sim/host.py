@@ -397,6 +397,10 @@ class SimulatedEntropy:
             stream = self._streams[purpose] = random.Random(seed)
         return stream
 
+    def secret_bytes(self, size: int) -> bytes:
+        """From the seed, so that a run repeats."""
+        return self.stream("secret").randbytes(size)
+
 
 class SimulatedWorker:
     """`runtime.ports.Worker`: a function runs inline at a scheduled instant, and its result arrives at a later one.

@@ -13,7 +13,10 @@ import pytest
 
 from triplicate.config.log_settings import LogSettings
 from triplicate.errors import FormatError
+from triplicate.ledger import Entry
 from triplicate.log.core.compression import Compressor
+from triplicate.log.core.encrypted_entries import EntryDecoder, encrypt_entry
+from triplicate.log.core.encryption import ENTRIES, STAGED, WRITTEN, KnownKeys, LedgerEncryptor
 from triplicate.log.core.forgotten_publishers import ForgottenPublishers, decode_forgotten, encode_forgotten
 from triplicate.log.core.head import (
     Archive,
@@ -81,6 +84,8 @@ RECORDS = {
     "transaction_ids": [1, 2, 3, 2**63 - 1],
 }
 PRODUCER = Producer(bytes(range(16)), 2, 77)
+ENCRYPTED = replace(HEAD_2, key_id="2026-11-26")
+KEY = bytes(range(100, 132))
 
 
 def test_the_head_opens() -> None:
@@ -140,6 +145,34 @@ def test_a_control_entry_opens() -> None:
     assert view.control == {"kind": "segment", "epoch": 5, "first_offset": 1351, "log": HEAD.log_id, "writer": "node-1"}
 
 
+def test_encrypted_entries_open() -> None:
+    decoder = EntryDecoder("l", ENCRYPTED.log_id, KnownKeys({ENCRYPTED.key_id: KEY}))
+    for name, first_offset in (("entry-encrypted.bin", 1309), ("entry-encrypted-staged.bin", 0)):
+        payload = (HERE / name).read_bytes()
+        view = decoder.decode(Entry(7, 1, 0, len(payload), payload), first_offset, is_copied=False)
+        assert (view.header.first_index, view.header.wall_time_us, view.header.producer) == (42, 1_700_000_000_000_000, PRODUCER)
+        assert view.values() == RECORDS["values"]
+    payload = (HERE / "entry-encrypted-control.bin").read_bytes()
+    assert decoder.decode(Entry(7, 0, -1, len(payload), payload), 1351, is_copied=False).control == {"kind": "abort", "number": 1}
+
+
+def test_the_head_of_an_encrypted_log_opens() -> None:
+    assert decode_head((HERE / "head-2-encrypted.json").read_bytes(), "l") == ENCRYPTED
+    assert encode_head(ENCRYPTED) == (HERE / "head-2-encrypted.json").read_bytes()
+
+
+def test_an_encrypted_entry_has_the_documented_layout() -> None:
+    data = (HERE / "entry-encrypted.bin").read_bytes()
+    plain = (HERE / "entry-zstd.bin").read_bytes()
+    assert data[:6] == plain[:6]
+    assert struct.unpack_from("<HI", data, 6) == (136, int.from_bytes(plain[8:12], "little") | 1 << 12)
+    assert data[12:72] == plain[12:72], "the rest of the header and the producer are as in a plain entry"
+    assert struct.unpack_from("<16s16sQQQBB6s", data, 72) == (
+        b"2026-11-26".ljust(16, b"\0"), bytes(range(16)), 7, 0, 1351, 0, 0, bytes(6),
+    )  # fmt: skip
+    assert len(data) == 136 + (len(plain) - 72) + 16
+
+
 def test_the_entry_has_the_documented_layout() -> None:
     data = (HERE / "entry-none.bin").read_bytes()
     assert struct.unpack_from("<4sHHIIQqII", data) == (
@@ -167,10 +200,21 @@ def _samples() -> dict[str, bytes]:
         )
         for codec in ("none", "zlib", "zstd")
     }
+    encoded = encode_columns(columns, Compressor("zstd"), preamble=b"preamble", producer=PRODUCER)
+
+    def encryptor(origin: int) -> LedgerEncryptor:
+        return LedgerEncryptor(ENCRYPTED.key_id, KEY, ENTRIES, ENCRYPTED.log_id, 7, bytes(range(16)), origin)
+
     header = {"epoch": 5, "first_offset": 1351, "log": HEAD.log_id, "writer": "node-1"}
     return {
         **samples,
         "entry-control.bin": encode_control("segment", header).payload(0, 1_700_000_000_000_000),
+        "entry-encrypted.bin": encrypt_entry(encryptor(WRITTEN), encoded, 42, 1351, 1_700_000_000_000_000),
+        "entry-encrypted-staged.bin": encrypt_entry(encryptor(STAGED), encoded, 42, 42, 1_700_000_000_000_000),
+        "entry-encrypted-control.bin": encrypt_entry(
+            encryptor(WRITTEN), encode_control("abort", {"number": 1}), 0, 1351, 1_700_000_000_000_000
+        ),
+        "head-2-encrypted.json": encode_head(ENCRYPTED),
         "head-2.json": encode_head(HEAD_2),
         "head-2-lost.json": encode_head(HEAD_2_LOST),
         "request.json": encode_request(REQUEST),

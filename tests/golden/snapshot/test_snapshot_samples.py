@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 from triplicate.log.core.compression import Compressor
+from triplicate.log.core.encryption import SNAPSHOT, WRITTEN, KnownKeys, LedgerDecryptor, LedgerEncryptor
 from triplicate.log.core.snapshot_format import (
     ContentCheck,
     SnapshotHeader,
@@ -21,10 +23,12 @@ from triplicate.log.core.snapshot_format import (
     encode_chunk,
     encode_header,
     encode_trailer,
+    encrypt,
 )
 from triplicate.log.core.snapshot_list import Snapshot, SnapshotList, SnapshotState, decode_snapshots, encode_snapshots
 
 HERE = Path(__file__).parent
+KEY = bytes(range(100, 132))
 CONTENT = b"content " * 100
 DIGEST = digest_text(hashlib.sha256(CONTENT))
 IDENTITY = "0b759c14" * 4
@@ -61,6 +65,24 @@ def test_the_entries_open() -> None:
         check.trailer(trailer)
 
 
+def test_encrypted_entries_open() -> None:
+    header, chunk, trailer = ((HERE / f"encrypted-{name}.bin").read_bytes() for name in ("header", "chunk", "trailer"))
+    listed = replace(GOOD, digest=digest_text(hashlib.sha256(chunk)))
+    check = ContentCheck(listed, LedgerDecryptor("l", HEADER.log_id, KnownKeys({"2026-11-26": KEY}), SNAPSHOT))
+    assert check.header(header) == HEADER
+    assert check.chunk(chunk) == CONTENT
+    check.trailer(trailer)
+
+
+def test_an_encrypted_chunk_has_the_documented_layout() -> None:
+    data = (HERE / "encrypted-chunk.bin").read_bytes()
+    assert struct.unpack_from("<4sBBBBII", data) == (b"TRSN", 1, 2, 0, 1, 0, len(CONTENT))
+    assert struct.unpack_from("<16s16sQQQBB6s", data, 16) == (
+        b"2026-11-26".ljust(16, b"\0"), bytes(range(16)), 17, 1, 1, 0, 0, bytes(6),
+    )  # fmt: skip
+    assert len(data) == 16 + 64 + len(CONTENT) + 16
+
+
 def test_a_chunk_has_the_documented_layout() -> None:
     data = (HERE / "chunk-none.bin").read_bytes()
     assert struct.unpack_from("<4sBBBBII", data) == (b"TRSN", 1, 2, 0, 0, 0, len(CONTENT))
@@ -71,7 +93,19 @@ def _samples() -> dict[str, bytes]:
     header = encode_header(HEADER)
     chunks = {f"chunk-{codec}.bin": encode_chunk(0, CONTENT, Compressor(codec)) for codec in ("none", "zlib", "zstd")}
     trailer = encode_trailer(Trailer(1, len(CONTENT), DIGEST, digest_text(hashlib.sha256(header))))
-    return {"list.json": encode_snapshots(LIST), "header.bin": header, "trailer.bin": trailer, **chunks}
+    return {"list.json": encode_snapshots(LIST), "header.bin": header, "trailer.bin": trailer, **chunks, **_encrypted_samples()}
+
+
+def _encrypted_samples() -> dict[str, bytes]:
+    encryptor = LedgerEncryptor("2026-11-26", KEY, SNAPSHOT, HEADER.log_id, GOOD.ledger_id, bytes(range(16)), WRITTEN)
+    header = encrypt(encryptor, encode_header(HEADER), 0)
+    chunk = encrypt(encryptor, encode_chunk(0, CONTENT, Compressor("none")), 1)
+    trailer = Trailer(1, len(CONTENT), digest_text(hashlib.sha256(chunk)), digest_text(hashlib.sha256(header)))
+    return {
+        "encrypted-header.bin": header,
+        "encrypted-chunk.bin": chunk,
+        "encrypted-trailer.bin": encrypt(encryptor, encode_trailer(trailer), 2),
+    }
 
 
 if __name__ == "__main__":

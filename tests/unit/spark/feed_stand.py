@@ -364,7 +364,7 @@ def shop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
     made = Shop(folder)
 
     @contextmanager
-    def logs(metadata_uri: str, ledger_password: str = "") -> Iterator[Any]:
+    def logs(metadata_uri: str, ledger_password: str = "", keys_file: str = "") -> Iterator[Any]:
         yield SimpleNamespace(bounds=made.bounds, plan=made.plan, entries=made.entries_of, synced_state=made.synced_state, parts=made.parts)
 
     monkeypatch.setattr(access, "logs", logs)

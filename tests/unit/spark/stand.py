@@ -87,7 +87,7 @@ def stand(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
         made = Stand(loop, *loop.call(make()))
 
         @contextmanager
-        def logs(metadata_uri: str, ledger_password: str = "") -> Iterator[LogAccess]:
+        def logs(metadata_uri: str, ledger_password: str = "", keys_file: str = "") -> Iterator[LogAccess]:
             yield made.access
 
         monkeypatch.setattr(access, "logs", logs)

@@ -14,7 +14,7 @@ from triplicate.client import Client
 from triplicate.config.log_settings import LogSettings
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SessionExpired, SqlError
-from triplicate.log import Logs
+from triplicate.log import KeySource, Logs
 from triplicate.metadata import InjectedFault, MemoryTree, RenewingTree, Tree
 from triplicate.sql import LEASE_S, DatabaseNode, HostedDatabases, SqlDatabase, create_database, database_info
 from triplicate.sql.core.interface import Row, Value
@@ -47,9 +47,12 @@ class Cluster:
         """Those of each node, also while it starts."""
         self.clients: dict[str, Client] = {}
         self.logs: dict[str, Logs] = {}
+        self.keys: dict[str, KeySource] = {}
+        """Keys of encrypted logs, by the name of the client or node that has them."""
 
     def client(self, name: str) -> Client:
-        self.logs[name] = self.stage.logs()
+        logs = self.stage.logs()
+        self.logs[name] = Logs(logs.client, logs.settings, keys=self.keys.get(name))
         return cast("Client", self.logs[name].client)
 
     async def create(self, name: str = "db", lease_s: float = LEASE_S) -> None:

@@ -70,6 +70,8 @@ class LogLoad:
     """Per guest."""
     publish_wait_s: float = field(default=30.0, repr=False)
     """Time that a publisher waits for a living writer."""
+    encrypted: bool = field(default=False, repr=False)
+    """Whether the logs are encrypted, and writers rotate their keys. Not drawn: bodies of another size would change every schedule."""
 
 
 def draw_load(rng: random.Random) -> LogLoad:

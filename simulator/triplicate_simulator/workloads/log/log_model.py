@@ -9,13 +9,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from triplicate.client import Client
 from triplicate.errors import (
     BookieError,
+    EntryNotAuthentic,
     EnvironmentFault,
     LedgerError,
     LogError,
+    LogKeyMissing,
     MetadataError,
     SessionExpired,
 )
-from triplicate.log import LogClientSettings, LogEntry, Logs, LogSettings, PageLimits, SegmentState
+from triplicate.log import KnownKeys, LogClientSettings, LogEntry, Logs, LogSettings, PageLimits, SegmentState
 from triplicate_simulator.checkers.log_rules import EndRead, ListedSegment, LogRead, ReadingBegan, ReadingRefused, SegmentsListed
 from triplicate_simulator.cluster.run_context import RunContext
 from triplicate_simulator.workloads.log.log_load import LogLoad
@@ -28,6 +30,8 @@ MIXED = "mixed"
 """The log that alternates between a writer and a publisher."""
 LOGS = (WRITTEN, PUBLISHED, MIXED)
 
+KEYS = {"first": bytes(range(32)), "second": bytes(range(32, 64))}
+"""Keys of encrypted logs."""
 SMALL_PAGES = PageLimits(recent=5, recent_kept=2, page_segments=3, references=4, references_folded=3)
 
 UNKNOWN_OUTCOMES = (BookieError, LedgerError, LogError, MetadataError, EnvironmentFault)
@@ -74,10 +78,10 @@ class LogModel:
         """Count an error that leaves the outcome unknown.
 
         Raises:
-            SessionExpired: the client is unusable.
+            SessionExpired: the client is unusable. EntryNotAuthentic, LogKeyMissing: no fault of the simulation leads to them.
         """
         self.context.count_unknown(error)
-        if isinstance(error, SessionExpired):
+        if isinstance(error, (SessionExpired, EntryNotAuthentic, LogKeyMissing)):
             raise error
 
     @property
@@ -102,8 +106,8 @@ class LogModel:
 
     def logs(self, client: Client) -> Logs:
         """Return the logs with the settings of this workload."""
-        settings = self.client_settings
-        return Logs(client, settings, SMALL_PAGES) if self.load.small_pages else Logs(client, settings)
+        keys = KnownKeys(KEYS) if self.load.encrypted else None
+        return Logs(client, self.client_settings, SMALL_PAGES if self.load.small_pages else PageLimits(), keys=keys)
 
     def log_settings(self, name: str) -> LogSettings:
         """Settings of a log of the workload."""

@@ -167,7 +167,7 @@ class LogWorkload(Workload):
     async def _create(self, client: Client) -> None:
         logs = self._model.logs(client)
         for log in LOGS:
-            await logs.create(log, self._model.log_settings(log))
+            await logs.create(log, self._model.log_settings(log), key_id="first" if self._model.load.encrypted else "")
 
     async def finish(self) -> None:
         context, model = self.context, self._model

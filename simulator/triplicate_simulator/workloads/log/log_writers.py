@@ -10,7 +10,7 @@ from triplicate.errors import HandleClosed, LogFenced, WindowFull
 from triplicate.log import Logs, LogWriter
 from triplicate.runtime import TaskScope
 from triplicate_simulator.checkers.log_rules import LogAcknowledged, LogAcquired, LogReadable, LogSubmitted
-from triplicate_simulator.workloads.log.log_model import UNKNOWN_OUTCOMES, LogModel, RecordGenerator, records_of, wait_for
+from triplicate_simulator.workloads.log.log_model import KEYS, UNKNOWN_OUTCOMES, LogModel, RecordGenerator, records_of, wait_for
 
 IDLE_S = 3.0
 """Once faults are over, acknowledged records are readable after this time."""
@@ -99,6 +99,8 @@ class _WriterEpoch:
         model, writer = self._model, self._writer
         until_s = model.time() + tenure_s
         try:
+            if model.load.encrypted:
+                await self._logs.rotate_key(writer.name, tuple(KEYS)[writer.epoch % 2])
             while writer.failure is None and model.time() < until_s and not model.faults_are_over:
                 await self._burst()
                 await model.pause(self._rng.expovariate(1.0 / model.load.pause_mean_s))

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import click
 
+from triplicate.cli.data_commands.log_keys import key_option
 from triplicate.cli.data_commands.snapshot_requests import request_snapshot, snapshot_facts, time_text, verdict
 from triplicate.cli.terminal.client_run import run_with_client
 from triplicate.cli.terminal.options import client_settings, metadata_option
@@ -54,12 +55,14 @@ def database() -> None:
     help="Time after an append in which the leader answers reads on its own. A new leader waits for its end. 0: each read waits for the "
     "log; use it if the rates of the machines' clocks are not reliable. It cannot be changed later.",
 )
+@key_option
 @_json
-def create(metadata: str | None, name: str, lease_s: float, as_json: bool) -> None:
+def create(metadata: str | None, name: str, lease_s: float, key_id: str, as_json: bool) -> None:
     """Create an empty database. Running nodes begin to host it by themselves."""
 
     async def work(client: Client) -> None:
-        info = await create_database(client, name, logs=Logs(client, client_settings(LogClientSettings)), lease_s=lease_s)
+        logs = Logs(client, client_settings(LogClientSettings))
+        info = await create_database(client, name, logs=logs, lease_s=lease_s, key_id=key_id)
         if as_json:
             print_json(_facts(info))
         else:

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from triplicate.cli.data_commands.ledger_append import open_source
+from triplicate.cli.data_commands.log_keys import key, key_option
 from triplicate.cli.data_commands.log_records import FORMATS, RecordPrinter
 from triplicate.cli.data_commands.log_upkeep import repair, sweep
 from triplicate.cli.process.serving import run_loop
@@ -79,13 +80,14 @@ def log() -> None:
 @log.command()
 @_name
 @metadata_option
+@key_option
 @_settings_options
 @_json
-def create(name: str, metadata: str | None, as_json: bool, **settings: Any) -> None:
+def create(name: str, metadata: str | None, key_id: str, as_json: bool, **settings: Any) -> None:
     """Create an empty log."""
 
     async def work(logs: Logs) -> None:
-        head = await logs.create(name, LogSettings(**settings))
+        head = await logs.create(name, LogSettings(**settings), key_id=key_id)
         if as_json:
             print_json(_facts(name, head, [], 0))
         else:
@@ -334,6 +336,7 @@ def _print_runs(runs: list[tuple[LogSegment, ...]], as_json: bool) -> None:
 
 log.add_command(sweep)
 log.add_command(repair)
+log.add_command(key)
 
 
 async def _offset(logs: Logs, name: str, position: str | int) -> int:
@@ -355,6 +358,7 @@ def _facts(name: str, head: Head, segments: list[LogSegment], end_offset: int) -
         "log": name,
         "log_id": head.log_id,
         "purpose": str(head.purpose),
+        "key": head.key_id or None,
         "first_offset": head.first_offset,
         "end_offset": end_offset,
         "epoch": head.epoch,

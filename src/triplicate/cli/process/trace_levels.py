@@ -30,6 +30,7 @@ ERRORS = frozenset(
         "bookie.scrub_found_damage",
         "bookie.scrub_index_fault",
         "bookie.scrub_report_refused",
+        "log.key_missing",
         "node.copy_given_up",
         "node.copy_set_aside",
         "node.failed",

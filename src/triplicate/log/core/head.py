@@ -157,6 +157,8 @@ class Head:
     """The latest wall time of segments that have left the list."""
     purpose: Purpose = USER
     """Fixed when the log is created."""
+    key_id: str = ""
+    """The key under which writers encrypt from now on; empty: the log is not encrypted. Whether it is is fixed when it is created."""
 
     @property
     def closed_end(self) -> int:
@@ -281,6 +283,7 @@ def encode_head(head: Head) -> bytes:
             "epoch": head.epoch,
             "first": head.first_offset,
             "id": head.log_id,
+            **({"key": head.key_id} if head.key_id else {}),
             "open": None if head.open is None else _segment_json(head.open),
             "owner": None if head.owner is None else {"name": head.owner.name, "token": head.owner.token},
             "pages": [_reference_json(reference) for reference in head.pages],
@@ -320,13 +323,14 @@ def decode_head(data: bytes, name: str) -> Head:
             value["deleted"],
             value.get("past", 0),
             _purpose_of(value, name, what),
+            value.get("key", ""),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise CorruptionError(f"{what} lacks a field or has a wrong one: {error!r}") from error
 
 
 _HEAD_FIELDS = frozenset(
-    ("created", "deleted", "epoch", "first", "id", "open", "owner", "pages", "past", "purpose", "recent", "settings", "token", "v")
+    ("created", "deleted", "epoch", "first", "id", "key", "open", "owner", "pages", "past", "purpose", "recent", "settings", "token", "v")
 )
 
 

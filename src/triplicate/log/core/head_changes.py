@@ -50,9 +50,23 @@ class Change:
     replaced: tuple[int, ...] = ()
 
 
-def new_head(log_id: str, token: str, settings: LogSettings, created_ms: int, purpose: Purpose = USER) -> Head:
+def new_head(log_id: str, token: str, settings: LogSettings, created_ms: int, purpose: Purpose = USER, key_id: str = "") -> Head:
     """The head of a log that has just been created: no segment, no writer yet."""
-    return Head(log_id, 0, token, None, 0, None, (), (), settings, created_ms, purpose=purpose)
+    return Head(log_id, 0, token, None, 0, None, (), (), settings, created_ms, purpose=purpose, key_id=key_id)
+
+
+def rotate_key(head: Head, key_id: str, token: str) -> Change:
+    """The writer encrypts under another key from its next segment on.
+
+    Raises:
+        ArgumentError: the log is not encrypted.
+    """
+    if not head.key_id:
+        raise ArgumentError(
+            "the log is not encrypted: that is decided when a log is created (`triplicate log create --key`), since the records that it "
+            "has would stay in plain text"
+        )
+    return Change(replace(head, key_id=key_id, token=token))
 
 
 def take_over(

@@ -22,6 +22,7 @@ class OffsetRange:
         archive: where the records are if the ledger was archived; likewise.
         log, log_id: the log to search if the ledger was rewritten since; likewise. Empty: no log is searched.
         size_bytes: approximate size of its entries; likewise. None in an open segment.
+        is_encrypted: whether the log is encrypted; likewise.
     """
 
     ledger_id: int
@@ -33,6 +34,7 @@ class OffsetRange:
     log: str = field(default="", compare=False)
     log_id: str = field(default="", compare=False)
     size_bytes: int | None = field(default=None, compare=False)
+    is_encrypted: bool = field(default=False, compare=False)
 
     @property
     def records(self) -> int:

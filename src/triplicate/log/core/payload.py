@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from triplicate.errors import ArgumentError, CorruptionError, FormatError
 from triplicate.log.core.compression import CODECS, decompress
+from triplicate.log.core.encryption import BLOCK_SIZE, EncryptionBlock, decode_block
 
 Buffer = bytes | bytearray | memoryview
 
@@ -39,8 +40,9 @@ HEADER_KEY_LIMIT_BYTES = 0xFFFF
 
 # Bits of the flags word beside the codec's three. Plain numbers: an IntFlag's operators cost a microsecond each, on every entry.
 CONTROL, PREAMBLE, TIMESTAMPS, TRANSACTION_IDS = 1 << 0, 1 << 4, 1 << 5, 1 << 6
-KEYS, HEADERS, HAS_PRODUCER, VALUE_VALIDITY, KEY_VALIDITY = 1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11
-KNOWN_FLAGS = CODEC_MASK | CONTROL | PREAMBLE | TIMESTAMPS | TRANSACTION_IDS | KEYS | HEADERS | HAS_PRODUCER | VALUE_VALIDITY | KEY_VALIDITY
+KEYS, HEADERS, HAS_PRODUCER, VALUE_VALIDITY, KEY_VALIDITY, ENCRYPTED = 1 << 7, 1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12
+COLUMN_FLAGS = PREAMBLE | TIMESTAMPS | TRANSACTION_IDS | KEYS | HEADERS | HAS_PRODUCER | VALUE_VALIDITY | KEY_VALIDITY
+KNOWN_FLAGS = CODEC_MASK | CONTROL | COLUMN_FLAGS | ENCRYPTED
 
 Headers = tuple[tuple[str, bytes | None], ...]
 RecordHeaders = Sequence[tuple[str, bytes | None]]
@@ -73,6 +75,7 @@ class EntryHeader:
     wall_time_us: int
     raw_length: int
     producer: Producer | None
+    encryption: EncryptionBlock | None = None
 
     @property
     def is_control(self) -> bool:
@@ -101,12 +104,13 @@ def decode_header(payload: Buffer) -> EntryHeader:
         raise FormatError(f"entry of a log has unknown flag bits {flags & ~KNOWN_FLAGS:#x}: upgrade Triplicate")
     if (flags & CODEC_MASK) >> CODEC_SHIFT not in CODECS:
         raise FormatError(f"entry of a log has unknown codec {(flags & CODEC_MASK) >> CODEC_SHIFT}: upgrade Triplicate")
-    expected = HEADER_SIZE + (PRODUCER_SIZE if flags & HAS_PRODUCER else 0)
+    plain = HEADER_SIZE + (PRODUCER_SIZE if flags & HAS_PRODUCER else 0)
+    expected = plain + (BLOCK_SIZE if flags & ENCRYPTED else 0)
     if header_length != expected or len(payload) < expected:
         raise FormatError(f"entry of a log says header length {header_length}, its flags say {expected}, it has {len(payload)} bytes")
-    if reserved or (flags & CONTROL and (count or flags & ~(CONTROL | CODEC_MASK))):
+    if reserved or (flags & CONTROL and (count or flags & COLUMN_FLAGS)):
         raise FormatError(f"entry of a log has reserved field {reserved}, count {count} with flags {flags:#x}")
-    if header_length + raw_length > ENTRY_LIMIT_BYTES:
+    if plain + raw_length > ENTRY_LIMIT_BYTES:
         raise FormatError(f"entry of a log says a body of {raw_length} bytes; the limit is {ENTRY_LIMIT_BYTES} with its header")
     producer = None
     if flags & HAS_PRODUCER:
@@ -114,7 +118,12 @@ def decode_header(payload: Buffer) -> EntryHeader:
         if reserved:
             raise FormatError(f"entry of a log has reserved producer field {reserved}")
         producer = Producer(identity, epoch, sequence)
-    return EntryHeader(header_length, flags, count, first_index, wall_time_us, raw_length, producer)
+    encryption = None
+    if flags & ENCRYPTED:
+        encryption = decode_block(payload, plain)
+        if bool(encryption.control) != bool(flags & CONTROL) or encryption.control > len(CONTROL_KINDS):
+            raise FormatError(f"encrypted entry of a log has control kind {encryption.control} with flags {flags:#x}: upgrade Triplicate")
+    return EntryHeader(header_length, flags, count, first_index, wall_time_us, raw_length, producer, encryption)
 
 
 @dataclass(slots=True)
@@ -211,15 +220,28 @@ def _numbers(part: memoryview, code: Literal["I", "q"]) -> memoryview:
 
 
 def decode_entry(payload: Buffer) -> EntryView:
-    """Decode a whole entry.
+    """Decode a whole entry of a log that is not encrypted.
 
     Raises:
-        FormatError: as `decode_header`; also a control record of unknown kind.
+        FormatError: as `decode_header`; also a control record of unknown kind, and an encrypted entry.
         CorruptionError: the body does not decompress or contradicts itself.
     """
     header = decode_header(payload)
+    if header.encryption is not None:
+        raise FormatError(f"entry of a log is encrypted with key {header.encryption.key_id!r}, but its log is not an encrypted one")
+    return decode_body(header, memoryview(payload)[header.header_length :])
+
+
+def decode_body(header: EntryHeader, stored: memoryview) -> EntryView:
+    """Decode the body of an entry.
+
+    Args:
+        stored: the body, decrypted if it is encrypted.
+
+    Raises:
+        As `decode_entry`.
+    """
     flags = header.flags
-    stored = memoryview(payload)[header.header_length :]
     body = decompress((flags & CODEC_MASK) >> CODEC_SHIFT, stored, header.raw_length)
     if flags & CONTROL:
         empty = memoryview(b"")

@@ -11,10 +11,12 @@ from typing import Any, cast
 
 from triplicate.errors import ArgumentError, RecordTooLarge
 from triplicate.log.core.compression import Compressor
+from triplicate.log.core.encryption import BLOCK_SIZE
 from triplicate.log.core.payload import (
     CODEC_SHIFT,
     CONTROL,
     CONTROL_KINDS,
+    ENCRYPTED,
     ENTRY_LIMIT_BYTES,
     HAS_PRODUCER,
     HEADER,
@@ -142,10 +144,12 @@ class EncodedEntry:
     raw_length: int
     body: bytes
     producer: Producer | None
+    control: int = 0
+    """0 for records, otherwise 1 + the place of the control record's kind in `CONTROL_KINDS`."""
 
     @property
     def size_bytes(self) -> int:
-        """Size of the payload."""
+        """Size of the payload where it is not encrypted."""
         return HEADER_SIZE + (PRODUCER_SIZE if self.producer else 0) + len(self.body)
 
     def payload(self, first_index: int, wall_time_us: int) -> bytes:
@@ -159,7 +163,18 @@ class EncodedEntry:
         header = HEADER.pack(MAGIC, VERSION, length, self.flags, self.count, first_index, wall_time_us, self.raw_length, 0)
         if self.producer is None:
             return header + self.body
-        return b"".join((header, PRODUCER.pack(self.producer.id, self.producer.epoch, 0, self.producer.sequence), self.body))
+        return b"".join((header, self._producer_part(self.producer), self.body))
+
+    def encrypted_header(self, first_index: int, wall_time_us: int) -> bytes:
+        """The header of the payload of an encrypted entry, up to the encryption block. Arguments as for `payload`."""
+        length = (HEADER_SIZE if self.producer is None else HEADER_SIZE + PRODUCER_SIZE) + BLOCK_SIZE
+        flags = self.flags | ENCRYPTED
+        header = HEADER.pack(MAGIC, VERSION, length, flags, self.count, first_index, wall_time_us, self.raw_length, 0)
+        return header if self.producer is None else header + self._producer_part(self.producer)
+
+    @staticmethod
+    def _producer_part(producer: Producer) -> bytes:
+        return PRODUCER.pack(producer.id, producer.epoch, 0, producer.sequence)
 
 
 def encode_columns(
@@ -224,7 +239,7 @@ def encode_control(kind: str, fields: Mapping[str, Any]) -> EncodedEntry:
         raise ArgumentError(f"the fields of a control record must be JSON: {error}") from error
     if len(body) + HEADER_SIZE > ENTRY_LIMIT_BYTES:
         raise RecordTooLarge(f"a control record of {len(body)} bytes exceeds the limit of {ENTRY_LIMIT_BYTES}: nothing was sent")
-    return EncodedEntry(CONTROL, 0, len(body), body, None)
+    return EncodedEntry(CONTROL, 0, len(body), body, None, 1 + CONTROL_KINDS.index(kind))
 
 
 NOOP = encode_control("noop", {})

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from triplicate.config.log_settings import LogClientSettings, LogSettings
 from triplicate.errors import CorruptionError
 from triplicate.log.core.head import LogSegment, SegmentState
-from triplicate.log.core.payload import decode_entry, decode_header
+from triplicate.log.core.payload import CONTROL_KINDS, decode_entry, decode_header
 
 RUN_SEGMENTS = 1000
 """No run is longer, so that one change of the list stays small."""
@@ -121,12 +121,17 @@ def is_kept(payload: bytes, place: int, run: Run) -> bool:
     """Whether an entry of the segment at a place of a run is part of the new ledger. A segment rewritten alone keeps every entry.
 
     Merged segments keep every record, and the control records that concern records. The header of the first segment is kept
-    for all, since they have one epoch, and no-ops have no use once the segment is closed.
+    for all, since they have one epoch, and no-ops have no use once the segment is closed. An encrypted entry says its kind in clear, since
+    rewriting needs no key.
     """
-    if len(run) == 1 or not decode_header(payload).is_control:
+    header = decode_header(payload) if len(run) > 1 else None
+    if header is None or not header.is_control:
         return True
-    control = decode_entry(payload).control
-    kind = control["kind"] if control is not None else ""
+    if header.encryption is not None:
+        kind = CONTROL_KINDS[header.encryption.control - 1]
+    else:
+        control = decode_entry(payload).control
+        kind = control["kind"] if control is not None else ""
     return kind != "noop" and (kind != "segment" or place == 0)
 
 

@@ -1,7 +1,8 @@
 """The entries of a snapshot's ledger: one header, the content in chunks, one trailer. Pure.
 
-Every entry begins with magic ``TRSN``, version u8, kind u8, codec u8, a reserved byte, and two u32 that belong to chunks: index and raw
-length. Header and trailer are JSON with sorted keys. Little-endian. `docs/formats/snapshot.md` fixes the bytes.
+Every entry begins with magic ``TRSN``, version u8, kind u8, codec u8, flags u8, and two u32 that belong to chunks: index and raw length.
+Header and trailer are JSON with sorted keys. Little-endian. `docs/formats/snapshot.md` fixes the bytes. The snapshots of an encrypted log
+are encrypted, every entry whole; the functions that encode and decode know entries in plain text.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from triplicate.errors import FormatError, SnapshotDamaged
+from triplicate.log.core import encryption
 from triplicate.log.core.compression import CODECS, Compressor, decompress
 from triplicate.log.core.snapshot_list import LEDGER_FORMAT, Snapshot
 
 MAGIC = b"TRSN"
 PREFIX = struct.Struct("<4sBBBBII")
 HEADER, CHUNK, TRAILER = 1, 2, 3
+_FLAGS_AT = 7
+_ENCRYPTED = 1
 _KINDS = {HEADER: "header", CHUNK: "chunk", TRAILER: "trailer"}
 CHUNK_BYTES = 1024 * 1024
 """Content of one chunk; only the last is shorter."""
@@ -68,7 +72,8 @@ class Trailer:
     """The content of the last entry; a snapshot without it is incomplete.
 
     Args:
-        digest: over the content. header: over the payload of the first entry.
+        digest: over the content; of an encrypted snapshot over the payloads of its chunks, since the list has it in clear.
+        header: over the payload of the first entry.
     """
 
     chunks: int
@@ -96,6 +101,36 @@ def encode_chunk(index: int, content: bytes, compressor: Compressor) -> bytes:
     """The payload of chunk `index`, from 0."""
     codec, stored = compressor.compress(content)
     return PREFIX.pack(MAGIC, LEDGER_FORMAT, CHUNK, codec, 0, index, len(content)) + stored
+
+
+def encrypt(encryptor: encryption.LedgerEncryptor | None, payload: bytes, entry_id: int) -> bytes:
+    """The payload of an entry as it is stored: encrypted where there is an encryptor."""
+    if encryptor is None:
+        return payload
+    prefix = b"".join((payload[:_FLAGS_AT], bytes((_ENCRYPTED,)), payload[_FLAGS_AT + 1 : PREFIX.size]))
+    return encryptor.encrypt(prefix, prefix, memoryview(payload)[PREFIX.size :], entry_id)
+
+
+def decrypt(decryptor: encryption.LedgerDecryptor | None, payload: bytes, ledger_id: int, entry_id: int) -> bytes:
+    """Undo `encrypt`.
+
+    Raises:
+        LogKeyMissing, ConfigError: the key cannot be had. EntryNotAuthentic: the entry was changed or moved, or is in plain text although
+        the log is encrypted. FormatError: it is encrypted although the log is not, or a later release wrote it.
+    """
+    begin = PREFIX.size + encryption.BLOCK_SIZE
+    is_encrypted = len(payload) >= begin and payload[_FLAGS_AT] & _ENCRYPTED
+    if decryptor is None:
+        if is_encrypted:
+            raise FormatError(f"entry {entry_id} of ledger {ledger_id} is encrypted, but the log of its snapshot is not")
+        return payload
+    if not is_encrypted:
+        raise decryptor.not_authentic(ledger_id, entry_id, "is in plain text, although the log of its snapshot is encrypted")
+    block = encryption.decode_block(payload, PREFIX.size)
+    body = decryptor.decrypt(block, payload[: PREFIX.size], memoryview(payload)[begin:], ledger_id, entry_id)
+    if (block.ledger_id, block.place) != (ledger_id, entry_id):
+        raise decryptor.not_authentic(ledger_id, entry_id, f"was moved: it is entry {block.place} of ledger {block.ledger_id}")
+    return b"".join((payload[:_FLAGS_AT], b"\0", payload[_FLAGS_AT + 1 : PREFIX.size], body))
 
 
 def digest_text(digest: Any) -> str:
@@ -166,20 +201,25 @@ def decode_chunk(payload: bytes, index: int, place: str) -> memoryview:
 
 
 class ContentCheck:
-    """Compares a snapshot's entries with its listed values while they are read. Not for several threads at once."""
+    """Compares a snapshot's entries with its listed values while they are read. Not for several threads at once.
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    Args:
+        decryptor: None where the log is not encrypted.
+    """
+
+    def __init__(self, snapshot: Snapshot, decryptor: encryption.LedgerDecryptor | None = None) -> None:
         self._snapshot = snapshot
+        self._decryptor = decryptor
         self._header = ""
         self._digest = hashlib.sha256()
         self._chunks = 0
         self._size_bytes = 0
 
     def header(self, payload: bytes) -> SnapshotHeader:
-        """Check the first entry. Raises as `decode_header`."""
+        """Check the first entry. Raises as `decode_header` and `decrypt`."""
         listed = self._snapshot
         self._header = digest_text(hashlib.sha256(payload))
-        header = decode_header(payload, self._place("its header"))
+        header = decode_header(self._plain(payload, 0), self._place("its header"))
         for field in ("snapshot_id", "position", "epoch", "machine", "content", "identity"):
             if getattr(header, field) != getattr(listed, field):
                 raise SnapshotDamaged(
@@ -188,9 +228,9 @@ class ContentCheck:
         return header
 
     def chunk(self, payload: bytes) -> memoryview:
-        """The content of the next chunk. Raises as `decode_chunk`."""
-        content = decode_chunk(payload, self._chunks, self._place(f"chunk {self._chunks}"))
-        self._digest.update(content)
+        """The content of the next chunk. Raises as `decode_chunk` and `decrypt`."""
+        content = decode_chunk(self._plain(payload, self._chunks + 1), self._chunks, self._place(f"chunk {self._chunks}"))
+        self._digest.update(content if self._decryptor is None else payload)
         self._chunks += 1
         self._size_bytes += len(content)
         return content
@@ -199,8 +239,9 @@ class ContentCheck:
         """Check the last entry, and all content that came before.
 
         Raises:
-            SnapshotDamaged: the content differs from the list.
+            SnapshotDamaged: the content differs from the list. As `decrypt`.
         """
+        payload = self._plain(payload, self._chunks + 1)
         trailer, listed = decode_trailer(payload, self._place("its trailer")), self._snapshot
         if trailer.header != self._header:
             raise SnapshotDamaged(f"{self._place('its header')} has {self._header}, its trailer says {trailer.header}")
@@ -213,6 +254,9 @@ class ContentCheck:
                         listed.snapshot_id, *found, source, *said
                     )
                 )
+
+    def _plain(self, payload: bytes, entry_id: int) -> bytes:
+        return decrypt(self._decryptor, payload, self._snapshot.ledger_id, entry_id)
 
     def _place(self, what: str) -> str:
         return f"snapshot {self._snapshot.snapshot_id} (ledger {self._snapshot.ledger_id}): {what}"

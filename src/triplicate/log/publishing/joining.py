@@ -10,13 +10,15 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from triplicate.config.log_settings import LogClientSettings, LogSettings
+from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import CorruptionError, TriplicateError
+from triplicate.log.core.head import Head
 from triplicate.log.core.join_plan import runs_to_join
 from triplicate.log.core.payload import decode_header
 from triplicate.log.core.rewrite_plan import with_first_index
 from triplicate.log.publishing.staging import StagedLedger, StagingOrigin
 from triplicate.log.store.ledger_ports import LedgerAppender, LedgerClient
+from triplicate.log.store.log_encryption import staging_mark
 from triplicate.log.store.segments import create_segment
 from triplicate.log.upkeep.rewriter import PipelinedAppender, payloads_of
 from triplicate.log.writing.ledger_allocator import delete_unused
@@ -45,7 +47,7 @@ class JoinResult:
 async def join(
     client: LedgerClient,
     settings: LogClientSettings,
-    log: LogSettings,
+    head: Head,
     origin: StagingOrigin,
     ledgers: Sequence[StagedLedger],
     target_bytes: int,
@@ -56,7 +58,7 @@ async def join(
     made: dict[int, StagedLedger] = {}
     try:
         for run in runs:
-            made[run.start] = await _join_run(client, settings, log, origin, filled[run.start : run.stop])
+            made[run.start] = await _join_run(client, settings, head, origin, filled[run.start : run.stop])
     except BaseException:
         for ledger in made.values():
             await _delete(client, ledger)
@@ -71,12 +73,13 @@ async def join(
 
 
 async def _join_run(
-    client: LedgerClient, settings: LogClientSettings, log: LogSettings, origin: StagingOrigin, run: Sequence[StagedLedger]
+    client: LedgerClient, settings: LogClientSettings, head: Head, origin: StagingOrigin, run: Sequence[StagedLedger]
 ) -> StagedLedger:
     """Create one staging ledger with the entries of several, in order."""
-    ledger, _ = await create_segment(client, settings, log, {**origin.custom(), "joined": str(len(run))})
+    custom = {**origin.custom(), **staging_mark(head), "joined": str(len(run))}
+    ledger, _ = await create_segment(client, settings, head.settings, custom)
     try:
-        records, size_bytes = await _copy(client, settings, run, ledger)
+        records, size_bytes = await _copy(client, settings, run, ledger, is_encrypted=bool(head.key_id))
         last_entry = await ledger.close()
     except asyncio.CancelledError:
         ledger.abandon()
@@ -95,11 +98,13 @@ async def _join_run(
 
 
 @fault_point("log.join_copy")
-async def _copy(client: LedgerClient, settings: LogClientSettings, run: Sequence[StagedLedger], ledger: LedgerAppender) -> tuple[int, int]:
+async def _copy(
+    client: LedgerClient, settings: LogClientSettings, run: Sequence[StagedLedger], ledger: LedgerAppender, *, is_encrypted: bool
+) -> tuple[int, int]:
     """Write the entries of some ledgers into another. Returns its records and bytes.
 
     Raises:
-        CorruptionError: a ledger does not hold the records of its `StagedLedger`.
+        CorruptionError: a ledger does not hold the records of its `StagedLedger`, or they are not encrypted as the log demands.
     """
 
     async def read(staged: StagedLedger) -> list[bytes]:
@@ -113,6 +118,9 @@ async def _copy(client: LedgerClient, settings: LogClientSettings, run: Sequence
                 first = records
                 for payload in payloads:
                     header = decode_header(payload)
+                    if (header.encryption is not None) != is_encrypted:
+                        text = "is in plain text, and the log is encrypted" if is_encrypted else "is encrypted, and the log is not"
+                        raise CorruptionError(f"ledger {staged.ledger_id}: an entry {text}")
                     if first + header.first_index != records:
                         raise CorruptionError(
                             f"ledger {staged.ledger_id} holds record {header.first_index} where {records - first} follows"

@@ -21,6 +21,7 @@ from triplicate.log.publishing.request_queue import RequestClient
 from triplicate.log.publishing.staging import StagedLedger
 from triplicate.log.store.head_store import HeadDecision, HeadStore, StoredHead
 from triplicate.log.store.ledger_ports import LedgerClient
+from triplicate.log.store.log_encryption import check_staging_mark
 from triplicate.log.store.ownership import claim, live_owner, release
 from triplicate.log.store.segments import count_segment, password_of
 from triplicate.log.store.staging_marks import COMPONENT, PublishMark, mark_of, marked, promises_mark
@@ -242,7 +243,7 @@ class Candidates:
         """The version of the head at the last attempt."""
 
     async def read(self) -> None:
-        """Describe every ledger. Raises as `describe`. Unauthorized: see `check_password`."""
+        """Describe every ledger. Raises as `describe`. Unauthorized: see `check_password`. ArgumentError: see `check_staging_mark`."""
         head = (await self._store.read(self._name)).head
 
         async def describe_one(item: int | StagedLedger) -> tuple[LogSegment, Versioned]:
@@ -250,6 +251,8 @@ class Candidates:
 
         described = await map_bounded(describe_one, self._ledgers, most=READ_AT_ONCE, name="describe")
         await check_password(self._store, self._name, head, {found.value.password for _, found in described})
+        for segment, found in described:
+            check_staging_mark(self._name, head, segment.ledger_id, found.value)
         self.segments = [segment for segment, _ in described if segment.records]
         self._found = {segment.ledger_id: found for segment, found in described}
 

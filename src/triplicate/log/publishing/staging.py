@@ -11,6 +11,8 @@ from types import TracebackType
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import HandleClosed, TriplicateError
 from triplicate.log.core.compression import Compressor
+from triplicate.log.core.encrypted_entries import encrypt_entry
+from triplicate.log.core.encryption import LedgerEncryptor
 from triplicate.log.core.payload import Buffer, Producer, RecordHeaders
 from triplicate.log.core.payload_encoder import Columns, EncodedEntry, columns_cut, encode_columns, wall_time_after
 from triplicate.log.store.ledger_ports import LedgerAppender, LedgerClient
@@ -60,12 +62,15 @@ class StagingWriter:
     Leaving ``async with`` with an error, or if an entry is not acknowledged, deletes the ledger. Otherwise it is sealed.
     """
 
-    def __init__(self, client: LedgerClient, settings: LogClientSettings, ledger: LedgerAppender, compression: str) -> None:
+    def __init__(
+        self, client: LedgerClient, settings: LogClientSettings, ledger: LedgerAppender, compression: str, encryptor: LedgerEncryptor | None
+    ) -> None:
         self.ledger_id = ledger.ledger_id
         self._client = client
         self._settings = settings
         self._ledger = ledger
         self._compressor = Compressor(compression)
+        self._encryptor = encryptor
         self._in_flight: deque[tuple[asyncio.Future[int], int]] = deque()
         self._bytes_in_flight = 0
         self._records = 0
@@ -111,7 +116,10 @@ class StagingWriter:
 
     def _send(self, encoded: EncodedEntry) -> None:
         self._wall_time_us = wall_time_after(self._wall_time_us, self._client.host.clock.wall_us())
-        payload = encoded.payload(self._records, self._wall_time_us)
+        if self._encryptor is None:
+            payload = encoded.payload(self._records, self._wall_time_us)
+        else:
+            payload = encrypt_entry(self._encryptor, encoded, self._records, self._records, self._wall_time_us)
         self._in_flight.append((self._ledger.append_nowait(payload), len(payload)))
         self._bytes_in_flight += len(payload)
         if self._entries == 0:

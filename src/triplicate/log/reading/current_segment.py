@@ -11,6 +11,7 @@ from triplicate.ledger import Entry
 from triplicate.log.core.head import LogSegment, SegmentState
 from triplicate.log.reading.log_entries import Chunks, epoch_of, find_entry
 from triplicate.log.store.ledger_ports import LedgerClient, LedgerTail, LedgerView
+from triplicate.log.store.log_encryption import is_copied
 from triplicate.log.store.segments import password_of
 
 
@@ -55,6 +56,8 @@ class CurrentSegment:
     view: LedgerView
     source: EntrySource
     epoch: int
+    is_copied: bool
+    """Whether its entries were copied from other ledgers."""
     seeking: bool
     """Whether the position was searched within the segment, so that entries before it may be fetched first."""
 
@@ -83,4 +86,4 @@ async def open_segment(client: LedgerClient, settings: LogClientSettings, segmen
     except BaseException:
         await view.aclose()
         raise
-    return CurrentSegment(segment, view, source, epoch_of(view), seeking=index > 0)
+    return CurrentSegment(segment, view, source, epoch_of(view), is_copied(view.metadata), seeking=index > 0)

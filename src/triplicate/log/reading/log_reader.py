@@ -9,11 +9,11 @@ from triplicate.errors import ArgumentError, NoNode, NoSuchLedger, NoSuchLog, Of
 from triplicate.ledger import Entry
 from triplicate.log.core.head import Head, LogSegment, SegmentState
 from triplicate.log.core.locate import check_not_lost, reference_at, segment_at
-from triplicate.log.core.payload import decode_entry
 from triplicate.log.reading.current_segment import CurrentSegment, open_segment
 from triplicate.log.reading.log_entries import BusyGuard, LogEntry, check_continuity
 from triplicate.log.store.head_store import HeadStore
 from triplicate.log.store.ledger_ports import LedgerClient
+from triplicate.log.store.log_encryption import LogEncryption
 from triplicate.log.store.log_metrics import LogMetrics
 from triplicate.log.store.segments import password_of, read_header
 from triplicate.runtime import deadline_after, timeout_at
@@ -39,6 +39,7 @@ class LogReader:
         head: Head,
         offset: int,
         include_control: bool,
+        encryption: LogEncryption,
     ) -> None:
         self.name = name
         self._client = client
@@ -48,6 +49,7 @@ class LogReader:
         self._log_id = head.log_id
         self._position = offset
         self._include_control = include_control
+        self._decoder = encryption.decoder(name, head.log_id, is_encrypted=bool(head.key_id))
         self._watch = store.watch(name)
         self._guard = BusyGuard(f"log {name!r}")
         self._current: CurrentSegment | None = None
@@ -150,7 +152,7 @@ class LogReader:
     def _accept(self, current: CurrentSegment, entry: Entry) -> LogEntry | None:
         """Check an entry's offset and return what is delivered of it; None if nothing is."""
         segment = current.segment
-        view = decode_entry(entry.payload)
+        view = self._decoder.decode(entry, segment.first_offset, is_copied=current.is_copied)
         first_offset = segment.first_offset + view.header.first_index
         end_offset = first_offset + view.count
         slot = 0

@@ -10,11 +10,11 @@ from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import NoNode, NoSuchLedger, OffsetGap, OffsetTruncated
 from triplicate.ledger import Entry
 from triplicate.log.core.locate import OffsetRange, plan_ranges
-from triplicate.log.core.payload import decode_entry
 from triplicate.log.reading.log_entries import BusyGuard, Chunks, LogEntry, check_continuity, epoch_of, find_entry
 from triplicate.log.reading.log_reader import STALE_ATTEMPTS, find_segment
 from triplicate.log.store.head_store import HeadStore
 from triplicate.log.store.ledger_ports import LedgerClient, LedgerView
+from triplicate.log.store.log_encryption import LogEncryption, is_copied
 from triplicate.log.store.segments import password_of
 from triplicate.runtime import sleep
 
@@ -45,7 +45,7 @@ async def plan(store: HeadStore, name: str, start: int, end: int, max_records: i
         if stored.head.open is not None:
             segments.append(stored.head.open)
         planned = plan_ranges(segments, start, end, max_records, skip_lost=skip_lost)
-        return [replace(item, log=name, log_id=stored.head.log_id) for item in planned]
+        return [replace(item, log=name, log_id=stored.head.log_id, is_encrypted=bool(stored.head.key_id)) for item in planned]
     raise OffsetGap(f"log {name!r}: its pages change too fast to plan")
 
 
@@ -55,7 +55,11 @@ class RangeReader:
     Raises while iterating: OffsetGap if the ledger does not hold the records; errors of reading a ledger.
     """
 
-    def __init__(self, client: LedgerClient, store: HeadStore, settings: LogClientSettings, planned: OffsetRange) -> None:
+    def __init__(
+        self, client: LedgerClient, store: HeadStore, settings: LogClientSettings, planned: OffsetRange, encryption: LogEncryption
+    ) -> None:
+        self._decoder = encryption.decoder(planned.log, planned.log_id, is_encrypted=planned.is_encrypted)
+        self._is_copied = False
         self._client = client
         self._store = store
         self._settings = settings
@@ -107,6 +111,7 @@ class RangeReader:
         if self._view is None:
             self._view = await self._client.open(planned.ledger_id, password=password_of(self._settings))
             self._epoch = epoch_of(self._view)
+            self._is_copied = is_copied(self._view.metadata)
         last_entry = planned.last_entry if planned.last_entry is not None else self._view.last_add_confirmed
         index = self._position - planned.segment_first_offset
         place = bisect_right(self._landmarks, (index, last_entry))
@@ -160,7 +165,7 @@ class RangeReader:
 
     def _accept(self, entry: Entry) -> LogEntry | None:
         planned = self._range
-        view = decode_entry(entry.payload)
+        view = self._decoder.decode(entry, planned.segment_first_offset, is_copied=self._is_copied)
         first_offset = planned.segment_first_offset + view.header.first_index
         if view.control is not None or (self._seeking and first_offset + view.count <= self._position):
             return None

@@ -89,14 +89,14 @@ class HeadStore:
                     raise
                 await sleep(self.host.clock, backoff.next_s())
 
-    async def create(self, name: str, settings: LogSettings, purpose: Purpose = USER) -> StoredHead:
+    async def create(self, name: str, settings: LogSettings, purpose: Purpose = USER, key_id: str = "") -> StoredHead:
         """Create the nodes of a new log.
 
         Raises:
             LogExists: the name is in use. ArgumentError: it is no valid name.
         """
         path = self.path(name)
-        head = new_head(self.token(), self.token(), settings, self.host.clock.wall_us() // 1000, purpose)
+        head = new_head(self.token(), self.token(), settings, self.host.clock.wall_us() // 1000, purpose, key_id)
         operations = [CreateNode(path, encode_head(head)), CreateNode(f"{path}/pages"), CreateNode(f"{path}/publishers")]
         await self.persist(self._ensure_root)
 

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import BadVersion, ConnectionLost, NodeExists, NoNode, NoSuchLedger, NoSuchLog, TriplicateError
 from triplicate.log.core import snapshot_list
+from triplicate.log.core.encryption import LedgerDecryptor
 from triplicate.log.core.head import LogSegment, SegmentState
 from triplicate.log.core.payload import decode_header
 from triplicate.log.core.snapshot_format import SnapshotHeader
 from triplicate.log.core.snapshot_list import NO_SEGMENTS, LogLength, Snapshot, SnapshotList, decode_snapshots, encode_snapshots
 from triplicate.log.store.head_store import HeadStore
 from triplicate.log.store.ledger_ports import LedgerClient
+from triplicate.log.store.log_encryption import LogEncryption
 from triplicate.log.store.segments import password_of
 from triplicate.log.upkeep.snapshot_ledgers import SnapshotReader, SnapshotWriter
 from triplicate.metadata import CheckVersion, CreateNode, DeleteNode, SetData, TreeOperation, Watch, own_paths
@@ -65,8 +67,9 @@ async def delete_ledgers(client: LedgerClient, ledger_ids: Sequence[int]) -> Non
 class LogSnapshots:
     """The snapshots of one log. Made by `Logs.snapshots`; holds no connection of its own."""
 
-    def __init__(self, name: str, client: LedgerClient, store: HeadStore, settings: LogClientSettings) -> None:
+    def __init__(self, name: str, client: LedgerClient, store: HeadStore, settings: LogClientSettings, encryption: LogEncryption) -> None:
         self.name = name
+        self._encryption = encryption
         self._client = client
         self._store = store
         self._settings = settings
@@ -245,10 +248,10 @@ class LogSnapshots:
             rate_bytes_per_s: limit of the rate; 0 for none.
 
         Raises:
-            NoSuchLog, NotEnoughBookies.
+            NoSuchLog, NotEnoughBookies. LogKeyMissing, ConfigError: the log is encrypted, and its key cannot be had.
         """
         head = (await self._store.read(self.name)).head
-        return await SnapshotWriter.create(self._client, self._settings, head.settings, self.name, header, rate_bytes_per_s)
+        return await SnapshotWriter.create(self._client, self._settings, self._encryption, head, self.name, header, rate_bytes_per_s)
 
     async def header_fields(self) -> tuple[str, str]:
         """Log id and compression, for the header of a new snapshot. Raises NoSuchLog."""
@@ -261,7 +264,10 @@ class LogSnapshots:
 
     def open(self, snapshot: Snapshot, *, rate_bytes_per_s: int = 0) -> SnapshotReader:
         """Open a snapshot for reading. Its content is checked against the list while it is read."""
-        return SnapshotReader(self._client, self._settings, snapshot, rate_bytes_per_s)
+        return SnapshotReader(self._client, self._settings, snapshot, rate_bytes_per_s, self._decryptor)
+
+    async def _decryptor(self) -> LedgerDecryptor | None:
+        return self._encryption.snapshot_decryptor(self.name, (await self._store.read(self.name)).head)
 
     async def verify(self, snapshot: Snapshot, *, rate_bytes_per_s: int = 0) -> None:
         """Read a snapshot from the bookies and compare it with the list.

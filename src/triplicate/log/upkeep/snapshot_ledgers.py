@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 
-from triplicate.config.log_settings import LogClientSettings, LogSettings
-from triplicate.errors import CorruptionError, HandleClosed, NoSuchEntry, SnapshotDamaged, TriplicateError
+from triplicate.config.log_settings import LogClientSettings
+from triplicate.errors import CorruptionError, EntryNotAuthentic, HandleClosed, NoSuchEntry, SnapshotDamaged, TriplicateError
 from triplicate.log.core.compression import Compressor
+from triplicate.log.core.encryption import LedgerDecryptor, LedgerEncryptor
+from triplicate.log.core.head import Head
 from triplicate.log.core.snapshot_format import (
     CHUNK_BYTES,
     ContentCheck,
@@ -18,9 +20,11 @@ from triplicate.log.core.snapshot_format import (
     encode_chunk,
     encode_header,
     encode_trailer,
+    encrypt,
 )
 from triplicate.log.core.snapshot_list import NO_SEGMENTS, LogLength, Snapshot
 from triplicate.log.store.ledger_ports import LedgerAppender, LedgerClient, LedgerView
+from triplicate.log.store.log_encryption import LogEncryption
 from triplicate.log.store.segments import create_ledger, password_of
 from triplicate.runtime import RateLimiter, fault_point
 
@@ -34,7 +38,9 @@ class SnapshotWriter:
     Leaving ``async with`` without `finish` deletes the ledger.
     """
 
-    def __init__(self, client: LedgerClient, ledger: LedgerAppender, header: SnapshotHeader, rate: RateLimiter) -> None:
+    def __init__(
+        self, client: LedgerClient, ledger: LedgerAppender, header: SnapshotHeader, rate: RateLimiter, encryptor: LedgerEncryptor | None
+    ) -> None:
         self.ledger_id = ledger.ledger_id
         self._client = client
         self._ledger = ledger
@@ -42,7 +48,8 @@ class SnapshotWriter:
         self._rate = rate
         self._worker = client.host.new_worker("snapshot-writer")
         self._compressor = Compressor(header.compression)
-        self._first = encode_header(header)
+        self._encryptor = encryptor
+        self._first = encrypt(encryptor, encode_header(header), 0)
         self._header_digest = digest_text(hashlib.sha256(self._first))
         self._digest = hashlib.sha256()
         self._chunks = 0
@@ -52,12 +59,21 @@ class SnapshotWriter:
 
     @classmethod
     async def create(
-        cls, client: LedgerClient, settings: LogClientSettings, log: LogSettings, name: str, header: SnapshotHeader, rate_bytes_per_s: int
+        cls,
+        client: LedgerClient,
+        settings: LogClientSettings,
+        encryption: LogEncryption,
+        head: Head,
+        name: str,
+        header: SnapshotHeader,
+        rate_bytes_per_s: int,
     ) -> SnapshotWriter:
-        """Create the ledger and send its header."""
+        """Create the ledger and send its header. Raises LogKeyMissing, ConfigError: the log is encrypted, and its key cannot be had."""
+        encryption.check(name, head)
         custom = {"component": "snapshot", "log": name, "snapshot": header.snapshot_id, "node": header.node}
-        ledger = await create_ledger(client, settings, log, custom)
-        return cls(client, ledger, header, RateLimiter(client.host.clock, rate_bytes_per_s))
+        ledger = await create_ledger(client, settings, head.settings, custom)
+        encryptor = encryption.of_snapshot(name, head, ledger.ledger_id)
+        return cls(client, ledger, header, RateLimiter(client.host.clock, rate_bytes_per_s), encryptor)
 
     async def append(self, content: bytes) -> None:
         """Append one chunk: `CHUNK_BYTES` of content, fewer in the last one.
@@ -72,8 +88,8 @@ class SnapshotWriter:
     def _encode(self, content: bytes) -> bytes:
         if len(content) > CHUNK_BYTES:
             raise ValueError(f"a chunk of {len(content)} bytes; {CHUNK_BYTES} are possible")
-        self._digest.update(content)
-        payload = encode_chunk(self._chunks, content, self._compressor)
+        payload = encrypt(self._encryptor, encode_chunk(self._chunks, content, self._compressor), self._chunks + 1)
+        self._digest.update(content if self._encryptor is None else payload)
         self._chunks += 1
         self._size_bytes += len(content)
         return payload
@@ -91,7 +107,8 @@ class SnapshotWriter:
             log_length: as `LogSnapshots.length` returned it when the copy was made.
         """
         digest = digest_text(self._digest)
-        await self._append(encode_trailer(Trailer(self._chunks, self._size_bytes, digest, self._header_digest)))
+        trailer = encode_trailer(Trailer(self._chunks, self._size_bytes, digest, self._header_digest))
+        await self._append(encrypt(self._encryptor, trailer, self._chunks + 1))
         await self._ledger.close()
         self._finished = True
         header = self._header
@@ -138,13 +155,25 @@ class SnapshotWriter:
 
 
 class SnapshotReader:
-    """Reads one snapshot's ledger. Use it with ``async with``, `header` first and then `chunks`, to the end."""
+    """Reads one snapshot's ledger. Use it with ``async with``, `header` first and then `chunks`, to the end.
 
-    def __init__(self, client: LedgerClient, settings: LogClientSettings, snapshot: Snapshot, rate_bytes_per_s: int) -> None:
+    Args:
+        decryptor: makes the decryptor; None where the log is not encrypted.
+    """
+
+    def __init__(
+        self,
+        client: LedgerClient,
+        settings: LogClientSettings,
+        snapshot: Snapshot,
+        rate_bytes_per_s: int,
+        decryptor: Callable[[], Awaitable[LedgerDecryptor | None]],
+    ) -> None:
         self.snapshot = snapshot
         self._client = client
         self._settings = settings
         self._rate = RateLimiter(client.host.clock, rate_bytes_per_s)
+        self._decryptor = decryptor
         self._check = ContentCheck(snapshot)
         self._view: LedgerView | None = None
         self._worker = client.host.new_worker("snapshot-reader")
@@ -174,6 +203,7 @@ class SnapshotReader:
                     f"snapshot {self.snapshot.snapshot_id}: ledger {self.snapshot.ledger_id} is {state} and has "
                     f"{view.last_add_confirmed + 1} entries; {entries} are listed"
                 )
+            self._check = ContentCheck(self.snapshot, await self._decryptor())
             self._header = self._check.header((await self._read(view, 0, 0))[0])
         return self._header
 
@@ -196,8 +226,8 @@ class SnapshotReader:
     def _unpack(self, payloads: list[bytes]) -> list[memoryview]:
         try:
             return [self._check.chunk(payload) for payload in payloads]
-        except SnapshotDamaged:
-            raise
+        except (SnapshotDamaged, EntryNotAuthentic):
+            raise  # The wrong key of one node does not make a snapshot a damaged one.
         except CorruptionError as error:
             raise SnapshotDamaged(f"snapshot {self.snapshot.snapshot_id}: {error}") from error
 

@@ -16,6 +16,8 @@ from typing import Any
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import HandleClosed, LogFenced, OutcomeUnknown, TriplicateError, WindowFull
 from triplicate.log.core.compression import Compressor
+from triplicate.log.core.encrypted_entries import encrypt_entry
+from triplicate.log.core.encryption import LedgerEncryptor
 from triplicate.log.core.head import Head, LogSegment, Owner
 from triplicate.log.core.payload import Buffer, Producer, RecordHeaders, encode_record_headers
 from triplicate.log.core.payload_encoder import (
@@ -95,6 +97,7 @@ class LogWriter:
         self._ledger = ledger
         """The open segment's ledger; while segments are switched, the ledger that was used last."""
         self._compressor = Compressor(head.settings.compression)
+        self._encryptor: LedgerEncryptor | None = None
         self._window = AdmissionWindow(settings.window_entries, settings.window_bytes)
         self._builder: EntryBuilder | None = None
         self._flush_timer: Timer | None = None
@@ -374,7 +377,11 @@ class LogWriter:
     def _send_entry(self, entry: PendingEntry[_Waiter], first_index: int) -> None:
         machine, ledger = self._machine, self._ledger
         wall_time_us = wall_time_after(machine.wall_time_us, self._clock.wall_us())
-        payload = entry.encoded.payload(first_index, wall_time_us)
+        encoded, encryptor = entry.encoded, self._encryptor
+        if encryptor is None:
+            payload = encoded.payload(first_index, wall_time_us)
+        else:
+            payload = encrypt_entry(encryptor, encoded, first_index, entry.first_offset, wall_time_us)
         try:
             acknowledged = ledger.append_nowait(payload)
         except WindowFull as error:
@@ -519,14 +526,8 @@ class LogWriter:
         """Write the header of a segment and wait for it: no record of a segment is read whose writer was fenced before it began."""
         machine, ledger = self._machine, self._ledger
         self._check_not_ended()
-        fields = {
-            "epoch": self.epoch,
-            "first_offset": machine.segment.listed.first_offset,
-            "writer": self.owner.name,
-            "log": self._transitions.log_id,
-        }
-        wall_time_us = machine.next_wall_time_us(self._clock.wall_us())
-        payload = encode_control("segment", fields).payload(0, wall_time_us)
+        listed, wall_time_us = machine.segment.listed, machine.next_wall_time_us(self._clock.wall_us())
+        payload, self._encryptor = self._transitions.header(listed, self.epoch, self.owner, wall_time_us)
         await self._transitions.begin(ledger, payload)
         self._check_not_ended()
         machine.step(SegmentOpened(len(payload), wall_time_us))

@@ -15,11 +15,13 @@ from typing import Protocol
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import (
     BadVersion,
+    ConfigError,
     ConnectionLost,
     LedgerFenced,
     LedgerVanished,
     LogError,
     LogFenced,
+    LogKeyMissing,
     NoSuchLedger,
     NoSuchLog,
     OutcomeUnknown,
@@ -28,10 +30,14 @@ from triplicate.errors import (
     UsageError,
 )
 from triplicate.log.core import head_changes
+from triplicate.log.core.encrypted_entries import encrypt_entry
+from triplicate.log.core.encryption import LedgerEncryptor
 from triplicate.log.core.head import Head, LogSegment, Owner
+from triplicate.log.core.payload_encoder import encode_control
 from triplicate.log.core.quorums import degraded_quorums
 from triplicate.log.store.head_store import HeadDecision, HeadStore, StoredHead
 from triplicate.log.store.ledger_ports import LedgerAppender, LedgerClient
+from triplicate.log.store.log_encryption import LogEncryption
 from triplicate.log.store.ownership import release, renew
 from triplicate.log.store.segments import create_segment, recover_segment
 from triplicate.log.upkeep.orphans import discard
@@ -139,6 +145,7 @@ class SegmentTransitions:
 
     Args:
         publications: None where the writer lists nothing for publishers.
+        encryption: the keys of this process.
     """
 
     def __init__(
@@ -148,9 +155,14 @@ class SegmentTransitions:
         store: HeadStore,
         settings: LogClientSettings,
         head: Head,
-        publications: PublishSource | None = None,
+        publications: PublishSource | None,
+        encryption: LogEncryption,
     ) -> None:
         self.name = name
+        self._encryption = encryption
+        self._key_id = head.key_id
+        """The key that the head demanded when it was read last."""
+        self._encryptor: LedgerEncryptor | None = None
         self._publish_source = publications
         self.client = client
         self.log_id = head.log_id
@@ -250,6 +262,30 @@ class SegmentTransitions:
         assert listed is not None, "the change lists an open segment"
         return ledger, listed
 
+    def header(self, segment: LogSegment, epoch: int, owner: Owner, wall_time_us: int) -> tuple[bytes, LedgerEncryptor | None]:
+        """The header of a segment, and the encryptor of its entries; None where the log is not encrypted.
+
+        Raises:
+            LogKeyMissing, ConfigError: this process cannot have the key, and has not encrypted a segment before.
+        """
+        encryptor, first_offset = self._encryptor_of(segment.ledger_id), segment.first_offset
+        encoded = encode_control("segment", {"epoch": epoch, "first_offset": first_offset, "writer": owner.name, "log": self.log_id})
+        if encryptor is None:
+            return encoded.payload(0, wall_time_us), None
+        return encrypt_entry(encryptor, encoded, 0, first_offset, wall_time_us), encryptor
+
+    def _encryptor_of(self, ledger_id: int) -> LedgerEncryptor | None:
+        """The encryptor of a segment. A writer that cannot have the key of a rotation goes on with the key before, which is no outage."""
+        try:
+            encryptor = self._encryption.of_writer(self.name, self.log_id, self._key_id, ledger_id)
+        except (LogKeyMissing, ConfigError) as error:
+            if self._encryptor is None:
+                raise
+            self.client.host.trace("log.key_missing", log=self.name, key=self._key_id, used=self._encryptor.key_id, error=str(error))
+            encryptor = self._encryption.following(self._encryptor, self.log_id, ledger_id)
+        self._encryptor = encryptor
+        return encryptor
+
     @fault_point("log.segment_header")
     async def begin(self, ledger: LedgerAppender, header: bytes) -> None:
         """Write the header of a segment and wait for it. The ledger is abandoned on failure."""
@@ -270,6 +306,7 @@ class SegmentTransitions:
 
         async def decide(stored: StoredHead) -> HeadDecision | None:
             head = stored.head
+            self._key_id = head.key_id
             if head.epoch != epoch or head.owner != owner:
                 by = head.owner.name if head.owner is not None else "nobody"
                 raise LogFenced(f"log {self.name!r} was taken over from {owner.name!r} (epoch {epoch}) by {by!r} (epoch {head.epoch})")

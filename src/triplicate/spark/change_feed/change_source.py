@@ -118,10 +118,12 @@ class _Feed:
         self._followed: FollowedTable | None = None
 
     def logs(self) -> AbstractContextManager[access.LogAccess]:
-        return access.logs(self.options.metadata_uri, self.options.ledger_password)
+        return access.logs(self.options.metadata_uri, self.options.ledger_password, self.options.keys_file)
 
     def poller(self) -> access.LogStatePoller:
-        return access.LogStatePoller(self.options.metadata_uri, self.options.ledger_password, (self.log,), LOOK_INTERVAL_S)
+        return access.LogStatePoller(
+            self.options.metadata_uri, self.options.ledger_password, (self.log,), LOOK_INTERVAL_S, self.options.keys_file
+        )
 
     @property
     def named_anchor(self) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from bisect import bisect_right
 from collections import OrderedDict
@@ -24,7 +25,7 @@ from triplicate.log import (
     SegmentState,
     StagedLedger,
     StagingOrigin,
-    decode_entry,
+    decode_header,
 )
 from triplicate.runtime import sleep
 from triplicate.spark.cluster import connections
@@ -34,6 +35,8 @@ from triplicate.spark.core.offsets import Span, limited_by_bytes
 
 Decided = TypeVar("Decided")
 
+KEYS_VARIABLE = "TRIPLICATE_LOG_CLIENT_KEYS_FILE"
+"""The variable of an executor that names the key file where no option does."""
 STATE_ATTEMPTS = 20
 BEHIND_PAUSE_S = 0.1
 OPEN_LEDGERS = 32
@@ -42,10 +45,15 @@ READ_BYTES = 2 * 1024 * 1024
 
 
 @contextmanager
-def logs(metadata_uri: str, ledger_password: str = "") -> Iterator[LogAccess]:
-    """The logs of a cluster, over the process's client."""
+def logs(metadata_uri: str, ledger_password: str = "", keys_file: str = "") -> Iterator[LogAccess]:
+    """The logs of a cluster, over the process's client.
+
+    Args:
+        keys_file: the keys of encrypted logs, on this machine; empty: the file that the environment names.
+    """
+    settings = LogClientSettings(ledger_password=ledger_password, keys_file=keys_file or os.environ.get(KEYS_VARIABLE, ""))
     with _connected(metadata_uri) as client:
-        yield LogAccess(client.loop, Logs(client.client, LogClientSettings(ledger_password=ledger_password)))
+        yield LogAccess(client.loop, Logs(client.client, settings))
 
 
 @contextmanager
@@ -214,7 +222,7 @@ class LogAccess:
             if last_entry < 0:
                 return 0, 0
             (entry,) = await view.read(last_entry, last_entry)
-            return decode_entry(entry.payload).header.end_index, entry.length
+            return decode_header(entry.payload).end_index, entry.length
         finally:
             await view.aclose()
 
@@ -332,9 +340,10 @@ class LogStatePoller:
         interval_s: minimum time in seconds between two reads.
     """
 
-    def __init__(self, metadata_uri: str, ledger_password: str, names: Iterable[str], interval_s: float) -> None:
+    def __init__(self, metadata_uri: str, ledger_password: str, names: Iterable[str], interval_s: float, keys_file: str = "") -> None:
         self._metadata_uri = metadata_uri
         self._ledger_password = ledger_password
+        self._keys_file = keys_file
         self._names = tuple(names)
         self._interval_s = interval_s
         self._looked_at = 0.0
@@ -349,7 +358,7 @@ class LogStatePoller:
         if self._states is not None:
             time.sleep(max(0.0, self._looked_at + self._interval_s - time.monotonic()))
         self._looked_at = time.monotonic()
-        with logs(self._metadata_uri, self._ledger_password) as access:
+        with logs(self._metadata_uri, self._ledger_password, self._keys_file) as access:
             self._states = {name: access.state(name, synced=True) for name in self._names}
         return dict(self._states)
 

@@ -42,6 +42,7 @@ class LogReadOptions:
 
     metadata_uri: str
     ledger_password: str
+    keys_file: str
     logs: tuple[str, ...]
     starting: StartingPoint | None
     ending: StartingPoint | None
@@ -77,6 +78,7 @@ class WriteOptions:
     application: str | None
     version: int | None
     target_ledger_bytes: int = TARGET_LEDGER_BYTES
+    keys_file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class ChangesOptions:
 
     metadata_uri: str
     ledger_password: str
+    keys_file: str
     database: str
     table: str
     starting_version: int | str | None
@@ -180,6 +183,7 @@ LOG_OPTIONS = (
     "log",
     "subscribe",
     "ledgerPassword",
+    "keysFile",
     "startingOffsets",
     "endingOffsets",
     "maxOffsetsPerTrigger",
@@ -190,12 +194,13 @@ LOG_OPTIONS = (
     "failOnDataLoss",
 )
 LEDGER_OPTIONS = ("metadataServiceUri", "ledgers", "ledgerPassword", "recordsPerPartition")
-WRITE_OPTIONS = ("metadataServiceUri", "log", "ledgerPassword", "txnAppId", "txnVersion", "targetLedgerBytes")
+WRITE_OPTIONS = ("metadataServiceUri", "log", "ledgerPassword", "keysFile", "txnAppId", "txnVersion", "targetLedgerBytes")
 CHANGES_OPTIONS = (
     "metadataServiceUri",
     "database",
     "table",
     "ledgerPassword",
+    "keysFile",
     "startingVersion",
     "endingVersion",
     "maxVersionsPerTrigger",
@@ -233,6 +238,7 @@ def log_read_options(given: Mapping[str, str], *, streaming: bool | None = False
     return LogReadOptions(
         metadata_uri=options.required("metadataServiceUri"),
         ledger_password=options.text("ledgerPassword") or "",
+        keys_file=options.text("keysFile") or "",
         logs=logs,
         starting=starting,
         ending=ending,
@@ -298,6 +304,7 @@ def write_options(given: Mapping[str, str], *, streaming: bool = False) -> Write
         application,
         version,
         target_bytes if target_bytes is not None else TARGET_LEDGER_BYTES,
+        options.text("keysFile") or "",
     )
 
 
@@ -320,6 +327,7 @@ def changes_options(given: Mapping[str, str], *, streaming: bool = False) -> Cha
     return ChangesOptions(
         metadata_uri=options.required("metadataServiceUri"),
         ledger_password=options.text("ledgerPassword") or "",
+        keys_file=options.text("keysFile") or "",
         database=options.required("database"),
         table=options.required("table"),
         starting_version=starting,

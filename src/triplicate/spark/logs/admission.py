@@ -27,7 +27,7 @@ def admit(write: WriteOptions) -> PublisherState | None:
     Raises:
         NoSuchLog, LogReserved, LogOwned, PublisherForgotten, NotEnoughBookies; EnvironmentFault: the cluster does not answer.
     """
-    with access.logs(write.metadata_uri, write.ledger_password) as logs:
+    with access.logs(write.metadata_uri, write.ledger_password, write.keys_file) as logs:
         return logs.check_publish(write.log, application=write.application, batch=write.version)
 
 

@@ -26,7 +26,7 @@ class LogBatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         read = self._read
-        with access.logs(read.metadata_uri, read.ledger_password) as logs:
+        with access.logs(read.metadata_uri, read.ledger_password, read.keys_file) as logs:
             point = read.starting or source_options.StartingPoint(source_options.EARLIEST, {})
             # Synced, so that records published before by another process are read even if this process's metadata server is behind.
             states = {log: logs.state(log, synced=True) for log in read.logs}

@@ -69,7 +69,7 @@ def read_log_part(read: LogReadOptions, partition: InputPartition, schema: Struc
     """The records of one partition. Spark passes a bare `InputPartition` if nothing was planned."""
     if not isinstance(partition, LogPart):
         return
-    with access.logs(read.metadata_uri, read.ledger_password) as logs:
+    with access.logs(read.metadata_uri, read.ledger_password, read.keys_file) as logs:
         yield from record_batches(partition.log, partition.entries(logs), arrow_schema(schema))
 
 

@@ -66,11 +66,13 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**self.__dict__, "_seen": None}
 
     def _logs(self) -> AbstractContextManager[access.LogAccess]:
-        return access.logs(self._read.metadata_uri, self._read.ledger_password)
+        return access.logs(self._read.metadata_uri, self._read.ledger_password, self._read.keys_file)
 
     def _poller(self) -> access.LogStatePoller:
         if self._seen is None:
-            self._seen = access.LogStatePoller(self._read.metadata_uri, self._read.ledger_password, self._read.logs, LOOK_INTERVAL_S)
+            self._seen = access.LogStatePoller(
+                self._read.metadata_uri, self._read.ledger_password, self._read.logs, LOOK_INTERVAL_S, self._read.keys_file
+            )
         return self._seen
 
     def _latest(self) -> dict[str, LogState]:

@@ -64,7 +64,7 @@ def stage(write: WriteOptions, application: str | None, query: str, batch: int, 
         return Staged(application, partition, (), 0)
     origin = StagingOrigin(write.log, application or "", query, batch, partition, attempt)
     records = 0
-    with access.logs(write.metadata_uri, write.ledger_password) as logs, logs.stage(origin) as staging:
+    with access.logs(write.metadata_uri, write.ledger_password, write.keys_file) as logs, logs.stage(origin) as staging:
         rows: pa.RecordBatch | None = first
         while rows is not None:
             for columns in entries_of(rows, time.time_ns() // 1000):
@@ -83,7 +83,7 @@ def publish(write: WriteOptions, application: str | None, batch: int | None, mes
     ledgers = _ledgers(messages)
     if not ledgers and application is None:
         return
-    with access.logs(write.metadata_uri, write.ledger_password) as logs:
+    with access.logs(write.metadata_uri, write.ledger_password, write.keys_file) as logs:
         try:
             joined = logs.join_staged(write.log, ledgers, write.target_ledger_bytes, application=application, batch=batch)
         except LedgerError as error:
@@ -112,7 +112,7 @@ def _discard(write: WriteOptions, ledgers: Sequence[StagedLedger]) -> None:
     if not ledgers:
         return
     try:
-        with access.logs(write.metadata_uri, write.ledger_password) as logs:
+        with access.logs(write.metadata_uri, write.ledger_password, write.keys_file) as logs:
             logs.discard(write.log, ledgers)
     except TriplicateError as error:
         # The outcome of the job matters more than leftover ledgers.

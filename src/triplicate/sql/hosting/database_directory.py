@@ -74,7 +74,7 @@ def decode_info(data: bytes) -> DatabaseInfo:
 
 
 async def create_database(
-    client: Client, name: str, settings: LogSettings | None = None, *, logs: Logs | None = None, lease_s: float = LEASE_S
+    client: Client, name: str, settings: LogSettings | None = None, *, logs: Logs | None = None, lease_s: float = LEASE_S, key_id: str = ""
 ) -> DatabaseInfo:
     """Make an empty database; nodes begin to host it at once.
 
@@ -82,6 +82,7 @@ async def create_database(
         settings: of its log, such as quorums and roll size.
         lease_s: how long, in seconds, the leader answers reads on its own after an append; each successor waits as long. At most 60 s. 0
             for no lease: the log confirms every read.
+        key_id: the key under which its log and its snapshots are encrypted, which `logs` has; empty for none. The nodes need it too.
 
     Raises:
         SqlError: 42P04, the name is in use. ArgumentError: the name or the lease is not valid, or `settings` has retention, which the
@@ -97,7 +98,7 @@ async def create_database(
     info = DatabaseInfo(name, identity, f"database.{name}.{identity[:4].hex()}", client.host.clock.wall_us() // 1000, round(lease_s * 1000))
     purpose = log_purpose(info)
     logs = (logs or Logs(client)).acting_for(purpose)
-    await logs.create(info.log, settings, purpose=purpose)
+    await logs.create(info.log, settings, purpose=purpose, key_id=key_id)
     try:
         await tree.create(path, encode_info(info), parents=True)
     except NodeExists:

@@ -91,7 +91,7 @@ def test_a_write_without_enough_bookies_is_refused(cluster: Stand) -> None:
 
 
 def test_a_write_to_a_cluster_that_is_down_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def down(metadata_uri: str, ledger_password: str = "") -> Any:
+    def down(metadata_uri: str, ledger_password: str = "", keys_file: str = "") -> Any:
         raise EnvironmentFault("nobody answers")
 
     monkeypatch.setattr(access, "logs", down)
