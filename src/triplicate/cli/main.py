@@ -52,6 +52,10 @@ COMMANDS: dict[str, Subcommand] = {
         "triplicate.cli.data_commands.database_command:database", "Create, list, show, rename, drop and undelete databases."
     ),
     "sql": Subcommand("triplicate.cli.data_commands.sql_command:sql", "Open a database at a prompt."),
+    "security": Subcommand(
+        "triplicate.cli.server_commands.security_command:security",
+        "Make an authority, issue and renew certificates, and show when they expire.",
+    ),
     "sim": Subcommand(
         "triplicate_simulator.sim_command:sim",
         "Run whole clusters in virtual time, inject faults drawn from a seed, and judge what their clients saw.",
