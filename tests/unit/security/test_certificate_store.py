@@ -12,7 +12,7 @@ import pytest
 
 from triplicate.config import SecuritySettings
 from triplicate.errors import ConfigError
-from triplicate.security import CertificateStore, ClientCertificates, TlsIdentity, secret_files
+from triplicate.security import CertificateStore, ClientCertificates, TlsIdentity
 
 NOW = 1_800_000_000.0
 DAY_S = 86_400.0
@@ -102,7 +102,7 @@ def test_a_failure_while_a_certificate_is_renewed_leaves_the_old_one(store: Cert
         if calls == 2:
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(secret_files.os, "fsync", full)
+    monkeypatch.setattr("triplicate.security.secret_files.os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         store.renew("bookie-1", NOW)
     assert {name: (Path(store.folder) / name).read_bytes() for name in os.listdir(store.folder)} == before
