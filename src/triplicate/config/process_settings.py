@@ -36,8 +36,17 @@ class ProcessSettings:
     metrics_host: str = setting(
         "127.0.0.1",
         "Address that serves /metrics, /health and /ready: an IPv4 or IPv6 address of this machine, or a name; 0.0.0.0 and :: are all "
-        "addresses. There is no password: use an address that only the monitoring can reach.",
+        "addresses. Any but loopback needs `metrics_tls` and `metrics_token_file`.",
         bookkeeper="prometheusStatsHttpAddress",
+    )
+    metrics_tls: bool = setting(
+        False,
+        "Whether the pages are served with TLS, with the certificate of `security.certificate_file`.",
+    )
+    metrics_token_file: str = setting(
+        "",
+        "File with the bearer tokens that readers of the pages show, one on each line; only its owner may read it. It is read again when "
+        "it changes. On loopback /health needs no token. Empty: no token is asked for.",
     )
     metrics_port: int = setting(
         0,

@@ -159,6 +159,7 @@ WARNINGS = frozenset(
         "replica.snapshot_not_loaded",
         "replica.snapshots_unreadable",
         "security.certificate_not_renewed",
+        "security.tokens_not_renewed",
         "sql.log_not_deleted",
         "sql.mark_failed",
         "sql.reader_not_closed",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,17 +11,19 @@ import click
 
 from triplicate.bookie import Inspection, InspectionReport, bookie_id_of, memory_limits
 from triplicate.cli.overview.core.text_table import size_text
+from triplicate.cli.process.page_protection import PageAddress, read_page
 from triplicate.cli.process.serving import metrics_url, run_loop
 from triplicate.cli.server_commands.bookie_command import bookie, bookie_options, configuration_of, with_cluster
 from triplicate.cli.terminal.options import client_settings
 from triplicate.cli.terminal.output import print_json, print_table
 from triplicate.client import Client
-from triplicate.config import BookieSettings, ClientSettings, Configuration, MetadataSettings, ProcessSettings
+from triplicate.config import BookieSettings, ClientSettings, Configuration, MetadataSettings, ProcessSettings, SecuritySettings
 from triplicate.errors import BookieUnavailable, ConfigError, TriplicateError
 from triplicate.metadata import ClusterMetadata
 from triplicate.runtime import Host, real_host
 
 METRICS_TIMEOUT_S = 3.0
+METRICS_BYTES_MAX = 16 * 1024 * 1024
 METRICS = {
     "bookie_SERVER_STATUS": "status (1 writable, 0 read-only)",
     "bookkeeper_server_CONNECTIONS": "connections",
@@ -97,7 +97,8 @@ def gather(configuration: Configuration, *, offline: bool) -> dict[str, Any]:
         raise ConfigError(f"the cluster knows no bookie {bookie_id}: correct bookie.bookie_id; there are: {names}")
     process = configuration.get(ProcessSettings)
     if process.metrics_port and not offline:
-        facts["metrics"] = read_metrics(metrics_url(process.metrics_host, process.metrics_port))
+        url = metrics_url(process.metrics_host, process.metrics_port, tls=process.metrics_tls)
+        facts["metrics"] = read_metrics(PageAddress.of(url, process, configuration.get(SecuritySettings)))
     return facts
 
 
@@ -138,13 +139,12 @@ async def query_cluster(host: Host, cluster: ClusterMetadata, bookie_id: str) ->
     return facts
 
 
-def read_metrics(url: str) -> dict[str, float] | str:
+def read_metrics(pages: PageAddress) -> dict[str, float] | str:
     """The values of `METRICS`, or the reason why there are none."""
     try:
-        with urllib.request.urlopen(url, timeout=METRICS_TIMEOUT_S) as answer:
-            text = answer.read().decode()
-    except (urllib.error.URLError, OSError) as error:
-        return f"not available from {url}: {error}"
+        text = read_page(pages, "/metrics", timeout_s=METRICS_TIMEOUT_S, size_bytes_max=METRICS_BYTES_MAX).decode()
+    except (OSError, ConfigError) as error:
+        return f"not available from {pages.url}: {error}"
     found: dict[str, float] = {}
     for line in text.splitlines():
         name, _, value = line.rpartition(" ")

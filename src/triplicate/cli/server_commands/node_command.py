@@ -11,7 +11,7 @@ from triplicate.cli.process.probes import ServedProcess, node_problems, node_rea
 from triplicate.cli.process.serving import serve_process, warn_of_open_files
 from triplicate.cli.terminal.options import existing, load_configuration, settings_options
 from triplicate.client import Client
-from triplicate.config import ClientSettings, MetadataSettings, NodeSettings, ProcessSettings
+from triplicate.config import ClientSettings, MetadataSettings, NodeSettings, ProcessSettings, SecuritySettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ConfigError, ConnectionLost, EnvironmentFault
 from triplicate.log import Logs
@@ -39,7 +39,7 @@ async def open_cluster_in_time(uri: str, host: Host, session_timeout_s: float) -
 
 
 @click.command()
-@settings_options(NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings)
+@settings_options(NodeSettings, MetadataSettings, ProcessSettings, SecuritySettings, ClientSettings, LogClientSettings)
 @click.option("--parent-pipe", type=int, hidden=True)
 @click.option("--ready-pipe", type=int, hidden=True)
 def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | None, ready_pipe: int | None) -> None:
@@ -48,7 +48,7 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
     PostgreSQL clients connect to its port and name the database. Every node holds a copy of each database. One node leads a database and
     accepts its writes. A connection string that names all nodes with target_session_attrs=read-write finds it.
     """
-    sections = (NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings)
+    sections = (NodeSettings, MetadataSettings, ProcessSettings, SecuritySettings, ClientSettings, LogClientSettings)
     configuration = load_configuration(sections, config, flags)
     settings = configuration.get(NodeSettings)
     metadata = configuration.get(MetadataSettings)
@@ -83,4 +83,5 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
         facts: dict[str, object] = {"node": settings.node_id, "address": address, "positions": databases.positions()}
         return ServedProcess(facts, stop, running.failed, lambda: node_problems(running), lambda: node_readiness(running))
 
-    serve_process(settings.node_id or "node", configuration.get(ProcessSettings), start, parent_pipe=parent_pipe, ready_pipe=ready_pipe)
+    process, security = configuration.get(ProcessSettings), configuration.get(SecuritySettings)
+    serve_process(settings.node_id or "node", process, start, security=security, parent_pipe=parent_pipe, ready_pipe=ready_pipe)
