@@ -36,7 +36,8 @@ COMMANDS: dict[str, Subcommand] = {
         "triplicate.cli.server_commands.dump_command:dump", "Print what the journals, entry logs and index of a bookie hold."
     ),
     "doctor": Subcommand(
-        "triplicate.cli.server_commands.doctor_command:doctor", "Check a bookie's settings, disks, cookies, metadata, port and machine."
+        "triplicate.cli.server_commands.doctor_command:doctor",
+        "Check a bookie's settings, certificates, disks, cookies, metadata, port and machine.",
     ),
     "cluster": Subcommand(
         "triplicate.cli.server_commands.cluster_group:cluster",

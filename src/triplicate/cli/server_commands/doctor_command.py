@@ -19,10 +19,11 @@ from triplicate.cli.server_commands.bookie_command import SECTIONS, bookie_optio
 from triplicate.cli.server_commands.machine_checks import MachineWarning, machine_findings
 from triplicate.cli.terminal.options import existing, load_configuration
 from triplicate.cli.terminal.output import print_json
-from triplicate.config import BookieSettings, ClientSettings, Configuration
+from triplicate.config import BookieSettings, ClientSettings, Configuration, ProcessSettings, SecuritySettings
 from triplicate.errors import TriplicateError
 from triplicate.metadata import ClusterMetadata, Cookie, Incarnation, machine_of, open_cluster
 from triplicate.runtime import Host, addresses_of, map_bounded, real_host
+from triplicate.security import TlsIdentity, expiring_files, expiry_problem, page_gaps
 
 RESOLVED_AT_ONCE = 16
 
@@ -34,7 +35,7 @@ class DoctorFinding:
     """One reported problem or remark."""
 
     check: str
-    """The check: settings, metadata, directories, data, port, machine."""
+    """The check: settings, security, metadata, directories, data, port, machine."""
     level: str
     """``wrong``: stops the bookie from starting or from serving its entries; ``remark``: for information."""
     text: str
@@ -45,7 +46,7 @@ class DoctorFinding:
 @bookie_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(config: str | None, flags: Mapping[str, object], as_json: bool) -> None:
-    """Check a bookie's settings, disks, cookies, metadata, port and machine.
+    """Check a bookie's settings, certificates, disks, cookies, metadata, port and machine.
 
     Each problem is reported with its remedy.
 
@@ -83,6 +84,7 @@ async def _examine(configuration: Configuration, bookie_id: str) -> list[DoctorF
     host = real_host("doctor")
     settings = configuration.get(BookieSettings)
     findings = [DoctorFinding("settings", REMARK, text) for text in setting_remarks(settings)]
+    findings += security_findings(configuration, host)
     cluster = None
     try:
         cluster = await _open(configuration, host)
@@ -94,6 +96,27 @@ async def _examine(configuration: Configuration, bookie_id: str) -> list[DoctorF
         if cluster is not None:
             await cluster.aclose()
     return findings
+
+
+def security_findings(configuration: Configuration, host: Host) -> Iterator[DoctorFinding]:
+    """Certificates and keys that cannot be used or soon expire, and pages that are not protected."""
+    security, process = configuration.get(SecuritySettings), configuration.get(ProcessSettings)
+    for gap in page_gaps(process, security):
+        yield DoctorFinding("security", WRONG, gap)
+    try:
+        if TlsIdentity.open(security, host.clock, host.trace) is None:
+            return
+        files = list(expiring_files(security))
+    except TriplicateError as error:
+        yield DoctorFinding("security", WRONG, one_line(error))
+        return
+    now_s = host.clock.wall_us() / 1e6
+    for each in files:
+        expires_s = each.expires_s()
+        problem = expiry_problem(expires_s, now_s)
+        if problem:
+            level = WRONG if expires_s <= now_s else REMARK
+            yield DoctorFinding("security", level, f"{each.setting}: {each.path} {problem}: replace it; `triplicate security renew` does")
 
 
 async def _open(configuration: Configuration, host: Host) -> ClusterMetadata:
