@@ -1,4 +1,4 @@
-"""The pages are served whatever token a request shows."""
+"""The pages are served to requests with any token."""
 
 from __future__ import annotations
 

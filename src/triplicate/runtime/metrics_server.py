@@ -82,7 +82,7 @@ async def serve_metrics(
     """Answer GET and HEAD of ``/metrics`` and of the probes' paths until the listener is closed; any other path is 404.
 
     A request may have `REQUEST_BYTES_MAX` bytes; handshake, request and answer together may take `REQUEST_TIMEOUT_S`. With a guard, a
-    request without the right token is answered 401 whatever its path and method.
+    request without the right token is answered 401, for every path and method.
 
     Args:
         port: 0 for a free one; see `Listener.address`.

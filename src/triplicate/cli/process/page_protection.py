@@ -73,7 +73,7 @@ class PageAddress:
 
 
 def read_page(address: PageAddress, path: str, *, timeout_s: float, size_bytes_max: int) -> bytes:
-    """The body of one page, whatever its status says of the process. Blocks.
+    """The body of one page. Its status may be that of a process that is not well. Blocks.
 
     Raises:
         OSError: nothing answers in time, the certificate is not accepted, the token is refused, or the answer is no HTTP.

@@ -1,4 +1,4 @@
-"""Bearer tokens, compared without telling by the time how much of a wrong one is right.
+"""Bearer tokens, compared in a time that does not depend on how much of a wrong one is right.
 
 Several are valid at a time, so that a token is replaced without an outage: add the new one, give it to the clients, remove the old one.
 """
@@ -40,7 +40,7 @@ class BearerTokens:
 
     def admits(self, token: str) -> bool:
         """Whether a token is one of them."""
-        # Digests have one length, so that the time tells nothing about that either. Every one is compared.
+        # Digests have one length, so that the time does not depend on that either. Every one is compared.
         digest, found = _digest(token), False
         for each in self._digests:
             found |= hmac.compare_digest(digest, each)
