@@ -3,8 +3,10 @@
 from triplicate.security.authority import Authority, CertificateAndKey, CertificateFacts, facts_of
 from triplicate.security.core import digest_md5
 from triplicate.security.core.scram_verifier import ScramVerifier
+from triplicate.security.sasl_login import SaslLogin, ServerConnection
 from triplicate.security.secret_files import check_private, read_secret_file
 from triplicate.security.tls import HANDSHAKE_TIMEOUT_S, ClientCertificates, TlsIdentity
+from triplicate.security.tls_failures import reason_of_tls_failure
 
 __all__ = [
     "HANDSHAKE_TIMEOUT_S",
@@ -12,10 +14,13 @@ __all__ = [
     "CertificateAndKey",
     "CertificateFacts",
     "ClientCertificates",
+    "SaslLogin",
     "ScramVerifier",
+    "ServerConnection",
     "TlsIdentity",
     "check_private",
     "digest_md5",
     "facts_of",
     "read_secret_file",
+    "reason_of_tls_failure",
 ]
