@@ -329,6 +329,9 @@ class Entropy:
     def stream(self, purpose: str) -> random.Random:
         return random.Random(purpose)
 
+    def secret(self, size: int) -> bytes:
+        return bytes(size)
+
 
 class Endpoint:
     """`runtime.ports.Network` of a bookie with clients in the same process: `accept` makes the bookie's side of a connection."""

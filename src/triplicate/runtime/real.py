@@ -275,6 +275,9 @@ class RealEntropy:
             stream = self._streams[purpose] = random.Random(f"{self._seed}/{self._name}/{purpose}")
         return stream
 
+    def secret(self, size: int) -> bytes:
+        return os.urandom(size)
+
 
 def no_trace(kind: str, /, **facts: object) -> None:
     """The default trace: does nothing."""

@@ -1,6 +1,7 @@
 """Security: certificates, the TLS identity of a process, verifiers of passwords, secrets in files."""
 
 from triplicate.security.authority import Authority, CertificateAndKey, CertificateFacts, facts_of
+from triplicate.security.core import digest_md5
 from triplicate.security.core.scram_verifier import ScramVerifier
 from triplicate.security.secret_files import check_private, read_secret_file
 from triplicate.security.tls import HANDSHAKE_TIMEOUT_S, ClientCertificates, TlsIdentity
@@ -14,6 +15,7 @@ __all__ = [
     "ScramVerifier",
     "TlsIdentity",
     "check_private",
+    "digest_md5",
     "facts_of",
     "read_secret_file",
 ]

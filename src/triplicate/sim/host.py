@@ -397,6 +397,9 @@ class SimulatedEntropy:
             stream = self._streams[purpose] = random.Random(seed)
         return stream
 
+    def secret(self, size: int) -> bytes:
+        return self.stream("secrets").randbytes(size)
+
 
 class SimulatedWorker:
     """`runtime.ports.Worker`: a function runs inline at a scheduled instant, and its result arrives at a later one.
