@@ -4,29 +4,66 @@ from triplicate.security.authority import Authority, CertificateAndKey, Certific
 from triplicate.security.certificate_store import CertificateStore, StoredCertificate
 from triplicate.security.core import digest_md5
 from triplicate.security.core.page_protection import is_loopback, page_gaps
+from triplicate.security.core.rights import FULL_RIGHTS, NO_RIGHTS, Rights, Role, parse_roles, roles_of_units
+from triplicate.security.core.sasl_server import (
+    APACHE_PLUGIN,
+    MECHANISMS,
+    OWN_PLUGIN,
+    PLAIN,
+    Challenge,
+    LoginRefusal,
+    PasswordCheck,
+    Proven,
+    Refused,
+    SaslServer,
+)
+from triplicate.security.core.scram_exchange import SCRAM, SCRAM_PLUS, ScramExchange, mock_verifier
 from triplicate.security.core.scram_verifier import ScramVerifier
+from triplicate.security.core.users import User, new_user
 from triplicate.security.expiry import WARN_DAYS, ExpiringFile, expiring_files, expiry_problem
+from triplicate.security.peer_certificate import PeerCertificate, peer_certificate
 from triplicate.security.sasl_login import SaslLogin, ServerConnection
 from triplicate.security.secret_files import check_private, make_private_directory, read_secret_file, write_private
 from triplicate.security.tls import HANDSHAKE_TIMEOUT_S, ClientCertificates, TlsIdentity
 from triplicate.security.tls_failures import reason_of_tls_failure
 from triplicate.security.token_file import TokenFile
+from triplicate.security.users_file import UsersFile, read_users, write_users
 
 __all__ = [
+    "APACHE_PLUGIN",
+    "FULL_RIGHTS",
     "HANDSHAKE_TIMEOUT_S",
+    "MECHANISMS",
+    "NO_RIGHTS",
+    "OWN_PLUGIN",
+    "PLAIN",
+    "SCRAM",
+    "SCRAM_PLUS",
     "WARN_DAYS",
     "Authority",
     "CertificateAndKey",
     "CertificateFacts",
     "CertificateStore",
+    "Challenge",
     "ClientCertificates",
     "ExpiringFile",
+    "LoginRefusal",
+    "PasswordCheck",
+    "PeerCertificate",
+    "Proven",
+    "Refused",
+    "Rights",
+    "Role",
     "SaslLogin",
+    "SaslServer",
+    "ScramExchange",
     "ScramVerifier",
     "ServerConnection",
     "StoredCertificate",
     "TlsIdentity",
     "TokenFile",
+    "User",
+    "UsersFile",
     "check_private",
     "digest_md5",
     "expiring_files",
@@ -34,9 +71,16 @@ __all__ = [
     "facts_of",
     "is_loopback",
     "make_private_directory",
+    "mock_verifier",
+    "new_user",
     "page_gaps",
+    "parse_roles",
+    "peer_certificate",
     "read_secret_file",
+    "read_users",
     "reason_of_tls_failure",
+    "roles_of_units",
     "split_certificates",
     "write_private",
+    "write_users",
 ]
