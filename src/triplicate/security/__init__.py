@@ -2,6 +2,7 @@
 
 from triplicate.security.audit import AUDIT_LOGGER, audit, audit_line
 from triplicate.security.authority import Authority, CertificateAndKey, CertificateFacts, facts_of
+from triplicate.security.core.scram_exchange import SCRAM, SCRAM_PLUS, ScramExchange, mock_verifier
 from triplicate.security.core.scram_verifier import ScramVerifier
 from triplicate.security.secret_files import check_private, read_secret_file
 from triplicate.security.tls import HANDSHAKE_TIMEOUT_S, ClientCertificates, TlsIdentity
@@ -9,15 +10,19 @@ from triplicate.security.tls import HANDSHAKE_TIMEOUT_S, ClientCertificates, Tls
 __all__ = [
     "AUDIT_LOGGER",
     "HANDSHAKE_TIMEOUT_S",
+    "SCRAM",
+    "SCRAM_PLUS",
     "Authority",
     "CertificateAndKey",
     "CertificateFacts",
     "ClientCertificates",
+    "ScramExchange",
     "ScramVerifier",
     "TlsIdentity",
     "audit",
     "audit_line",
     "check_private",
     "facts_of",
+    "mock_verifier",
     "read_secret_file",
 ]
