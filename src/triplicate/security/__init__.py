@@ -1,5 +1,6 @@
-"""Security: certificates, the TLS identity of a process, verifiers of passwords, secrets in files."""
+"""Security: certificates, TLS identities, verifiers of passwords, logins, secrets in files, the audit log."""
 
+from triplicate.security.audit import AUDIT_LOGGER, audit, audit_line
 from triplicate.security.authority import Authority, CertificateAndKey, CertificateFacts, facts_of, split_certificates
 from triplicate.security.certificate_store import CertificateStore, StoredCertificate
 from triplicate.security.core import digest_md5
@@ -31,6 +32,7 @@ from triplicate.security.users_file import UsersFile, read_users, write_users
 
 __all__ = [
     "APACHE_PLUGIN",
+    "AUDIT_LOGGER",
     "FULL_RIGHTS",
     "HANDSHAKE_TIMEOUT_S",
     "MECHANISMS",
@@ -64,6 +66,8 @@ __all__ = [
     "TokenFile",
     "User",
     "UsersFile",
+    "audit",
+    "audit_line",
     "check_private",
     "digest_md5",
     "expiring_files",

@@ -42,7 +42,7 @@ from triplicate.sql.hosting.database_node import DatabaseNode
 from triplicate.sql.hosting.dropping import DroppedDatabase, drop_database, dropped_databases, rename_database, undelete_database
 from triplicate.sql.hosting.hosted_database import HostedDatabase
 from triplicate.sql.hosting.hosted_databases import HostedDatabases
-from triplicate.sql.pg import PostgresServer, ServerLimits
+from triplicate.sql.pg import PostgresServer, ServerLimits, ServerSecurity
 
 __all__ = [
     "LEASE_S",
@@ -62,6 +62,7 @@ __all__ = [
     "RowRun",
     "SchemaChange",
     "ServerLimits",
+    "ServerSecurity",
     "SettingChange",
     "SqlDatabase",
     "SqlSession",
