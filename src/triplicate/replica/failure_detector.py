@@ -2,8 +2,8 @@
 
 A refused connection means that the process has ended, because a running kernel has refused it. The kernel of a process that hangs still
 accepts connections. Each peer is therefore also probed with a request that only its event loop can answer: GSSENCRequest of PostgreSQL's
-protocol, by which a client asks for encryption by GSSAPI, on one connection that stays open. A peer that has answered before, and leaves probes unanswered for the limit, is
-silent (`replica.core.silence`).
+protocol, by which a client asks for encryption by GSSAPI, on one connection that stays open. A peer that has answered before, and leaves
+probes unanswered for the limit, is silent (`replica.core.silence`).
 
 An address that was never reached from here proves nothing, because a firewall may refuse or drop connections to it. Source: PostgreSQL's
 documentation, "Message Flow", GSSAPI Session Encryption.

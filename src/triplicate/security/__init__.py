@@ -19,7 +19,7 @@ from triplicate.security.core.sasl_server import (
     SaslServer,
 )
 from triplicate.security.core.scram_exchange import SCRAM, SCRAM_PLUS, ScramExchange, mock_verifier
-from triplicate.security.core.scram_verifier import ScramVerifier
+from triplicate.security.core.scram_verifier import PASSWORD_BYTES_MAX, SALT_BYTES, ScramVerifier
 from triplicate.security.core.users import User, new_user
 from triplicate.security.expiry import WARN_DAYS, ExpiringFile, expiring_files, expiry_problem
 from triplicate.security.peer_certificate import PeerCertificate, peer_certificate
@@ -38,7 +38,9 @@ __all__ = [
     "MECHANISMS",
     "NO_RIGHTS",
     "OWN_PLUGIN",
+    "PASSWORD_BYTES_MAX",
     "PLAIN",
+    "SALT_BYTES",
     "SCRAM",
     "SCRAM_PLUS",
     "WARN_DAYS",

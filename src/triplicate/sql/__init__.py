@@ -31,11 +31,14 @@ from triplicate.sql.hosting.connection_string import connection_string
 from triplicate.sql.hosting.database_directory import (
     LEASE_S,
     LONGEST_LEASE_S,
+    Administrator,
     DatabaseInfo,
     create_database,
     database_file,
     database_info,
     database_names,
+    login_secret,
+    set_administrator,
     wait_for_leader,
 )
 from triplicate.sql.hosting.database_node import DatabaseNode
@@ -47,6 +50,7 @@ from triplicate.sql.pg import PostgresServer, ServerLimits, ServerSecurity
 __all__ = [
     "LEASE_S",
     "LONGEST_LEASE_S",
+    "Administrator",
     "BatchHeader",
     "ColumnAdded",
     "ColumnDropped",
@@ -84,7 +88,9 @@ __all__ = [
     "drop_database",
     "dropped_databases",
     "fold",
+    "login_secret",
     "rename_database",
+    "set_administrator",
     "table_change",
     "undelete_database",
     "wait_for_leader",

@@ -14,7 +14,7 @@ from triplicate.cli.process.serving import run_loop
 from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
 from triplicate.cli.terminal.output import print_table, remarks
 from triplicate.client import connect
-from triplicate.config import ClientSettings
+from triplicate.config import ClientSettings, SecuritySettings
 from triplicate.errors import ConfigError, EnvironmentFault
 from triplicate.sql import DatabaseInfo, connection_string, database_info, wait_for_leader
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import psycopg
 
 LEADER_WAIT_S = 10.0
+NO_PASSWORD = "no password supplied"
+"""libpq's words where the server asks for a password and none is known."""
 
 
 @click.command()
@@ -30,13 +32,17 @@ LEADER_WAIT_S = 10.0
 @click.option("-c", "--command", "commands", multiple=True, help="Run this statement and exit; can be repeated.")
 @click.option("--any-node", is_flag=True, help="Connect to any node, including read-only ones. Default: the leader.")
 @click.option("--small", is_flag=True, help="Use the small prompt even if psql is installed.")
+@click.option("-U", "--user", default=getpass.getuser, metavar="ROLE", help="The role. Default: the name of the system's user.")
 @click.option("--dsn", "print_dsn", is_flag=True, help="Print the connection string on standard output and exit.")
-def sql(metadata: str | None, name: str, commands: tuple[str, ...], any_node: bool, small: bool, print_dsn: bool) -> None:
+def sql(metadata: str | None, name: str, commands: tuple[str, ...], any_node: bool, small: bool, user: str, print_dsn: bool) -> None:
     """Open a database at a prompt.
 
     The SQL is SQLite's. Anything that speaks PostgreSQL connects in the same way: the connection string is printed on standard error at the
     start, and --dsn prints it alone. While no node leads the database, as after its creation or the loss of a leader, the prompt waits
     up to 10 s for the leader.
+
+    A password comes from PGPASSWORD, PGPASSFILE or a prompt, as psql has them. Where the nodes have TLS, their certificates are verified by
+    the authority in TRIPLICATE_SECURITY_CA_FILE.
     """
     if print_dsn and commands:
         raise click.UsageError("--dsn prints the connection string and exits; it runs no --command")
@@ -48,7 +54,8 @@ def sql(metadata: str | None, name: str, commands: tuple[str, ...], any_node: bo
                 return await database_info(client, name)
             return await wait_for_leader(client, name, LEADER_WAIT_S)
 
-    target = connection_string(run_loop(fetch_info()), user=getpass.getuser(), any_node=any_node)
+    ca_file = client_settings(SecuritySettings).ca_file
+    target = connection_string(run_loop(fetch_info()), user=user, any_node=any_node, ca_file=ca_file and os.path.abspath(ca_file))
     if print_dsn:
         click.echo(target)
         return
@@ -72,7 +79,7 @@ def run_small_prompt(target: str, commands: tuple[str, ...]) -> None:
     except ImportError:
         raise ConfigError("a prompt needs psql (Debian: postgresql-client) or psycopg (pip install 'triplicate[spark]')") from None
     try:
-        connection = psycopg.connect(target, autocommit=True, connect_timeout=5)
+        connection = _connected(target)
     except psycopg.OperationalError as error:
         raise EnvironmentFault(f"no node accepts the connection: {error}") from None
     with connection:
@@ -82,6 +89,18 @@ def run_small_prompt(target: str, commands: tuple[str, ...]) -> None:
                 run_statement(connection, statement)
     if not all(succeeded):
         sys.exit(1)
+
+
+def _connected(target: str) -> psycopg.Connection[Any]:
+    """Connect. A password that is neither in the environment nor in a file is asked for."""
+    import psycopg
+
+    try:
+        return psycopg.connect(target, autocommit=True, connect_timeout=5)
+    except psycopg.OperationalError as error:
+        if NO_PASSWORD not in str(error) or not sys.stdin.isatty():
+            raise
+    return psycopg.connect(target, autocommit=True, connect_timeout=5, password=getpass.getpass())
 
 
 def statements_from_input() -> Any:

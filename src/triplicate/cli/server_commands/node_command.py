@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 
 import click
 
+from triplicate.cli.process.audit_log import configure_audit_log
 from triplicate.cli.process.probes import ServedProcess, node_problems, node_readiness
 from triplicate.cli.process.serving import serve_process, warn_of_open_files
 from triplicate.cli.terminal.options import existing, load_configuration, settings_options
@@ -17,10 +18,12 @@ from triplicate.errors import ConfigError, ConnectionLost, EnvironmentFault
 from triplicate.log import Logs
 from triplicate.metadata import ClusterMetadata, open_cluster
 from triplicate.runtime import Backoff, Host, Metrics, sleep
-from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, ServerLimits
+from triplicate.security import TlsIdentity
+from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, ServerLimits, ServerSecurity, login_secret
 
 WAIT_FIRST_S = 0.5
 WAIT_LONGEST_S = 5.0
+SECTIONS = (NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings, SecuritySettings)
 
 
 async def open_cluster_in_time(uri: str, host: Host, session_timeout_s: float) -> ClusterMetadata:
@@ -38,8 +41,21 @@ async def open_cluster_in_time(uri: str, host: Host, session_timeout_s: float) -
             await sleep(host.clock, backoff.next_s())
 
 
+def server_limits(settings: NodeSettings) -> ServerLimits:
+    return ServerLimits(
+        settings.connections,
+        settings.database_connections,
+        login_s=settings.login_s,
+        half_open=settings.half_open_connections,
+        half_open_per_address=settings.half_open_per_address,
+        failed_logins=settings.failed_logins,
+        failed_login_s=settings.failed_login_s,
+        client_stall_s=settings.client_stall_s,
+    )
+
+
 @click.command()
-@settings_options(NodeSettings, MetadataSettings, ProcessSettings, SecuritySettings, ClientSettings, LogClientSettings)
+@settings_options(*SECTIONS)
 @click.option("--parent-pipe", type=int, hidden=True)
 @click.option("--ready-pipe", type=int, hidden=True)
 def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | None, ready_pipe: int | None) -> None:
@@ -48,8 +64,7 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
     PostgreSQL clients connect to its port and name the database. Every node holds a copy of each database. One node leads a database and
     accepts its writes. A connection string that names all nodes with target_session_attrs=read-write finds it.
     """
-    sections = (NodeSettings, MetadataSettings, ProcessSettings, SecuritySettings, ClientSettings, LogClientSettings)
-    configuration = load_configuration(sections, config, flags)
+    configuration = load_configuration(SECTIONS, config, flags)
     settings = configuration.get(NodeSettings)
     metadata = configuration.get(MetadataSettings)
     if not metadata.uri:
@@ -57,15 +72,19 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
 
     async def start(host: Host, metrics: Metrics) -> ServedProcess:
         warn_of_open_files(settings.connections, "node.connections")
+        configure_audit_log(settings.audit_log, settings.audit_log_bytes)
+        identity = TlsIdentity.open(configuration.get(SecuritySettings), host.clock, host.trace)
+        ServerSecurity.of_settings(settings, identity, b"")  # Errors of the settings come before the wait for the metadata.
         async with AsyncExitStack() as opened:
             cluster = await open_cluster_in_time(existing(metadata.uri), host, metadata.session_timeout_s)
             opened.push_async_callback(cluster.aclose)
             client = Client(host, cluster, configuration.get(ClientSettings), metrics)
             opened.push_async_callback(client.aclose)
             databases = HostedDatabases()
-            limits = ServerLimits(settings.connections, settings.database_connections, client_stall_s=settings.client_stall_s)
+            security = ServerSecurity.of_settings(settings, identity, login_secret(client))
+            place, limits = (settings.host, settings.port), server_limits(settings)
             try:
-                server = await PostgresServer.open(host, databases, (settings.host, settings.port), limits)
+                server = await PostgresServer.open(host, databases, place, limits, security=security, metrics=metrics)
             except OSError as error:
                 where = f"{settings.host}:{settings.port}"
                 raise EnvironmentFault(f"{where} cannot be opened ({error.strerror}); choose another node.port") from None

@@ -15,6 +15,7 @@ import pytest
 from tests.unit.sql.pg.local_engine import LocalSession
 from tests.unit.sql.pg.raw_client import RawClient, query
 from tests.unit.sql.pg.server_rig import Served, run
+from tests.waiting import eventually
 from triplicate.errors import SqlError
 from triplicate.replica.failure_detector import PROBE
 from triplicate.sql.pg import ServerLimits
