@@ -19,6 +19,7 @@ from triplicate.metadata.core.service_info import (
     registered_bookie,
 )
 from triplicate.metadata.core.tree import ANY_VERSION, CheckVersion, CreateNode, DeleteNode, SetData, Stat, Tree, TreeOperation, Watch
+from triplicate.metadata.drivers.access import MetadataAccess
 from triplicate.metadata.drivers.memory_tree import InjectedFault, MemoryStore, MemoryTree
 from triplicate.metadata.drivers.renewing_tree import RenewingTree
 from triplicate.metadata.drivers.replicated_memory import ReplicatedMemoryStore, ReplicatedMemoryTree
@@ -76,6 +77,7 @@ __all__ = [
     "LongHierarchicalPaths",
     "MemoryStore",
     "MemoryTree",
+    "MetadataAccess",
     "NetworkLocations",
     "ObservedAbsences",
     "PeriodicCheck",
