@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from enum import Enum
 
 from triplicate.config import MetadataSettings, SecuritySettings
 from triplicate.errors import ConfigError
@@ -15,6 +16,18 @@ from triplicate.security import TlsIdentity, read_secret_file
 
 PASSWORDS_MAX = 2
 """The present password, and another one during a rotation."""
+
+
+class AclState(Enum):
+    """Who may use a node."""
+
+    OPEN = "open"
+    """Everyone has a permission on it."""
+    OURS = "ours"
+    """This process's user alone."""
+    OTHER = "other"
+    """Not everyone, and not this process's user alone."""
+
 
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,63}", re.ASCII)
 """ZooKeeper reads '/' and '@' in a user of SASL as parts of a Kerberos principal, and ':' ends a user of `digest`."""

@@ -31,8 +31,9 @@ from triplicate.errors import (
 )
 from triplicate.metadata.core.paths import ancestors_of, check_data, check_path
 from triplicate.metadata.core.tree import ANY_VERSION, SESSION_TIMEOUT_S, CheckVersion, CreateNode, DeleteNode, SetData, Stat, TreeOperation
-from triplicate.metadata.drivers.access import MetadataAccess
+from triplicate.metadata.drivers.access import AclState, MetadataAccess
 from triplicate.metadata.drivers.watches import LocalWatch, WatchTable
+from triplicate.metadata.drivers.zookeeper_acl import is_open
 from triplicate.metadata.drivers.zookeeper_session import CONNECTED, LOST, STOP_ERRORS, ZooKeeperSession, failed_operation, translated
 from triplicate.runtime import Host, deadline_after, shielded, timeout_at
 
@@ -62,6 +63,7 @@ class ZooKeeperTree:
     def __init__(self, servers: str, host: Host, session_timeout_s: float, access: MetadataAccess, password_number: int) -> None:
         self._servers = servers
         self._user = access.user_text
+        self._closes_nodes = access.closes_nodes
         self._user_is_known = bool(access.settings.user)
         self._host = host
         self._session_id = 0
@@ -207,6 +209,26 @@ class ZooKeeperTree:
         if failed is not None:
             index, error = failed
             raise self._translate(error, operations[index].path) from error
+
+    @property
+    def closes_nodes(self) -> bool:
+        """Whether the nodes that this session creates are its user's alone."""
+        return self._closes_nodes
+
+    async def acl_state(self, path: str) -> AclState:
+        """Who may use a node. Raises NoNode; AccessRefused: the user may not know."""
+        _check(path)
+        acl, _ = await self._run(path, lambda client: client.get_acls_async(path))
+        if is_open(acl):
+            return AclState.OPEN
+        return AclState.OURS if acl == self._session.acl else AclState.OTHER
+
+    async def close_node(self, path: str) -> None:
+        """Make a node the user's alone. Raises NoNode; AccessRefused: the user may not change its ACL."""
+        _check(path)
+        if not self._closes_nodes:
+            raise ConfigError("metadata.user is not set, or metadata.acl is open: there is nobody for whom nodes could be closed")
+        await self._run(path, lambda client: client.set_acls_async(path, self._session.acl))
 
     async def sync(self, path: str) -> None:
         _check(path)

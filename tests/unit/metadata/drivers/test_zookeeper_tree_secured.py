@@ -20,7 +20,7 @@ from tests.certificates import DAY_S, CertificateFolder
 from tests.unit.metadata.stores import run
 from tests.zookeeper.secured import OTHER_PASSWORD, OTHER_USER, PASSWORD, USER, SecuredZooKeeper
 from triplicate.errors import AccessRefused, ConnectionLost, SessionExpired, TriplicateError
-from triplicate.metadata import CreateNode, DeleteNode, MetadataAccess, RenewingTree, open_cluster
+from triplicate.metadata import CreateNode, DeleteNode, MetadataAccess, NodeAcls, RenewingTree, open_cluster
 from triplicate.metadata.drivers import renewing_tree
 from triplicate.metadata.drivers.zookeeper_tree import ZooKeeperTree
 from triplicate.runtime import real_host
@@ -293,6 +293,30 @@ async def _exists(tree: RenewingTree, path: str) -> bool:
     except ConnectionLost:
         await asyncio.sleep(0.05)
         return False
+
+
+# Existing nodes.
+
+
+def test_a_cluster_with_open_nodes_is_found_and_closed(zookeeper: SecuredZooKeeper) -> None:
+    async def body() -> None:
+        uri, host = f"zk://{zookeeper.server.address}{fresh_path()}/ledgers", real_host("test")
+        async with await open_cluster(uri, host, create=True, access=zookeeper.access(acl="open")) as careless:
+            await careless.tree.create(f"{careless.root}/available/somebody", ephemeral=True)
+            assert await NodeAcls.of(careless, host) is None
+            async with await open_cluster(uri, host, access=zookeeper.access()) as cluster:
+                acls = await NodeAcls.of(cluster, host)
+                assert acls is not None
+                found = await acls.sample()
+                assert (found.open, found.example_open) == (6, careless.root)
+                assert (await acls.close_all()).closed == 6
+                after = await acls.check()
+                assert (after.open, after.other, after.refused) == (0, 0, 0)
+        async with await open_cluster(uri, host, access=zookeeper.access()) as cluster:
+            with pytest.raises(AccessRefused):
+                await open_cluster(uri, host, access=zookeeper.access(OTHER_USER, OTHER_PASSWORD))
+
+    run(body())
 
 
 # Who does not get in. Source: the table of doors and attacks in docs/security.md.
