@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from triplicate.blocking.database_facade import BlockingDatabases
     from triplicate.blocking.log_facade import BlockingLogs
     from triplicate.client import Authenticator, Client, ClientSettings
+    from triplicate.config import MetadataSettings, SecuritySettings
     from triplicate.log import LogClientSettings
     from triplicate.runtime import Metrics
 
@@ -30,10 +31,16 @@ class BlockingClient(ClientMethods):
         settings: ClientSettings | None = None,
         metrics: Metrics | None = None,
         authenticate: Authenticator | None = None,
+        security: SecuritySettings | None = None,
+        metadata: MetadataSettings | None = None,
     ) -> None:
         loop = BackgroundLoop()
         try:
-            self._connection = loop.run(lambda: connect_async(uri, settings=settings, metrics=metrics, authenticate=authenticate))
+            self._connection = loop.run(
+                lambda: connect_async(
+                    uri, settings=settings, metrics=metrics, authenticate=authenticate, security=security, metadata=metadata
+                )
+            )
             super().__init__(loop, loop.call(self._connection.__aenter__()))
         except BaseException:
             loop.close()
@@ -84,6 +91,8 @@ def connect(
     settings: ClientSettings | None = None,
     metrics: Metrics | None = None,
     authenticate: Authenticator | None = None,
+    security: SecuritySettings | None = None,
+    metadata: MetadataSettings | None = None,
 ) -> BlockingClient:
     """``with triplicate.blocking.connect("sqlite:///…/metadata.db") as client:`` Arguments and errors as for `triplicate.connect`."""
-    return BlockingClient(uri, settings, metrics, authenticate)
+    return BlockingClient(uri, settings, metrics, authenticate, security, metadata)

@@ -20,6 +20,7 @@ from triplicate.cli.overview.core.cluster_facts import (
     Listed,
     LogFacts,
     MarkFacts,
+    NodeAclFacts,
     RecoveryFacts,
     Registrations,
     all_bookies,
@@ -31,7 +32,7 @@ from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import CorruptionError, FormatError, NoNode, NoSuchLog, SqlError, TriplicateError
 from triplicate.ledger import BookieSite
 from triplicate.log import Logs, SegmentState
-from triplicate.metadata import BookieServiceInfo, own_paths
+from triplicate.metadata import AclReport, BookieServiceInfo, NodeAcls, own_paths
 from triplicate.runtime import TaskScope, map_bounded, timeout_at
 
 Item = TypeVar("Item")
@@ -81,6 +82,7 @@ class ClusterSources:
             marks = scope.spawn(self.marks(), name="marks")
             recovery = scope.spawn(self._recovery(), name="auto-recovery")
             freeze = scope.spawn(self._freeze(), name="freeze")
+            acls = scope.spawn(self._acls(), name="acls")
         registered = next(iter(bookies.result().items), None)
         found = await self.bookies(bookies.result(), ledgers.result())
         return ClusterFacts(
@@ -97,6 +99,7 @@ class ClusterSources:
             freeze.result(),
             await self.shared_machines(found.items),
             "" if found.cut else missing_domains(found.items, self._client.placement.policy),
+            acls.result(),
         )
 
     # Bookies.
@@ -241,6 +244,16 @@ class ClusterSources:
 
         found = await self._bounded(read)
         return found.value if found.value is not None else RecoveryFacts(cut=found.cut)
+
+    async def _acls(self) -> NodeAclFacts:
+        async def read() -> AclReport | None:
+            acls = await NodeAcls.of(self._metadata, self._client.host)
+            return await acls.sample() if acls is not None else None
+
+        found = await self._bounded(read)
+        if found.value is None:
+            return NodeAclFacts(cut=found.cut)
+        return NodeAclFacts(found.value.nodes, found.value.open, found.value.example_open)
 
     async def _freeze(self) -> FreezeFacts:
         found = await self._bounded(self._metadata.ensemble_freezes.read)

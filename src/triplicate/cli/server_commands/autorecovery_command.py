@@ -11,14 +11,14 @@ import click
 from triplicate.cli.process.autorecovery_process import start_autorecovery
 from triplicate.cli.process.probes import Readiness, ServedProcess, autorecovery_problems
 from triplicate.cli.process.serving import serve_process
-from triplicate.cli.terminal.options import existing, load_configuration, settings_options
+from triplicate.cli.terminal.options import existing, load_configuration, metadata_access, settings_options
 from triplicate.config import AutorecoverySettings, ClientSettings, MetadataSettings, ProcessSettings, SecuritySettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ConfigError
 from triplicate.metadata import open_cluster
 from triplicate.runtime import Host, Metrics
 
-SECTIONS = (AutorecoverySettings, MetadataSettings, ProcessSettings, SecuritySettings, ClientSettings, LogClientSettings)
+SECTIONS = (AutorecoverySettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings, SecuritySettings)
 
 WATCH_INTERVAL_S = 0.5
 """How late the daemon's watches may be, against delays of seconds."""
@@ -41,7 +41,8 @@ def autorecovery(config: str | None, flags: Mapping[str, object], parent_pipe: i
 
     async def start(host: Host, metrics: Metrics) -> ServedProcess:
         uri, timeout_s = existing(metadata.uri), metadata.session_timeout_s
-        cluster = await open_cluster(uri, host, session_timeout_s=timeout_s, watch_interval_s=WATCH_INTERVAL_S)
+        access = metadata_access(host, configuration)
+        cluster = await open_cluster(uri, host, session_timeout_s=timeout_s, watch_interval_s=WATCH_INTERVAL_S, access=access)
         name = f"{socket.gethostname()}:{os.getpid()}"
         running = start_autorecovery(host, cluster, configuration, metrics, name)
 

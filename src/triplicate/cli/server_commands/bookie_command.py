@@ -11,7 +11,7 @@ import click
 from triplicate.bookie import Bookie, Replacement, bookie_id_of, mark_visited
 from triplicate.cli.process.probes import ServedProcess, autorecovery_problems, bookie_problems, bookie_readiness
 from triplicate.cli.process.serving import run_loop, serve_process
-from triplicate.cli.terminal.options import existing, load_configuration, settings_options
+from triplicate.cli.terminal.options import existing, load_configuration, metadata_access, settings_options
 from triplicate.cli.terminal.output import print_json
 from triplicate.config import (
     AutorecoverySettings,
@@ -29,7 +29,7 @@ from triplicate.runtime import Host, Metrics, keep_freed_memory, real_host
 
 Result = TypeVar("Result")
 
-SECTIONS = (BookieSettings, MetadataSettings, ProcessSettings, SecuritySettings, AutorecoverySettings, ClientSettings, LogClientSettings)
+SECTIONS = (BookieSettings, MetadataSettings, ProcessSettings, AutorecoverySettings, ClientSettings, LogClientSettings, SecuritySettings)
 """Those of clients are for auto-recovery in the bookie's process."""
 WATCH_INTERVAL_S = 0.5
 """How late the watches of a bookie may be. Only auto-recovery has watches, and an idle bookie is not to wake for them 25 times a second."""
@@ -69,7 +69,10 @@ def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe
     keep_freed_memory()
 
     async def start(host: Host, metrics: Metrics) -> ServedProcess:
-        cluster = await open_cluster(existing(uri), host, session_timeout_s=session_timeout_s, watch_interval_s=WATCH_INTERVAL_S)
+        access = metadata_access(host, configuration)
+        cluster = await open_cluster(
+            existing(uri), host, session_timeout_s=session_timeout_s, watch_interval_s=WATCH_INTERVAL_S, access=access
+        )
         try:
             server = await Bookie.start(host, settings, cluster, metrics)
         except BaseException:
@@ -121,12 +124,18 @@ def configuration_of(context: click.Context, config: str | None, flags: Mapping[
     return load_configuration(SECTIONS, config or group.config, {**group.flags, **flags})
 
 
-def with_cluster(name: str, uri: str, work: Callable[[Host, ClusterMetadata], Awaitable[Result]]) -> Result:
-    """Run a function with the cluster's metadata."""
+def with_cluster(
+    name: str, uri: str, work: Callable[[Host, ClusterMetadata], Awaitable[Result]], configuration: Configuration | None = None
+) -> Result:
+    """Run a function with the cluster's metadata.
+
+    Args:
+        configuration: has this process's access to the metadata; None: the variables have it.
+    """
 
     async def body() -> Result:
         host = real_host(name)
-        cluster = await open_cluster(existing(uri), host)
+        cluster = await open_cluster(existing(uri), host, access=metadata_access(host, configuration))
         try:
             return await work(host, cluster)
         finally:
@@ -173,7 +182,7 @@ def _replace(configuration: Configuration, yes: bool) -> dict[str, object]:
     async def carry_out(host: Host, cluster: ClusterMetadata) -> int:
         return (await Replacement(host, settings, cluster).carry_out()).number
 
-    found = with_cluster("bookie-format", uri, check)
+    found = with_cluster("bookie-format", uri, check, configuration)
     if not yes:
         click.confirm(
             f"Every copy that bookie {found.bookie_id} held is given up, and {', '.join(found.directories.configured)} become its "
@@ -181,7 +190,7 @@ def _replace(configuration: Configuration, yes: bool) -> dict[str, object]:
             abort=True,
             err=True,
         )
-    return {"bookie": found.bookie_id, "incarnation": with_cluster("bookie-format", uri, carry_out)}
+    return {"bookie": found.bookie_id, "incarnation": with_cluster("bookie-format", uri, carry_out, configuration)}
 
 
 def _visited(configuration: Configuration, yes: bool) -> dict[str, object]:
@@ -197,4 +206,4 @@ def _visited(configuration: Configuration, yes: bool) -> dict[str, object]:
     async def work(host: Host, cluster: ClusterMetadata) -> bool:
         return await mark_visited(cluster, bookie_id)
 
-    return {"bookie": bookie_id, "changed": with_cluster("bookie-format", metadata_uri(configuration), work)}
+    return {"bookie": bookie_id, "changed": with_cluster("bookie-format", metadata_uri(configuration), work, configuration)}

@@ -81,7 +81,7 @@ def gather(configuration: Configuration, *, offline: bool) -> dict[str, Any]:
         async def query(host: Host, cluster: ClusterMetadata) -> dict[str, Any]:
             return await query_cluster(host, cluster, bookie_id)
 
-        facts["cluster"] = with_cluster("bookie-status", uri, query)
+        facts["cluster"] = with_cluster("bookie-status", uri, query, configuration)
     found = _directories(settings, bookie_id)
     if any(directory.there for directory in found.directories):
         facts.update({key: value for key, value in dataclasses.asdict(found).items() if value})

@@ -12,16 +12,16 @@ import click
 from triplicate.bookie import Inspection, bookie_id_of, port_problem
 from triplicate.cli.main import one_line
 from triplicate.cli.overview.cluster_sources import AddressesOf
-from triplicate.cli.overview.core.cluster_problems import shared_text
+from triplicate.cli.overview.core.cluster_problems import open_nodes_text, shared_text
 from triplicate.cli.overview.core.machine_names import shared_machines
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.server_commands.bookie_command import SECTIONS, bookie_options, metadata_uri
 from triplicate.cli.server_commands.machine_checks import MachineWarning, machine_findings
-from triplicate.cli.terminal.options import existing, load_configuration
+from triplicate.cli.terminal.options import existing, load_configuration, metadata_access
 from triplicate.cli.terminal.output import print_json
 from triplicate.config import BookieSettings, ClientSettings, Configuration, ProcessSettings, SecuritySettings
 from triplicate.errors import TriplicateError
-from triplicate.metadata import ClusterMetadata, Cookie, Incarnation, machine_of, open_cluster
+from triplicate.metadata import AclReport, ClusterMetadata, Cookie, Incarnation, NodeAcls, machine_of, open_cluster
 from triplicate.runtime import Host, addresses_of, map_bounded, real_host
 from triplicate.security import TlsIdentity, expiring_files, expiry_problem, page_gaps
 
@@ -120,7 +120,7 @@ def security_findings(configuration: Configuration, host: Host) -> Iterator[Doct
 
 
 async def _open(configuration: Configuration, host: Host) -> ClusterMetadata:
-    return await open_cluster(existing(metadata_uri(configuration)), host)
+    return await open_cluster(existing(metadata_uri(configuration)), host, access=metadata_access(host, configuration))
 
 
 async def _inspect(host: Host, settings: BookieSettings, bookie_id: str, cluster: ClusterMetadata | None) -> list[DoctorFinding]:
@@ -139,6 +139,7 @@ async def _inspect(host: Host, settings: BookieSettings, bookie_id: str, cluster
                 findings.append(DoctorFinding("metadata", REMARK, _unvisited(bookie_id, incarnation)))
             known = cookie[0] if cookie is not None else None
             is_new = known is None
+            findings += [DoctorFinding("metadata", WRONG, text) for text in await _open_nodes(cluster, host)]
             findings += [DoctorFinding("machine", REMARK, text) for text in await shared_names(cluster, bookie_id, addresses_of)]
             problems = _problems(inspection, cluster, bookie_id, known, incarnation)
             findings += [DoctorFinding("directories", WRONG, one_line(error)) for error in problems]
@@ -176,6 +177,14 @@ async def shared_names(cluster: ClusterMetadata, bookie_id: str, resolve: Addres
 
 async def _addresses(resolve: AddressesOf, host: str) -> Sequence[str]:
     return await resolve(host)
+
+
+async def _open_nodes(cluster: ClusterMetadata, host: Host) -> list[str]:
+    acls = await NodeAcls.of(cluster, host)
+    found = await acls.sample() if acls is not None else AclReport()
+    if not found.open:
+        return []
+    return [f"{open_nodes_text(found.open, found.nodes, found.example_open)}; run triplicate cluster secure-metadata"]
 
 
 def _problems(

@@ -10,32 +10,34 @@ import click
 from triplicate.cli.process.audit_log import configure_audit_log
 from triplicate.cli.process.probes import ServedProcess, node_problems, node_readiness
 from triplicate.cli.process.serving import serve_process, warn_of_open_files
-from triplicate.cli.terminal.options import existing, load_configuration, settings_options
+from triplicate.cli.terminal.options import existing, load_configuration, metadata_access, settings_options
 from triplicate.client import Client
 from triplicate.config import ClientSettings, MetadataSettings, NodeSettings, ProcessSettings, SecuritySettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ConfigError, ConnectionLost, EnvironmentFault
 from triplicate.log import Logs
-from triplicate.metadata import ClusterMetadata, open_cluster
+from triplicate.metadata import ClusterMetadata, MetadataAccess, open_cluster
 from triplicate.runtime import Backoff, Host, Metrics, sleep
 from triplicate.security import TlsIdentity
 from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, ServerLimits, ServerSecurity, login_secret
+
+SECTIONS = (NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings, SecuritySettings)
 
 WAIT_FIRST_S = 0.5
 WAIT_LONGEST_S = 5.0
 SECTIONS = (NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings, SecuritySettings)
 
 
-async def open_cluster_in_time(uri: str, host: Host, session_timeout_s: float) -> ClusterMetadata:
+async def open_cluster_in_time(uri: str, host: Host, access: MetadataAccess) -> ClusterMetadata:
     """Open the cluster, and wait without limit for a metadata store that does not answer: this machine may start before it.
 
     Raises:
-        ConfigError: the URI has no known form, or there is no cluster.
+        ConfigError: the URI has no known form, or there is no cluster. AccessRefused: ZooKeeper refuses this process.
     """
     backoff = Backoff(WAIT_FIRST_S, WAIT_LONGEST_S, host.entropy.stream("node.metadata"))
     while True:
         try:
-            return await open_cluster(uri, host, session_timeout_s=session_timeout_s)
+            return await open_cluster(uri, host, session_timeout_s=access.settings.session_timeout_s, access=access)
         except ConnectionLost as error:
             host.trace("node.waits_for_metadata", error=str(error))
             await sleep(host.clock, backoff.next_s())
@@ -76,7 +78,7 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
         identity = TlsIdentity.open(configuration.get(SecuritySettings), host.clock, host.trace)
         ServerSecurity.of_settings(settings, identity, b"")  # Errors of the settings come before the wait for the metadata.
         async with AsyncExitStack() as opened:
-            cluster = await open_cluster_in_time(existing(metadata.uri), host, metadata.session_timeout_s)
+            cluster = await open_cluster_in_time(existing(metadata.uri), host, metadata_access(host, configuration))
             opened.push_async_callback(cluster.aclose)
             client = Client(host, cluster, configuration.get(ClientSettings), metrics)
             opened.push_async_callback(client.aclose)

@@ -10,8 +10,10 @@ from typing import Any, TypeVar
 import click
 
 from triplicate.cli.supervision.cluster_folder import read_folder
-from triplicate.config import Configuration, Key, keys_of, load, section_of
+from triplicate.config import Configuration, Key, MetadataSettings, SecuritySettings, keys_of, load, section_of
 from triplicate.errors import ConfigError
+from triplicate.metadata import MetadataAccess
+from triplicate.runtime import Host
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Settings = TypeVar("Settings")
@@ -125,6 +127,16 @@ def existing(uri: str) -> str:
     if path is not None and not Path(path).exists():
         raise ConfigError(f"there is no cluster at {uri}: start one with `triplicate up`, or check the address")
     return uri
+
+
+def metadata_access(host: Host, configuration: Configuration | None = None) -> MetadataAccess:
+    """The access of this process to ZooKeeper: of a server's configuration, or from the variables for a client command.
+
+    Raises:
+        ConfigError: see `MetadataAccess.of`.
+    """
+    found = configuration or load_configuration((MetadataSettings, SecuritySettings), None, {})
+    return MetadataAccess.of(found.get(MetadataSettings), found.get(SecuritySettings), host)
 
 
 def client_settings(settings: type[Settings]) -> Settings:

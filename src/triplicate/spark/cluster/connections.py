@@ -11,6 +11,7 @@ import os
 import threading
 
 from triplicate.blocking import BlockingClient, connect
+from triplicate.config import MetadataSettings, SecuritySettings, load
 
 
 class _Connections:
@@ -38,6 +39,9 @@ def _connections() -> _Connections:
 def client(metadata_uri: str) -> BlockingClient:
     """The process's client for a cluster. Do not close it.
 
+    Its access to ZooKeeper comes from the variables TRIPLICATE_METADATA_… and TRIPLICATE_SECURITY_… of this process, whose files are on
+    this machine: executors get them by ``spark.executorEnv``. Options of a source would show in plans and logs.
+
     Raises:
         ConfigError, EnvironmentFault, UsageError: as `triplicate.connect`.
     """
@@ -45,7 +49,10 @@ def client(metadata_uri: str) -> BlockingClient:
     with connections.lock:
         existing = connections.clients.get(metadata_uri)
         if existing is None:
-            existing = connections.clients[metadata_uri] = connect(metadata_uri)
+            found = load((MetadataSettings, SecuritySettings), environment=os.environ)
+            existing = connections.clients[metadata_uri] = connect(
+                metadata_uri, security=found.get(SecuritySettings), metadata=found.get(MetadataSettings)
+            )
         return existing
 
 

@@ -174,6 +174,17 @@ class FreezeFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeAclFacts:
+    """A sample of the nodes in ZooKeeper; no nodes if the store has no ACLs or this command's user closes none."""
+
+    nodes: int = 0
+    open: int = 0
+    """Those that everyone may use."""
+    example: str = ""
+    cut: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """One look at a cluster. Each source was read by itself, so they may differ by the changes in between."""
 
@@ -195,6 +206,7 @@ class ClusterFacts:
     """Hosts in registrations that are one machine by their addresses, in groups."""
     missing_domains: str = ""
     """Why the writable bookies are in too few fault domains for the client's settings; empty if they are not."""
+    acls: NodeAclFacts = NodeAclFacts()
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ def problems_of(facts: ClusterFacts) -> tuple[Problem, ...]:
     return (
         *_silent_sources(facts),
         *_freeze(facts),
+        *_acls(facts),
         *_bookies(facts),
         *_repair(facts),
         *_databases(facts.databases.items),
@@ -69,6 +70,7 @@ def _silent_sources(facts: ClusterFacts) -> Iterator[Problem]:
         "the under-replicated ledgers": facts.marks.cut,
         "the state of auto-recovery": facts.recovery.cut,
         "the freeze of ensembles": facts.freeze.cut,
+        "the ACLs of the metadata": facts.acls.cut,
     }
     silent: dict[str, list[str]] = {}
     for name, reason in sources.items():
@@ -81,6 +83,20 @@ def _silent_sources(facts: ClusterFacts) -> Iterator[Problem]:
 def _freeze(facts: ClusterFacts) -> Iterator[Problem]:
     if facts.freeze.text:
         yield Problem(f"ensembles are frozen {facts.freeze.text}", "triplicate cluster freeze-ensembles off")
+
+
+def _acls(facts: ClusterFacts) -> Iterator[Problem]:
+    if facts.acls.open:
+        yield Problem(open_nodes_text(facts.acls.open, facts.acls.nodes, facts.acls.example), "triplicate cluster secure-metadata")
+
+
+def open_nodes_text(count: int, nodes: int, example: str) -> str:
+    """The problem of nodes that everyone may use.
+
+    Args:
+        nodes: that were looked at.
+    """
+    return f"everyone may use {count} of the first {nodes} nodes in ZooKeeper, for example {example}"
 
 
 def _bookies(facts: ClusterFacts) -> Iterator[Problem]:
