@@ -2,25 +2,69 @@
 
 from triplicate.security.authority import Authority, CertificateAndKey, CertificateFacts, facts_of
 from triplicate.security.core import digest_md5
+from triplicate.security.core.rights import FULL_RIGHTS, NO_RIGHTS, Rights, Role, parse_roles, roles_of_units
+from triplicate.security.core.sasl_server import (
+    APACHE_PLUGIN,
+    MECHANISMS,
+    OWN_PLUGIN,
+    PLAIN,
+    Challenge,
+    LoginRefusal,
+    PasswordCheck,
+    Proven,
+    Refused,
+    SaslServer,
+)
+from triplicate.security.core.scram_exchange import SCRAM, SCRAM_PLUS, ScramExchange, mock_verifier
 from triplicate.security.core.scram_verifier import ScramVerifier
+from triplicate.security.core.users import User, new_user
+from triplicate.security.peer_certificate import PeerCertificate, peer_certificate
 from triplicate.security.sasl_login import SaslLogin, ServerConnection
 from triplicate.security.secret_files import check_private, read_secret_file
 from triplicate.security.tls import HANDSHAKE_TIMEOUT_S, ClientCertificates, TlsIdentity
 from triplicate.security.tls_failures import reason_of_tls_failure
+from triplicate.security.users_file import UsersFile, read_users, write_users
 
 __all__ = [
+    "APACHE_PLUGIN",
+    "FULL_RIGHTS",
     "HANDSHAKE_TIMEOUT_S",
+    "MECHANISMS",
+    "NO_RIGHTS",
+    "OWN_PLUGIN",
+    "PLAIN",
+    "SCRAM",
+    "SCRAM_PLUS",
     "Authority",
     "CertificateAndKey",
     "CertificateFacts",
+    "Challenge",
     "ClientCertificates",
+    "LoginRefusal",
+    "PasswordCheck",
+    "PeerCertificate",
+    "Proven",
+    "Refused",
+    "Rights",
+    "Role",
     "SaslLogin",
+    "SaslServer",
+    "ScramExchange",
     "ScramVerifier",
     "ServerConnection",
     "TlsIdentity",
+    "User",
+    "UsersFile",
     "check_private",
     "digest_md5",
     "facts_of",
+    "mock_verifier",
+    "new_user",
+    "parse_roles",
+    "peer_certificate",
     "read_secret_file",
+    "read_users",
     "reason_of_tls_failure",
+    "roles_of_units",
+    "write_users",
 ]

@@ -152,6 +152,28 @@ def facts_of(certificate_pem: bytes) -> CertificateFacts:
     return CertificateFacts(names[0] if names else "", units, hosts, certificate.not_valid_after_utc.timestamp(), is_authority)
 
 
+def end_point_hash(certificate_pem: bytes) -> bytes | None:
+    """The hash of the first certificate of a PEM file for the channel binding tls-server-end-point. Source: RFC 5929, 4.1.
+
+    Returns:
+        None where the certificate's signature has no hash of its own, as Ed25519.
+
+    Raises:
+        ConfigError: it holds no certificate.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+
+    try:
+        certificate = x509.load_pem_x509_certificate(certificate_pem)
+    except ValueError as error:
+        raise ConfigError(f"this is no certificate in PEM form ({error})") from None
+    signed = certificate.signature_hash_algorithm
+    if signed is None:
+        return None
+    return certificate.fingerprint(hashes.SHA256() if signed.name in ("md5", "sha1") else signed)
+
+
 def _name(common_name: str, units: Sequence[str]) -> x509.Name:
     from cryptography import x509
     from cryptography.x509.oid import NameOID

@@ -10,8 +10,7 @@ import pytest
 
 from triplicate.config import ClientSettings
 from triplicate.errors import ConfigError, Unauthorized
-from triplicate.security import SaslLogin, ServerConnection
-from triplicate.security.core.sasl_client import MECHANISMS
+from triplicate.security import MECHANISMS, SaslLogin, ServerConnection
 
 OPEN = ServerConnection("a", is_protected=False)
 PROTECTED = ServerConnection("a", is_protected=True)

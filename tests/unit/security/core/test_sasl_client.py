@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
+from functools import partial
 
 import pytest
 from scramp import ScramMechanism
 
-from tests.certificates import CertificateFolder
 from triplicate.errors import ConfigError, ProtocolError, Unauthorized
 from triplicate.security.core import digest_md5
 from triplicate.security.core.sasl_client import (
@@ -15,7 +14,6 @@ from triplicate.security.core.sasl_client import (
     PlainClient,
     SaslClient,
     ScramSha256Client,
-    server_end_point,
 )
 
 USER, PASSWORD = "bookkeeper-writer", 'pass "word" \\ ü'
@@ -37,11 +35,10 @@ def rspauth_for(response: bytes, password: str = PASSWORD) -> bytes:
     assert found["digest-uri"] == b"bookkeeper/bookkeeper"
     assert found["nc"] == b"00000001"
     assert found["qop"] == b"auth"
-    values = {"nonce": found["nonce"], "client_nonce": found["cnonce"], "authorization_id": found["authzid"]}
     password_hash = digest_md5.hash_of(user.decode(), password)
-    if found["response"] != digest_md5.proof(password_hash, **values):  # type: ignore[arg-type]
-        raise Unauthorized("wrong password")
-    return b"rspauth=" + digest_md5.proof(password_hash, by_server=True, **values)  # type: ignore[arg-type]
+    prove = partial(digest_md5.proof, password_hash, nonce=found["nonce"], client_nonce=found["cnonce"], authorization_id=found["authzid"])
+    assert found["response"] == prove()
+    return b"rspauth=" + prove(by_server=True)
 
 
 def test_digest_md5_proves_both_sides() -> None:
@@ -65,7 +62,7 @@ def test_digest_md5_works_with_a_challenge_of_defaults_only() -> None:
     assert client.answer(rspauth_for(response)) is None
 
 
-@pytest.mark.parametrize("proof", [b"rspauth=" + b"0" * 32, b"rspauth=", b"other=1", b""])
+@pytest.mark.parametrize("proof", [b"rspauth=" + b"0" * 32, b"rspauth=0", b"other=1", b""])
 def test_a_server_that_does_not_know_the_password_is_refused(proof: bytes) -> None:
     client = digest_client()
     assert client.answer(CHALLENGE) is not None
@@ -184,14 +181,3 @@ def test_plain_sends_the_password_and_expects_no_more() -> None:
         client.answer(b"once more")
     with pytest.raises(ConfigError, match="NUL"):
         PlainClient(USER, "a\0b")
-
-
-def test_the_channel_binding_is_the_hash_of_the_certificate(tmp_path_factory: pytest.TempPathFactory) -> None:
-    from cryptography import x509
-    from cryptography.hazmat.primitives.serialization import Encoding
-
-    folder = CertificateFolder(tmp_path_factory.mktemp("certificates"))
-    settings = folder.settings("server")
-    with open(settings.certificate_file, "rb") as stream:
-        der = x509.load_pem_x509_certificate(stream.read()).public_bytes(Encoding.DER)
-    assert server_end_point(der) == hashlib.sha256(der).digest()
