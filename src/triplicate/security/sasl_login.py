@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from triplicate.config import ClientSettings
 from triplicate.errors import ConfigError, Unauthorized
+from triplicate.security.authority import end_point_hash
 from triplicate.security.core import digest_md5
-from triplicate.security.core.sasl_client import (
-    CLIENT_NONCE_BYTES,
-    PLAIN,
-    SCRAM_PLUS,
-    DigestMd5Client,
-    PlainClient,
-    SaslClient,
-    ScramSha256Client,
-    server_end_point,
-)
+from triplicate.security.core.sasl_client import CLIENT_NONCE_BYTES, DigestMd5Client, PlainClient, SaslClient, ScramSha256Client
+from triplicate.security.core.sasl_server import PLAIN
+from triplicate.security.core.scram_exchange import SCRAM_PLUS
 from triplicate.security.secret_files import read_secret_file
 
 
@@ -86,7 +81,9 @@ class SaslLogin:
         if mechanism == SCRAM_PLUS:
             if connection.certificate is None:
                 raise Unauthorized(f"{mechanism} needs the certificate of a TLS connection; it needs client.bookie_tls")
-            binding = server_end_point(connection.certificate)
+            binding = end_point_hash(ssl.DER_cert_to_PEM_cert(connection.certificate).encode())
+            if binding is None:
+                raise Unauthorized(f"the bookie's kind of certificate has no channel binding, which client.mechanism {mechanism} needs")
         return self._new_client(binding)
 
     def _new_client(self, binding: bytes | None) -> SaslClient:

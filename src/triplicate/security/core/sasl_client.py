@@ -11,7 +11,6 @@ Source: RFC 2831, RFC 4616, RFC 5802, RFC 5929; BookKeeper `SaslClientState`.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from base64 import b64encode
 from functools import partial
@@ -19,16 +18,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from triplicate.errors import ConfigError, ProtocolError, Unauthorized
 from triplicate.security.core import digest_md5
+from triplicate.security.core.sasl_server import APACHE_PLUGIN, OWN_PLUGIN, PLAIN
+from triplicate.security.core.scram_exchange import BINDING, SCRAM, SCRAM_PLUS
 
 if TYPE_CHECKING:
     from scramp import ScramClient
-
-APACHE_PLUGIN = "sasl"
-OWN_PLUGIN = "triplicate-sasl"
-PLAIN = "PLAIN"
-SCRAM = "SCRAM-SHA-256"
-SCRAM_PLUS = "SCRAM-SHA-256-PLUS"
-MECHANISMS = (digest_md5.MECHANISM, SCRAM, SCRAM_PLUS, PLAIN)
 
 CLIENT_NONCE_BYTES = 24
 ITERATIONS_MAX = 200_000
@@ -121,7 +115,8 @@ class ScramSha256Client:
 
     Args:
         client_nonce: unpredictable, new for each login.
-        binding: of `server_end_point`: the login then succeeds only through the TLS connection on which the client is.
+        binding: the hash of the server's certificate (tls-server-end-point). The login then succeeds only at the server that TLS has
+            proven.
     """
 
     plugin = OWN_PLUGIN
@@ -183,24 +178,10 @@ class PlainClient:
         return None
 
 
-def server_end_point(certificate: bytes) -> bytes:
-    """The channel binding ``tls-server-end-point``: the hash of the server's certificate (DER). Source: RFC 5929, 4.1.
-
-    Raises:
-        ConfigError: its signature has no hash of its own, so the binding is not defined.
-    """
-    from cryptography import x509
-
-    found = x509.load_der_x509_certificate(certificate).signature_hash_algorithm
-    if found is None:
-        raise ConfigError("channel binding is not defined for the kind of the bookie's certificate; use client.mechanism SCRAM-SHA-256")
-    return hashlib.new("sha256" if found.name in ("md5", "sha1") else found.name, certificate).digest()
-
-
 def _scram_client(mechanism: str, user: str, password: str, nonce: str, binding: bytes | None) -> ScramClient:
     from scramp import ScramClient, ScramException
 
-    bound: Any = {} if binding is None else {"channel_binding": ("tls-server-end-point", binding)}
+    bound: Any = {} if binding is None else {"channel_binding": (BINDING, binding)}
     try:
         return ScramClient([mechanism], user, password, c_nonce=nonce, **bound)
     except ScramException as error:
