@@ -5,6 +5,14 @@ from triplicate.security.authority import Authority, CertificateAndKey, Certific
 from triplicate.security.certificate_store import CertificateStore, StoredCertificate
 from triplicate.security.core import digest_md5
 from triplicate.security.core.page_protection import is_loopback, page_gaps
+from triplicate.security.core.requirements import (
+    gaps_of_autorecovery,
+    gaps_of_bookie,
+    gaps_of_client,
+    gaps_of_metadata_client,
+    gaps_of_node,
+    refuse_gaps,
+)
 from triplicate.security.core.rights import FULL_RIGHTS, NO_RIGHTS, Rights, Role, parse_roles, roles_of_units
 from triplicate.security.core.sasl_server import (
     APACHE_PLUGIN,
@@ -75,6 +83,11 @@ __all__ = [
     "expiring_files",
     "expiry_problem",
     "facts_of",
+    "gaps_of_autorecovery",
+    "gaps_of_bookie",
+    "gaps_of_client",
+    "gaps_of_metadata_client",
+    "gaps_of_node",
     "is_loopback",
     "make_private_directory",
     "mock_verifier",
@@ -85,6 +98,7 @@ __all__ = [
     "read_secret_file",
     "read_users",
     "reason_of_tls_failure",
+    "refuse_gaps",
     "roles_of_units",
     "split_certificates",
     "write_private",

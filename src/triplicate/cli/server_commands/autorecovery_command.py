@@ -17,6 +17,7 @@ from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ConfigError
 from triplicate.metadata import open_cluster
 from triplicate.runtime import Host, Metrics
+from triplicate.security import gaps_of_autorecovery, refuse_gaps
 
 SECTIONS = (AutorecoverySettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings, SecuritySettings)
 
@@ -38,6 +39,8 @@ def autorecovery(config: str | None, flags: Mapping[str, object], parent_pipe: i
     metadata = configuration.get(MetadataSettings)
     if not metadata.uri:
         raise ConfigError("metadata.uri is not set: give --metadata sqlite:///… or zk://…, or put it into the --config file")
+    process, security = configuration.get(ProcessSettings), configuration.get(SecuritySettings)
+    refuse_gaps(security, gaps_of_autorecovery(metadata, configuration.get(ClientSettings), process, security))
 
     async def start(host: Host, metrics: Metrics) -> ServedProcess:
         uri, timeout_s = existing(metadata.uri), metadata.session_timeout_s
@@ -57,5 +60,4 @@ def autorecovery(config: str | None, flags: Mapping[str, object], parent_pipe: i
 
         return ServedProcess({"autorecovery": name}, stop, running.daemon.wait_failed, problems, lambda: Readiness(problems()))
 
-    process, security = configuration.get(ProcessSettings), configuration.get(SecuritySettings)
     serve_process("autorecovery", process, start, security=security, parent_pipe=parent_pipe, ready_pipe=ready_pipe)

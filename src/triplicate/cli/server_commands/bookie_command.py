@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -26,6 +26,7 @@ from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ConfigError
 from triplicate.metadata import ClusterMetadata, open_cluster
 from triplicate.runtime import Host, Metrics, keep_freed_memory, real_host
+from triplicate.security import gaps_of_bookie, refuse_gaps
 
 Result = TypeVar("Result")
 
@@ -66,6 +67,8 @@ def bookie(
 def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe: int | None) -> None:
     settings = configuration.get(BookieSettings)
     uri, session_timeout_s = metadata_uri(configuration), configuration.get(MetadataSettings).session_timeout_s
+    security = configuration.get(SecuritySettings)
+    refuse_gaps(security, bookie_process_gaps(configuration))
     keep_freed_memory()
 
     async def start(host: Host, metrics: Metrics) -> ServedProcess:
@@ -74,7 +77,7 @@ def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe
             existing(uri), host, session_timeout_s=session_timeout_s, watch_interval_s=WATCH_INTERVAL_S, access=access
         )
         try:
-            server = await Bookie.start(host, settings, cluster, metrics)
+            server = await Bookie.start(host, settings, cluster, metrics, security=security)
         except BaseException:
             await cluster.aclose()
             raise
@@ -102,8 +105,19 @@ def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe
         return ServedProcess(facts, stop, server.wait_failed, problems, lambda: bookie_readiness(server))
 
     name = settings.bookie_id or "bookie"
-    process, security = configuration.get(ProcessSettings), configuration.get(SecuritySettings)
-    serve_process(name, process, start, security=security, parent_pipe=parent_pipe, ready_pipe=ready_pipe)
+    serve_process(name, configuration.get(ProcessSettings), start, security=security, parent_pipe=parent_pipe, ready_pipe=ready_pipe)
+
+
+def bookie_process_gaps(configuration: Configuration) -> Iterator[str]:
+    """What the process of a bookie lacks to be secure; see `gaps_of_bookie`."""
+    return gaps_of_bookie(
+        configuration.get(BookieSettings),
+        configuration.get(AutorecoverySettings),
+        configuration.get(MetadataSettings),
+        configuration.get(ClientSettings),
+        configuration.get(ProcessSettings),
+        configuration.get(SecuritySettings),
+    )
 
 
 def metadata_uri(configuration: Configuration) -> str:

@@ -128,7 +128,7 @@ async def query_cluster(host: Host, cluster: ClusterMetadata, bookie_id: str) ->
         return facts
     facts["registered"] = "read-only" if bookie_id in await cluster.bookies.readonly() else "writable"
     facts["address"] = "{}:{}".format(*info.address)
-    async with Client(host, cluster, client_settings(ClientSettings)) as client:
+    async with Client(host, cluster, client_settings(ClientSettings), security=client_settings(SecuritySettings)) as client:
         try:
             space = await client.bookie_info(bookie_id)
         except (TriplicateError, OSError) as error:

@@ -15,7 +15,7 @@ from triplicate.cli.overview.cluster_sources import AddressesOf
 from triplicate.cli.overview.core.cluster_problems import open_nodes_text, shared_text
 from triplicate.cli.overview.core.machine_names import shared_machines
 from triplicate.cli.process.serving import run_loop
-from triplicate.cli.server_commands.bookie_command import SECTIONS, bookie_options, metadata_uri
+from triplicate.cli.server_commands.bookie_command import SECTIONS, bookie_options, bookie_process_gaps, metadata_uri
 from triplicate.cli.server_commands.machine_checks import MachineWarning, machine_findings
 from triplicate.cli.terminal.options import existing, load_configuration, metadata_access
 from triplicate.cli.terminal.output import print_json
@@ -101,7 +101,8 @@ async def _examine(configuration: Configuration, bookie_id: str) -> list[DoctorF
 def security_findings(configuration: Configuration, host: Host) -> Iterator[DoctorFinding]:
     """Certificates and keys that cannot be used or soon expire, and pages that are not protected."""
     security, process = configuration.get(SecuritySettings), configuration.get(ProcessSettings)
-    for gap in page_gaps(process, security):
+    # What security requires includes the pages, which need protection in any case where others reach them.
+    for gap in bookie_process_gaps(configuration) if security.required else page_gaps(process, security):
         yield DoctorFinding("security", WRONG, gap)
     try:
         if TlsIdentity.open(security, host.clock, host.trace) is None:

@@ -18,7 +18,7 @@ from triplicate.errors import ConfigError, ConnectionLost, EnvironmentFault
 from triplicate.log import Logs
 from triplicate.metadata import ClusterMetadata, MetadataAccess, open_cluster
 from triplicate.runtime import Backoff, Host, Metrics, sleep
-from triplicate.security import TlsIdentity
+from triplicate.security import TlsIdentity, gaps_of_node, refuse_gaps
 from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, ServerLimits, ServerSecurity, login_secret
 
 SECTIONS = (NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings, SecuritySettings)
@@ -71,16 +71,18 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
     metadata = configuration.get(MetadataSettings)
     if not metadata.uri:
         raise ConfigError("metadata.uri is not set: give --metadata sqlite:///… or zk://…, or put it into the --config file")
+    process, own_security = configuration.get(ProcessSettings), configuration.get(SecuritySettings)
+    refuse_gaps(own_security, gaps_of_node(settings, metadata, configuration.get(ClientSettings), process, own_security))
 
     async def start(host: Host, metrics: Metrics) -> ServedProcess:
         warn_of_open_files(settings.connections, "node.connections")
         configure_audit_log(settings.audit_log, settings.audit_log_bytes)
-        identity = TlsIdentity.open(configuration.get(SecuritySettings), host.clock, host.trace)
+        identity = TlsIdentity.open(own_security, host.clock, host.trace)
         ServerSecurity.of_settings(settings, identity, b"")  # Errors of the settings come before the wait for the metadata.
         async with AsyncExitStack() as opened:
             cluster = await open_cluster_in_time(existing(metadata.uri), host, metadata_access(host, configuration))
             opened.push_async_callback(cluster.aclose)
-            client = Client(host, cluster, configuration.get(ClientSettings), metrics)
+            client = Client(host, cluster, configuration.get(ClientSettings), metrics, security=own_security)
             opened.push_async_callback(client.aclose)
             databases = HostedDatabases()
             security = ServerSecurity.of_settings(settings, identity, login_secret(client))
@@ -104,5 +106,4 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
         facts: dict[str, object] = {"node": settings.node_id, "address": address, "positions": databases.positions()}
         return ServedProcess(facts, stop, running.failed, lambda: node_problems(running), lambda: node_readiness(running))
 
-    process, security = configuration.get(ProcessSettings), configuration.get(SecuritySettings)
-    serve_process(settings.node_id or "node", process, start, security=security, parent_pipe=parent_pipe, ready_pipe=ready_pipe)
+    serve_process(settings.node_id or "node", process, start, security=own_security, parent_pipe=parent_pipe, ready_pipe=ready_pipe)

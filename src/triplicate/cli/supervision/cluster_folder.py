@@ -33,6 +33,10 @@ ZOOKEEPER_VERSION = 2
 STORES = ("sqlite", "zk")
 ZOOKEEPER = "zookeeper"
 """Name and kind of the process that holds the metadata."""
+SECURITY = "security"
+"""Folder of a secured cluster with its certificates, users and passwords, and the settings of its clients."""
+CLIENT_FILE = f"{SECURITY}/client.toml"
+"""Settings of client commands, in the folder of a secured cluster."""
 HOST = "127.0.0.1"
 # Below Linux's range for the ports of outgoing connections, so that a port is still free at the next start.
 PORTS = range(20_000, 32_000)

@@ -117,9 +117,14 @@ def gaps_of_autorecovery(
 
 
 def gaps_of_client(metadata: MetadataSettings, client: ClientSettings, security: SecuritySettings) -> Iterator[str]:
-    """What a command that is only a client lacks."""
-    yield from identity_gaps(security, is_server=False)
+    """What a command that is a client of bookies lacks."""
+    yield from gaps_of_metadata_client(metadata, security)
     yield from client_gaps(client, security)
+
+
+def gaps_of_metadata_client(metadata: MetadataSettings, security: SecuritySettings) -> Iterator[str]:
+    """What a command that uses the metadata alone lacks."""
+    yield from identity_gaps(security, is_server=False)
     yield from metadata_gaps(metadata)
 
 
