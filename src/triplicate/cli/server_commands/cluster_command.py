@@ -10,7 +10,7 @@ import click
 
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.server_commands.racks_command import racks
-from triplicate.cli.terminal.options import existing, metadata_access
+from triplicate.cli.terminal.options import existing, metadata_access, secured
 from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
 from triplicate.config import MetadataSettings, SecuritySettings, load
 from triplicate.errors import ConfigError
@@ -55,7 +55,7 @@ def init(uri: str, as_json: bool) -> None:
 
     Apache's bookies and clients can join it if it is in ZooKeeper.
     """
-    root, _ = cluster_root(_shared(uri))
+    root, _ = cluster_root(secured(_shared(uri)))
 
     async def work(host: Host) -> None:
         access = metadata_access(host)
@@ -85,7 +85,7 @@ def init(uri: str, as_json: bool) -> None:
 @click.option(
     "--from-config",
     type=click.Path(dir_okay=False),
-    help="TOML file with the sections metadata and security for FROM alone, if it needs another access than TO. Variables do not apply to it.",
+    help="TOML file with the sections metadata and security for FROM alone, if it needs another access. Variables do not apply to it.",
 )
 @click.option("--force", is_flag=True, help="Copy even if processes use the cluster; their changes during the copy may be lost.")
 @_json
@@ -98,7 +98,7 @@ def copy(source: str, target: str, from_config: str | None, force: bool, as_json
     TRIPLICATE_METADATA_TLS, _USER and _PASSWORD_FILE apply to TO, and to FROM without --from-config. All nodes are created with their ACL.
     """
     existing(_shared(source))
-    root, manager = cluster_root(_shared(target))
+    root, manager = cluster_root(secured(_shared(target)))
 
     async def work(host: Host) -> None:
         access = metadata_access(host)
