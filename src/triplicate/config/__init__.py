@@ -3,6 +3,7 @@
 from triplicate.config.autorecovery_settings import AutorecoverySettings
 from triplicate.config.bookie_settings import BookieSettings
 from triplicate.config.client_settings import ClientSettings
+from triplicate.config.database_client_settings import DatabaseClientSettings
 from triplicate.config.loader import Configuration, Key, keys_of, load, section_of, to_toml
 from triplicate.config.node_settings import NodeSettings
 from triplicate.config.process_settings import MetadataSettings, ProcessSettings
@@ -15,6 +16,7 @@ __all__ = [
     "BookieSettings",
     "ClientSettings",
     "Configuration",
+    "DatabaseClientSettings",
     "Key",
     "MetadataSettings",
     "NodeSettings",

@@ -12,6 +12,7 @@ from triplicate.cli.terminal.client_run import run_with_client
 from triplicate.cli.terminal.options import client_settings, metadata_option
 from triplicate.cli.terminal.output import print_json, print_table, remarks
 from triplicate.client import Client
+from triplicate.config import DatabaseClientSettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ConfigError, ReplicaError, SnapshotDamaged
 from triplicate.log import Logs
@@ -87,10 +88,14 @@ def database() -> None:
 def create(metadata: str | None, name: str, lease_s: float, role: str | None, password_file: str | None, as_json: bool) -> None:
     """Create an empty database. Running nodes begin to host it by themselves.
 
-    The password of the administrator comes from --password-file, or from the variable TRIPLICATE_ADMINISTRATOR_PASSWORD.
+    The password of the administrator comes from --password-file, or from the variable TRIPLICATE_ADMINISTRATOR_PASSWORD. Without
+    --administrator, the role and the password of section database_client of the settings are taken, if there are any.
     """
     if password_file is not None and role is None:
         raise click.UsageError("--password-file is for an --administrator")
+    defaults = client_settings(DatabaseClientSettings)
+    if role is None and defaults.password_file:
+        role, password_file = defaults.role, defaults.password_file
     password = None if role is None else administrator_password(password_file)
 
     async def work(client: Client) -> None:

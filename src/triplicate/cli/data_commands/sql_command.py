@@ -14,8 +14,9 @@ from triplicate.cli.process.serving import run_loop
 from triplicate.cli.terminal.client_run import client_of
 from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
 from triplicate.cli.terminal.output import print_table, remarks
-from triplicate.config import SecuritySettings
+from triplicate.config import DatabaseClientSettings, SecuritySettings
 from triplicate.errors import ConfigError, EnvironmentFault
+from triplicate.security import read_secret_file
 from triplicate.sql import DatabaseInfo, connection_string, database_info, wait_for_leader
 
 if TYPE_CHECKING:
@@ -32,17 +33,17 @@ NO_PASSWORD = "no password supplied"
 @click.option("-c", "--command", "commands", multiple=True, help="Run this statement and exit; can be repeated.")
 @click.option("--any-node", is_flag=True, help="Connect to any node, including read-only ones. Default: the leader.")
 @click.option("--small", is_flag=True, help="Use the small prompt even if psql is installed.")
-@click.option("-U", "--user", default=getpass.getuser, metavar="ROLE", help="The role. Default: the name of the system's user.")
+@click.option("-U", "--user", metavar="ROLE", help="The role. Default: database_client.role, or the name of the system's user.")
 @click.option("--dsn", "print_dsn", is_flag=True, help="Print the connection string on standard output and exit.")
-def sql(metadata: str | None, name: str, commands: tuple[str, ...], any_node: bool, small: bool, user: str, print_dsn: bool) -> None:
+def sql(metadata: str | None, name: str, commands: tuple[str, ...], any_node: bool, small: bool, user: str | None, print_dsn: bool) -> None:
     """Open a database at a prompt.
 
     The SQL is SQLite's. Anything that speaks PostgreSQL connects in the same way: the connection string is printed on standard error at the
     start, and --dsn prints it alone. While no node leads the database, as after its creation or the loss of a leader, the prompt waits
     up to 10 s for the leader.
 
-    A password comes from PGPASSWORD, PGPASSFILE or a prompt, as psql has them. Where the nodes have TLS, their certificates are verified by
-    the authority in TRIPLICATE_SECURITY_CA_FILE.
+    A password comes from PGPASSWORD, PGPASSFILE or a prompt, as psql has them, or for database_client.role from
+    database_client.password_file. Where the nodes have TLS, their certificates are verified by the authority in security.ca_file.
     """
     if print_dsn and commands:
         raise click.UsageError("--dsn prints the connection string and exits; it runs no --command")
@@ -54,6 +55,7 @@ def sql(metadata: str | None, name: str, commands: tuple[str, ...], any_node: bo
                 return await database_info(client, name)
             return await wait_for_leader(client, name, LEADER_WAIT_S)
 
+    user = with_password(user)
     ca_file = client_settings(SecuritySettings).ca_file
     target = connection_string(run_loop(fetch_info()), user=user, any_node=any_node, ca_file=ca_file and os.path.abspath(ca_file))
     if print_dsn:
@@ -66,6 +68,22 @@ def sql(metadata: str | None, name: str, commands: tuple[str, ...], any_node: bo
         sys.stdout.flush()
         os.execv(psql, arguments)
     run_small_prompt(target, commands)
+
+
+def with_password(user: str | None) -> str:
+    """The role to log in as. Its password is put into the environment of this process, from which libpq and psql take it.
+
+    Args:
+        user: the given role; None for the one in the settings, or the system's user.
+
+    Raises:
+        ConfigError: the file with the password cannot be used.
+    """
+    settings = client_settings(DatabaseClientSettings)
+    role = user or settings.role or getpass.getuser()
+    if role == settings.role and settings.password_file and not {"PGPASSWORD", "PGPASSFILE"} & set(os.environ):
+        os.environ["PGPASSWORD"] = read_secret_file(settings.password_file, "database_client.password_file")
+    return role
 
 
 def run_small_prompt(target: str, commands: tuple[str, ...]) -> None:
