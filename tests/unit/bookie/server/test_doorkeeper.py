@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 from tests.unit.bookie.bookie_rig import RawClient, V3Client
-from tests.unit.bookie.server.door_rig import PASSWORD, DoorRig, codec, digest, run_door, scram, token
+from tests.unit.bookie.server.door_rig import PASSWORD, DoorRig, challenge, codec, digest, digest_response, run_door, scram, token
+from tests.waiting import eventually
+from triplicate.security import Role, read_users, write_users
 from triplicate.wire import (
     AddRequest,
     AuthRequest,
@@ -120,5 +123,55 @@ def test_a_wrong_password_and_an_unknown_user_are_refused_alike(tmp_path: Path, 
         assert rig.refusals("wrong user or password") == 2
         assert [facts["user"] for facts in rig.traced("bookie.login_refused")] == ["writer" if user == "writer" else ""] * 2
         assert "wrong" not in str([{**facts, "reason": ""} for facts in rig.traced("bookie.login_refused")])
+
+    run_door(tmp_path, body, authentication="sasl")
+
+
+def test_the_last_version_2_login_keeps_version_3_out(tmp_path: Path) -> None:
+    async def body(rig: DoorRig) -> None:
+        client = await rig.connect(RawClient)
+        assert await scram(client, "writer", PASSWORD)
+        client.send_bytes(v3.encode_request(ReadRequest(5, 0), 1))
+        await client.until_closed()
+
+    run_door(tmp_path, body, authentication="sasl")
+
+
+def test_requests_behind_the_last_token_are_served_in_order(tmp_path: Path) -> None:
+    async def body(rig: DoorRig) -> None:
+        client = await rig.connect()
+        challenged = await challenge(client)
+        client.send(AuthRequest("sasl", digest_response(challenged, "writer", PASSWORD)), ADD, ReadRequest(5, 0))
+        answers = [await client.answer() for _ in range(3)]
+        assert [answer.status for answer in answers] == [Status.OK] * 3
+        assert isinstance(answers[0], AuthResponse)
+
+    run_door(tmp_path, body, authentication="sasl")
+
+
+def test_a_removed_user_is_cut_off_and_a_changed_one_gets_its_new_rights(tmp_path: Path) -> None:
+    async def body(rig: DoorRig) -> None:
+        writer, reader = await rig.login("writer"), await rig.login("reader")
+        assert await reader.add(codec(), 0) is Status.UNAUTHORIZED
+        users = read_users(str(rig.users_file), "users")
+        del users["writer"]
+        users["reader"] = dataclasses.replace(users["reader"], roles=(Role.WRITE,))
+        write_users(str(rig.users_file), users)
+        await writer.until_closed()
+        assert await reader.add(codec(), 0) is Status.OK
+        assert (await reader.read(5, 0)).status is Status.UNAUTHORIZED
+        assert rig.traced("security.users_renewed")
+        again = await rig.connect()
+        assert not await scram(again, "writer", PASSWORD)
+
+    run_door(tmp_path, body, authentication="sasl")
+
+
+def test_a_damaged_file_of_users_leaves_the_users_of_before(tmp_path: Path) -> None:
+    async def body(rig: DoorRig) -> None:
+        rig.users_file.write_text('[users."writer"]\nscram = "secret"\n')
+        await eventually(lambda: bool(rig.traced("security.users_not_renewed")))
+        assert "secret" not in str(rig.traced("security.users_not_renewed"))
+        await rig.login("writer")
 
     run_door(tmp_path, body, authentication="sasl")
