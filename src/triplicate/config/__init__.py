@@ -3,6 +3,7 @@
 from triplicate.config.autorecovery_settings import AutorecoverySettings
 from triplicate.config.bookie_settings import BookieSettings
 from triplicate.config.client_settings import ClientSettings
+from triplicate.config.environment import settings_of_environment
 from triplicate.config.loader import Configuration, Key, keys_of, load, section_of, to_toml
 from triplicate.config.node_settings import NodeSettings
 from triplicate.config.process_settings import MetadataSettings, ProcessSettings
@@ -26,5 +27,6 @@ __all__ = [
     "load",
     "section_of",
     "setting",
+    "settings_of_environment",
     "to_toml",
 ]

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from triplicate.cli.process.serving import run_loop
-from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
+from triplicate.cli.terminal.client_run import client_of
+from triplicate.cli.terminal.options import cluster_uri, metadata_option
 from triplicate.cli.terminal.output import print_table, remarks
-from triplicate.client import connect
-from triplicate.config import ClientSettings
 from triplicate.errors import ConfigError, EnvironmentFault
 from triplicate.sql import DatabaseInfo, connection_string, database_info, wait_for_leader
 
@@ -43,7 +42,7 @@ def sql(metadata: str | None, name: str, commands: tuple[str, ...], any_node: bo
     uri = cluster_uri(metadata)
 
     async def fetch_info() -> DatabaseInfo:
-        async with connect(uri, settings=client_settings(ClientSettings)) as client:
+        async with client_of(uri) as client:
             if any_node or print_dsn:
                 return await database_info(client, name)
             return await wait_for_leader(client, name, LEADER_WAIT_S)

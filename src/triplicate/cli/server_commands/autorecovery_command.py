@@ -12,13 +12,13 @@ from triplicate.cli.process.autorecovery_process import start_autorecovery
 from triplicate.cli.process.probes import Readiness, ServedProcess, autorecovery_problems
 from triplicate.cli.process.serving import serve_process
 from triplicate.cli.terminal.options import existing, load_configuration, settings_options
-from triplicate.config import AutorecoverySettings, ClientSettings, MetadataSettings, ProcessSettings
+from triplicate.config import AutorecoverySettings, ClientSettings, MetadataSettings, ProcessSettings, SecuritySettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ConfigError
 from triplicate.metadata import open_cluster
 from triplicate.runtime import Host, Metrics
 
-SECTIONS = (AutorecoverySettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings)
+SECTIONS = (AutorecoverySettings, MetadataSettings, ProcessSettings, SecuritySettings, ClientSettings, LogClientSettings)
 
 WATCH_INTERVAL_S = 0.5
 """How late the daemon's watches may be, against delays of seconds."""

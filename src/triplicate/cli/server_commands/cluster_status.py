@@ -14,10 +14,9 @@ from triplicate.cli.overview.core.cluster_facts import ClusterFacts
 from triplicate.cli.overview.core.cluster_problems import problems_of
 from triplicate.cli.overview.core.status_screen import HEIGHT, WIDTH, screen_lines
 from triplicate.cli.process.serving import run_loop
+from triplicate.cli.terminal.client_run import client_of
 from triplicate.cli.terminal.options import client_settings, cluster_uri, limit_option, metadata_option
 from triplicate.cli.terminal.output import print_json
-from triplicate.client import connect
-from triplicate.config import ClientSettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.runtime import addresses_of, sleep
 
@@ -40,7 +39,7 @@ def cluster_status(metadata: str | None, watch_s: float | None, limit_s: float, 
     """
 
     async def body() -> bool:
-        async with connect(cluster_uri(metadata), settings=client_settings(ClientSettings)) as client:
+        async with client_of(cluster_uri(metadata)) as client:
             sources = ClusterSources(client, client_settings(LogClientSettings), limit_s, addresses_of)
             healthy = _show(await sources.collect(), as_json, again=watch_s is not None)
             while watch_s is not None:

@@ -11,13 +11,15 @@ from triplicate.cli.process.probes import ServedProcess, node_problems, node_rea
 from triplicate.cli.process.serving import serve_process, warn_of_open_files
 from triplicate.cli.terminal.options import existing, load_configuration, settings_options
 from triplicate.client import Client
-from triplicate.config import ClientSettings, MetadataSettings, NodeSettings, ProcessSettings
+from triplicate.config import ClientSettings, MetadataSettings, NodeSettings, ProcessSettings, SecuritySettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ConfigError, ConnectionLost, EnvironmentFault
 from triplicate.log import Logs
 from triplicate.metadata import ClusterMetadata, open_cluster
 from triplicate.runtime import Backoff, Host, Metrics, sleep
 from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, ServerLimits
+
+SECTIONS = (NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings, SecuritySettings)
 
 WAIT_FIRST_S = 0.5
 WAIT_LONGEST_S = 5.0
@@ -39,7 +41,7 @@ async def open_cluster_in_time(uri: str, host: Host, session_timeout_s: float) -
 
 
 @click.command()
-@settings_options(NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings)
+@settings_options(*SECTIONS)
 @click.option("--parent-pipe", type=int, hidden=True)
 @click.option("--ready-pipe", type=int, hidden=True)
 def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | None, ready_pipe: int | None) -> None:
@@ -48,8 +50,7 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
     PostgreSQL clients connect to its port and name the database. Every node holds a copy of each database. One node leads a database and
     accepts its writes. A connection string that names all nodes with target_session_attrs=read-write finds it.
     """
-    sections = (NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings)
-    configuration = load_configuration(sections, config, flags)
+    configuration = load_configuration(SECTIONS, config, flags)
     settings = configuration.get(NodeSettings)
     metadata = configuration.get(MetadataSettings)
     if not metadata.uri:
@@ -60,7 +61,8 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
         async with AsyncExitStack() as opened:
             cluster = await open_cluster_in_time(existing(metadata.uri), host, metadata.session_timeout_s)
             opened.push_async_callback(cluster.aclose)
-            client = Client(host, cluster, configuration.get(ClientSettings), metrics)
+            security = configuration.get(SecuritySettings)
+            client = Client(host, cluster, configuration.get(ClientSettings), metrics, security=security)
             opened.push_async_callback(client.aclose)
             databases = HostedDatabases()
             limits = ServerLimits(settings.connections, settings.database_connections, client_stall_s=settings.client_stall_s)

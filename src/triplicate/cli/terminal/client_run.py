@@ -7,7 +7,12 @@ from collections.abc import Awaitable, Callable
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.terminal.options import client_settings, cluster_uri
 from triplicate.client import Client, connect
-from triplicate.config import ClientSettings
+from triplicate.config import ClientSettings, SecuritySettings
+
+
+def client_of(uri: str, *, name: str = "client") -> connect:
+    """A client of the cluster, with the settings of `client_settings`: a context manager, see `connect`."""
+    return connect(uri, settings=client_settings(ClientSettings), name=name, security=client_settings(SecuritySettings))
 
 
 def run_with_client(metadata: str | None, work: Callable[[Client], Awaitable[None]], *, name: str = "client") -> None:
@@ -23,7 +28,7 @@ def run_with_client(metadata: str | None, work: Callable[[Client], Awaitable[Non
     uri = cluster_uri(metadata)
 
     async def body() -> None:
-        async with connect(uri, settings=client_settings(ClientSettings), name=name) as client:
+        async with client_of(uri, name=name) as client:
             await work(client)
 
     run_loop(body())

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from triplicate.cli.supervision.cluster_folder import read_folder
-from triplicate.config import Configuration, Key, keys_of, load, section_of
+from triplicate.config import Configuration, Key, keys_of, load, section_of, settings_of_environment
 from triplicate.errors import ConfigError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -128,5 +128,5 @@ def existing(uri: str) -> str:
 
 
 def client_settings(settings: type[Settings]) -> Settings:
-    """The settings of a client command, from defaults and variables, without a file."""
-    return load((settings,), environment=os.environ).get(settings)
+    """The settings of a client command, from defaults, the file that TRIPLICATE_CONFIG names, and variables."""
+    return settings_of_environment(settings, os.environ)
