@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from triplicate.blocking.database_facade import BlockingDatabases
     from triplicate.blocking.log_facade import BlockingLogs
-    from triplicate.client import Authenticator, Client, ClientSettings
+    from triplicate.client import Authenticator, Client, ClientSettings, ConnectionAuthenticator
     from triplicate.config import MetadataSettings, SecuritySettings
     from triplicate.log import LogClientSettings
     from triplicate.runtime import Metrics
@@ -30,7 +30,7 @@ class BlockingClient(ClientMethods):
         uri: str,
         settings: ClientSettings | None = None,
         metrics: Metrics | None = None,
-        authenticate: Authenticator | None = None,
+        authenticate: Authenticator | ConnectionAuthenticator | None = None,
         security: SecuritySettings | None = None,
         metadata: MetadataSettings | None = None,
     ) -> None:
@@ -90,7 +90,7 @@ def connect(
     *,
     settings: ClientSettings | None = None,
     metrics: Metrics | None = None,
-    authenticate: Authenticator | None = None,
+    authenticate: Authenticator | ConnectionAuthenticator | None = None,
     security: SecuritySettings | None = None,
     metadata: MetadataSettings | None = None,
 ) -> BlockingClient:

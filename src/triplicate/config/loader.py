@@ -84,7 +84,6 @@ def load(
     file: str | None = None,
     environment: Mapping[str, str] | None = None,
     flags: Mapping[str, object] | None = None,
-    others: Sequence[type] = (),
 ) -> Configuration:
     """Read the settings of a process.
 
@@ -93,18 +92,15 @@ def load(
         file: path of a TOML file, or None for none.
         environment: variables. Those that do not begin with ``TRIPLICATE_`` and a section are ignored.
         flags: values by ``section.key``; None means that the flag was not given.
-        others: further sections that the file may have, as one for several commands. Their values are checked and not used.
 
     Raises:
         ConfigError: an unknown key (the nearest known one is named), a value of the wrong type or out of bounds (with key, value,
             bounds and source), or a file that cannot be read.
     """
-    keys = {key.path: key for settings in (*sections, *others) for key in keys_of(settings)}
+    keys = {key.path: key for settings in sections for key in keys_of(settings)}
     chosen: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    own = {path: key for path, key in keys.items() if path.partition(".")[0] in {section_of(settings) for settings in sections}}
-    from_file = _from_file(file, (*sections, *others), keys)
-    layers = (from_file, _from_environment(environment or {}, sections, own), _from_flags(flags or {}, own))
+    layers = (_from_file(file, sections, keys), _from_environment(environment or {}, sections, keys), _from_flags(flags or {}, keys))
     for path, raw, source in (found for layer in layers for found in layer):
         key = keys[path]
         try:

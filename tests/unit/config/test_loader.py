@@ -132,19 +132,3 @@ def test_written_settings_are_read_back(tmp_path: Path) -> None:
     table = {"port": 5, "folders": ('a"b\\c', "ü\n"), "timeout_s": 0.5, "verbose": True, "name": None}
     widget = load_file(tmp_path, to_toml({"widget": table}, comment="two\nlines")).get(WidgetSettings)
     assert widget == WidgetSettings(port=5, folders=('a"b\\c', "ü\n"), timeout_s=0.5, verbose=True)
-
-
-def test_a_file_of_several_commands_is_checked_in_whole_and_read_in_part(tmp_path: Path) -> None:
-    path = tmp_path / "shared.toml"
-    path.write_text("[widget]\nport = 7\n[other_part]\nport = 8\n")
-    variables = {"TRIPLICATE_OTHER_PART_PORT": "no number"}
-    found = load((WidgetSettings,), file=str(path), environment=variables, others=(OtherPartSettings,))
-    assert found.get(WidgetSettings).port == 7
-    with pytest.raises(ConfigError, match="unknown section other_part"):
-        load((WidgetSettings,), file=str(path))
-    path.write_text("[other_part]\nport = 0\n")
-    with pytest.raises(ConfigError, match=r"other_part\.port = 0"):
-        load((WidgetSettings,), file=str(path), others=(OtherPartSettings,))
-    path.write_text("[other_part]\nprt = 1\n")
-    with pytest.raises(ConfigError, match=r"unknown setting other_part\.prt"):
-        load((WidgetSettings,), file=str(path), others=(OtherPartSettings,))

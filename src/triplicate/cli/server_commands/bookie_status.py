@@ -14,7 +14,6 @@ from triplicate.cli.overview.core.text_table import size_text
 from triplicate.cli.process.page_protection import PageAddress, read_page
 from triplicate.cli.process.serving import metrics_url, run_loop
 from triplicate.cli.server_commands.bookie_command import bookie, bookie_options, configuration_of, with_cluster
-from triplicate.cli.terminal.options import client_settings
 from triplicate.cli.terminal.output import print_json, print_table
 from triplicate.client import Client
 from triplicate.config import BookieSettings, ClientSettings, Configuration, MetadataSettings, ProcessSettings, SecuritySettings
@@ -79,7 +78,7 @@ def gather(configuration: Configuration, *, offline: bool) -> dict[str, Any]:
     if uri and not offline:
 
         async def query(host: Host, cluster: ClusterMetadata) -> dict[str, Any]:
-            return await query_cluster(host, cluster, bookie_id)
+            return await query_cluster(host, cluster, bookie_id, configuration)
 
         facts["cluster"] = with_cluster("bookie-status", uri, query, configuration)
     found = _directories(settings, bookie_id)
@@ -109,7 +108,7 @@ def _directories(settings: BookieSettings, bookie_id: str) -> InspectionReport:
     return run_loop(inspect())
 
 
-async def query_cluster(host: Host, cluster: ClusterMetadata, bookie_id: str) -> dict[str, Any]:
+async def query_cluster(host: Host, cluster: ClusterMetadata, bookie_id: str, configuration: Configuration) -> dict[str, Any]:
     """The facts about the bookie from metadata and from the bookie itself."""
     incarnation = await cluster.incarnations.get(bookie_id)
     cookie = await cluster.cookies.get(bookie_id)
@@ -128,7 +127,8 @@ async def query_cluster(host: Host, cluster: ClusterMetadata, bookie_id: str) ->
         return facts
     facts["registered"] = "read-only" if bookie_id in await cluster.bookies.readonly() else "writable"
     facts["address"] = "{}:{}".format(*info.address)
-    async with Client(host, cluster, client_settings(ClientSettings), security=client_settings(SecuritySettings)) as client:
+    settings, security = configuration.get(ClientSettings), configuration.get(SecuritySettings)
+    async with Client(host, cluster, settings, security=security) as client:
         try:
             space = await client.bookie_info(bookie_id)
         except (TriplicateError, OSError) as error:

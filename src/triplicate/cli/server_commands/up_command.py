@@ -19,9 +19,9 @@ from triplicate.cli.supervision.local_processes import LocalCluster, local_clust
 from triplicate.cli.supervision.prober import Prober, probe_all, targets_of
 from triplicate.cli.supervision.supervisor import Supervisor
 from triplicate.cli.terminal.extras import require
-from triplicate.cli.terminal.options import CONFIG_VARIABLE, DEFAULT_FOLDER
+from triplicate.cli.terminal.options import DEFAULT_FOLDER
 from triplicate.cli.terminal.output import print_json, print_table, remarks
-from triplicate.config import ProcessSettings
+from triplicate.config import CONFIG_VARIABLE, ProcessSettings
 from triplicate.runtime import Metrics
 
 POLL_S = 0.2

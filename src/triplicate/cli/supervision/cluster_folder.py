@@ -25,7 +25,7 @@ from pathlib import Path
 from triplicate.cli.supervision.secured_folder import METADATA_USER, SecuredFolder
 from triplicate.cli.supervision.zookeeper_process import configuration, secure_configuration
 from triplicate.cli.supervision.zookeeper_security import ServerSecurity, write_secure_files
-from triplicate.config import MetadataSettings, SecuritySettings, all_sections, load, to_toml
+from triplicate.config import CONFIG_VARIABLE, MetadataSettings, SecuritySettings, load, settings_of_environment, to_toml
 from triplicate.errors import ConfigError, EnvironmentFault, FormatError, WrongCluster
 from triplicate.metadata import DEFAULT_ROOT
 
@@ -159,10 +159,8 @@ class ClusterFolder:
         """How `up` itself reaches the metadata."""
         if not self.is_secured:
             return MetadataSettings(uri=self.metadata_uri), SecuritySettings()
-        own = (MetadataSettings, SecuritySettings)
-        others = [settings for settings in all_sections().values() if settings not in own]
-        found = load(own, file=str(self.security.client_file), others=others)
-        return found.get(MetadataSettings), found.get(SecuritySettings)
+        environment = {CONFIG_VARIABLE: str(self.security.client_file)}
+        return settings_of_environment(MetadataSettings, environment), settings_of_environment(SecuritySettings, environment)
 
     def check_configs(self) -> None:
         """Check that no process is configured with another metadata store, as after a move of the cluster.

@@ -11,7 +11,17 @@ from typing import Any, TypeVar
 import click
 
 from triplicate.cli.supervision.cluster_folder import CLIENT_FILE, read_folder
-from triplicate.config import Configuration, Key, MetadataSettings, SecuritySettings, all_sections, keys_of, load, section_of
+from triplicate.config import (
+    CONFIG_VARIABLE,
+    Configuration,
+    Key,
+    MetadataSettings,
+    SecuritySettings,
+    keys_of,
+    load,
+    section_of,
+    settings_of_environment,
+)
 from triplicate.errors import ConfigError
 from triplicate.metadata import MetadataAccess
 from triplicate.runtime import Host
@@ -22,8 +32,6 @@ Settings = TypeVar("Settings")
 
 DEFAULT_FOLDER = "triplicate-data"
 METADATA_VARIABLE = "TRIPLICATE_METADATA"
-CONFIG_VARIABLE = "TRIPLICATE_CONFIG"
-"""Names a TOML file with the settings of client commands."""
 
 
 def settings_options(own: type, *others: type) -> Callable[[Command], Command]:
@@ -171,11 +179,7 @@ def client_file() -> str | None:
 
 
 def _uri_in(file: str) -> str:
-    return load((MetadataSettings,), file=file, others=_others(MetadataSettings)).get(MetadataSettings).uri
-
-
-def _others(own: type) -> list[type]:
-    return [settings for settings in all_sections().values() if settings is not own]
+    return settings_of_environment(MetadataSettings, {CONFIG_VARIABLE: file}).uri
 
 
 def client_settings(settings: type[Settings]) -> Settings:
@@ -187,5 +191,5 @@ def client_settings(settings: type[Settings]) -> Settings:
     environment = dict(os.environ)
     if METADATA_VARIABLE in environment:
         environment.setdefault("TRIPLICATE_METADATA_URI", environment[METADATA_VARIABLE])
-    file = client_file()
-    return load((settings,), file=file, environment=environment, others=_others(settings) if file else ()).get(settings)
+    environment[CONFIG_VARIABLE] = client_file() or ""
+    return settings_of_environment(settings, environment)
