@@ -14,9 +14,8 @@ from triplicate.bookie.core.login_pace import DELAY_MAX_S, FailedLogins, TokenBu
 from triplicate.bookie.server.door_metrics import DoorMetrics
 from triplicate.bookie.server.half_open import HalfOpen
 from triplicate.config import BookieSettings, SecuritySettings
-from triplicate.errors import ConfigError
 from triplicate.runtime import Host, Metrics, Worker, sleep
-from triplicate.security import FULL_RIGHTS, PLAIN, PasswordCheck, Rights, TlsIdentity, UsersFile, facts_of
+from triplicate.security import FULL_RIGHTS, PLAIN, PasswordCheck, Rights, TlsIdentity, UsersFile
 
 CHECK_INTERVAL_S = 5.0
 """Interval at which the users of open connections and the certificate are checked, in seconds."""
@@ -102,7 +101,7 @@ class Door:
             users = UsersFile(settings.users_file, "bookie.users_file", host.clock, host.trace, secret)
         worker = host.new_worker("bookie-logins") if policy.by_sasl and PLAIN in policy.offered(has_tls=policy.offers_tls) else None
         door = cls(host, settings, policy, DoorMetrics(metrics), identity, users, worker)
-        door.show_certificate()
+        door.renew_identity()
         return door
 
     async def aclose(self) -> None:
@@ -158,7 +157,7 @@ class Door:
         while True:
             await sleep(self.host.clock, CHECK_INTERVAL_S)
             self.check_users()
-            self.show_certificate()
+            self.renew_identity()
 
     def check_users(self) -> None:
         """Apply a changed file of users to open connections: a removed user's are ended, the others get the rights of now."""
@@ -176,14 +175,7 @@ class Door:
             else:
                 connection.change_rights(Rights.of(user.roles))
 
-    def show_certificate(self) -> None:
-        """Renew the identity if its files have changed, and show when the certificate expires."""
-        if self.identity is None:
-            return
-        self.identity.server_context(self.policy.certificates)
-        try:
-            with open(self.identity.settings.certificate_file, "rb") as stream:
-                self.metrics.certificate_expires.set(facts_of(stream.read()).expires_s)
-        except (OSError, ConfigError):
-            # The identity has traced it, and serves on with the certificate of before.
-            return
+    def renew_identity(self) -> None:
+        """Renew the identity if its files have changed."""
+        if self.identity is not None:
+            self.identity.server_context(self.policy.certificates)

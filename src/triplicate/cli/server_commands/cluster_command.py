@@ -85,7 +85,7 @@ def init(uri: str, as_json: bool) -> None:
 @click.option(
     "--from-config",
     type=click.Path(dir_okay=False),
-    help="TOML file with the sections metadata and security for FROM alone, if it needs another access. Variables do not apply to it.",
+    help="TOML file with sections metadata and security for FROM alone, if its access differs from that to TO.",
 )
 @click.option("--force", is_flag=True, help="Copy even if processes use the cluster; their changes during the copy may be lost.")
 @_json

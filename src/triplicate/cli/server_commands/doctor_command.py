@@ -16,10 +16,11 @@ from triplicate.cli.overview.core.cluster_problems import open_nodes_text, share
 from triplicate.cli.overview.core.machine_names import shared_machines
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.server_commands.bookie_command import SECTIONS, bookie_options, bookie_process_gaps, metadata_uri
+from triplicate.cli.server_commands.file_modes import file_mode_findings
 from triplicate.cli.server_commands.machine_checks import MachineWarning, machine_findings
 from triplicate.cli.terminal.options import existing, load_configuration, metadata_access
 from triplicate.cli.terminal.output import print_json
-from triplicate.config import BookieSettings, ClientSettings, Configuration, ProcessSettings, SecuritySettings
+from triplicate.config import BookieSettings, ClientSettings, Configuration, MetadataSettings, ProcessSettings, SecuritySettings
 from triplicate.errors import TriplicateError
 from triplicate.metadata import AclReport, ClusterMetadata, Cookie, Incarnation, NodeAcls, machine_of, open_cluster
 from triplicate.runtime import Host, addresses_of, map_bounded, real_host
@@ -91,7 +92,7 @@ async def _examine(configuration: Configuration, bookie_id: str) -> list[DoctorF
     except (TriplicateError, OSError) as error:
         findings.append(DoctorFinding("metadata", WRONG, one_line(error)))
     try:
-        findings += await _inspect(host, settings, bookie_id, cluster)
+        findings += await _inspect(host, settings, bookie_id, cluster, configuration.get(MetadataSettings).uri)
     finally:
         if cluster is not None:
             await cluster.aclose()
@@ -124,7 +125,7 @@ async def _open(configuration: Configuration, host: Host) -> ClusterMetadata:
     return await open_cluster(existing(metadata_uri(configuration)), host, access=metadata_access(host, configuration))
 
 
-async def _inspect(host: Host, settings: BookieSettings, bookie_id: str, cluster: ClusterMetadata | None) -> list[DoctorFinding]:
+async def _inspect(host: Host, settings: BookieSettings, bookie_id: str, cluster: ClusterMetadata | None, uri: str) -> list[DoctorFinding]:
     findings: list[DoctorFinding] = []
     instance_id = cluster.instance_id if cluster is not None else ""
     inspection = Inspection(host, settings, bookie_id, instance_id)
@@ -149,6 +150,7 @@ async def _inspect(host: Host, settings: BookieSettings, bookie_id: str, cluster
         data += [DoctorFinding("data", WRONG, one_line(error)) for error in inspection.problems()]
         data += [DoctorFinding("data", REMARK, text) for text in inspection.remarks]
         data += [DoctorFinding("data", REMARK, text) for text in _trash(inspection)]
+    findings += [DoctorFinding("directories", REMARK, text) for text in file_mode_findings(settings, uri)]
     seen = {finding.text for finding in findings}
     for each in machine_findings(settings, starts=not inspection.lacks_space, makes=is_new):
         if one_line(each) not in seen:

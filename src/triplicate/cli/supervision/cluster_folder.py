@@ -257,7 +257,7 @@ def open_folder(path: Path, *, bookies: int | None, nodes: int | None, metadata:
     ports = free_ports(2 * sum(member.port == 0 for member in members), taken=taken)
     complete = tuple(one if one.port else _with_ports(one, ports) for one in members)
     folder = replace(known, members=complete)
-    path.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.save()
     return folder
 
@@ -350,7 +350,7 @@ def locked(path: Path) -> Iterator[None]:
     Raises:
         ConfigError: another process holds the lock. The message names it.
     """
-    path.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
     with open(path / "lock", "a+", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
