@@ -38,6 +38,7 @@ from triplicate.sql.hosting.database_directory import (
     database_info,
     database_names,
     login_secret,
+    registered_nodes,
     set_administrator,
     wait_for_leader,
 )
@@ -89,6 +90,7 @@ __all__ = [
     "dropped_databases",
     "fold",
     "login_secret",
+    "registered_nodes",
     "rename_database",
     "set_administrator",
     "table_change",

@@ -185,6 +185,18 @@ class NodeAclFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class DoorCertificate:
+    """The certificate that a server showed in a handshake, or one in a file of this command."""
+
+    place: str
+    """The server, or the setting and the file."""
+    expires_s: float | None
+    """Seconds since the epoch; None if it is not known."""
+    failure: str = ""
+    """Why it could not be verified; empty if it could."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """One look at a cluster. Each source was read by itself, so they may differ by the changes in between."""
 
@@ -207,6 +219,8 @@ class ClusterFacts:
     missing_domains: str = ""
     """Why the writable bookies are in too few fault domains for the client's settings; empty if they are not."""
     acls: NodeAclFacts = NodeAclFacts()
+    certificates: Listed[DoorCertificate] = Listed()
+    """Of every registered server with TLS; none without an authority to verify them."""
 
 
 @dataclass(frozen=True, slots=True)

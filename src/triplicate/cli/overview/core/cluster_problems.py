@@ -14,6 +14,7 @@ from triplicate.cli.overview.core.cluster_facts import (
     LogFacts,
     MarkFacts,
 )
+from triplicate.security import expiry_problem
 
 NAMED_MAX = 3
 """How many things of a kind a problem names. It counts the others."""
@@ -41,6 +42,7 @@ def problems_of(facts: ClusterFacts) -> tuple[Problem, ...]:
         *_databases(facts.databases.items),
         *_logs(facts.logs.items),
         *_unreadable(facts),
+        *_certificates(facts),
     )
 
 
@@ -70,6 +72,7 @@ def _silent_sources(facts: ClusterFacts) -> Iterator[Problem]:
         "the under-replicated ledgers": facts.marks.cut,
         "the state of auto-recovery": facts.recovery.cut,
         "the freeze of ensembles": facts.freeze.cut,
+        "the certificates": facts.certificates.cut,
         "the ACLs of the metadata": facts.acls.cut,
     }
     silent: dict[str, list[str]] = {}
@@ -212,6 +215,13 @@ def _unreadable(facts: ClusterFacts) -> Iterator[Problem]:
         yield Problem(
             f"the metadata of {_count(len(found), 'ledger', 'ledgers')} cannot be decoded: {names}", f"triplicate ledger show {found[0]}"
         )
+
+
+def _certificates(facts: ClusterFacts) -> Iterator[Problem]:
+    for one in facts.certificates.items:
+        expiry = expiry_problem(one.expires_s, facts.time_ms / 1000) if one.expires_s is not None else ""
+        if one.failure or expiry:
+            yield Problem(f"the certificate of {one.place}: {one.failure or expiry}", "triplicate security renew --help")
 
 
 def age_text(age_ms: int) -> str:
