@@ -21,7 +21,7 @@ from triplicate.security.core.users import User, new_user
 from triplicate.security.peer_certificate import PeerCertificate, peer_certificate
 from triplicate.security.secret_files import check_private, read_secret_file
 from triplicate.security.tls import HANDSHAKE_TIMEOUT_S, ClientCertificates, TlsIdentity
-from triplicate.security.users_file import UsersFile, read_users, write_users
+from triplicate.security.users_file import UsersFile, change_users, read_users, write_users
 
 __all__ = [
     "APACHE_PLUGIN",
@@ -51,6 +51,7 @@ __all__ = [
     "TlsIdentity",
     "User",
     "UsersFile",
+    "change_users",
     "check_private",
     "digest_md5",
     "facts_of",

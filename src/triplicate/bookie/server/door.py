@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Protocol
 
 from triplicate.bookie.core.door_policy import DoorPolicy
@@ -16,7 +17,7 @@ from triplicate.bookie.server.half_open import HalfOpen
 from triplicate.config import BookieSettings, SecuritySettings
 from triplicate.errors import ConfigError
 from triplicate.runtime import Host, Metrics, Worker, sleep
-from triplicate.security import FULL_RIGHTS, PLAIN, PasswordCheck, Rights, TlsIdentity, UsersFile, facts_of
+from triplicate.security import FULL_RIGHTS, PLAIN, PasswordCheck, Rights, TlsIdentity, UsersFile
 
 CHECK_INTERVAL_S = 5.0
 """Interval at which the users of open connections and the certificate are checked, in seconds."""
@@ -95,6 +96,8 @@ class Door:
     def open(cls, host: Host, settings: BookieSettings, security: SecuritySettings, metrics: Metrics | None = None) -> Door:
         """Raises ConfigError: the settings contradict each other, or a file that they name cannot be used."""
         policy = DoorPolicy.of(settings, security)
+        if policy.offers_tls and find_spec("cryptography") is None:
+            raise ConfigError(f"bookie.tls = {settings.tls} needs the package cryptography: pip install 'triplicate[security]'")
         identity = TlsIdentity(security, host.clock, host.trace) if policy.offers_tls else None
         users = None
         if policy.by_sasl:
@@ -102,7 +105,8 @@ class Door:
             users = UsersFile(settings.users_file, "bookie.users_file", host.clock, host.trace, secret)
         worker = host.new_worker("bookie-logins") if policy.by_sasl and PLAIN in policy.offered(has_tls=policy.offers_tls) else None
         door = cls(host, settings, policy, DoorMetrics(metrics), identity, users, worker)
-        door.show_certificate()
+        # Now, so that a wrong file stops the start.
+        door.renew_certificate()
         return door
 
     async def aclose(self) -> None:
@@ -158,7 +162,7 @@ class Door:
         while True:
             await sleep(self.host.clock, CHECK_INTERVAL_S)
             self.check_users()
-            self.show_certificate()
+            self.renew_certificate()
 
     def check_users(self) -> None:
         """Apply a changed file of users to open connections: a removed user's are ended, the others get the rights of now."""
@@ -176,14 +180,7 @@ class Door:
             else:
                 connection.change_rights(Rights.of(user.roles))
 
-    def show_certificate(self) -> None:
-        """Renew the identity if its files have changed, and show when the certificate expires."""
-        if self.identity is None:
-            return
-        self.identity.server_context(self.policy.certificates)
-        try:
-            with open(self.identity.settings.certificate_file, "rb") as stream:
-                self.metrics.certificate_expires.set(facts_of(stream.read()).expires_s)
-        except (OSError, ConfigError):
-            # The identity has traced it, and serves on with the certificate of before.
-            return
+    def renew_certificate(self) -> None:
+        """Read the identity's files again if they have changed; also without clients, so that an operator sees whether it worked."""
+        if self.identity is not None:
+            self.identity.server_context(self.policy.certificates)

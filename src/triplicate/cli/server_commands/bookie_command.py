@@ -13,7 +13,15 @@ from triplicate.cli.process.probes import ServedProcess, autorecovery_problems, 
 from triplicate.cli.process.serving import run_loop, serve_process
 from triplicate.cli.terminal.options import existing, load_configuration, settings_options
 from triplicate.cli.terminal.output import print_json
-from triplicate.config import AutorecoverySettings, BookieSettings, ClientSettings, Configuration, MetadataSettings, ProcessSettings
+from triplicate.config import (
+    AutorecoverySettings,
+    BookieSettings,
+    ClientSettings,
+    Configuration,
+    MetadataSettings,
+    ProcessSettings,
+    SecuritySettings,
+)
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ConfigError
 from triplicate.metadata import ClusterMetadata, open_cluster
@@ -21,7 +29,7 @@ from triplicate.runtime import Host, Metrics, keep_freed_memory, real_host
 
 Result = TypeVar("Result")
 
-SECTIONS = (BookieSettings, MetadataSettings, ProcessSettings, AutorecoverySettings, ClientSettings, LogClientSettings)
+SECTIONS = (BookieSettings, MetadataSettings, ProcessSettings, AutorecoverySettings, ClientSettings, LogClientSettings, SecuritySettings)
 """Those of clients are for auto-recovery in the bookie's process."""
 WATCH_INTERVAL_S = 0.5
 """How late the watches of a bookie may be. Only auto-recovery has watches, and an idle bookie is not to wake for them 25 times a second."""
@@ -58,12 +66,13 @@ def bookie(
 def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe: int | None) -> None:
     settings = configuration.get(BookieSettings)
     uri, session_timeout_s = metadata_uri(configuration), configuration.get(MetadataSettings).session_timeout_s
+    security = configuration.get(SecuritySettings)
     keep_freed_memory()
 
     async def start(host: Host, metrics: Metrics) -> ServedProcess:
         cluster = await open_cluster(existing(uri), host, session_timeout_s=session_timeout_s, watch_interval_s=WATCH_INTERVAL_S)
         try:
-            server = await Bookie.start(host, settings, cluster, metrics)
+            server = await Bookie.start(host, settings, cluster, metrics, security=security)
         except BaseException:
             await cluster.aclose()
             raise
