@@ -36,7 +36,7 @@ from triplicate.security.secret_files import check_private, make_private_directo
 from triplicate.security.tls import HANDSHAKE_TIMEOUT_S, ClientCertificates, TlsIdentity
 from triplicate.security.tls_failures import reason_of_tls_failure
 from triplicate.security.token_file import TokenFile
-from triplicate.security.users_file import UsersFile, read_users, write_users
+from triplicate.security.users_file import UsersFile, change_users, read_users, write_users
 
 __all__ = [
     "APACHE_PLUGIN",
@@ -78,6 +78,7 @@ __all__ = [
     "UsersFile",
     "audit",
     "audit_line",
+    "change_users",
     "check_private",
     "digest_md5",
     "expiring_files",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from triplicate.errors import ConfigError, FormatError
 from triplicate.runtime import Clock, Trace
@@ -90,6 +91,28 @@ def read_users(path: str, setting: str) -> dict[str, User]:
         raise ConfigError(f"{setting}: {path} is not UTF-8") from None
     except FormatError as error:
         raise ConfigError(f"{setting}: {path}: {error}") from None
+
+
+def change_users(path: str, setting: str, change: Callable[[dict[str, User]], None]) -> None:
+    """Read the users, change them, and write them. Concurrent changes follow one another; a missing file has no users.
+
+    Args:
+        change: called with the users; what it leaves is written. Nothing is written if it raises.
+
+    Raises:
+        ConfigError: the file cannot be used, or its folder not be written.
+    """
+    try:
+        folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            users = read_users(path, setting) if os.path.exists(path) else {}
+            change(users)
+            write_users(path, users)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise ConfigError(f"{setting}: {path} cannot be written: {error.strerror}") from None
 
 
 def write_users(path: str, users: Mapping[str, User]) -> None:

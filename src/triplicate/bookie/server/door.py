@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Protocol
 
 from triplicate.bookie.core.door_policy import DoorPolicy
@@ -14,6 +15,7 @@ from triplicate.bookie.core.login_pace import DELAY_MAX_S, FailedLogins, TokenBu
 from triplicate.bookie.server.door_metrics import DoorMetrics
 from triplicate.bookie.server.half_open import HalfOpen
 from triplicate.config import BookieSettings, SecuritySettings
+from triplicate.errors import ConfigError
 from triplicate.runtime import Host, Metrics, Worker, sleep
 from triplicate.security import FULL_RIGHTS, PLAIN, PasswordCheck, Rights, TlsIdentity, UsersFile
 
@@ -94,6 +96,8 @@ class Door:
     def open(cls, host: Host, settings: BookieSettings, security: SecuritySettings, metrics: Metrics | None = None) -> Door:
         """Raises ConfigError: the settings contradict each other, or a file that they name cannot be used."""
         policy = DoorPolicy.of(settings, security)
+        if policy.offers_tls and find_spec("cryptography") is None:
+            raise ConfigError(f"bookie.tls = {settings.tls} needs the package cryptography: pip install 'triplicate[security]'")
         identity = TlsIdentity(security, host.clock, host.trace) if policy.offers_tls else None
         users = None
         if policy.by_sasl:
@@ -101,7 +105,8 @@ class Door:
             users = UsersFile(settings.users_file, "bookie.users_file", host.clock, host.trace, secret)
         worker = host.new_worker("bookie-logins") if policy.by_sasl and PLAIN in policy.offered(has_tls=policy.offers_tls) else None
         door = cls(host, settings, policy, DoorMetrics(metrics), identity, users, worker)
-        door.renew_identity()
+        # Now, so that a wrong file stops the start.
+        door.renew_certificate()
         return door
 
     async def aclose(self) -> None:
@@ -157,7 +162,7 @@ class Door:
         while True:
             await sleep(self.host.clock, CHECK_INTERVAL_S)
             self.check_users()
-            self.renew_identity()
+            self.renew_certificate()
 
     def check_users(self) -> None:
         """Apply a changed file of users to open connections: a removed user's are ended, the others get the rights of now."""
@@ -175,7 +180,7 @@ class Door:
             else:
                 connection.change_rights(Rights.of(user.roles))
 
-    def renew_identity(self) -> None:
-        """Renew the identity if its files have changed."""
+    def renew_certificate(self) -> None:
+        """Read the identity's files again if they have changed; also without clients, so that an operator sees whether it worked."""
         if self.identity is not None:
             self.identity.server_context(self.policy.certificates)

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 import click
 
-from triplicate.bookie import Inspection, bookie_id_of, port_problem
+from triplicate.bookie import Inspection, bookie_id_of, door_report, port_problem
 from triplicate.cli.main import one_line
 from triplicate.cli.overview.cluster_sources import AddressesOf
 from triplicate.cli.overview.core.cluster_problems import open_nodes_text, shared_text
 from triplicate.cli.overview.core.machine_names import shared_machines
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.server_commands.bookie_command import SECTIONS, bookie_options, bookie_process_gaps, metadata_uri
+from triplicate.cli.server_commands.bookie_status import certificate_text
 from triplicate.cli.server_commands.file_modes import file_mode_findings
 from triplicate.cli.server_commands.machine_checks import MachineWarning, machine_findings
 from triplicate.cli.terminal.options import existing, load_configuration, metadata_access
@@ -29,6 +30,7 @@ from triplicate.security import TlsIdentity, expiring_files, expiry_problem, pag
 RESOLVED_AT_ONCE = 16
 
 WRONG, REMARK = "wrong", "remark"
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class DoctorFinding:
     """One reported problem or remark."""
 
     check: str
-    """The check: settings, security, metadata, directories, data, port, machine."""
+    """The check: settings, security, door, metadata, directories, data, port, machine."""
     level: str
     """``wrong``: stops the bookie from starting or from serving its entries; ``remark``: for information."""
     text: str
@@ -86,6 +88,9 @@ async def _examine(configuration: Configuration, bookie_id: str) -> list[DoctorF
     settings = configuration.get(BookieSettings)
     findings = [DoctorFinding("settings", REMARK, text) for text in setting_remarks(settings)]
     findings += security_findings(configuration, host)
+    known = {finding.text for finding in findings}
+    door = door_findings(settings, configuration.get(SecuritySettings), host)
+    findings += [finding for finding in door if finding.text not in known]
     cluster = None
     try:
         cluster = await _open(configuration, host)
@@ -119,6 +124,21 @@ def security_findings(configuration: Configuration, host: Host) -> Iterator[Doct
         if problem:
             level = WRONG if expires_s <= now_s else REMARK
             yield DoctorFinding("security", level, f"{each.setting}: {each.path} {problem}: replace it; `triplicate security renew` does")
+
+
+def door_findings(settings: BookieSettings, security: SecuritySettings, host: Host) -> Iterator[DoctorFinding]:
+    """What is on at the door, or why the bookie would not start with it."""
+    try:
+        found = door_report(settings, security, host)
+    except TriplicateError as error:
+        yield DoctorFinding("door", WRONG, one_line(error))
+        return
+    if not found.is_open:
+        yield DoctorFinding("door", REMARK, f"door: {found.summary}{certificate_text(found)}")
+    elif settings.host not in LOOPBACK:
+        yield DoctorFinding(
+            "door", REMARK, f"door: everybody who reaches {settings.host} may do everything, in clear; see docs/security.md"
+        )
 
 
 async def _open(configuration: Configuration, host: Host) -> ClusterMetadata:
