@@ -6,15 +6,38 @@ import datetime
 import os
 import time
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
+from triplicate.cli.supervision.secured_folder import ADMINISTRATOR
 from triplicate.cli.terminal.extras import require
 from triplicate.cli.terminal.output import print_json, print_table
-from triplicate.config import to_toml
+from triplicate.config import (
+    CONFIG_VARIABLE,
+    AutorecoverySettings,
+    BookieSettings,
+    ClientSettings,
+    MetadataSettings,
+    NodeSettings,
+    ProcessSettings,
+    SecuritySettings,
+    all_sections,
+    load,
+    to_toml,
+)
 from triplicate.errors import ConfigError
-from triplicate.security import CertificateFacts, CertificateStore, StoredCertificate, facts_of, split_certificates
+from triplicate.security import (
+    CertificateFacts,
+    CertificateStore,
+    StoredCertificate,
+    facts_of,
+    gaps_of_bookie,
+    gaps_of_client,
+    gaps_of_node,
+    split_certificates,
+)
 
 DAY_S = 86_400.0
 days_option = click.option(
@@ -159,36 +182,70 @@ def _stored(place: str, now_s: float) -> Iterable[StoredCertificate]:
         yield StoredCertificate(os.path.basename(place), facts, _expired(facts, now_s))
 
 
+@security.command("convert")
+@click.argument("folder", metavar="DIR")
+def convert(folder: str) -> None:
+    """Secure the local cluster in DIR, which `triplicate up` made open. It must be stopped.
+
+    Data and settings stay. Each settings file from before is kept beside the new one, with the ending .open.
+    """
+    from triplicate.cli.supervision.folder_conversion import convert_folder
+
+    converted = convert_folder(Path(folder))
+    click.echo(f"{converted.path} is secured; start it with `triplicate up --dir {folder}`, then:")
+    click.echo(f"  export {CONFIG_VARIABLE}={converted.security.client_file}")
+    password = converted.security.password_file(ADMINISTRATOR)
+    click.echo(f"  for each database: triplicate database administrator NAME {ADMINISTRATOR} --password-file {password}")
+    if converted.zookeeper is not None:
+        click.echo("  triplicate cluster secure-metadata")
+
+
 @security.command("settings")
 @click.argument("folder", metavar="DIR")
 @click.argument("name", metavar="NAME")
 @click.option("--for", "kind", type=click.Choice(PROCESSES), help="Kind of process. Default: a client.", default="client")
 def settings(folder: str, name: str, kind: str) -> None:
-    """Print the settings of a process that uses the certificate NAME, as TOML for its --config file."""
+    """Print the settings of a process that uses the certificate NAME, as TOML for its --config file.
+
+    What is still missing before security.required can be set stands in a comment.
+    """
     store = CertificateStore(folder)
     stored = store.certificate(name, time.time())
     if stored.problem:
         raise ConfigError(f"{store.certificate_path(name)}: {stored.problem}")
     if kind in ("bookie", "node") and not stored.facts.hosts:
         raise ConfigError(f"{store.certificate_path(name)} names no host, so no client would accept it; issue one with --host")
-    comment = f"TLS of the {kind} {name}; see docs/security.md."
-    click.echo(to_toml(settings_tables(store, name, kind), comment=comment), nl=False)
+    tables = settings_tables(store, name, kind)
+    missing = "".join(f"\nfor security.required: {gap}" for gap in missing_in(tables, kind))
+    click.echo(to_toml(tables, comment=f"TLS of the {kind} {name}; see docs/security.md.{missing}"), nl=False)
 
 
 def settings_tables(store: CertificateStore, name: str, kind: str) -> dict[str, dict[str, object]]:
-    """The tables of a TOML file that make a process use a certificate at all of its doors.
+    """The tables of a TOML file that make a process use a certificate at its door and to bookies.
 
     Args:
         kind: one of `PROCESSES`.
     """
-    tables: dict[str, dict[str, object]] = {
-        "security": {
-            "ca_file": os.path.abspath(store.certificate_path("ca")),
-            "certificate_file": os.path.abspath(store.certificate_path(name)),
-            "key_file": os.path.abspath(store.key_path(name)),
-        }
+    files = {
+        "ca_file": os.path.abspath(store.certificate_path("ca")),
+        "certificate_file": os.path.abspath(store.certificate_path(name)),
+        "key_file": os.path.abspath(store.key_path(name)),
     }
-    return tables
+    door: dict[str, dict[str, object]] = {kind: {"tls": "required"}} if kind in ("bookie", "node") else {}
+    return {**door, "security": dict(files), "client": {"bookie_tls": "required"}}
+
+
+def missing_in(tables: Mapping[str, Mapping[str, object]], kind: str) -> list[str]:
+    """What a process with these settings alone lacks before security can be required, apart from its access to ZooKeeper."""
+    flags = {f"{section}.{key}": value for section, table in tables.items() for key, value in table.items()}
+    found = load(tuple(all_sections().values()), flags=flags)
+    client, security = found.get(ClientSettings), found.get(SecuritySettings)
+    metadata, process = found.get(MetadataSettings), found.get(ProcessSettings)
+    if kind == "bookie":
+        return list(gaps_of_bookie(found.get(BookieSettings), found.get(AutorecoverySettings), metadata, client, process, security))
+    if kind == "node":
+        return list(gaps_of_node(found.get(NodeSettings), metadata, client, process, security))
+    return list(gaps_of_client(metadata, client, security))
 
 
 def _facts(one: StoredCertificate, now_s: float) -> Mapping[str, Any]:

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from triplicate.cli.supervision.secured_folder import METADATA_USER, SecuredFolder
+from triplicate.cli.supervision.secured_folder import METADATA_USER, SecuredFolder, Tables
 from triplicate.cli.supervision.zookeeper_process import configuration, secure_configuration
 from triplicate.cli.supervision.zookeeper_security import ServerSecurity, write_secure_files
 from triplicate.config import CONFIG_VARIABLE, MetadataSettings, SecuritySettings, load, settings_of_environment, to_toml
@@ -195,16 +195,25 @@ class ClusterFolder:
             }
         else:
             own = {"node_id": member.name, "host": HOST, "port": member.port, "directory": str(folder / "data")}
-        if self.is_secured:
-            own |= self.security.bookie_door() if member.kind == "bookie" else self.security.node_door(folder)
         tables: dict[str, dict[str, object]] = {
             member.kind: own,
             "metadata": {"uri": self.metadata_uri},
             "process": {"metrics_port": member.metrics_port},
         }
-        if self.is_secured:
-            tables |= self.security.tables(member.name, "autorecovery" if member.kind == "bookie" else "node", self.metadata_uri)
-        return {**tables, "autorecovery": {"in_bookie": True}} if member.kind == "bookie" else tables
+        if member.kind == "bookie":
+            tables["autorecovery"] = {"in_bookie": True}
+        return merged(tables, self.security_tables(member)) if self.is_secured else tables
+
+    def security_tables(self, member: ClusterMember) -> Tables:
+        """The settings that protect a bookie or node: its door, and its connections to others."""
+        is_bookie = member.kind == "bookie"
+        door = self.security.bookie_door() if is_bookie else self.security.node_door(self.folder_of(member))
+        return {member.kind: door, **self.security.tables(member.name, "autorecovery" if is_bookie else "node", self.metadata_uri)}
+
+
+def merged(tables: Mapping[str, Mapping[str, object]], more: Mapping[str, Mapping[str, object]]) -> Tables:
+    """Settings of which `more` overrides those in `tables`, section by section."""
+    return {section: {**tables.get(section, {}), **more.get(section, {})} for section in dict.fromkeys([*tables, *more])}
 
 
 def _flags(section: str, table: Mapping[str, object]) -> dict[str, object]:
@@ -232,8 +241,8 @@ def open_folder(path: Path, *, bookies: int | None, nodes: int | None, metadata:
         known = ClusterFolder(path, "", (), secure)
     elif secure and not known.is_secured:
         raise ConfigError(
-            f"{path} holds a cluster that is not secured: name a new --dir, or secure this one as docs/security.md describes "
-            "(`triplicate security convert`)"
+            f"{path} holds a cluster that is not secured: name a new --dir, or secure this one with `triplicate security convert {path}`; "
+            "see docs/security.md"
         )
     members = list(known.members)
     if not members and metadata == "zk":
