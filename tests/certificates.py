@@ -17,10 +17,10 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 class CertificateFolder:
     """A folder with an authority; each certificate is a pair of files in it."""
 
-    def __init__(self, folder: Path, name: str = "an authority for tests") -> None:
+    def __init__(self, folder: Path, name: str = "an authority for tests", valid_s: float = 10 * DAY_S) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        self.authority = Authority.create(name, time.time(), 10 * DAY_S)
+        self.authority = Authority.create(name, time.time(), valid_s)
         self.ca_file = folder / "ca.pem"
         self.ca_file.write_bytes(self.authority.pem.certificate_pem)
 

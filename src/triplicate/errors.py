@@ -199,6 +199,10 @@ class SessionExpired(MetadataError, EnvironmentFault):
     """The session has ended, and its ephemeral nodes are deleted."""
 
 
+class AccessRefused(MetadataError, UsageError):
+    """The metadata store refuses this process, or this process does not trust the store: user, password, certificate, or a node's ACL."""
+
+
 class WrongCluster(MetadataError, UsageError):
     """A directory, cookie or address belongs to another cluster."""
 

@@ -329,8 +329,8 @@ class Entropy:
     def stream(self, purpose: str) -> random.Random:
         return random.Random(purpose)
 
-    def secret_bytes(self, size: int) -> bytes:
-        return self.stream("secret").randbytes(size)
+    def secret(self, size: int) -> bytes:
+        return bytes(size)
 
 
 class Endpoint:

@@ -183,6 +183,9 @@ class ApacheBookie(BookieProcess):
         self.release = release
         self.version = f"Apache {release}"
         self.storage = storage
+        self.settings: dict[str, object] = {}
+        """More settings, for the next start."""
+        self.java_options: tuple[str, ...] = ()
         self._named = named
         if not named:
             self.bookie_id = f"127.0.0.1:{self.port}"
@@ -198,9 +201,10 @@ class ApacheBookie(BookieProcess):
         }
         if self._named:
             settings["bookieId"] = self.name
+        settings |= self.settings
         configuration = self.folder / "bookie.conf"
         write_configuration(configuration, settings)
-        memory = ("-Xms64m", "-Xmx192m", "-XX:MaxDirectMemorySize=160m", f"-Djava.io.tmpdir={self.folder}")
+        memory = ("-Xms64m", "-Xmx192m", "-XX:MaxDirectMemorySize=160m", f"-Djava.io.tmpdir={self.folder}", *self.java_options)
         return [*java_command(self.release, *memory), "org.apache.bookkeeper.server.Main", "--conf", str(configuration)]
 
 

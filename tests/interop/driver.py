@@ -151,14 +151,14 @@ def java_command(release: str, *options: str) -> list[str]:
 
 
 class Driver:
-    """One Java process. `close` ends it in order, `kill` as a crash; both by its own id."""
+    """One Java process with these options. `close` ends it in order, `kill` as a crash; both by its own id."""
 
-    def __init__(self, release: str, log: Path) -> None:
+    def __init__(self, release: str, log: Path, *options: str) -> None:
         self.release = release
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as errors:
             self.process = subprocess.Popen(
-                [*java_command(release, "-Xmx256m"), "interop.Driver"],
+                [*java_command(release, "-Xmx256m", *options), "interop.Driver"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

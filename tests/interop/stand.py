@@ -170,10 +170,10 @@ class Stand:
             self._drivers[release] = self.new_driver(release)
         return self._drivers[release]
 
-    def new_driver(self, release: str) -> Driver:
-        """A separate driver, ended with the stand at the latest."""
+    def new_driver(self, release: str, *options: str) -> Driver:
+        """A separate driver, ended with the stand at the latest. `options`: of its Java machine."""
         self._names += 1
-        driver = Driver(release, LOGS / f"driver-{release}-{self._names}.log")
+        driver = Driver(release, LOGS / f"driver-{release}-{self._names}.log", *options)
         self._closing.callback(driver.close)
         return driver
 

@@ -8,10 +8,12 @@ import shutil
 import signal
 import socket
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from triplicate.cli.supervision.zookeeper_process import JARS, ZooKeeperProcess, configuration, find_jars
+from triplicate.cli.supervision.zookeeper_process import JARS, ZooKeeperProcess, configuration, find_jars, secure_configuration
+from triplicate.cli.supervision.zookeeper_security import ServerSecurity, write_secure_files
 
 TICK_MS = 500
 """Sessions last at least two ticks."""
@@ -31,13 +33,19 @@ class ZooKeeperServer:
     """One server with its data in `folder`, which outlives a restart.
 
     It does not outlive the thread that started it.
+
+    Args:
+        security: None for a server that everyone may use.
+        settings: for ``zoo.cfg``.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, security: ServerSecurity | None = None, settings: Mapping[str, object] | None = None) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
         self._folder = folder
+        self.security = security
+        self._settings = settings or {}
         self._server: ZooKeeperProcess | None = None
 
     @property
@@ -53,10 +61,19 @@ class ZooKeeperServer:
     def start(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._folder / "zoo.cfg"
-        path.write_text(configuration(self._folder / "data", self.port, tickTime=TICK_MS, maxSessionTimeout=SESSION_LONGEST_MS))
+        data, times = self._folder / "data", {"tickTime": TICK_MS, "maxSessionTimeout": SESSION_LONGEST_MS, **self._settings}
+        if self.security is None:
+            path.write_text(configuration(data, self.port, **times))
+        else:
+            path.write_text(secure_configuration(data, self.port, self.write_secure_files(), **times))
         server = ZooKeeperProcess(path, self._folder / "log", OPTIONS, jars())
         server.start()
         self._server = server
+
+    def write_secure_files(self) -> Mapping[str, object]:
+        """Write the certificate and the users of `security` again, which may be another by now. Returns the settings for them."""
+        assert self.security is not None
+        return write_secure_files(self._folder, self.security)
 
     def kill(self) -> None:
         """SIGKILL the server, as in a crash."""

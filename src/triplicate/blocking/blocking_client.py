@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from triplicate.blocking.database_facade import BlockingDatabases
     from triplicate.blocking.log_facade import BlockingLogs
-    from triplicate.client import Authenticator, Client, ClientSettings
+    from triplicate.client import Authenticator, Client, ClientSettings, ConnectionAuthenticator
+    from triplicate.config import MetadataSettings, SecuritySettings
     from triplicate.log import LogClientSettings
     from triplicate.runtime import Metrics
 
@@ -29,11 +30,17 @@ class BlockingClient(ClientMethods):
         uri: str,
         settings: ClientSettings | None = None,
         metrics: Metrics | None = None,
-        authenticate: Authenticator | None = None,
+        authenticate: Authenticator | ConnectionAuthenticator | None = None,
+        security: SecuritySettings | None = None,
+        metadata: MetadataSettings | None = None,
     ) -> None:
         loop = BackgroundLoop()
         try:
-            self._connection = loop.run(lambda: connect_async(uri, settings=settings, metrics=metrics, authenticate=authenticate))
+            self._connection = loop.run(
+                lambda: connect_async(
+                    uri, settings=settings, metrics=metrics, authenticate=authenticate, security=security, metadata=metadata
+                )
+            )
             super().__init__(loop, loop.call(self._connection.__aenter__()))
         except BaseException:
             loop.close()
@@ -83,7 +90,9 @@ def connect(
     *,
     settings: ClientSettings | None = None,
     metrics: Metrics | None = None,
-    authenticate: Authenticator | None = None,
+    authenticate: Authenticator | ConnectionAuthenticator | None = None,
+    security: SecuritySettings | None = None,
+    metadata: MetadataSettings | None = None,
 ) -> BlockingClient:
     """``with triplicate.blocking.connect("sqlite:///…/metadata.db") as client:`` Arguments and errors as for `triplicate.connect`."""
-    return BlockingClient(uri, settings, metrics, authenticate)
+    return BlockingClient(uri, settings, metrics, authenticate, security, metadata)

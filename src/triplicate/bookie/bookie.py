@@ -25,6 +25,7 @@ from triplicate.bookie.registration import Registration, Reopen
 from triplicate.bookie.scrub_file import ScrubFile
 from triplicate.bookie.scrubber import Scrubber, ScrubTools
 from triplicate.bookie.server.connection_set import ConnectionSet
+from triplicate.bookie.server.door import Door
 from triplicate.bookie.server.long_polls import LongPolls
 from triplicate.bookie.server.read_processor import ReadProcessor
 from triplicate.bookie.server.request_processor import RequestProcessor
@@ -32,12 +33,12 @@ from triplicate.bookie.storage.compaction import Compactor
 from triplicate.bookie.storage.garbage import GarbageCollector
 from triplicate.bookie.storage.storage import Storage, StorageCallbacks, StorageWorkers
 from triplicate.bookie.upkeep import Upkeep
-from triplicate.config import BookieSettings
+from triplicate.config import BookieSettings, SecuritySettings
 from triplicate.errors import CorruptionError
 from triplicate.metadata import ClusterMetadata, bookie_service
 from triplicate.runtime import Host, Listener, Metrics, TaskScope, resolve
 
-LOOPS = ("reads", "registration", "disk guard", "digests", "garbage collection", "compaction", "scrubber", "upkeep requests")
+LOOPS = ("reads", "registration", "disk guard", "digests", "garbage collection", "compaction", "scrubber", "upkeep requests", "door")
 """Tasks that run as long as a bookie serves."""
 
 
@@ -75,6 +76,7 @@ class BookieParts:
     guard: DiskGuard
     registration: Registration
     connections: ConnectionSet
+    door: Door
     long_polls: LongPolls
     limbo: Limbo
     checks: DigestChecks
@@ -114,6 +116,7 @@ class Bookie:
         metrics: Metrics | None = None,
         *,
         reopen: Reopen | None = None,
+        security: SecuritySettings | None = None,
     ) -> Bookie:
         """Lock the directories, check the cookies, replay, listen, register.
 
@@ -121,15 +124,18 @@ class Bookie:
             metadata: the cluster; stays the caller's and is not closed.
             metrics: the registry for the bookie's metrics; None for none.
             reopen: opens the metadata again when its session is over; the bookie closes what it returns.
+            security: the process's certificate and the authorities that it trusts; None for none.
 
         Raises:
             ConfigError, EnvironmentFault, WrongCluster, CorruptionError, FormatError, NodeExists: why it does not start, and the cure.
         """
         bookie_id = bookie_id_of(settings)
-        limbo = Limbo(host, metadata, bookie_id, settings.registration_check_interval_s)
-        await limbo.open()
+        door = Door.open(host, settings, security or SecuritySettings(), metrics)
         async with AsyncExitStack() as opened:
-            start = BookieStart(host, settings, bookie_id, metadata, BookieMetrics(metrics), limbo, opened)
+            opened.push_async_callback(door.aclose)
+            limbo = Limbo(host, metadata, bookie_id, settings.registration_check_interval_s)
+            await limbo.open()
+            start = BookieStart(host, settings, bookie_id, metadata, BookieMetrics(metrics), limbo, door, opened)
             await start.open_directories()
             registration = start.registration(reopen)
             return await start.serve(await start.open_storage(), registration)
@@ -228,6 +234,7 @@ class BookieStart:
         metadata: ClusterMetadata,
         metrics: BookieMetrics,
         limbo: Limbo,
+        door: Door,
         opened: AsyncExitStack,
     ) -> None:
         self._host = host
@@ -238,7 +245,8 @@ class BookieStart:
         self._limbo = limbo
         self._opened = opened
         self._directories = Directories(host.disk, settings)
-        self._connections = ConnectionSet(host, settings)
+        self._door = door
+        self._connections = ConnectionSet(host, settings, door)
         self._failure = Failure(host, self._connections.close_all)
         self._scope = TaskScope(f"bookie {bookie_id}", on_failure=self._failure.fail)
         self._guard = DiskGuard(host, settings, self._directories, metrics)
@@ -320,7 +328,12 @@ class BookieStart:
         listener = await self._listen(requests)
         scope.spawn(reads.run(), name="reads")
         host_name, port = listener.address
-        info = bookie_service(settings.advertised_address or host_name, port, network_location=settings.network_location)
+        info = bookie_service(
+            settings.advertised_address or host_name,
+            port,
+            network_location=settings.network_location,
+            has_tls=self._door.policy.offers_tls,
+        )
         await registration.register(info)
         scope.spawn(registration.run(info, (limbo, checks, collector, scrubber, upkeep)), name="registration")
         scope.spawn(guard.run(storage.set_short_of_space), name="disk guard")
@@ -330,6 +343,7 @@ class BookieStart:
             ("compaction", compactor.run),
             ("scrubber", scrubber.run),
             ("upkeep requests", upkeep.run),
+            ("door", self._door.run),
         )
         for name, run in loops:
             scope.spawn(keep_running(host, metrics, name, run), name=name)
@@ -342,6 +356,7 @@ class BookieStart:
             guard=guard,
             registration=registration,
             connections=self._connections,
+            door=self._door,
             long_polls=long_polls,
             limbo=limbo,
             checks=checks,

@@ -116,8 +116,13 @@ class Directories:
         cookie, life = self.cookie_in(directory), self.incarnation_in(directory)
         if cookie is not None:
             yield from _difference(f"{directory}: its VERSION file", cookie, ours)
+        current = join(directory, CURRENT)
+        found = nearest(self._disk, current)
+        if known is None or found in (directory, current):
+            # Something other than a directory may stand in the path, or this user may not enter it and would find it empty: OSError.
+            self._disk.names(found)
         if known is not None and cookie is None:
-            what = "has no VERSION file" if self._disk.exists(join(directory, CURRENT)) else "is not there"
+            what = "has no VERSION file" if found == current else "is not there"
             yield WrongCluster(
                 f"{directory}: it {what}, and bookie {ours.bookie_id} kept data in it, so it was wiped or is not mounted: mount the right "
                 f"disk; if the data is lost, run {REPLACE}"
@@ -127,9 +132,6 @@ class Directories:
                 f"{directory}: it is of incarnation {life} of bookie {ours.bookie_id}, whose disks were replaced since (now "
                 f"{incarnation}): mount the disks that were formatted then, or empty this one and run {REPLACE}"
             )
-        if known is None:
-            # Something other than a directory may stand in the path, which raises OSError here.
-            self._disk.names(nearest(self._disk, join(directory, CURRENT)))
         if known is None and self.data_in(directory):
             yield WrongCluster(
                 f"{directory}: there is data, but the cluster knows no bookie {ours.bookie_id}: if the bookie was decommissioned, its data "

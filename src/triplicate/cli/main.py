@@ -36,7 +36,8 @@ COMMANDS: dict[str, Subcommand] = {
         "triplicate.cli.server_commands.dump_command:dump", "Print what the journals, entry logs and index of a bookie hold."
     ),
     "doctor": Subcommand(
-        "triplicate.cli.server_commands.doctor_command:doctor", "Check a bookie's settings, disks, cookies, metadata, port and machine."
+        "triplicate.cli.server_commands.doctor_command:doctor",
+        "Check a bookie's settings, certificates, disks, cookies, metadata, port and machine.",
     ),
     "cluster": Subcommand(
         "triplicate.cli.server_commands.cluster_command:cluster",
@@ -52,6 +53,10 @@ COMMANDS: dict[str, Subcommand] = {
         "triplicate.cli.data_commands.database_command:database", "Create, list, show, rename, drop and undelete databases."
     ),
     "sql": Subcommand("triplicate.cli.data_commands.sql_command:sql", "Open a database at a prompt."),
+    "security": Subcommand(
+        "triplicate.cli.server_commands.security_command:security",
+        "Make an authority, issue and renew certificates, and show when they expire.",
+    ),
     "sim": Subcommand(
         "triplicate_simulator.sim_command:sim",
         "Run whole clusters in virtual time, inject faults drawn from a seed, and judge what their clients saw.",

@@ -4,7 +4,7 @@ from triplicate.client.bookie_copies import BookieCopies, CopyStream
 from triplicate.client.bookie_space import BookieInfo
 from triplicate.client.client import WRITER_AWAITED, Client
 from triplicate.client.connect import connect
-from triplicate.client.connection.authentication import Authenticator
+from triplicate.client.connection.authentication import Authenticator, ConnectionAuthenticator
 from triplicate.client.read.ledger_reader import LedgerReader
 from triplicate.client.read.tail import Tail
 from triplicate.client.write.add_pipeline import Payload
@@ -21,6 +21,7 @@ __all__ = [
     "BookieInfo",
     "Client",
     "ClientSettings",
+    "ConnectionAuthenticator",
     "CopyStream",
     "LedgerReader",
     "LedgerWriter",

@@ -11,7 +11,8 @@ from triplicate.client.bookie_copies import BookieCopies
 from triplicate.client.bookie_space import BookieInfo, request_space
 from triplicate.client.client_metrics import ClientMetrics
 from triplicate.client.cluster_placement import ClusterPlacement
-from triplicate.client.connection.authentication import Authenticator
+from triplicate.client.connection.authentication import Authenticator, ConnectionAuthenticator
+from triplicate.client.connection.bookie_access import BookieAccess
 from triplicate.client.connection.pool import ChannelPool
 from triplicate.client.context import ClientContext, ExpiringBookies
 from triplicate.client.hedged_reads import HedgedReads
@@ -23,7 +24,7 @@ from triplicate.client.write.adv_writer import AdvLedgerWriter
 from triplicate.client.write.departures import DepartureFollower
 from triplicate.client.write.ledger_writer import LedgerWriter
 from triplicate.client.write.write_handle import WriteHandle
-from triplicate.config import ClientSettings
+from triplicate.config import ClientSettings, SecuritySettings
 from triplicate.errors import ArgumentError, BadVersion, HandleClosed, LedgerClosed, LedgerExists, MetadataError, Unauthorized
 from triplicate.ledger import AckDomains, DigestType, EnsembleSegment, LedgerMetadata, LedgerState, check_quorums, choose_ensemble
 from triplicate.metadata import ClusterMetadata, TreeOperation, Versioned
@@ -56,7 +57,11 @@ class Client:
         host: the ports to the outside.
         metadata: the cluster; the caller closes it after the client.
         metrics: the registry for the client's metrics; None for none.
-        authenticate: authenticates the client to bookies; None for no authentication.
+        authenticate: authenticates the client to bookies, in place of `client.user`; None for the settings.
+        security: the certificates of this process, for `client.bookie_tls`; None for none.
+
+    Raises (on creation):
+        ConfigError: a setting lacks what it needs, or a file that it names cannot be used.
     """
 
     def __init__(
@@ -65,14 +70,16 @@ class Client:
         metadata: ClusterMetadata,
         settings: ClientSettings = DEFAULT_SETTINGS,
         metrics: Metrics | None = None,
-        authenticate: Authenticator | None = None,
+        authenticate: Authenticator | ConnectionAuthenticator | None = None,
+        security: SecuritySettings | None = None,
     ) -> None:
+        access = BookieAccess.open(host, settings, security, authenticate)
         self.host = host
         self.metadata = metadata
         self.settings = settings
         self.metrics = metrics
         scope = TaskScope(f"client of {host.name}")
-        pool = ChannelPool(host, metadata, settings, scope, authenticate)
+        pool = ChannelPool(host, metadata, settings, scope, access)
         own_metrics = ClientMetrics(metrics)
         self.placement = ClusterPlacement(host, metadata, settings, pool, scope, own_metrics)
         """The rules for ensembles."""
@@ -88,7 +95,7 @@ class Client:
             self.placement,
             reads,
             NearBookies(host, metadata, scope, self.placement, settings.network_location, reads.order),
-            authenticate,
+            access,
         )
         self._waiting_for_domains = own_metrics.waiting_for_domains.add(
             lambda: sum(writer.waiting_for_domains for writer in self._writers.values())

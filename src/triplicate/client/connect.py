@@ -6,9 +6,9 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 
 from triplicate.client.client import Client
-from triplicate.client.connection.authentication import Authenticator
-from triplicate.config import ClientSettings
-from triplicate.metadata import open_cluster
+from triplicate.client.connection.authentication import Authenticator, ConnectionAuthenticator
+from triplicate.config import ClientSettings, MetadataSettings, SecuritySettings
+from triplicate.metadata import MetadataAccess, open_cluster
 from triplicate.runtime import Metrics, real_host
 
 
@@ -20,10 +20,14 @@ class connect:
         settings: None for the defaults.
         metrics: the registry for the client's metrics; None for none.
         name: of this client, for traces.
-        authenticate: authenticates the client to bookies; None for no authentication.
+        authenticate: authenticates the client to bookies, in place of `client.user`; None for the settings.
+        security: certificates of this process, and the authority that it trusts; None for none.
+        metadata: how this process authenticates to ZooKeeper; None for no authentication and no TLS. Its `uri` has no effect.
 
     Raises (on entering):
-        ConfigError: the scheme of `uri` is unknown. EnvironmentFault or UsageError: there is no cluster; the message says what to do.
+        ConfigError: the scheme of `uri` is unknown, or a setting or a file that it names cannot be used.
+        AccessRefused: ZooKeeper refuses this process, or this process its certificate. EnvironmentFault or UsageError: there is no
+        cluster; the message says what to do.
     """
 
     def __init__(
@@ -33,21 +37,27 @@ class connect:
         settings: ClientSettings | None = None,
         metrics: Metrics | None = None,
         name: str = "client",
-        authenticate: Authenticator | None = None,
+        authenticate: Authenticator | ConnectionAuthenticator | None = None,
+        security: SecuritySettings | None = None,
+        metadata: MetadataSettings | None = None,
     ) -> None:
         self._uri = uri
         self._settings = settings if settings is not None else ClientSettings()
         self._metrics = metrics
         self._name = name
         self._authenticate = authenticate
+        self._security = security if security is not None else SecuritySettings()
+        self._access_settings = metadata if metadata is not None else MetadataSettings()
         self._stack: AsyncExitStack | None = None
 
     async def __aenter__(self) -> Client:
         async with AsyncExitStack() as stack:
             host = real_host(self._name)
-            metadata = await open_cluster(self._uri, host)
+            access = MetadataAccess.of(self._access_settings, self._security, host)
+            metadata = await open_cluster(self._uri, host, access=access)
             stack.push_async_callback(metadata.aclose)
-            client = await stack.enter_async_context(Client(host, metadata, self._settings, self._metrics, self._authenticate))
+            opened = Client(host, metadata, self._settings, self._metrics, self._authenticate, self._security)
+            client = await stack.enter_async_context(opened)
             self._stack = stack.pop_all()
         return client
 

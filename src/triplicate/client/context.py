@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from triplicate.client.client_metrics import ClientMetrics
 from triplicate.client.cluster_placement import ClusterPlacement
-from triplicate.client.connection.authentication import Authenticator
+from triplicate.client.connection.bookie_access import IN_CLEAR, BookieAccess
 from triplicate.client.connection.pool import ChannelPool
 from triplicate.client.hedged_reads import HedgedReads
 from triplicate.client.near_bookies import NearBookies
@@ -56,7 +56,7 @@ class ClientContext:
     placement: ClusterPlacement
     reads: HedgedReads
     near: NearBookies
-    authenticator: Authenticator | None = None
+    access: BookieAccess = IN_CLEAR
     unlisted_bookies: ExpiringBookies = field(default_factory=lambda: ExpiringBookies(UNLISTED_S))
 
     def avoided_bookies(self) -> list[str]:
@@ -66,4 +66,4 @@ class ClientContext:
 
     def new_pool(self) -> ChannelPool:
         """A pool of separate connections, for requests that fence (see `connection.bookie_channel`). The caller closes it."""
-        return ChannelPool(self.host, self.metadata, self.settings, self.scope, self.authenticator)
+        return ChannelPool(self.host, self.metadata, self.settings, self.scope, self.access)

@@ -3,6 +3,8 @@
 from triplicate.config.autorecovery_settings import AutorecoverySettings
 from triplicate.config.bookie_settings import BookieSettings
 from triplicate.config.client_settings import ClientSettings
+from triplicate.config.database_client_settings import DatabaseClientSettings
+from triplicate.config.environment import CONFIG_VARIABLE, settings_of_environment
 from triplicate.config.loader import Configuration, Key, keys_of, load, section_of, to_toml
 from triplicate.config.node_settings import NodeSettings
 from triplicate.config.process_settings import MetadataSettings, ProcessSettings
@@ -11,10 +13,12 @@ from triplicate.config.security_settings import SecuritySettings
 from triplicate.config.setting import SettingInfo, setting
 
 __all__ = [
+    "CONFIG_VARIABLE",
     "AutorecoverySettings",
     "BookieSettings",
     "ClientSettings",
     "Configuration",
+    "DatabaseClientSettings",
     "Key",
     "MetadataSettings",
     "NodeSettings",
@@ -26,5 +30,6 @@ __all__ = [
     "load",
     "section_of",
     "setting",
+    "settings_of_environment",
     "to_toml",
 ]

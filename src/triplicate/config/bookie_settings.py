@@ -30,6 +30,67 @@ class BookieSettings:
         "Region and rack of the machine, as /region/rack or /rack. Clients use it to place copies. `triplicate cluster racks` can "
         "state another location for the cluster.",
     )
+    tls: str = setting(
+        "off",
+        "Whether clients may or must protect their connections by TLS. They begin in clear and ask for it, as BookKeeper's do. offered: "
+        "during a change to TLS. required: everything else in clear is refused. Needs security.ca_file, certificate_file and key_file.",
+        choices=("off", "offered", "required"),
+        bookkeeper="tlsProviderFactoryClass",
+    )
+    client_certificates: str = setting(
+        "none",
+        "Whether clients with TLS are asked for a certificate of an authority in security.ca_file. requested: they may have none.",
+        choices=("none", "requested", "required"),
+        bookkeeper="tlsClientAuthentication",
+    )
+    authentication: str = setting(
+        "none",
+        "How a client proves who it is before it may do anything. none: everybody may do everything. sasl: a user of users_file with a "
+        "password. certificate: a client certificate with roles in its organisational unit, as with BookKeeper's BookieAuthZFactory. "
+        "either: such a certificate, or else a user.",
+        choices=("none", "sasl", "certificate", "either"),
+        bookkeeper="bookieAuthProviderFactoryClass",
+    )
+    users_file: str = setting(
+        "",
+        "File with the users that may log in, their verifiers and roles; see `triplicate bookie user`. Only its owner may read it. It is "
+        "read again when it changes.",
+    )
+    mechanisms: tuple[str, ...] = setting(
+        ("SCRAM-SHA-256-PLUS", "SCRAM-SHA-256", "DIGEST-MD5", "PLAIN"),
+        "Mechanisms by which users may prove their passwords. DIGEST-MD5 is for Apache's clients. Without TLS, PLAIN and "
+        "SCRAM-SHA-256-PLUS are never offered.",
+    )
+    authorized_roles: tuple[str, ...] = setting(
+        (),
+        "Names of roles in client certificates that allow everything, beside the names read, write and admin.",
+        bookkeeper="authorizedRoles",
+    )
+    authentication_timeout_s: float = setting(
+        10.0,
+        "Maximum time between the beginning of a connection and the end of its TLS handshake and login.",
+        unit="seconds",
+        low=0.1,
+        high=300,
+    )
+    unauthenticated_connections: int = setting(
+        1_000,
+        "Maximum number of connections that are not admitted yet, where TLS or a login is required. Beyond it the oldest is closed.",
+        unit="connections",
+        low=1,
+        high=1_000_000,
+    )
+    unauthenticated_connections_per_address: int = setting(
+        100, "The same limit for the connections of one address.", unit="connections", low=1, high=1_000_000
+    )
+    handshakes_per_s: int = setting(
+        200,
+        "Maximum rate of TLS handshakes, and the number that may come at once. Further clients wait. A handshake takes about a "
+        "millisecond of the processor.",
+        unit="handshakes per second",
+        low=1,
+        high=100_000,
+    )
     journal_directories: tuple[str, ...] = setting(
         ("journal",), "Directories of the journal. Several directories share the ledgers between them.", bookkeeper="journalDirectories"
     )

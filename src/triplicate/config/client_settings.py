@@ -20,6 +20,27 @@ class ClientSettings:
         choices=("v2", "v3"),
         bookkeeper="useV2WireProtocol",
     )
+    bookie_tls: str = setting(
+        "off",
+        "Whether connections to bookies are protected by TLS. required: a bookie that has no TLS, or cannot prove itself by a certificate "
+        "of an authority in security.ca_file, is not used. off: they are in clear.",
+        choices=("off", "required"),
+        bookkeeper="tlsProviderFactoryClass",
+    )
+    user: str = setting(
+        "",
+        "The user as which this process logs in at bookies. Empty: it does not log in. A bookie without authentication accepts any user.",
+        bookkeeper="clientAuthProviderFactoryClass",
+    )
+    password_file: str = setting(
+        "", "File with the password of `user`; only its owner may read it. It is read again for each connection, so it can be changed."
+    )
+    mechanism: str = setting(
+        "SCRAM-SHA-256",
+        "How the user proves the password. SCRAM-SHA-256, and SCRAM-SHA-256-PLUS over TLS, which also binds the login to the TLS "
+        "connection: for bookies of Triplicate. DIGEST-MD5: for Apache's bookies with SASL. PLAIN sends the password, over TLS only.",
+        choices=("DIGEST-MD5", "SCRAM-SHA-256", "SCRAM-SHA-256-PLUS", "PLAIN"),
+    )
     window_entries: int = setting(
         1000, "Maximum number of unacknowledged entries of one ledger. A writer beyond it waits.", unit="entries", low=1, high=1_000_000
     )

@@ -40,6 +40,67 @@ class NodeSettings:
         low=0.1,
         high=86_400,
     )
+    tls: str = setting(
+        "off",
+        "TLS on the port of the PostgreSQL server, with the certificate of section security. offered leaves the choice to the client. "
+        "required refuses connections in the clear.",
+        choices=("off", "offered", "required"),
+    )
+    client_certificates: str = setting(
+        "none",
+        "Certificates of clients, signed by an authority of security.ca_file. requested: a client may show one. required: it must. "
+        "role: and the certificate's common name must be the role. It is demanded in addition to the password.",
+        choices=("none", "requested", "required", "role"),
+    )
+    authentication: str = setting(
+        "trust",
+        "How clients prove their role. trust: they do not, and every client may do everything. scram: by a password, with SCRAM-SHA-256.",
+        choices=("trust", "scram"),
+    )
+    login_s: float = setting(
+        30.0,
+        "A connection whose client has not logged in within this time is closed.",
+        unit="seconds",
+        low=0.1,
+        high=600,
+    )
+    half_open_connections: int = setting(
+        0,
+        "Maximum number of connections whose clients have not logged in yet. A further one replaces the oldest one of the address with the "
+        "most. 0: twice the maximum for one address.",
+        unit="connections",
+        low=0,
+        high=100_000,
+    )
+    half_open_per_address: int = setting(
+        0,
+        "The same maximum for one address. 0: node.connections and 50 more.",
+        unit="connections",
+        low=0,
+        high=100_000,
+    )
+    failed_logins: int = setting(
+        20,
+        "Number of failed logins after which an address is refused until one of them is forgiven. 0 sets no maximum.",
+        unit="logins",
+        low=0,
+        high=1_000_000,
+    )
+    failed_login_s: float = setting(
+        6.0, "Time after which one failed login of an address is forgiven.", unit="seconds", low=0.01, high=86_400
+    )
+    audit_log: str = setting(
+        "",
+        "File of the audit log: logins, refused logins, and changes of roles, one line of JSON each. It is appended to, with mode 0600. "
+        "stderr writes to standard error. Empty: no audit log.",
+    )
+    audit_log_bytes: int = setting(
+        64 * MIB,
+        "The audit log is renamed to FILE.1 at this size, and the older ones up to FILE.9; the oldest one is deleted.",
+        unit="bytes",
+        low=4096,
+        high=1024 * MIB,
+    )
     writer_wait_s: float = setting(10.0, "Maximum wait of a transaction for other writers.", unit="seconds", low=0.01, high=3600)
     transaction_idle_s: float = setting(
         5.0,

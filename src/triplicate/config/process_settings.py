@@ -27,6 +27,35 @@ class MetadataSettings:
         high=120,
         bookkeeper="zkTimeout",
     )
+    tls: bool = setting(
+        False,
+        "Whether connections to ZooKeeper use TLS: `security.ca_file` verifies the servers, `security.verify_host` their names, and "
+        "`security.certificate_file` is shown to servers that request one. The URI then names the servers' secureClientPort.",
+        bookkeeper="zkClientSecure (a property of Java)",
+    )
+    user: str = setting(
+        "",
+        "User as which this process authenticates to ZooKeeper. Equal for every process of a cluster. Empty: no authentication, and "
+        "everyone may change what this process creates.",
+    )
+    password_file: str = setting(
+        "",
+        "File with the password of `user`; only its owner may read it. It is read at each connection. A second line may hold another "
+        "password, which is also tried: during a rotation some servers know the old one and some the new one.",
+    )
+    mechanism: str = setting(
+        "sasl",
+        "How the user authenticates. sasl: SASL with DIGEST-MD5, as Java's clients with a JAAS file do. digest: ZooKeeper's scheme "
+        "`digest`, which sends the password and therefore needs `tls`.",
+        choices=("sasl", "digest"),
+    )
+    acl: str = setting(
+        "creator",
+        "Who may use the nodes that this process creates. creator: the user alone, as with Apache BookKeeper's zkEnableSecurity. open: "
+        "everyone. Without a user, nodes are open.",
+        choices=("creator", "open"),
+        bookkeeper="zkEnableSecurity",
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,8 +65,17 @@ class ProcessSettings:
     metrics_host: str = setting(
         "127.0.0.1",
         "Address that serves /metrics, /health and /ready: an IPv4 or IPv6 address of this machine, or a name; 0.0.0.0 and :: are all "
-        "addresses. There is no password: use an address that only the monitoring can reach.",
+        "addresses. Any but loopback needs `metrics_tls` and `metrics_token_file`.",
         bookkeeper="prometheusStatsHttpAddress",
+    )
+    metrics_tls: bool = setting(
+        False,
+        "Whether the pages are served with TLS, with the certificate of `security.certificate_file`.",
+    )
+    metrics_token_file: str = setting(
+        "",
+        "File with the bearer tokens that readers of the pages show, one on each line; only its owner may read it. It is read again when "
+        "it changes. On loopback /health needs no token. Empty: no token is asked for.",
     )
     metrics_port: int = setting(
         0,

@@ -11,6 +11,11 @@ from triplicate.config.setting import setting
 class SecuritySettings:
     """Section ``security``: what is the same at every door of a process."""
 
+    required: bool = setting(
+        False,
+        "Whether this process refuses to start unless everything is protected: each door that it opens and each connection that it makes. "
+        "The refusal names all settings that are missing.",
+    )
     ca_file: str = setting(
         "",
         "PEM file with the certificates of the authorities that this process trusts, both as a client and as a server. Empty: no TLS.",

@@ -19,6 +19,7 @@ from triplicate.metadata.core.service_info import (
     registered_bookie,
 )
 from triplicate.metadata.core.tree import ANY_VERSION, CheckVersion, CreateNode, DeleteNode, SetData, Stat, Tree, TreeOperation, Watch
+from triplicate.metadata.drivers.access import AclState, MetadataAccess
 from triplicate.metadata.drivers.memory_tree import InjectedFault, MemoryStore, MemoryTree
 from triplicate.metadata.drivers.renewing_tree import RenewingTree
 from triplicate.metadata.drivers.replicated_memory import ReplicatedMemoryStore, ReplicatedMemoryTree
@@ -30,6 +31,7 @@ from triplicate.metadata.layout import DEFAULT_ROOT, ClusterMetadata, decode_lay
 from triplicate.metadata.ledger_store import LedgerIdIterator, LedgerStore, Versioned
 from triplicate.metadata.lost_entries import may_have_lost_entries
 from triplicate.metadata.network_locations import LocationTable, NetworkLocations
+from triplicate.metadata.node_acls import AclReport, NodeAcls
 from triplicate.metadata.observed_absences import AbsenceRecord, ObservedAbsences
 from triplicate.metadata.repair_notes import RepairNote, RepairNotes
 from triplicate.metadata.service_uri import cluster_root, open_cluster, open_tree
@@ -48,6 +50,8 @@ __all__ = [
     "DEFAULT_ROOT",
     "FREEZE_S_MAX",
     "AbsenceRecord",
+    "AclReport",
+    "AclState",
     "AuditorElection",
     "BookieMachines",
     "BookieRegistry",
@@ -76,7 +80,9 @@ __all__ = [
     "LongHierarchicalPaths",
     "MemoryStore",
     "MemoryTree",
+    "MetadataAccess",
     "NetworkLocations",
+    "NodeAcls",
     "ObservedAbsences",
     "PeriodicCheck",
     "RegisteredBookies",

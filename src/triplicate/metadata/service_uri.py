@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from triplicate.errors import ArgumentError, ConfigError
 from triplicate.metadata.core.paths import check_path
 from triplicate.metadata.core.tree import SESSION_NOTICED_S, SESSION_TIMEOUT_S, Tree
+from triplicate.metadata.drivers.access import MetadataAccess
 from triplicate.metadata.drivers.memory_tree import MemoryStore, MemoryTree
 from triplicate.metadata.drivers.renewing_tree import RenewingTree
 from triplicate.metadata.drivers.sqlite_tree import SqliteTree
@@ -61,7 +62,14 @@ def parse_zookeeper(uri: str) -> ZooKeeperUri:
     return ZooKeeperUri(",".join(servers), root, _MANAGERS[kind])
 
 
-async def open_tree(uri: str, host: Host, *, session_timeout_s: float = SESSION_TIMEOUT_S, watch_interval_s: float = 0.0) -> Tree:
+async def open_tree(
+    uri: str,
+    host: Host,
+    *,
+    session_timeout_s: float = SESSION_TIMEOUT_S,
+    watch_interval_s: float = 0.0,
+    access: MetadataAccess | None = None,
+) -> Tree:
     """Open the store at `uri`. A lost session is replaced by a new one (`RenewingTree`).
 
     Args:
@@ -70,10 +78,11 @@ async def open_tree(uri: str, host: Host, *, session_timeout_s: float = SESSION_
         session_timeout_s: ZooKeeper expires the session after this time without a message. The server may adjust it to its own bounds.
         watch_interval_s: how late the watches of this session may be, in seconds, so that an idle process seldom wakes. It applies to a
             file, which is checked for changes; ZooKeeper reports them.
+        access: of this process to ZooKeeper; None for none. An embedded store is protected by the modes of its files.
 
     Raises:
         ConfigError: the URI has no known form, the file is not usable, or kazoo is missing.
-        ConnectionLost: ZooKeeper does not answer.
+        ConnectionLost: ZooKeeper does not answer. AccessRefused: it refuses this process, or this process its certificate.
     """
     if uri == "memory:":
         return MemoryTree(MemoryStore(host.clock))
@@ -85,11 +94,11 @@ async def open_tree(uri: str, host: Host, *, session_timeout_s: float = SESSION_
 
         return RenewingTree(await open_session(), open_session, host)
     if re.match(r"zk(\+[^:/]*)?://", uri):
-        return await _open_zookeeper(parse_zookeeper(uri).servers, host, session_timeout_s)
+        return await _open_zookeeper(parse_zookeeper(uri).servers, host, session_timeout_s, access)
     raise ConfigError(f"{uri!r} is not the address of a metadata store; known are: {KNOWN}")
 
 
-async def _open_zookeeper(servers: str, host: Host, session_timeout_s: float) -> Tree:
+async def _open_zookeeper(servers: str, host: Host, session_timeout_s: float, access: MetadataAccess | None) -> Tree:
     try:
         # Imported here because kazoo is an optional dependency and slow to import.
         from triplicate.metadata.drivers.zookeeper_tree import ZooKeeperTree
@@ -97,7 +106,7 @@ async def _open_zookeeper(servers: str, host: Host, session_timeout_s: float) ->
         raise ConfigError(f"ZooKeeper needs kazoo ({error}): pip install 'triplicate[zookeeper]'") from error
 
     async def open_session() -> Tree:
-        return await ZooKeeperTree.open(servers, host, session_timeout_s=session_timeout_s)
+        return await ZooKeeperTree.open(servers, host, session_timeout_s=session_timeout_s, access=access)
 
     first = await open_session()
     try:
@@ -110,20 +119,26 @@ async def _open_zookeeper(servers: str, host: Host, session_timeout_s: float) ->
 
 
 async def open_cluster(
-    uri: str, host: Host, *, create: bool = False, session_timeout_s: float = SESSION_TIMEOUT_S, watch_interval_s: float = 0.0
+    uri: str,
+    host: Host,
+    *,
+    create: bool = False,
+    session_timeout_s: float = SESSION_TIMEOUT_S,
+    watch_interval_s: float = 0.0,
+    access: MetadataAccess | None = None,
 ) -> ClusterMetadata:
     """Open the cluster at `uri`: under the URI's root in ZooKeeper, under the default root in other stores.
 
     Args:
         create: create the cluster if it does not exist.
-        session_timeout_s, watch_interval_s: see `open_tree`.
+        session_timeout_s, watch_interval_s, access: see `open_tree`.
 
     Raises:
         ConfigError: see `open_tree` and `ClusterMetadata.open`; also if the URI requires another layout than the cluster's.
-        FormatError: the cluster's layout is unknown. ConnectionLost: ZooKeeper does not answer.
+        FormatError: the cluster's layout is unknown. ConnectionLost: ZooKeeper does not answer. AccessRefused: see `open_tree`.
     """
     root, manager = cluster_root(uri)
-    tree = await open_tree(uri, host, session_timeout_s=session_timeout_s, watch_interval_s=watch_interval_s)
+    tree = await open_tree(uri, host, session_timeout_s=session_timeout_s, watch_interval_s=watch_interval_s, access=access)
     # An earlier run of the process may have used the default timeout.
     stale_wait_s = max(session_timeout_s, SESSION_TIMEOUT_S) + SESSION_NOTICED_S
     try:

@@ -1,12 +1,12 @@
 """Detects failed peers: processes that were reached at an address before, and that now refuse connections or do not answer.
 
 A refused connection means that the process has ended, because a running kernel has refused it. The kernel of a process that hangs still
-accepts connections. Each peer is therefore also probed with a request that only its event loop can answer: SSLRequest, the first message of
-PostgreSQL clients, on one connection that stays open. A peer that has answered before, and leaves probes unanswered for the limit, is
-silent (`replica.core.silence`).
+accepts connections. Each peer is therefore also probed with a request that only its event loop can answer: GSSENCRequest of PostgreSQL's
+protocol, by which a client asks for encryption by GSSAPI, on one connection that stays open. A peer that has answered before, and leaves
+probes unanswered for the limit, is silent (`replica.core.silence`).
 
 An address that was never reached from here proves nothing, because a firewall may refuse or drop connections to it. Source: PostgreSQL's
-documentation, "Message Flow", SSL Session Encryption.
+documentation, "Message Flow", GSSAPI Session Encryption.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from triplicate.errors import TriplicateError
 from triplicate.replica.core.silence import SilenceTimer, SuspicionTimeout
 from triplicate.runtime import Host, TaskScope, deadline_after, resolve, sleep, timeout_at
 
-PROBE = b"\x00\x00\x00\x08\x04\xd2\x16\x2f"
-"""SSLRequest. A server answers it with one byte, as often as it is sent."""
+PROBE = b"\x00\x00\x00\x08\x04\xd2\x16\x30"
+"""GSSENCRequest. A server without GSSAPI refuses it by one byte, as often as it is sent, also where it requires TLS."""
 CONNECT_LIMIT_S = 1.0
 """Time limit of one attempt to connect."""
 SHORTEST_PAUSE_S = 0.01

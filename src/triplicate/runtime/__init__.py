@@ -6,7 +6,7 @@ from triplicate.runtime.eager import EagerWork, Spawn, TasklessFuture, own_task,
 from triplicate.runtime.fault_points import FaultPoint, fault_point, fault_points
 from triplicate.runtime.malloc import keep_freed_memory, let_freed_memory_linger
 from triplicate.runtime.metrics import Metrics
-from triplicate.runtime.metrics_server import Probe, ProbeAnswer, serve_metrics
+from triplicate.runtime.metrics_server import PageGuard, Probe, ProbeAnswer, serve_metrics
 from triplicate.runtime.oneshot import fail, has_result, resolve, resolve_all
 from triplicate.runtime.ports import (
     Buffer,
@@ -47,6 +47,7 @@ __all__ = [
     "LogDevice",
     "Metrics",
     "Network",
+    "PageGuard",
     "Probe",
     "ProbeAnswer",
     "RateLimiter",

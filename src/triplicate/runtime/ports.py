@@ -217,8 +217,9 @@ class Entropy(Protocol):
     def stream(self, purpose: str) -> random.Random:
         """A separate random stream for each purpose, so that draws for one purpose do not change another."""
 
-    def secret_bytes(self, size: int) -> bytes:
-        """Bytes that nobody can predict or meets twice, for keys, salts and nonces. The streams can be predicted from what they gave."""
+    def secret(self, size: int) -> bytes:
+        """Random bytes that nobody can predict: for nonces, salts and keys. A stream's generator is no source of secrets, since its next
+        numbers follow from those before. In the simulator they are drawn from the seed, as everything is."""
 
 
 class Trace(Protocol):

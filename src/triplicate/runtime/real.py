@@ -152,8 +152,9 @@ class RealNetwork:
         except BaseException:
             transport.abort()
             raise
-        if protected is None:
-            raise ConnectionResetError("the peer closed the connection during the TLS handshake")
+        if protected is None or transport.is_closing():
+            # uvloop hands out a transport even where either side has closed the connection, and never tells the protocol.
+            raise ConnectionResetError("the connection was closed during the TLS handshake")
         return protected
 
 
@@ -275,8 +276,8 @@ class RealEntropy:
             stream = self._streams[purpose] = random.Random(f"{self._seed}/{self._name}/{purpose}")
         return stream
 
-    def secret_bytes(self, size: int) -> bytes:
-        return os.urandom(size)  # Also with a seed: a repeated run must not repeat a key.
+    def secret(self, size: int) -> bytes:
+        return os.urandom(size)
 
 
 def no_trace(kind: str, /, **facts: object) -> None:

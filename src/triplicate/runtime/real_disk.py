@@ -114,17 +114,36 @@ class RealFile:
             os.close(descriptor)
 
 
+PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
+"""Modes of what is created here: entries and copies of databases are for the user of the process alone, whatever its umask."""
+
+
+def _make_private(path: str) -> None:
+    """Make a directory and those above it that are missing. `os.makedirs` would give those above the mode of the umask."""
+    try:
+        os.mkdir(path, PRIVATE_DIRECTORY)
+    except FileNotFoundError:
+        above = os.path.dirname(path.rstrip("/"))
+        if not above or os.path.exists(above):
+            raise
+        _make_private(above)
+        _make_private(path)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
+
+
 class RealDisk:
-    """The file system of this machine."""
+    """The file system of this machine. Files and directories that it makes are its user's alone."""
 
     def open(self, path: str, *, create: bool = False, exclusive: bool = False, readonly: bool = False) -> File:
         flags = os.O_CLOEXEC | (os.O_RDONLY if readonly else os.O_RDWR)
         if create:
             flags |= os.O_CREAT | (os.O_EXCL if exclusive else 0)
-        return RealFile(path, os.open(path, flags, 0o644))
+        return RealFile(path, os.open(path, flags, PRIVATE_FILE))
 
     def lock(self, path: str) -> Callable[[], None]:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
         try:
             _lock(descriptor)
         except OSError:
@@ -145,7 +164,7 @@ class RealDisk:
         return sorted(os.listdir(path))
 
     def mkdir(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        _make_private(path)
 
     def rename(self, source: str, target: str) -> None:
         os.replace(source, target)

@@ -1,19 +1,107 @@
-"""Security: certificates, the TLS identity of a process, verifiers of passwords, secrets in files."""
+"""Security: certificates, TLS identities, verifiers of passwords, logins, secrets in files, the audit log."""
 
-from triplicate.security.authority import Authority, CertificateAndKey, CertificateFacts, facts_of
-from triplicate.security.core.scram_verifier import ScramVerifier
-from triplicate.security.secret_files import check_private, read_secret_file
+from triplicate.security.audit import AUDIT_LOGGER, audit, audit_line
+from triplicate.security.authority import Authority, CertificateAndKey, CertificateFacts, facts_of, split_certificates
+from triplicate.security.certificate_store import CertificateStore, StoredCertificate
+from triplicate.security.core import digest_md5
+from triplicate.security.core.page_protection import is_loopback, page_gaps
+from triplicate.security.core.requirements import (
+    gaps_of_autorecovery,
+    gaps_of_bookie,
+    gaps_of_client,
+    gaps_of_metadata_client,
+    gaps_of_node,
+    refuse_gaps,
+)
+from triplicate.security.core.rights import FULL_RIGHTS, NO_RIGHTS, Rights, Role, parse_roles, roles_of_units
+from triplicate.security.core.sasl_server import (
+    APACHE_PLUGIN,
+    MECHANISMS,
+    OWN_PLUGIN,
+    PLAIN,
+    Challenge,
+    LoginRefusal,
+    PasswordCheck,
+    Proven,
+    Refused,
+    SaslServer,
+)
+from triplicate.security.core.scram_exchange import SCRAM, SCRAM_PLUS, ScramExchange, mock_verifier
+from triplicate.security.core.scram_verifier import PASSWORD_BYTES_MAX, SALT_BYTES, ScramVerifier
+from triplicate.security.core.users import User, new_user
+from triplicate.security.expiry import WARN_DAYS, ExpiringFile, expiring_files, expiry_problem
+from triplicate.security.peer_certificate import PeerCertificate, peer_certificate
+from triplicate.security.sasl_login import SaslLogin, ServerConnection
+from triplicate.security.secret_files import check_private, make_private_directory, read_secret_file, write_private
 from triplicate.security.tls import HANDSHAKE_TIMEOUT_S, ClientCertificates, TlsIdentity
+from triplicate.security.tls_failures import reason_of_tls_failure
+from triplicate.security.token_file import TokenFile
+from triplicate.security.users_file import UsersFile, change_users, read_users, write_users
 
 __all__ = [
+    "APACHE_PLUGIN",
+    "AUDIT_LOGGER",
+    "FULL_RIGHTS",
     "HANDSHAKE_TIMEOUT_S",
+    "MECHANISMS",
+    "NO_RIGHTS",
+    "OWN_PLUGIN",
+    "PASSWORD_BYTES_MAX",
+    "PLAIN",
+    "SALT_BYTES",
+    "SCRAM",
+    "SCRAM_PLUS",
+    "WARN_DAYS",
     "Authority",
     "CertificateAndKey",
     "CertificateFacts",
+    "CertificateStore",
+    "Challenge",
     "ClientCertificates",
+    "ExpiringFile",
+    "LoginRefusal",
+    "PasswordCheck",
+    "PeerCertificate",
+    "Proven",
+    "Refused",
+    "Rights",
+    "Role",
+    "SaslLogin",
+    "SaslServer",
+    "ScramExchange",
     "ScramVerifier",
+    "ServerConnection",
+    "StoredCertificate",
     "TlsIdentity",
+    "TokenFile",
+    "User",
+    "UsersFile",
+    "audit",
+    "audit_line",
+    "change_users",
     "check_private",
+    "digest_md5",
+    "expiring_files",
+    "expiry_problem",
     "facts_of",
+    "gaps_of_autorecovery",
+    "gaps_of_bookie",
+    "gaps_of_client",
+    "gaps_of_metadata_client",
+    "gaps_of_node",
+    "is_loopback",
+    "make_private_directory",
+    "mock_verifier",
+    "new_user",
+    "page_gaps",
+    "parse_roles",
+    "peer_certificate",
     "read_secret_file",
+    "read_users",
+    "reason_of_tls_failure",
+    "refuse_gaps",
+    "roles_of_units",
+    "split_certificates",
+    "write_private",
+    "write_users",
 ]

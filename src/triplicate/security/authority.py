@@ -43,6 +43,10 @@ class CertificateFacts:
     expires_s: float
     """Seconds since the epoch."""
     is_authority: bool
+    issuer: str = ""
+    """Common name of the authority that signed it."""
+    fingerprint: str = ""
+    """SHA-256 of the certificate, as hexadecimal digits."""
 
 
 class Authority:
@@ -134,12 +138,10 @@ def facts_of(certificate_pem: bytes) -> CertificateFacts:
         ConfigError: it holds none.
     """
     from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
     from cryptography.x509.oid import NameOID
 
-    try:
-        certificate = x509.load_pem_x509_certificate(certificate_pem)
-    except ValueError as error:
-        raise ConfigError(f"this is no certificate in PEM form ({error})") from None
+    certificate = _load(certificate_pem)
     names = [str(each.value) for each in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     units = tuple(str(each.value) for each in certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATIONAL_UNIT_NAME))
     hosts: tuple[str, ...] = ()
@@ -149,7 +151,94 @@ def facts_of(certificate_pem: bytes) -> CertificateFacts:
             hosts = tuple(str(each.value) for each in extension.value)
         elif isinstance(extension.value, x509.BasicConstraints):
             is_authority = extension.value.ca
-    return CertificateFacts(names[0] if names else "", units, hosts, certificate.not_valid_after_utc.timestamp(), is_authority)
+    issuers = [str(each.value) for each in certificate.issuer.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    return CertificateFacts(
+        names[0] if names else "",
+        units,
+        hosts,
+        certificate.not_valid_after_utc.timestamp(),
+        is_authority,
+        issuers[0] if issuers else "",
+        certificate.fingerprint(hashes.SHA256()).hex(),
+    )
+
+
+def key_belongs(certificate_pem: bytes, key_pem: bytes) -> bool:
+    """Whether a private key is that of a certificate.
+
+    Raises:
+        ConfigError: one of them cannot be read.
+    """
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        key = load_pem_private_key(key_pem, password=None)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"this is no private key in PEM form without a password ({error})") from None
+    return key.public_key() == _load(certificate_pem).public_key()
+
+
+def is_signed_by(certificate_pem: bytes, authority_pem: bytes) -> bool:
+    """Whether a certificate bears the signature of an authority.
+
+    Raises:
+        ConfigError: one of them is no certificate.
+    """
+    from cryptography.exceptions import InvalidSignature
+
+    certificate, authority = _load(certificate_pem), _load(authority_pem)
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def split_certificates(pem: bytes) -> tuple[bytes, ...]:
+    """The certificates of a PEM file, one by one.
+
+    Raises:
+        ConfigError: it holds none, or one of them is damaged.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    try:
+        found = x509.load_pem_x509_certificates(pem)
+    except ValueError as error:
+        raise ConfigError(f"this is no certificate in PEM form ({error})") from None
+    return tuple(each.public_bytes(Encoding.PEM) for each in found)
+
+
+def _load(certificate_pem: bytes) -> x509.Certificate:
+    from cryptography import x509
+
+    try:
+        return x509.load_pem_x509_certificate(certificate_pem)
+    except ValueError as error:
+        raise ConfigError(f"this is no certificate in PEM form ({error})") from None
+
+
+def end_point_hash(certificate_pem: bytes) -> bytes | None:
+    """The hash of the first certificate of a PEM file for the channel binding tls-server-end-point. Source: RFC 5929, 4.1.
+
+    Returns:
+        None where the certificate's signature has no hash of its own, as Ed25519.
+
+    Raises:
+        ConfigError: it holds no certificate.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+
+    try:
+        certificate = x509.load_pem_x509_certificate(certificate_pem)
+    except ValueError as error:
+        raise ConfigError(f"this is no certificate in PEM form ({error})") from None
+    signed = certificate.signature_hash_algorithm
+    if signed is None:
+        return None
+    return certificate.fingerprint(hashes.SHA256() if signed.name in ("md5", "sha1") else signed)
 
 
 def _name(common_name: str, units: Sequence[str]) -> x509.Name:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 
 from triplicate.errors import ConfigError
 
 SECRET_BYTES_MAX = 64 * 1024
+PRIVATE_FILE = 0o600
+PRIVATE_DIRECTORY = 0o700
 
 
 def read_secret_file(path: str, setting: str) -> str:
@@ -49,3 +52,44 @@ def check_private(path: str, setting: str) -> None:
         raise ConfigError(f"{setting}: {path} cannot be read: {error.strerror}") from None
     if stat.S_IMODE(mode) & 0o077:
         raise ConfigError(f"{setting}: others than its owner may use {path} (mode {stat.S_IMODE(mode):04o}); run chmod 600 {path}")
+
+
+def write_private(path: str, content: bytes) -> None:
+    """Replace a file atomically and durably. At no time can others than its owner read it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    prepare_private(path, content)
+    replace_prepared(path)
+
+
+def prepare_private(path: str, content: bytes) -> None:
+    """Write the next content of a file beside it, for `replace_prepared`."""
+    temporary = path + ".new"
+    # What a killed process left may have another mode, which opening it would keep.
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(temporary)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
+    with open(descriptor, "wb") as stream:
+        # The mask of the process may have taken rights of the owner away.
+        os.fchmod(descriptor, PRIVATE_FILE)
+        stream.write(content)
+        stream.flush()
+        os.fsync(descriptor)
+
+
+def replace_prepared(path: str) -> None:
+    """Let a file be what `prepare_private` wrote beside it."""
+    os.replace(path + ".new", path)
+    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def make_private_directory(path: str) -> None:
+    """Make a directory, and its parents, that only its owner may enter. One that exists gets that mode, too."""
+    os.makedirs(path, exist_ok=True)
+    os.chmod(path, PRIVATE_DIRECTORY)

@@ -11,10 +11,12 @@ import os
 import ssl
 from dataclasses import dataclass, field
 from enum import Enum
+from weakref import WeakKeyDictionary
 
 from triplicate.config import SecuritySettings
 from triplicate.errors import ConfigError
 from triplicate.runtime import Clock, Trace
+from triplicate.security.authority import end_point_hash
 from triplicate.security.secret_files import check_private
 
 HANDSHAKE_TIMEOUT_S = 10.0
@@ -56,6 +58,8 @@ class TlsIdentity:
         self.settings = settings
         self._clock = clock
         self._trace = trace
+        self._end_points: WeakKeyDictionary[ssl.SSLContext, bytes | None] = WeakKeyDictionary()
+        """Maps each context of a server to the hash of its certificate."""
         self._loaded = self._load()
         self._check_at = clock.monotonic() + settings.reload_interval_s
 
@@ -81,6 +85,17 @@ class TlsIdentity:
         if context is None:
             context = self._loaded.servers[clients] = self._new_server_context(clients)
         return context
+
+    def end_point(self, context: ssl.SSLContext) -> bytes | None:
+        """The hash of a server's certificate to which its clients bind their authentication (tls-server-end-point).
+
+        Args:
+            context: of `server_context`.
+
+        Returns:
+            None where the certificate's signature has no hash of its own, so that RFC 5929 does not define it.
+        """
+        return self._end_points[context]
 
     def _renew(self) -> None:
         now = self._clock.monotonic()
@@ -128,7 +143,11 @@ class TlsIdentity:
             raise ConfigError("a server with TLS needs security.certificate_file and security.key_file")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.verify_mode = _VERIFY[clients]
+        certificate = _content(self.settings.certificate_file)
         self._equip(context)
+        if _content(self.settings.certificate_file) != certificate:
+            raise ConfigError(f"security.certificate_file: {self.settings.certificate_file} was replaced while it was read; try again")
+        self._end_points[context] = end_point_hash(certificate)
         return context
 
     def _equip(self, context: ssl.SSLContext) -> None:
@@ -152,6 +171,14 @@ _VERIFY = {
     ClientCertificates.REQUESTED: ssl.CERT_OPTIONAL,
     ClientCertificates.REQUIRED: ssl.CERT_REQUIRED,
 }
+
+
+def _content(path: str) -> bytes:
+    try:
+        with open(path, "rb") as stream:
+            return stream.read()
+    except OSError as error:
+        raise ConfigError(f"a file of the TLS identity cannot be read: {path}: {error.strerror}") from None
 
 
 def _no_password() -> str:

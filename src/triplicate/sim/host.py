@@ -397,9 +397,8 @@ class SimulatedEntropy:
             stream = self._streams[purpose] = random.Random(seed)
         return stream
 
-    def secret_bytes(self, size: int) -> bytes:
-        """From the seed, so that a run repeats."""
-        return self.stream("secret").randbytes(size)
+    def secret(self, size: int) -> bytes:
+        return self.stream("secrets").randbytes(size)
 
 
 class SimulatedWorker:

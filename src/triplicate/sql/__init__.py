@@ -31,22 +31,27 @@ from triplicate.sql.hosting.connection_string import connection_string
 from triplicate.sql.hosting.database_directory import (
     LEASE_S,
     LONGEST_LEASE_S,
+    Administrator,
     DatabaseInfo,
     create_database,
     database_file,
     database_info,
     database_names,
+    login_secret,
+    registered_nodes,
+    set_administrator,
     wait_for_leader,
 )
 from triplicate.sql.hosting.database_node import DatabaseNode
 from triplicate.sql.hosting.dropping import DroppedDatabase, drop_database, dropped_databases, rename_database, undelete_database
 from triplicate.sql.hosting.hosted_database import HostedDatabase
 from triplicate.sql.hosting.hosted_databases import HostedDatabases
-from triplicate.sql.pg import PostgresServer, ServerLimits
+from triplicate.sql.pg import PostgresServer, ServerLimits, ServerSecurity
 
 __all__ = [
     "LEASE_S",
     "LONGEST_LEASE_S",
+    "Administrator",
     "BatchHeader",
     "ColumnAdded",
     "ColumnDropped",
@@ -62,6 +67,7 @@ __all__ = [
     "RowRun",
     "SchemaChange",
     "ServerLimits",
+    "ServerSecurity",
     "SettingChange",
     "SqlDatabase",
     "SqlSession",
@@ -83,7 +89,10 @@ __all__ = [
     "drop_database",
     "dropped_databases",
     "fold",
+    "login_secret",
+    "registered_nodes",
     "rename_database",
+    "set_administrator",
     "table_change",
     "undelete_database",
     "wait_for_leader",

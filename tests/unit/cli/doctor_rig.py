@@ -157,6 +157,9 @@ def unprivileged(setup: SetUp) -> Iterator[None]:
 
 
 def read_only_directory(setup: SetUp) -> str:
+    for top in (setup.journal, setup.ledgers):
+        for path in [top, *top.rglob("*")]:
+            path.chmod(0o755 if path.is_dir() else 0o644)
     (setup.journal / "current").chmod(0o555)
     (setup.journal / "current" / "LOCK").chmod(0o444)
     return f"{setup.journal}: cannot be used (Permission denied): mount it, or make it writable for this user"

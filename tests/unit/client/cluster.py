@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from tests.entry_headers import entry_header
 from tests.waiting import PLAY_LIMIT_S, eventually
@@ -18,6 +18,7 @@ from triplicate.config import ClientSettings
 from triplicate.ledger import LedgerMetadata, encode_availability
 from triplicate.metadata import ClusterMetadata, MemoryStore, MemoryTree, bookie_service
 from triplicate.runtime import Host, Listener, Metrics, real_host
+from triplicate.security import ClientCertificates, TlsIdentity
 from triplicate.wire import (
     LAST_ENTRY,
     AddRequest,
@@ -39,6 +40,8 @@ from triplicate.wire import (
     ReadResponse,
     Request,
     Response,
+    StartTlsRequest,
+    StartTlsResponse,
     Status,
     WriteLacRequest,
     WriteLacResponse,
@@ -124,6 +127,12 @@ class FakeBookie:
         """Name of the authentication that it wants before anything else; ``silent`` answers no token."""
         self.refuses_tokens = False
         self.tokens: list[bytes] = []
+        self.tls: TlsIdentity | None = None
+        """None: it refuses START_TLS."""
+        self.clients = ClientCertificates.NONE
+        """Whether it requests certificates of clients."""
+        self.start_tls_tail = b""
+        """Bytes that it sends in clear behind its answer to START_TLS."""
         self.listener: Listener | None = None
 
     async def start(self, host: Host, port: int = 0) -> int:
@@ -168,6 +177,9 @@ class FakeBookie:
             ledger.unsynced.clear()
 
     def handle(self, connection: _Connection, request: Request, transaction: int | None) -> None:
+        if isinstance(request, StartTlsRequest):
+            connection.start_tls(transaction)
+            return
         if self.plugin and self.authenticate(connection, request, transaction):
             return
         self.seen.append(request)
@@ -322,18 +334,22 @@ class _Connection(asyncio.Protocol):
         self.bookie = bookie
         self.transport: asyncio.Transport | None = None
         self.authenticated = False
+        self.protected = False
         self.frames = FrameBuffer()
+        self.upgrade: asyncio.Task[None] | None = None
+        self.early: list[bytes] = []
+        """What the client sent over TLS before this side knew that its handshake was complete."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's is none.
         self.bookie.connections.append(self)
         if self.bookie.is_starting:
-            transport.abort()
+            self.transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None
-        self.bookie.connections.remove(self)
+        if self in self.bookie.connections:
+            self.bookie.connections.remove(self)
         for parked in [parked for parked in self.bookie.parked if parked.connection is self]:
             assert parked.timer is not None
             parked.timer.cancel()
@@ -348,6 +364,9 @@ class _Connection(asyncio.Protocol):
             self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
+        if self.upgrade is not None and not self.protected:
+            self.early.append(data)
+            return
         for body in self.frames.bodies(data):
             if self.transport is not None and not self.transport.is_closing():
                 if is_v3(body):
@@ -357,6 +376,30 @@ class _Connection(asyncio.Protocol):
                     self.bookie.handle(self, asked.request, asked.txn_id)
                 else:
                     self.bookie.handle(self, decode_request(body), None)
+
+    def start_tls(self, transaction: int | None) -> None:
+        assert transaction is not None, "START_TLS is of version 3"
+        tls = self.bookie.tls
+        if tls is None:
+            self.answer(StartTlsResponse(Status.BAD_REQUEST), transaction)
+            return
+        self.answer(StartTlsResponse(Status.OK), transaction)
+        assert self.transport is not None
+        self.transport.write(self.bookie.start_tls_tail)
+        self.upgrade = asyncio.ensure_future(self._upgrade(tls, self.transport))
+
+    async def _upgrade(self, tls: TlsIdentity, transport: asyncio.Transport) -> None:
+        network = real_host("bookie").network
+        try:
+            self.transport = await network.start_tls(
+                transport, self, tls.server_context(self.bookie.clients), limit_s=5.0, server_name=None
+            )
+            self.protected = True
+            self.data_received(b"".join(self.early))
+        except OSError:
+            self.transport = None
+            if self in self.bookie.connections:
+                self.bookie.connections.remove(self)
 
     def answer(self, response: Response, transaction: int | None) -> None:
         """Over the version that carried the request: version 2 has no transactions."""

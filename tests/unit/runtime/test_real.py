@@ -449,6 +449,8 @@ def test_random_streams_repeat_by_seed_and_differ_by_node_and_purpose() -> None:
         assert draw("a", 1, "x") == draw("a", 1, "x")
         assert len({draw("a", 1, "x"), draw("b", 1, "x"), draw("a", 2, "x"), draw("a", 1, "y"), draw("a", None, "x")}) == 5
         assert draw("a", None, "x") != draw("a", None, "x")
+        secrets = {real_host("a", seed=1).entropy.secret(16) for _ in range(3)}
+        assert len(secrets) == 3, "no seed repeats a secret"
         entropy = real_host("a", seed=1).entropy
         assert entropy.stream("x") is entropy.stream("x")
 

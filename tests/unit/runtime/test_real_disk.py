@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -65,3 +67,16 @@ def test_a_lock_that_stays_held_is_refused_within_a_limit(tmp_path: Path, monkey
         RealDisk().lock(lock)
     assert len(pauses) == real_disk.LOCK_ATTEMPTS - 1
     release()
+
+
+def test_what_the_disk_makes_is_private_whatever_the_umask(tmp_path: Path) -> None:
+    disk, before = RealDisk(), os.umask(0)
+    try:
+        disk.mkdir(f"{tmp_path}/bookie/ledgers/current")
+        disk.mkdir(f"{tmp_path}/bookie/ledgers/current")
+        disk.open(f"{tmp_path}/bookie/ledgers/current/0.log", create=True, exclusive=True).close()
+        disk.lock(f"{tmp_path}/bookie/lock")()
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
+    assert modes == {"bookie": 0o700, "ledgers": 0o700, "current": 0o700, "0.log": 0o600, "lock": 0o600}

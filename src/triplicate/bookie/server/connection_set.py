@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from triplicate.bookie.bookie_metrics import BookieMetrics
 from triplicate.bookie.server.budgets import AnswerShares, FrameBudget
+from triplicate.bookie.server.door import Door
 from triplicate.bookie.server.request_processor import RequestProcessor
 from triplicate.bookie.server.server_connection import ServerConnection
 from triplicate.config import BookieSettings
@@ -15,8 +16,9 @@ from triplicate.runtime import Host, TaskScope
 class ConnectionSet:
     """Counts the connections, refuses those beyond the limit, and divides the shared memory among them."""
 
-    def __init__(self, host: Host, settings: BookieSettings) -> None:
+    def __init__(self, host: Host, settings: BookieSettings, door: Door) -> None:
         self._host = host
+        self._door = door
         self._settings = settings
         self._open: dict[int, ServerConnection] = {}
         self.frames = FrameBudget(host.clock, settings.unfinished_frames_bytes, self._open)
@@ -31,7 +33,7 @@ class ConnectionSet:
     def new(self, requests: RequestProcessor, scope: TaskScope) -> ServerConnection:
         """A connection for the listener; it counts once it is made."""
         share = self._shares.share_bytes
-        return ServerConnection(self._host, self._settings, requests, scope, self.frames, share, self._add, self._remove)
+        return ServerConnection(self._host, self._settings, requests, scope, self.frames, share, self._door, self._add, self._remove)
 
     def _add(self, connection: ServerConnection) -> None:
         if len(self._open) >= self._settings.connections:

@@ -12,10 +12,11 @@ from triplicate.bookie.server.budgets import FrameBudget, Receiving
 from triplicate.bookie.server.dialects import Dialect, V2Dialect, V3Dialect
 from triplicate.bookie.server.oversized_frame import OversizedFrame
 from triplicate.bookie.server.request_context import Peer, RequestContext
-from triplicate.bookie.server.request_processor import RequestProcessor, changes_ledger, ledger_of
+from triplicate.bookie.server.request_processor import RequestProcessor, changes_ledger, ledger_of, reads, writes
 from triplicate.config import BookieSettings
 from triplicate.errors import FrameTooLarge, ProtocolError
 from triplicate.runtime import Trace
+from triplicate.security import FULL_RIGHTS, Rights
 from triplicate.wire import AddRequest, FrameBuffer, Request, Status, excess_of, may_be_add, next_frame
 
 SHORT_RUN = 4
@@ -43,6 +44,9 @@ class FramePeer(AddPeer, Peer, Receiving, Protocol):
 
     def wait_for_room(self) -> None:
         """Called after adds."""
+
+    def lack_right(self, right: str, request: str, count: int) -> None:
+        """Called where requests are refused because the peer lacks a right."""
 
     def load(self, ledger_id: int) -> bool:
         """Load a ledger's state, and process the same frame again afterwards.
@@ -80,8 +84,21 @@ class FrameProcessor:
         """The current frame is over the limit; its bytes are dropped as they arrive."""
         self._buffer = b""
         self._position = 0
+        self._rights = FULL_RIGHTS
+        self._may_all = True
+        """Whether the connection may do everything: the usual case, in which a request's right is not looked up."""
         self._alternating = False
         """The last run of adds was short and not the last of its chunk, so ledgers may alternate."""
+
+    def limit(self, rights: Rights) -> None:
+        """From now on the peer may do this."""
+        self._rights = rights
+        self._may_all = rights.are_full
+        self._alternating = False
+
+    def speak_older(self) -> None:
+        """The peer has spoken version 2."""
+        self._dialect = self._older
 
     def process(self, data: bytes) -> None:
         """Handle every whole frame, up to one behind which the connection is held; keep the rest. Closes the connection on bad input."""
@@ -119,6 +136,7 @@ class FrameProcessor:
         buffer, limit = self._buffer, self._settings.frame_limit_bytes
         end = len(buffer)
         handles = self._storage.ledgers
+        may_write = self._rights.may_write
         while self._position < end and not self._holds:
             dialect = self._dialect
             if self._alternating:
@@ -130,6 +148,13 @@ class FrameProcessor:
                     continue
             adds = dialect.scan_adds(buffer, self._position, end, limit)
             if adds is not None:
+                if not may_write:
+                    self._adds.submit()
+                    self._peer.lack_right("write", "AddRequest", len(adds.run.entry_ids))
+                    self._adds.refuse(adds, dialect, Status.UNAUTHORIZED)
+                    self._position = adds.end
+                    self._peer.check_limits(None)
+                    continue
                 ledger_id = adds.run.ledger_id
                 handle = handles.get(ledger_id)
                 if handle is not None:
@@ -203,6 +228,9 @@ class FrameProcessor:
     def _handle_request(self, context: RequestContext) -> bool:
         """Handle one request. Returns False when it must wait for its ledger."""
         request = context.request
+        if not self._may_all and not self._has_right(request):
+            context.refuse(Status.UNAUTHORIZED)
+            return True
         ledger_id = ledger_of(request)
         if ledger_id is not None:
             handle = self._storage.ledgers.get(ledger_id)
@@ -223,3 +251,13 @@ class FrameProcessor:
         else:
             self._requests.handle(context)
         return True
+
+    def _has_right(self, request: Request) -> bool:
+        """Whether the peer may send this request. A fencing read needs the right to write: it ends the writer."""
+        if writes(request):
+            right, is_held = "write", self._rights.may_write
+        else:
+            right, is_held = "read", self._rights.may_read or not reads(request)
+        if not is_held:
+            self._peer.lack_right(right, type(request).__name__, 1)
+        return is_held

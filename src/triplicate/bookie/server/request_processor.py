@@ -276,3 +276,13 @@ def changes_ledger(request: Request) -> bool:
 def is_journaled(request: Request) -> bool:
     """Whether a request waits for the journal and occupies room there."""
     return isinstance(request, ForceRequest) or changes_ledger(request)
+
+
+def writes(request: Request) -> bool:
+    """Whether a request needs the right to write: it changes a ledger, or has the journal synced."""
+    return is_journaled(request)
+
+
+def reads(request: Request) -> bool:
+    """Whether a request needs the right to read, if none to write. A token and START_TLS need none; they are answered as ever."""
+    return not isinstance(request, AuthRequest | StartTlsRequest)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections import deque
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, cast
 
 from triplicate.bookie.server.budgets import FrameBudget
+from triplicate.bookie.server.door import ANYBODY, Door, Principal
+from triplicate.bookie.server.doorkeeper import Doorkeeper
 from triplicate.bookie.server.frame_processor import FrameProcessor, ServedShare
 from triplicate.bookie.server.request_context import RequestContext
 from triplicate.bookie.server.request_processor import RequestProcessor, is_journaled
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError, FormatError
 from triplicate.runtime import Host, TaskScope
+from triplicate.security import PeerCertificate, Rights, peer_certificate
 from triplicate.wire import (
     AddRequest,
     BatchReadResponse,
@@ -23,6 +27,13 @@ from triplicate.wire import (
     Response,
     WriteLacRequest,
 )
+
+
+class ChunkHandler(Protocol):
+    """Handles what a connection receives: its doorkeeper, then its requests."""
+
+    def process(self, data: bytes) -> None: ...
+
 
 JOURNAL_CHECK_S = 0.02
 """Interval at which a connection that waits for a journal checks it."""
@@ -46,11 +57,13 @@ class ServerConnection(asyncio.Protocol):
         scope: TaskScope,
         frames: FrameBudget,
         answers_bytes: int,
+        door: Door,
         opened: Callable[[ServerConnection], None],
         closed: Callable[[ServerConnection], None],
     ) -> None:
         self.reads: deque[RequestContext] = deque()
         self.peer = "?"
+        self.address = "?"
         self._host = host
         self._settings = settings
         self._requests = requests
@@ -71,6 +84,14 @@ class ServerConnection(asyncio.Protocol):
         """The ledger whose state could not be read for the current frame."""
         self._share = ServedShare()
         self._frames = FrameProcessor(self, settings, requests, frames, self._share, host.trace)
+        self._door = door
+        self._keeper = None if door.policy.is_open else Doorkeeper(self, door)
+        """Until the connection is admitted."""
+        self._handler: ChunkHandler = self._keeper or self._frames
+        self._principal = ANYBODY
+        self._leave_door: Callable[[], None] | None = None
+        self._rights_lacked: dict[str, None] = {}
+        """Rights whose lack was traced."""
 
     # Called by asyncio.
 
@@ -79,8 +100,11 @@ class ServerConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=self._answers_bytes)
         name = transport.get_extra_info("peername")
         self.peer = f"{name[0]}:{name[1]}" if isinstance(name, tuple) and len(name) >= 2 else str(name)
+        self.address = str(name[0]) if isinstance(name, tuple) and name else self.peer
         self._metrics.connections.inc()
         self._opened(self)
+        if self._keeper is not None and not transport.is_closing():
+            self._keeper.begin()
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._transport is None:
@@ -90,12 +114,16 @@ class ServerConnection(asyncio.Protocol):
         self._storage.forget_waiter(self)
         self._metrics.connections.dec()
         self._requests.forget(self)
+        if self._keeper is not None:
+            self._keeper.end()
+        if self._leave_door is not None:
+            self._leave_door()
         self._closed(self)
 
     def data_received(self, data: bytes) -> None:
         transport = self._transport
         if transport is not None and not transport.is_closing():
-            self._frames.process(data)
+            self._handler.process(data)
 
     def pause_writing(self) -> None:
         self._hold("peer does not read")
@@ -103,6 +131,70 @@ class ServerConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._requests.reads.wake()
         self._release("peer does not read")
+
+    # The door, for `Doorkeeper`.
+
+    def admit(self, principal: Principal, is_older: bool, rest: bytes) -> None:
+        """The connection may send requests from now on. `rest`: bytes that it has sent already. `is_older`: it speaks version 2."""
+        self._keeper = None
+        self._handler = self._frames
+        self._principal = principal
+        self._leave_door = self._door.admit(self, principal)
+        self._frames.limit(principal.rights)
+        if is_older:
+            self._frames.speak_older()
+        self.data_received(rest)
+
+    def change_rights(self, rights: Rights) -> None:
+        """From now on the connection may do this."""
+        self._rights_lacked.clear()
+        self._frames.limit(rights)
+
+    def lack_right(self, right: str, request: str, count: int) -> None:
+        """Requests are refused for want of a right. Traced once per connection and right."""
+        self._door.lack_right(right, count)
+        if right not in self._rights_lacked:
+            self._rights_lacked[right] = None
+            self._door.tell_lack(right, self.peer, self._principal.name, request)
+
+    @property
+    def certificate(self) -> PeerCertificate | None:
+        """The certificate of the peer's TLS handshake."""
+        return peer_certificate(self._transport) if self._transport is not None else None
+
+    def while_held(self, reason: str, work: Callable[[], Coroutine[Any, Any, None]], name: str) -> None:
+        """Run `work` in a task; meanwhile no frame is handled."""
+        self._hold(reason)
+        if self._scope.closing:
+            # The bookie is stopping.
+            self.close()
+            return
+        self._scope.spawn(self._work_and_go_on(reason, work()), name=name)
+
+    async def _work_and_go_on(self, reason: str, work: Coroutine[Any, Any, None]) -> None:
+        await work
+        self._release(reason)
+
+    async def secure(self, context: ssl.SSLContext, limit_s: float) -> None:
+        """Protect the connection by TLS. No request is outstanding.
+
+        Raises:
+            OSError: the handshake failed, took too long, or the peer has left. The connection is gone.
+        """
+        plain = self._transport
+        if plain is None:
+            raise ConnectionResetError("the client left before the TLS handshake")
+        try:
+            protected = await self._host.network.start_tls(plain, self, context, limit_s=limit_s, server_name=None)
+        except BaseException:
+            # A protocol may not be told of a loss during the handshake.
+            self.connection_lost(None)
+            raise
+        if self._transport is None:
+            protected.abort()
+            raise ConnectionResetError("the client left during the TLS handshake")
+        self._transport = protected
+        protected.set_write_buffer_limits(high=self._answers_bytes)
 
     # Shared memory.
 
@@ -249,6 +341,11 @@ class ServerConnection(asyncio.Protocol):
             self._metrics.reads_of[response.status].inc()
             self._metrics.read_bytes.inc(size)
         self.answer(frame)
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
 
     def close(self) -> None:
         """End the connection."""

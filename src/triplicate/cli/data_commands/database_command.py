@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 
 import click
@@ -12,13 +13,16 @@ from triplicate.cli.terminal.client_run import run_with_client
 from triplicate.cli.terminal.options import client_settings, metadata_option
 from triplicate.cli.terminal.output import print_json, print_table, remarks
 from triplicate.client import Client
+from triplicate.config import DatabaseClientSettings
 from triplicate.config.log_settings import LogClientSettings
-from triplicate.errors import ReplicaError, SnapshotDamaged
+from triplicate.errors import ConfigError, ReplicaError, SnapshotDamaged
 from triplicate.log import Logs
 from triplicate.replica import Candidate
+from triplicate.security import read_secret_file
 from triplicate.sql import (
     LEASE_S,
     LONGEST_LEASE_S,
+    Administrator,
     DatabaseInfo,
     DroppedDatabase,
     create_database,
@@ -27,11 +31,30 @@ from triplicate.sql import (
     drop_database,
     dropped_databases,
     rename_database,
+    set_administrator,
     undelete_database,
 )
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _name = click.argument("name", metavar="DATABASE")
+_password_file = click.option(
+    "--password-file", type=click.Path(dir_okay=False), metavar="FILE", help="File with the password; only its owner may read it."
+)
+PASSWORD_VARIABLE = "TRIPLICATE_ADMINISTRATOR_PASSWORD"
+
+
+def administrator_password(path: str | None) -> str:
+    """The password from a file, or from the environment.
+
+    Raises:
+        ConfigError: there is none, or the file cannot be read or is not private.
+    """
+    if path is not None:
+        return read_secret_file(path, "--password-file")
+    password = os.environ.get(PASSWORD_VARIABLE, "")
+    if not password:
+        raise ConfigError(f"a password is needed: give --password-file FILE, or set {PASSWORD_VARIABLE}")
+    return password
 
 
 @click.group()
@@ -56,17 +79,57 @@ def database() -> None:
     "log; use it if the rates of the machines' clocks are not reliable. It cannot be changed later.",
 )
 @key_option
+@click.option(
+    "--administrator",
+    "role",
+    metavar="ROLE",
+    help="The role that may do everything in it. Nodes with node.authentication = scram need one.",
+)
+@_password_file
 @_json
-def create(metadata: str | None, name: str, lease_s: float, key_id: str, as_json: bool) -> None:
-    """Create an empty database. Running nodes begin to host it by themselves."""
+def create(
+    metadata: str | None, name: str, lease_s: float, key_id: str, role: str | None, password_file: str | None, as_json: bool
+) -> None:
+    """Create an empty database. Running nodes begin to host it by themselves.
+
+    The password of the administrator comes from --password-file, or from the variable TRIPLICATE_ADMINISTRATOR_PASSWORD. Without
+    --administrator, the role and the password of section database_client of the settings are taken, if there are any.
+    """
+    if password_file is not None and role is None:
+        raise click.UsageError("--password-file is for an --administrator")
+    defaults = client_settings(DatabaseClientSettings)
+    if role is None and defaults.password_file:
+        role, password_file = defaults.role, defaults.password_file
+    password = None if role is None else administrator_password(password_file)
 
     async def work(client: Client) -> None:
+        administrator = None if role is None or password is None else Administrator.of_password(client, role, password)
         logs = Logs(client, client_settings(LogClientSettings))
-        info = await create_database(client, name, logs=logs, lease_s=lease_s, key_id=key_id)
+        info = await create_database(client, name, logs=logs, lease_s=lease_s, key_id=key_id, administrator=administrator)
         if as_json:
             print_json(_facts(info))
         else:
             remarks.print(f"database {info.name} created; open it with: triplicate sql {info.name}")
+
+    run_with_client(metadata, work)
+
+
+@database.command(name="administrator")
+@metadata_option
+@_name
+@click.argument("role", metavar="ROLE")
+@_password_file
+def change_administrator(metadata: str | None, name: str, role: str, password_file: str | None) -> None:
+    """Set or replace the administrator of a database, with its password. It serves for the first login, and for a lost password.
+
+    The password comes from --password-file, or from the variable TRIPLICATE_ADMINISTRATOR_PASSWORD. Nodes use it at once. Sessions that
+    are open go on.
+    """
+    password = administrator_password(password_file)
+
+    async def work(client: Client) -> None:
+        await set_administrator(client, name, Administrator.of_password(client, role, password))
+        remarks.print(f"role {role} is the administrator of database {name}")
 
     run_with_client(metadata, work)
 
@@ -258,4 +321,5 @@ def _facts(info: DatabaseInfo) -> dict[str, object]:
         }
         for one in info.nodes
     ]
-    return {"database": info.name, "log": info.log, "leader": info.leader, "nodes": nodes}
+    administrator = None if info.administrator is None else info.administrator.name
+    return {"database": info.name, "log": info.log, "leader": info.leader, "administrator": administrator, "nodes": nodes}

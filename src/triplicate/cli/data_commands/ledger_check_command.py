@@ -11,10 +11,9 @@ import click
 
 from triplicate.autorecovery import LedgerChecker, LedgerCopies, mark_copies
 from triplicate.cli.process.serving import run_loop
-from triplicate.cli.terminal.options import client_settings, cluster_uri, limit_option, metadata_option
+from triplicate.cli.terminal.client_run import client_of
+from triplicate.cli.terminal.options import cluster_uri, limit_option, metadata_option
 from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
-from triplicate.client import connect
-from triplicate.config import ClientSettings
 
 RANGES_MAX = 5
 """Ranges of entries that a line names; JSON has all."""
@@ -52,7 +51,7 @@ def check(ledger_id: int, metadata: str | None, read: bool, mark: bool, limit_s:
     """
 
     async def body() -> CheckedLedger:
-        async with connect(cluster_uri(metadata), settings=client_settings(ClientSettings)) as client:
+        async with client_of(cluster_uri(metadata)) as client:
             with ProgressBar("copies read", None) as bar:
                 found = await LedgerChecker(client, ledger_id, limit_s, read=read, progress=bar.advance).check(password.encode())
             return CheckedLedger(found, await mark_copies(client, found) if mark else ())

@@ -16,10 +16,9 @@ from triplicate.cli.data_commands.log_keys import key, key_option
 from triplicate.cli.data_commands.log_records import FORMATS, RecordPrinter
 from triplicate.cli.data_commands.log_upkeep import repair, sweep
 from triplicate.cli.process.serving import run_loop
+from triplicate.cli.terminal.client_run import client_of
 from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
 from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
-from triplicate.client import connect
-from triplicate.config import ClientSettings
 from triplicate.config.log_settings import LogClientSettings, LogSettings
 from triplicate.errors import ArgumentError, OffsetTruncated
 from triplicate.log import Head, Logs, LogSegment, LogWriter, SegmentState
@@ -62,7 +61,7 @@ def _run(metadata: str | None, work: Callable[[Logs], Awaitable[None]]) -> None:
     uri = cluster_uri(metadata)
 
     async def body() -> None:
-        async with connect(uri, settings=client_settings(ClientSettings)) as client:
+        async with client_of(uri) as client:
             await work(Logs(client, client_settings(LogClientSettings)))
 
     run_loop(body())

@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from triplicate.cli.process.serving import run_loop
+from triplicate.cli.terminal.client_run import client_of
 from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
 from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
-from triplicate.client import Client, connect
-from triplicate.config import ClientSettings
+from triplicate.client import Client
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ArgumentError, NoSuchLog
 from triplicate.log import Examination, Logs, LostLedger, PurposeKind
@@ -25,7 +25,7 @@ def _run(metadata: str | None, work: Callable[[Client, Logs], Awaitable[None]]) 
     uri = cluster_uri(metadata)
 
     async def body() -> None:
-        async with connect(uri, settings=client_settings(ClientSettings)) as client:
+        async with client_of(uri) as client:
             await work(client, Logs(client, client_settings(LogClientSettings)))
 
     run_loop(body())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Generic, TypeVar
 
 from triplicate.autorecovery import walk_ledgers
@@ -14,25 +15,29 @@ from triplicate.cli.overview.core.cluster_facts import (
     ClusterFacts,
     CopyFacts,
     DatabaseFacts,
+    DoorCertificate,
     FreezeFacts,
     LedgerCensus,
     LedgerCounts,
     Listed,
     LogFacts,
     MarkFacts,
+    NodeAclFacts,
     RecoveryFacts,
     Registrations,
     all_bookies,
 )
 from triplicate.cli.overview.core.domain_shortage import missing_domains
 from triplicate.cli.overview.core.machine_names import shared_machines
+from triplicate.cli.overview.door_certificates import certificate_of_bookie, certificate_of_node
 from triplicate.client import Client
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import CorruptionError, FormatError, NoNode, NoSuchLog, SqlError, TriplicateError
 from triplicate.ledger import BookieSite
 from triplicate.log import Logs, SegmentState
-from triplicate.metadata import BookieServiceInfo, own_paths
+from triplicate.metadata import AclReport, BookieServiceInfo, NodeAcls, own_paths
 from triplicate.runtime import TaskScope, map_bounded, timeout_at
+from triplicate.security import TlsIdentity, expiring_files
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -59,9 +64,18 @@ class ClusterSources:
     Args:
         limit_s: longest time for each source, in seconds. A source that takes longer is shown as incomplete.
         resolve: gives the addresses of hosts; None: no machine is recognized under several names.
+        tls: verifies the certificates of servers; None: they are not looked at.
     """
 
-    def __init__(self, client: Client, log_settings: LogClientSettings, limit_s: float, resolve: AddressesOf | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        log_settings: LogClientSettings,
+        limit_s: float,
+        resolve: AddressesOf | None = None,
+        tls: TlsIdentity | None = None,
+    ) -> None:
+        self._tls = tls
         self._client = client
         self._metadata = client.metadata
         self._logs = Logs(client, log_settings)
@@ -81,6 +95,7 @@ class ClusterSources:
             marks = scope.spawn(self.marks(), name="marks")
             recovery = scope.spawn(self._recovery(), name="auto-recovery")
             freeze = scope.spawn(self._freeze(), name="freeze")
+            acls = scope.spawn(self._acls(), name="acls")
         registered = next(iter(bookies.result().items), None)
         found = await self.bookies(bookies.result(), ledgers.result())
         return ClusterFacts(
@@ -97,7 +112,33 @@ class ClusterSources:
             freeze.result(),
             await self.shared_machines(found.items),
             "" if found.cut else missing_domains(found.items, self._client.placement.policy),
+            acls.result(),
+            await self.certificates(found.items),
         )
+
+    # Certificates.
+
+    async def certificates(self, bookies: Sequence[BookieFacts]) -> Listed[DoorCertificate]:
+        """The certificates of these bookies, of the registered nodes, and of the files of this command."""
+        tls, host = self._tls, self._client.host
+        if tls is None:
+            return Listed()
+        own = [DoorCertificate(f"{each.setting} {each.path}", each.expires_s()) for each in expiring_files(tls.settings)]
+        nodes = await self._bounded(self._node_addresses)
+        doors = [partial(certificate_of_bookie, host, tls, one.bookie_id, one.address) for one in bookies if one.address]
+        doors += [partial(certificate_of_node, host, tls, *one) for one in nodes.value or ()]
+
+        async def ask(door: Callable[[], Awaitable[DoorCertificate | None]]) -> DoorCertificate | None:
+            return (await self._bounded(door)).value
+
+        found = await map_bounded(ask, doors, most=BOOKIES_AT_A_TIME, name="certificates of servers")
+        return Listed((*own, *(one for one in found if one is not None)), nodes.cut)
+
+    async def _node_addresses(self) -> list[tuple[str, str]]:
+        # As in `_databases`: only this source needs the database layer.
+        from triplicate.sql import registered_nodes
+
+        return [(one.node_id, one.address) for one in await registered_nodes(self._client) if one.has_tls]
 
     # Bookies.
 
@@ -241,6 +282,16 @@ class ClusterSources:
 
         found = await self._bounded(read)
         return found.value if found.value is not None else RecoveryFacts(cut=found.cut)
+
+    async def _acls(self) -> NodeAclFacts:
+        async def read() -> AclReport | None:
+            acls = await NodeAcls.of(self._metadata, self._client.host)
+            return await acls.sample() if acls is not None else None
+
+        found = await self._bounded(read)
+        if found.value is None:
+            return NodeAclFacts(cut=found.cut)
+        return NodeAclFacts(found.value.nodes, found.value.open, found.value.example_open)
 
     async def _freeze(self) -> FreezeFacts:
         found = await self._bounded(self._metadata.ensemble_freezes.read)

@@ -7,7 +7,7 @@ from functools import partial
 
 from triplicate.autorecovery import AutorecoveryDaemon, LocalCopies, UnneededCopies
 from triplicate.client import Client
-from triplicate.config import AutorecoverySettings, ClientSettings, Configuration
+from triplicate.config import AutorecoverySettings, ClientSettings, Configuration, SecuritySettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.log import Logs, has_living_writer, raise_all_copies
 from triplicate.metadata import ClusterMetadata
@@ -48,10 +48,10 @@ def start_autorecovery(
     """Start auto-recovery on the session of a process.
 
     Args:
-        configuration: with the sections of auto-recovery, clients and logs.
+        configuration: with the sections of auto-recovery, clients, logs and security.
         name: the name in votes and locks; a bookie id.
     """
-    client = Client(host, cluster, configuration.get(ClientSettings), metrics)
+    client = Client(host, cluster, configuration.get(ClientSettings), metrics, security=configuration.get(SecuritySettings))
     logs = Logs(client, configuration.get(LogClientSettings))
 
     async def raise_copies() -> None:

@@ -14,14 +14,16 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
+from triplicate.cli.process.page_protection import PageAddress, page_guard
 from triplicate.cli.process.probes import ProcessState, ServedProcess
 from triplicate.cli.process.trace_levels import level_of
-from triplicate.config import ProcessSettings
+from triplicate.config import ProcessSettings, SecuritySettings
 from triplicate.errors import ConfigError, EnvironmentFault
 from triplicate.runtime import (
     Host,
     Listener,
     Metrics,
+    PageGuard,
     Probe,
     TaskScope,
     collect_garbage_seldom,
@@ -30,6 +32,7 @@ from triplicate.runtime import (
     resolve,
     serve_metrics,
 )
+from triplicate.security import expiring_files
 
 Result = TypeVar("Result")
 
@@ -155,14 +158,19 @@ async def until_signal() -> int:
     return await caught
 
 
-async def start_metrics(host: Host, metrics: Metrics, settings: ProcessSettings, probes: Mapping[str, Probe]) -> Listener:
+async def start_metrics(
+    host: Host, metrics: Metrics, settings: ProcessSettings, probes: Mapping[str, Probe], guard: PageGuard | None = None
+) -> Listener:
     """Serve the process's metrics and probes.
+
+    Args:
+        guard: see `page_guard`.
 
     Raises:
         EnvironmentFault: the port is in use, or the address is not usable.
     """
     try:
-        return await serve_metrics(host, metrics, settings.metrics_port, settings.metrics_host, probes)
+        return await serve_metrics(host, metrics, settings.metrics_port, settings.metrics_host, probes, guard)
     except OSError as error:
         where = place_of(settings.metrics_host, settings.metrics_port)
         raise EnvironmentFault(
@@ -170,14 +178,28 @@ async def start_metrics(host: Host, metrics: Metrics, settings: ProcessSettings,
         ) from None
 
 
+def show_expiry(metrics: Metrics, security: SecuritySettings) -> None:
+    """Add a metric for each file with certificates of this process.
+
+    Raises:
+        ConfigError: a file cannot be read, or a package is missing.
+    """
+    files = list(expiring_files(security))
+    if files:
+        help_text = "Time at which the first certificate in this file expires, in seconds since the epoch."
+        gauge = metrics.gauge("triplicate_certificate_expires_seconds", help_text, ("file",))
+        for each in files:
+            gauge.labels(each.path).set_function(each.expires_s)
+
+
 def place_of(address: str, port: int) -> str:
     """``host:port``, an IPv6 address in brackets."""
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def metrics_url(address: str, port: int) -> str:
+def metrics_url(address: str, port: int, *, tls: bool = False) -> str:
     """The URL at which processes on this machine read the metrics served on an address; wildcard addresses include loopback."""
-    return f"http://{place_of(LOOPBACK.get(address, address), port)}/metrics"
+    return f"{'https' if tls else 'http'}://{place_of(LOOPBACK.get(address, address), port)}/metrics"
 
 
 Serve = Callable[[Host, Metrics], Awaitable[ServedProcess]]
@@ -202,11 +224,20 @@ async def until_end(name: str, serving: ServedProcess) -> None:
         raise EnvironmentFault(f"{name} has failed and ends: {what}") from what
 
 
-def serve_process(name: str, settings: ProcessSettings, start: Serve, *, parent_pipe: int | None, ready_pipe: int | None) -> None:
+def serve_process(
+    name: str,
+    settings: ProcessSettings,
+    start: Serve,
+    *,
+    security: SecuritySettings | None = None,
+    parent_pipe: int | None,
+    ready_pipe: int | None,
+) -> None:
     """Run one server process until a signal or the end of its parent.
 
     Args:
         start: starts the server on the host with the metrics registry, both of this process.
+        security: protects the pages; None for the defaults, without TLS.
 
     Raises:
         ConfigError: Python runs without assertions.
@@ -224,30 +255,42 @@ def serve_process(name: str, settings: ProcessSettings, start: Serve, *, parent_
         report_ready(ready_pipe, facts)
 
     async def body() -> None:
-        await serve(name, real_host(name, trace=LogTrace()), settings, start, announce)
+        await serve(name, real_host(name, trace=LogTrace()), settings, start, announce, security)
 
     run_loop(body(), debug=settings.debug)
 
 
-async def serve(name: str, host: Host, settings: ProcessSettings, start: Serve, announce: Callable[[dict[str, object]], None]) -> None:
+async def serve(
+    name: str,
+    host: Host,
+    settings: ProcessSettings,
+    start: Serve,
+    announce: Callable[[dict[str, object]], None],
+    security: SecuritySettings | None = None,
+) -> None:
     """Start a server and run it until a signal or its failure. Metrics and probes are served from before its start until after its end.
 
     Args:
         announce: called with the server's facts once it serves.
+        security: protects the pages; None for the defaults, without TLS.
 
     Raises:
+        ConfigError: the pages cannot be protected as the settings say.
         EnvironmentFault: the metrics' address cannot be opened, or the server failed. Also the errors of `start`.
     """
-    metrics = Metrics()
+    metrics, security = Metrics(), security if security is not None else SecuritySettings()
+    show_expiry(metrics, security)
+    guard = page_guard(host, settings, security)
     state = ProcessState(name, host.clock)
-    listener = await start_metrics(host, metrics, settings, {"/health": state.health, "/ready": state.ready})
+    listener = await start_metrics(host, metrics, settings, {"/health": state.health, "/ready": state.ready}, guard)
+    pages = PageAddress.of(metrics_url(*listener.address, tls=settings.metrics_tls), settings, security)
     try:
         async with TaskScope(f"{name} process") as scope:
             scope.spawn(state.beat(), name="heartbeat")
             serving = await start(host, metrics)
             try:
                 state.serving = serving
-                announce({**serving.facts, "metrics": metrics_url(*listener.address)})
+                announce({**serving.facts, **pages.facts()})
                 await until_end(name, serving)
             finally:
                 state.ending = True

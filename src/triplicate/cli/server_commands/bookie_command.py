@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -12,17 +12,26 @@ from triplicate.bookie import Bookie, Replacement, bookie_id_of, mark_visited
 from triplicate.cli.process.probes import ServedProcess, autorecovery_problems, bookie_problems, bookie_readiness
 from triplicate.cli.process.serving import run_loop, serve_process
 from triplicate.cli.terminal.lazy_subcommands import LazySubcommands
-from triplicate.cli.terminal.options import existing, load_configuration, settings_options
+from triplicate.cli.terminal.options import existing, load_configuration, metadata_access, settings_options
 from triplicate.cli.terminal.output import print_json
-from triplicate.config import AutorecoverySettings, BookieSettings, ClientSettings, Configuration, MetadataSettings, ProcessSettings
+from triplicate.config import (
+    AutorecoverySettings,
+    BookieSettings,
+    ClientSettings,
+    Configuration,
+    MetadataSettings,
+    ProcessSettings,
+    SecuritySettings,
+)
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ConfigError
 from triplicate.metadata import ClusterMetadata, open_cluster
 from triplicate.runtime import Host, Metrics, keep_freed_memory, real_host, sleep
+from triplicate.security import gaps_of_bookie, refuse_gaps
 
 Result = TypeVar("Result")
 
-SECTIONS = (BookieSettings, MetadataSettings, ProcessSettings, AutorecoverySettings, ClientSettings, LogClientSettings)
+SECTIONS = (BookieSettings, MetadataSettings, ProcessSettings, AutorecoverySettings, ClientSettings, LogClientSettings, SecuritySettings)
 """Those of clients are for auto-recovery in the bookie's process."""
 WATCH_INTERVAL_S = 0.5
 """How late the watches of a bookie may be. Only auto-recovery has watches, and an idle bookie is not to wake for them 25 times a second."""
@@ -53,6 +62,7 @@ HERE = "triplicate.cli.server_commands"
         "refill": f"{HERE}.refill_command:refill",
         "set-readonly": f"{HERE}.bookie_read_only:set_read_only",
         "status": f"{HERE}.bookie_status:status",
+        "user": f"{HERE}.bookie_users:user",
     },
 )
 @bookie_options
@@ -76,6 +86,8 @@ def bookie(
 def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe: int | None) -> None:
     settings = configuration.get(BookieSettings)
     uri, session_timeout_s = metadata_uri(configuration), configuration.get(MetadataSettings).session_timeout_s
+    security = configuration.get(SecuritySettings)
+    refuse_gaps(security, bookie_process_gaps(configuration))
     keep_freed_memory()
     heals = configuration.get(AutorecoverySettings).in_bookie
     if heals:
@@ -83,9 +95,12 @@ def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe
         from triplicate.cli.process.autorecovery_process import start_autorecovery
 
     async def start(host: Host, metrics: Metrics) -> ServedProcess:
-        cluster = await open_cluster(existing(uri), host, session_timeout_s=session_timeout_s, watch_interval_s=WATCH_INTERVAL_S)
+        access = metadata_access(host, configuration)
+        cluster = await open_cluster(
+            existing(uri), host, session_timeout_s=session_timeout_s, watch_interval_s=WATCH_INTERVAL_S, access=access
+        )
         try:
-            server = await Bookie.start(host, settings, cluster, metrics)
+            server = await Bookie.start(host, settings, cluster, metrics, security=security)
         except BaseException:
             await cluster.aclose()
             raise
@@ -109,7 +124,19 @@ def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe
         return ServedProcess(facts, stop, server.wait_failed, problems, lambda: bookie_readiness(server))
 
     name = settings.bookie_id or "bookie"
-    serve_process(name, configuration.get(ProcessSettings), start, parent_pipe=parent_pipe, ready_pipe=ready_pipe)
+    serve_process(name, configuration.get(ProcessSettings), start, security=security, parent_pipe=parent_pipe, ready_pipe=ready_pipe)
+
+
+def bookie_process_gaps(configuration: Configuration) -> Iterator[str]:
+    """What the process of a bookie lacks to be secure; see `gaps_of_bookie`."""
+    return gaps_of_bookie(
+        configuration.get(BookieSettings),
+        configuration.get(AutorecoverySettings),
+        configuration.get(MetadataSettings),
+        configuration.get(ClientSettings),
+        configuration.get(ProcessSettings),
+        configuration.get(SecuritySettings),
+    )
 
 
 def keep_only_needed_copies(server: Bookie, host: Host, cluster: ClusterMetadata, configuration: Configuration, metrics: Metrics) -> None:
@@ -145,12 +172,18 @@ def configuration_of(context: click.Context, config: str | None, flags: Mapping[
     return load_configuration(SECTIONS, config or group.config, {**group.flags, **flags})
 
 
-def with_cluster(name: str, uri: str, work: Callable[[Host, ClusterMetadata], Awaitable[Result]]) -> Result:
-    """Run a function with the cluster's metadata."""
+def with_cluster(
+    name: str, uri: str, work: Callable[[Host, ClusterMetadata], Awaitable[Result]], configuration: Configuration | None = None
+) -> Result:
+    """Run a function with the cluster's metadata.
+
+    Args:
+        configuration: has this process's access to the metadata; None: the variables have it.
+    """
 
     async def body() -> Result:
         host = real_host(name)
-        cluster = await open_cluster(existing(uri), host)
+        cluster = await open_cluster(existing(uri), host, access=metadata_access(host, configuration))
         try:
             return await work(host, cluster)
         finally:
@@ -197,7 +230,7 @@ def _replace(configuration: Configuration, yes: bool) -> dict[str, object]:
     async def carry_out(host: Host, cluster: ClusterMetadata) -> int:
         return (await Replacement(host, settings, cluster).carry_out()).number
 
-    found = with_cluster("bookie-format", uri, check)
+    found = with_cluster("bookie-format", uri, check, configuration)
     if not yes:
         click.confirm(
             f"Every copy that bookie {found.bookie_id} held is given up, and {', '.join(found.directories.configured)} become its "
@@ -205,7 +238,7 @@ def _replace(configuration: Configuration, yes: bool) -> dict[str, object]:
             abort=True,
             err=True,
         )
-    return {"bookie": found.bookie_id, "incarnation": with_cluster("bookie-format", uri, carry_out)}
+    return {"bookie": found.bookie_id, "incarnation": with_cluster("bookie-format", uri, carry_out, configuration)}
 
 
 def _visited(configuration: Configuration, yes: bool) -> dict[str, object]:
@@ -221,4 +254,4 @@ def _visited(configuration: Configuration, yes: bool) -> dict[str, object]:
     async def work(host: Host, cluster: ClusterMetadata) -> bool:
         return await mark_visited(cluster, bookie_id)
 
-    return {"bookie": bookie_id, "changed": with_cluster("bookie-format", metadata_uri(configuration), work)}
+    return {"bookie": bookie_id, "changed": with_cluster("bookie-format", metadata_uri(configuration), work, configuration)}

@@ -16,10 +16,10 @@ from triplicate.autorecovery import DecommissionProgress, DecommissionReport, Di
 from triplicate.cli.overview.core.text_table import size_text
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.server_commands.bookie_list import uri_of
+from triplicate.cli.terminal.client_run import client_of
 from triplicate.cli.terminal.options import client_settings, limit_option, metadata_option
 from triplicate.cli.terminal.output import print_json, print_table, remarks
-from triplicate.client import connect
-from triplicate.config import AutorecoverySettings, ClientSettings
+from triplicate.config import AutorecoverySettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.log import Logs, has_living_writer
 
@@ -66,7 +66,7 @@ def decommission(
     async def body() -> DecommissionReport:
         # The name stands in the locks of ledgers that are being moved.
         name = f"{socket.gethostname()}:{os.getpid()}"
-        async with connect(uri_of(context, metadata), settings=client_settings(ClientSettings), name=name) as client:
+        async with client_of(uri_of(context, metadata), name=name) as client:
             return await decommission_bookie(
                 client,
                 bookie_ids,

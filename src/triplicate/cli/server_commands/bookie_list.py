@@ -13,10 +13,9 @@ from triplicate.cli.overview.core.cluster_problems import shared_text
 from triplicate.cli.overview.core.text_table import size_text
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.server_commands.bookie_command import GroupOptions
+from triplicate.cli.terminal.client_run import client_of
 from triplicate.cli.terminal.options import client_settings, cluster_uri, limit_option, metadata_option
 from triplicate.cli.terminal.output import print_json, print_table, remarks
-from triplicate.client import connect
-from triplicate.config import ClientSettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ConnectionLost
 from triplicate.runtime import addresses_of
@@ -66,7 +65,7 @@ def uri_of(context: click.Context, metadata: str | None) -> str:
 
 
 async def _collect(uri: str, quick: bool, limit_s: float) -> BookieList:
-    async with connect(uri, settings=client_settings(ClientSettings)) as client:
+    async with client_of(uri) as client:
         sources = ClusterSources(client, client_settings(LogClientSettings), limit_s, addresses_of)
         ledgers = LedgerCounts(cut=NOT_COUNTED) if quick else await sources.ledgers()
         found: Listed[BookieFacts] = await sources.bookies(await sources.registrations(), ledgers)

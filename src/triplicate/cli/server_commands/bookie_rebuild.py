@@ -33,7 +33,7 @@ def rebuild(context: click.Context, config: str | None, flags: Mapping[str, obje
     async def work(host: Host, cluster: ClusterMetadata) -> RebuildReport:
         return await rebuild_index(host, configuration.get(BookieSettings), cluster, lost_accepted=accept_lost_logs)
 
-    report = with_cluster("bookie-rebuild", metadata_uri(configuration), work)
+    report = with_cluster("bookie-rebuild", metadata_uri(configuration), work, configuration)
     facts = dataclasses.asdict(report)
     for number in report.missing_logs:
         click.echo(missing_log(number), err=True)

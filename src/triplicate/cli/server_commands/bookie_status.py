@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
 
-from triplicate.bookie import Inspection, InspectionReport, bookie_id_of, memory_limits
+from triplicate.bookie import DoorReport, Inspection, InspectionReport, bookie_id_of, door_report, memory_limits
 from triplicate.cli.overview.core.text_table import size_text
+from triplicate.cli.process.page_protection import PageAddress, read_page
 from triplicate.cli.process.serving import metrics_url, run_loop
 from triplicate.cli.server_commands.bookie_command import bookie_options, configuration_of, with_cluster
-from triplicate.cli.terminal.options import client_settings
 from triplicate.cli.terminal.output import print_json, print_table
 from triplicate.client import Client
-from triplicate.config import BookieSettings, ClientSettings, Configuration, MetadataSettings, ProcessSettings
+from triplicate.config import BookieSettings, ClientSettings, Configuration, MetadataSettings, ProcessSettings, SecuritySettings
 from triplicate.errors import BookieUnavailable, ConfigError, TriplicateError
 from triplicate.metadata import ClusterMetadata
 from triplicate.runtime import Host, real_host
 
 METRICS_TIMEOUT_S = 3.0
+METRICS_BYTES_MAX = 16 * 1024 * 1024
 METRICS = {
     "bookie_SERVER_STATUS": "status (1 writable, 0 read-only)",
     "bookkeeper_server_CONNECTIONS": "connections",
@@ -39,6 +38,7 @@ METRICS = {
     "bookie_ledger_handles": "ledgers in memory",
     "bookie_ledger_dir_warning": "disk warning",
     "bookie_reserve_bytes": "bytes in reserve",
+    "triplicate_bookie_unauthenticated_connections": "connections not admitted yet",
     "bookie_gc_ACTIVE_LEDGER": "ledgers at the last collection",
     "bookie_gc_TRASH_LEDGERS": "ledgers in the trash",
     "bookie_gc_TRASH_SPACE_BYTES": "bytes in the trash",
@@ -79,12 +79,13 @@ def gather(configuration: Configuration, *, offline: bool) -> dict[str, Any]:
     if uri and not offline:
 
         async def query(host: Host, cluster: ClusterMetadata) -> dict[str, Any]:
-            return await query_cluster(host, cluster, bookie_id)
+            return await query_cluster(host, cluster, bookie_id, configuration)
 
-        facts["cluster"] = with_cluster("bookie-status", uri, query)
+        facts["cluster"] = with_cluster("bookie-status", uri, query, configuration)
     found = _directories(settings, bookie_id)
     if any(directory.there for directory in found.directories):
         facts.update({key: value for key, value in dataclasses.asdict(found).items() if value})
+        facts["door"] = _door(settings, configuration.get(SecuritySettings))
         # The settings of a bookie on another machine are not known.
         facts["memory_bound_bytes"] = sum(bound.bytes for bound in memory_limits(settings))
     elif "cluster" not in facts:
@@ -97,8 +98,30 @@ def gather(configuration: Configuration, *, offline: bool) -> dict[str, Any]:
         raise ConfigError(f"the cluster knows no bookie {bookie_id}: correct bookie.bookie_id; there are: {names}")
     process = configuration.get(ProcessSettings)
     if process.metrics_port and not offline:
-        facts["metrics"] = read_metrics(metrics_url(process.metrics_host, process.metrics_port))
+        url = metrics_url(process.metrics_host, process.metrics_port, tls=process.metrics_tls)
+        facts["metrics"] = read_metrics(PageAddress.of(url, process, configuration.get(SecuritySettings)))
     return facts
+
+
+def _door(settings: BookieSettings, security: SecuritySettings) -> dict[str, Any]:
+    """What is on at the door, or why the bookie would not start with it."""
+
+    async def report() -> dict[str, Any]:
+        try:
+            found = door_report(settings, security, real_host("bookie-status"))
+        except ConfigError as error:
+            return {"problem": str(error)}
+        return {**dataclasses.asdict(found), "summary": found.summary + certificate_text(found)}
+
+    return run_loop(report())
+
+
+def certificate_text(door: DoorReport) -> str:
+    """When the certificate expires, to follow the summary of the door; empty without one."""
+    if door.certificate_days is None:
+        return ""
+    days = door.certificate_days
+    return f"; the certificate expires in {days:.1f} days" if days > 0 else f"; the certificate expired {-days:.1f} days ago"
 
 
 def _directories(settings: BookieSettings, bookie_id: str) -> InspectionReport:
@@ -108,7 +131,7 @@ def _directories(settings: BookieSettings, bookie_id: str) -> InspectionReport:
     return run_loop(inspect())
 
 
-async def query_cluster(host: Host, cluster: ClusterMetadata, bookie_id: str) -> dict[str, Any]:
+async def query_cluster(host: Host, cluster: ClusterMetadata, bookie_id: str, configuration: Configuration) -> dict[str, Any]:
     """The facts about the bookie from metadata and from the bookie itself."""
     incarnation = await cluster.incarnations.get(bookie_id)
     cookie = await cluster.cookies.get(bookie_id)
@@ -127,7 +150,8 @@ async def query_cluster(host: Host, cluster: ClusterMetadata, bookie_id: str) ->
         return facts
     facts["registered"] = "read-only" if bookie_id in await cluster.bookies.readonly() else "writable"
     facts["address"] = "{}:{}".format(*info.address)
-    async with Client(host, cluster, client_settings(ClientSettings)) as client:
+    settings, security = configuration.get(ClientSettings), configuration.get(SecuritySettings)
+    async with Client(host, cluster, settings, security=security) as client:
         try:
             space = await client.bookie_info(bookie_id)
         except (TriplicateError, OSError) as error:
@@ -138,13 +162,12 @@ async def query_cluster(host: Host, cluster: ClusterMetadata, bookie_id: str) ->
     return facts
 
 
-def read_metrics(url: str) -> dict[str, float] | str:
+def read_metrics(pages: PageAddress) -> dict[str, float] | str:
     """The values of `METRICS`, or the reason why there are none."""
     try:
-        with urllib.request.urlopen(url, timeout=METRICS_TIMEOUT_S) as answer:
-            text = answer.read().decode()
-    except (urllib.error.URLError, OSError) as error:
-        return f"not available from {url}: {error}"
+        text = read_page(pages, "/metrics", timeout_s=METRICS_TIMEOUT_S, size_bytes_max=METRICS_BYTES_MAX).decode()
+    except (OSError, ConfigError) as error:
+        return f"not available from {pages.url}: {error}"
     found: dict[str, float] = {}
     for line in text.splitlines():
         name, _, value = line.rpartition(" ")
@@ -180,6 +203,9 @@ def rows_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     elif "directories" in facts:
         yield "index", "in use by the running bookie"
     yield from _scrub_rows(facts.get("scrub"))
+    door = facts.get("door")
+    if door is not None:
+        yield "door", door.get("problem") or door["summary"]
     metrics = facts.get("metrics")
     if isinstance(metrics, str):
         yield "metrics", metrics

@@ -10,10 +10,9 @@ import click
 
 from triplicate.autorecovery import Audit, AuditorMetrics, AuditReport, CopyPace, LedgerAudits
 from triplicate.cli.process.serving import run_loop
-from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
+from triplicate.cli.terminal.client_run import client_of
+from triplicate.cli.terminal.options import cluster_uri, metadata_option
 from triplicate.cli.terminal.output import print_json, print_table, remarks
-from triplicate.client import connect
-from triplicate.config import ClientSettings
 from triplicate.metadata import PeriodicCheck
 
 ROWS_MAX = 50
@@ -44,7 +43,7 @@ def audit(metadata: str | None, lost: bool, ledgers: bool, replicas: bool, place
     wanted = [one for one, is_wanted in chosen.items() if is_wanted] or list(chosen)
 
     async def body() -> list[AuditReport]:
-        async with connect(cluster_uri(metadata), settings=client_settings(ClientSettings)) as client:
+        async with client_of(cluster_uri(metadata)) as client:
             audits = LedgerAudits(client, CopyPace(client.host.clock, 0), AuditorMetrics(None), dry_run=dry_run)
             reports: list[AuditReport] = []
             for one in wanted:

@@ -10,10 +10,11 @@ import click
 
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.terminal.lazy_subcommands import LazySubcommands
-from triplicate.cli.terminal.options import existing
+from triplicate.cli.terminal.options import existing, metadata_access, secured
 from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
+from triplicate.config import MetadataSettings, SecuritySettings, load
 from triplicate.errors import ConfigError
-from triplicate.metadata import ClusterMetadata, CopyReport, cluster_root, copy_metadata, open_cluster, open_tree
+from triplicate.metadata import ClusterMetadata, CopyReport, Tree, cluster_root, copy_metadata, open_cluster, open_tree
 from triplicate.runtime import Host, real_host
 
 REMARK_S = 5.0
@@ -33,6 +34,7 @@ HERE = "triplicate.cli.server_commands"
         "racks": f"{HERE}.racks_command:racks",
         "recover": f"{HERE}.cluster_recovery:recover",
         "safe-to-stop": f"{HERE}.safe_to_stop:safe_to_stop",
+        "secure-metadata": f"{HERE}.secure_metadata:secure_metadata",
         "status": f"{HERE}.cluster_status:cluster_status",
         "under-replicated": f"{HERE}.cluster_recovery:under_replicated",
     },
@@ -66,17 +68,18 @@ def init(uri: str, as_json: bool) -> None:
 
     Apache's bookies and clients can join it if it is in ZooKeeper.
     """
-    root, _ = cluster_root(_shared(uri))
+    root, _ = cluster_root(secured(_shared(uri)))
 
     async def work(host: Host) -> None:
-        tree = await open_tree(uri, host)
+        access = metadata_access(host)
+        tree = await open_tree(uri, host, access=access)
         try:
             there = await tree.exists(f"{root}/INSTANCEID") is not None
         finally:
             await tree.close()
         if there:
             raise ConfigError(f"there is a cluster at {uri} already; it is left as it is")
-        made = await open_cluster(uri, host, create=True)
+        made = await open_cluster(uri, host, create=True, access=access)
         try:
             facts = {"uri": uri, "root": made.root, "instance_id": made.instance_id, "layout": made.paths.manager}
         finally:
@@ -92,23 +95,32 @@ def init(uri: str, as_json: bool) -> None:
 @cluster.command("copy-metadata")
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
+@click.option(
+    "--from-config",
+    type=click.Path(dir_okay=False),
+    help="TOML file with sections metadata and security for FROM alone, if its access differs from that to TO.",
+)
 @click.option("--force", is_flag=True, help="Copy even if processes use the cluster; their changes during the copy may be lost.")
 @_json
-def copy(source: str, target: str, force: bool, as_json: bool) -> None:
+def copy(source: str, target: str, from_config: str | None, force: bool, as_json: bool) -> None:
     """Copy a stopped cluster's metadata to another store, verify it, and advance the ledger id generator past all used ids.
 
     All nodes except ephemeral ones are copied. FROM does not change, except that one ledger id is drawn from it. After the copy, configure
     bookies and clients to use TO.
+
+    TRIPLICATE_METADATA_TLS, _USER and _PASSWORD_FILE apply to TO, and to FROM without --from-config. All nodes are created with their ACL.
     """
     existing(_shared(source))
-    root, manager = cluster_root(_shared(target))
+    root, manager = cluster_root(secured(_shared(target)))
 
     async def work(host: Host) -> None:
-        before = await open_cluster(source, host)
+        access = metadata_access(host)
+        separate = None if from_config is None else metadata_access(host, load((MetadataSettings, SecuritySettings), file=from_config))
+        before = await open_cluster(source, host, access=separate or access)
         try:
             if manager is not None and manager != before.paths.manager:
                 raise ConfigError(f"the cluster at {source} keeps its ledgers by {before.paths.manager}, not {manager}")
-            report = await _copy(before, target, host, root, force=force)
+            report = await _copy(before, await open_tree(target, host, access=access), host, root, force=force)
         finally:
             await before.aclose()
         if as_json:
@@ -120,8 +132,8 @@ def copy(source: str, target: str, force: bool, as_json: bool) -> None:
     _run(work)
 
 
-async def _copy(before: ClusterMetadata, target: str, host: Host, root: str, *, force: bool) -> CopyReport:
-    tree = await open_tree(target, host)
+async def _copy(before: ClusterMetadata, tree: Tree, host: Host, root: str, *, force: bool) -> CopyReport:
+    """Copy into a tree, and close it."""
     done: dict[str, int] = {}
     started = time.monotonic()
     said = started

@@ -14,12 +14,13 @@ from triplicate.cli.overview.core.cluster_facts import ClusterFacts
 from triplicate.cli.overview.core.cluster_problems import problems_of
 from triplicate.cli.overview.core.status_screen import HEIGHT, WIDTH, screen_lines
 from triplicate.cli.process.serving import run_loop
+from triplicate.cli.terminal.client_run import client_of
 from triplicate.cli.terminal.options import client_settings, cluster_uri, limit_option, metadata_option
 from triplicate.cli.terminal.output import print_json
-from triplicate.client import connect
-from triplicate.config import ClientSettings
+from triplicate.config import SecuritySettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.runtime import addresses_of, sleep
+from triplicate.security import TlsIdentity
 
 CLEAR = "\x1b[H\x1b[2J"
 """Moves the cursor to the first line and clears the terminal."""
@@ -40,8 +41,9 @@ def cluster_status(metadata: str | None, watch_s: float | None, limit_s: float, 
     """
 
     async def body() -> bool:
-        async with connect(cluster_uri(metadata), settings=client_settings(ClientSettings)) as client:
-            sources = ClusterSources(client, client_settings(LogClientSettings), limit_s, addresses_of)
+        async with client_of(cluster_uri(metadata)) as client:
+            tls = TlsIdentity.open(client_settings(SecuritySettings), client.host.clock, client.host.trace)
+            sources = ClusterSources(client, client_settings(LogClientSettings), limit_s, addresses_of, tls)
             healthy = _show(await sources.collect(), as_json, again=watch_s is not None)
             while watch_s is not None:
                 await sleep(client.host.clock, watch_s)

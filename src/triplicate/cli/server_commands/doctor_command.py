@@ -9,24 +9,28 @@ from dataclasses import dataclass
 
 import click
 
-from triplicate.bookie import Inspection, bookie_id_of, port_problem
+from triplicate.bookie import Inspection, bookie_id_of, door_report, port_problem
 from triplicate.cli.main import one_line
 from triplicate.cli.overview.cluster_sources import AddressesOf
-from triplicate.cli.overview.core.cluster_problems import shared_text
+from triplicate.cli.overview.core.cluster_problems import open_nodes_text, shared_text
 from triplicate.cli.overview.core.machine_names import shared_machines
 from triplicate.cli.process.serving import run_loop
-from triplicate.cli.server_commands.bookie_command import SECTIONS, bookie_options, metadata_uri
+from triplicate.cli.server_commands.bookie_command import SECTIONS, bookie_options, bookie_process_gaps, metadata_uri
+from triplicate.cli.server_commands.bookie_status import certificate_text
+from triplicate.cli.server_commands.file_modes import file_mode_findings
 from triplicate.cli.server_commands.machine_checks import MachineWarning, machine_findings
-from triplicate.cli.terminal.options import existing, load_configuration
+from triplicate.cli.terminal.options import existing, load_configuration, metadata_access
 from triplicate.cli.terminal.output import print_json
-from triplicate.config import BookieSettings, ClientSettings, Configuration
+from triplicate.config import BookieSettings, ClientSettings, Configuration, MetadataSettings, ProcessSettings, SecuritySettings
 from triplicate.errors import TriplicateError
-from triplicate.metadata import ClusterMetadata, Cookie, Incarnation, machine_of, open_cluster
+from triplicate.metadata import AclReport, ClusterMetadata, Cookie, Incarnation, NodeAcls, machine_of, open_cluster
 from triplicate.runtime import Host, addresses_of, map_bounded, real_host
+from triplicate.security import TlsIdentity, expiring_files, expiry_problem, page_gaps
 
 RESOLVED_AT_ONCE = 16
 
 WRONG, REMARK = "wrong", "remark"
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class DoctorFinding:
     """One reported problem or remark."""
 
     check: str
-    """The check: settings, metadata, directories, data, port, machine."""
+    """The check: settings, security, door, metadata, directories, data, port, machine."""
     level: str
     """``wrong``: stops the bookie from starting or from serving its entries; ``remark``: for information."""
     text: str
@@ -45,7 +49,7 @@ class DoctorFinding:
 @bookie_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(config: str | None, flags: Mapping[str, object], as_json: bool) -> None:
-    """Check a bookie's settings, disks, cookies, metadata, port and machine.
+    """Check a bookie's settings, certificates, disks, cookies, metadata, port and machine.
 
     Each problem is reported with its remedy.
 
@@ -83,24 +87,65 @@ async def _examine(configuration: Configuration, bookie_id: str) -> list[DoctorF
     host = real_host("doctor")
     settings = configuration.get(BookieSettings)
     findings = [DoctorFinding("settings", REMARK, text) for text in setting_remarks(settings)]
+    findings += security_findings(configuration, host)
+    known = {finding.text for finding in findings}
+    door = door_findings(settings, configuration.get(SecuritySettings), host)
+    findings += [finding for finding in door if finding.text not in known]
     cluster = None
     try:
         cluster = await _open(configuration, host)
     except (TriplicateError, OSError) as error:
         findings.append(DoctorFinding("metadata", WRONG, one_line(error)))
     try:
-        findings += await _inspect(host, settings, bookie_id, cluster)
+        findings += await _inspect(host, settings, bookie_id, cluster, configuration.get(MetadataSettings).uri)
     finally:
         if cluster is not None:
             await cluster.aclose()
     return findings
 
 
+def security_findings(configuration: Configuration, host: Host) -> Iterator[DoctorFinding]:
+    """Certificates and keys that cannot be used or soon expire, and pages that are not protected."""
+    security, process = configuration.get(SecuritySettings), configuration.get(ProcessSettings)
+    # What security requires includes the pages, which need protection in any case where others reach them.
+    for gap in bookie_process_gaps(configuration) if security.required else page_gaps(process, security):
+        yield DoctorFinding("security", WRONG, gap)
+    try:
+        if TlsIdentity.open(security, host.clock, host.trace) is None:
+            return
+        files = list(expiring_files(security))
+    except TriplicateError as error:
+        yield DoctorFinding("security", WRONG, one_line(error))
+        return
+    now_s = host.clock.wall_us() / 1e6
+    for each in files:
+        expires_s = each.expires_s()
+        problem = expiry_problem(expires_s, now_s)
+        if problem:
+            level = WRONG if expires_s <= now_s else REMARK
+            yield DoctorFinding("security", level, f"{each.setting}: {each.path} {problem}: replace it; `triplicate security renew` does")
+
+
+def door_findings(settings: BookieSettings, security: SecuritySettings, host: Host) -> Iterator[DoctorFinding]:
+    """What is on at the door, or why the bookie would not start with it."""
+    try:
+        found = door_report(settings, security, host)
+    except TriplicateError as error:
+        yield DoctorFinding("door", WRONG, one_line(error))
+        return
+    if not found.is_open:
+        yield DoctorFinding("door", REMARK, f"door: {found.summary}{certificate_text(found)}")
+    elif settings.host not in LOOPBACK:
+        yield DoctorFinding(
+            "door", REMARK, f"door: everybody who reaches {settings.host} may do everything, in clear; see docs/security.md"
+        )
+
+
 async def _open(configuration: Configuration, host: Host) -> ClusterMetadata:
-    return await open_cluster(existing(metadata_uri(configuration)), host)
+    return await open_cluster(existing(metadata_uri(configuration)), host, access=metadata_access(host, configuration))
 
 
-async def _inspect(host: Host, settings: BookieSettings, bookie_id: str, cluster: ClusterMetadata | None) -> list[DoctorFinding]:
+async def _inspect(host: Host, settings: BookieSettings, bookie_id: str, cluster: ClusterMetadata | None, uri: str) -> list[DoctorFinding]:
     findings: list[DoctorFinding] = []
     instance_id = cluster.instance_id if cluster is not None else ""
     inspection = Inspection(host, settings, bookie_id, instance_id)
@@ -116,6 +161,7 @@ async def _inspect(host: Host, settings: BookieSettings, bookie_id: str, cluster
                 findings.append(DoctorFinding("metadata", REMARK, _unvisited(bookie_id, incarnation)))
             known = cookie[0] if cookie is not None else None
             is_new = known is None
+            findings += [DoctorFinding("metadata", WRONG, text) for text in await _open_nodes(cluster, host)]
             findings += [DoctorFinding("machine", REMARK, text) for text in await shared_names(cluster, bookie_id, addresses_of)]
             problems = _problems(inspection, cluster, bookie_id, known, incarnation)
             findings += [DoctorFinding("directories", WRONG, one_line(error)) for error in problems]
@@ -124,6 +170,7 @@ async def _inspect(host: Host, settings: BookieSettings, bookie_id: str, cluster
         data += [DoctorFinding("data", WRONG, one_line(error)) for error in inspection.problems()]
         data += [DoctorFinding("data", REMARK, text) for text in inspection.remarks]
         data += [DoctorFinding("data", REMARK, text) for text in _trash(inspection)]
+    findings += [DoctorFinding("directories", REMARK, text) for text in file_mode_findings(settings, uri)]
     seen = {finding.text for finding in findings}
     for each in machine_findings(settings, starts=not inspection.lacks_space, makes=is_new):
         if one_line(each) not in seen:
@@ -153,6 +200,14 @@ async def shared_names(cluster: ClusterMetadata, bookie_id: str, resolve: Addres
 
 async def _addresses(resolve: AddressesOf, host: str) -> Sequence[str]:
     return await resolve(host)
+
+
+async def _open_nodes(cluster: ClusterMetadata, host: Host) -> list[str]:
+    acls = await NodeAcls.of(cluster, host)
+    found = await acls.sample() if acls is not None else AclReport()
+    if not found.open:
+        return []
+    return [f"{open_nodes_text(found.open, found.nodes, found.example_open)}; run triplicate cluster secure-metadata"]
 
 
 def _problems(

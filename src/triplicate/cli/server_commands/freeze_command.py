@@ -12,7 +12,7 @@ import click
 
 from triplicate.cli.overview.core.cluster_problems import age_text
 from triplicate.cli.process.serving import run_loop
-from triplicate.cli.terminal.options import cluster_uri, metadata_option
+from triplicate.cli.terminal.options import cluster_uri, metadata_access, metadata_option
 from triplicate.cli.terminal.output import print_json
 from triplicate.metadata import FREEZE_S_MAX, EnsembleFreeze, EnsembleFreezes, open_cluster
 from triplicate.runtime import real_host
@@ -37,7 +37,8 @@ def freeze_ensembles() -> None:
 
 def _run(metadata: str | None, work: Callable[[EnsembleFreezes], Awaitable[Result]]) -> Result:
     async def body() -> Result:
-        async with await open_cluster(cluster_uri(metadata), real_host("freeze-ensembles")) as cluster:
+        host = real_host("freeze-ensembles")
+        async with await open_cluster(cluster_uri(metadata), host, access=metadata_access(host)) as cluster:
             return await work(cluster.ensemble_freezes)
 
     return run_loop(body())

@@ -7,39 +7,57 @@ from contextlib import AsyncExitStack
 
 import click
 
+from triplicate.cli.process.audit_log import configure_audit_log
 from triplicate.cli.process.probes import ServedProcess, node_problems, node_readiness
 from triplicate.cli.process.serving import serve_process, warn_of_open_files
-from triplicate.cli.terminal.options import existing, load_configuration, settings_options
+from triplicate.cli.terminal.options import existing, load_configuration, metadata_access, settings_options
 from triplicate.client import Client
-from triplicate.config import ClientSettings, MetadataSettings, NodeSettings, ProcessSettings
+from triplicate.config import ClientSettings, MetadataSettings, NodeSettings, ProcessSettings, SecuritySettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ConfigError, ConnectionLost, EnvironmentFault
 from triplicate.log import Logs
-from triplicate.metadata import ClusterMetadata, open_cluster
+from triplicate.metadata import ClusterMetadata, MetadataAccess, open_cluster
 from triplicate.runtime import Backoff, Host, Metrics, sleep
-from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, ServerLimits
+from triplicate.security import TlsIdentity, gaps_of_node, refuse_gaps
+from triplicate.sql import DatabaseNode, HostedDatabases, PostgresServer, ServerLimits, ServerSecurity, login_secret
+
+SECTIONS = (NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings, SecuritySettings)
 
 WAIT_FIRST_S = 0.5
 WAIT_LONGEST_S = 5.0
+SECTIONS = (NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings, SecuritySettings)
 
 
-async def open_cluster_in_time(uri: str, host: Host, session_timeout_s: float) -> ClusterMetadata:
+async def open_cluster_in_time(uri: str, host: Host, access: MetadataAccess) -> ClusterMetadata:
     """Open the cluster, and wait without limit for a metadata store that does not answer: this machine may start before it.
 
     Raises:
-        ConfigError: the URI has no known form, or there is no cluster.
+        ConfigError: the URI has no known form, or there is no cluster. AccessRefused: ZooKeeper refuses this process.
     """
     backoff = Backoff(WAIT_FIRST_S, WAIT_LONGEST_S, host.entropy.stream("node.metadata"))
     while True:
         try:
-            return await open_cluster(uri, host, session_timeout_s=session_timeout_s)
+            return await open_cluster(uri, host, session_timeout_s=access.settings.session_timeout_s, access=access)
         except ConnectionLost as error:
             host.trace("node.waits_for_metadata", error=str(error))
             await sleep(host.clock, backoff.next_s())
 
 
+def server_limits(settings: NodeSettings) -> ServerLimits:
+    return ServerLimits(
+        settings.connections,
+        settings.database_connections,
+        login_s=settings.login_s,
+        half_open=settings.half_open_connections,
+        half_open_per_address=settings.half_open_per_address,
+        failed_logins=settings.failed_logins,
+        failed_login_s=settings.failed_login_s,
+        client_stall_s=settings.client_stall_s,
+    )
+
+
 @click.command()
-@settings_options(NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings)
+@settings_options(*SECTIONS)
 @click.option("--parent-pipe", type=int, hidden=True)
 @click.option("--ready-pipe", type=int, hidden=True)
 def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | None, ready_pipe: int | None) -> None:
@@ -48,24 +66,29 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
     PostgreSQL clients connect to its port and name the database. Every node holds a copy of each database. One node leads a database and
     accepts its writes. A connection string that names all nodes with target_session_attrs=read-write finds it.
     """
-    sections = (NodeSettings, MetadataSettings, ProcessSettings, ClientSettings, LogClientSettings)
-    configuration = load_configuration(sections, config, flags)
+    configuration = load_configuration(SECTIONS, config, flags)
     settings = configuration.get(NodeSettings)
     metadata = configuration.get(MetadataSettings)
     if not metadata.uri:
         raise ConfigError("metadata.uri is not set: give --metadata sqlite:///… or zk://…, or put it into the --config file")
+    process, own_security = configuration.get(ProcessSettings), configuration.get(SecuritySettings)
+    refuse_gaps(own_security, gaps_of_node(settings, metadata, configuration.get(ClientSettings), process, own_security))
 
     async def start(host: Host, metrics: Metrics) -> ServedProcess:
         warn_of_open_files(settings.connections, "node.connections")
+        configure_audit_log(settings.audit_log, settings.audit_log_bytes)
+        identity = TlsIdentity.open(own_security, host.clock, host.trace)
+        ServerSecurity.of_settings(settings, identity, b"")  # Errors of the settings come before the wait for the metadata.
         async with AsyncExitStack() as opened:
-            cluster = await open_cluster_in_time(existing(metadata.uri), host, metadata.session_timeout_s)
+            cluster = await open_cluster_in_time(existing(metadata.uri), host, metadata_access(host, configuration))
             opened.push_async_callback(cluster.aclose)
-            client = Client(host, cluster, configuration.get(ClientSettings), metrics)
+            client = Client(host, cluster, configuration.get(ClientSettings), metrics, security=own_security)
             opened.push_async_callback(client.aclose)
             databases = HostedDatabases()
-            limits = ServerLimits(settings.connections, settings.database_connections, client_stall_s=settings.client_stall_s)
+            security = ServerSecurity.of_settings(settings, identity, login_secret(client))
+            place, limits = (settings.host, settings.port), server_limits(settings)
             try:
-                server = await PostgresServer.open(host, databases, (settings.host, settings.port), limits)
+                server = await PostgresServer.open(host, databases, place, limits, security=security, metrics=metrics)
             except OSError as error:
                 where = f"{settings.host}:{settings.port}"
                 raise EnvironmentFault(f"{where} cannot be opened ({error.strerror}); choose another node.port") from None
@@ -83,4 +106,4 @@ def node(config: str | None, flags: Mapping[str, object], parent_pipe: int | Non
         facts: dict[str, object] = {"node": settings.node_id, "address": address, "positions": databases.positions()}
         return ServedProcess(facts, stop, running.failed, lambda: node_problems(running), lambda: node_readiness(running))
 
-    serve_process(settings.node_id or "node", configuration.get(ProcessSettings), start, parent_pipe=parent_pipe, ready_pipe=ready_pipe)
+    serve_process(settings.node_id or "node", process, start, security=own_security, parent_pipe=parent_pipe, ready_pipe=ready_pipe)

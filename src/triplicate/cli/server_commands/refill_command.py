@@ -15,10 +15,10 @@ from triplicate.cli.overview.core.text_table import size_text
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.server_commands.bookie_list import uri_of
 from triplicate.cli.server_commands.cluster_recovery import progress_line
+from triplicate.cli.terminal.client_run import client_of
 from triplicate.cli.terminal.options import client_settings, metadata_option
 from triplicate.cli.terminal.output import print_json, print_table, remarks
-from triplicate.client import connect
-from triplicate.config import AutorecoverySettings, ClientSettings
+from triplicate.config import AutorecoverySettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.log import Logs, has_living_writer
 
@@ -55,7 +55,7 @@ def refill(context: click.Context, bookie_id: str, metadata: str | None, rate_mb
     progress = PassProgress(on_change=changed)
 
     async def body() -> RefillReport:
-        async with connect(uri, settings=client_settings(ClientSettings), name="bookie-refill") as client:
+        async with client_of(uri, name="bookie-refill") as client:
             logs = Logs(client, client_settings(LogClientSettings))
             return await refill_bookie(
                 client, bookie_id, settings=settings, has_living_writer=partial(has_living_writer, logs), progress=progress

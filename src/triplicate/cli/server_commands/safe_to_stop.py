@@ -16,10 +16,10 @@ from triplicate.cli.overview.core.cluster_facts import BookieFacts, BookieState,
 from triplicate.cli.overview.core.domain_shortage import missing_domains, site_of
 from triplicate.cli.overview.core.stop_verdict import AvailableCopies, HarmedLedger, StopCheck, StopVerdict
 from triplicate.cli.process.serving import run_loop
+from triplicate.cli.terminal.client_run import client_of
 from triplicate.cli.terminal.options import client_settings, cluster_uri, limit_option, metadata_option
 from triplicate.cli.terminal.output import ProgressBar, print_json, print_table, remarks
-from triplicate.client import Client, connect
-from triplicate.config import ClientSettings
+from triplicate.client import Client
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.errors import ArgumentError, ConnectionLost
 
@@ -55,7 +55,7 @@ def safe_to_stop(bookie_ids: tuple[str, ...], metadata: str | None, limit_s: flo
     """
 
     async def body() -> StopAnswer:
-        async with connect(cluster_uri(metadata), settings=client_settings(ClientSettings)) as client:
+        async with client_of(cluster_uri(metadata)) as client:
             return await judge_stop(client, tuple(dict.fromkeys(bookie_ids)), limit_s)
 
     answer = run_loop(body())

@@ -12,15 +12,16 @@ from pathlib import Path
 import click
 
 from triplicate.cli.process.serving import watch_parent
-from triplicate.cli.supervision.cluster_folder import STORES
+from triplicate.cli.supervision.cluster_folder import STORES, ClusterFolder
 from triplicate.cli.supervision.cluster_pages import ClusterPages, ClusterState, Serves
 from triplicate.cli.supervision.cluster_view import Answers, ClusterView
 from triplicate.cli.supervision.local_processes import LocalCluster, local_cluster
 from triplicate.cli.supervision.prober import Prober, probe_all, targets_of
 from triplicate.cli.supervision.supervisor import Supervisor
+from triplicate.cli.terminal.extras import require
 from triplicate.cli.terminal.options import DEFAULT_FOLDER
 from triplicate.cli.terminal.output import print_json, print_table, remarks
-from triplicate.config import ProcessSettings
+from triplicate.config import CONFIG_VARIABLE, ProcessSettings
 from triplicate.runtime import Metrics
 
 POLL_S = 0.2
@@ -36,6 +37,11 @@ POLL_S = 0.2
     help="Where a new cluster keeps its metadata: one SQLite file, or a ZooKeeper that is run beside the bookies (needs Java, PySpark "
     "and kazoo). Default: sqlite.",
 )
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="Protect every door of a new cluster: TLS, users and passwords, made in DIR/security. A secured folder stays secured without it.",
+)
 @click.option("--no-restart", is_flag=True, help="Report processes that end, and do not restart them.")
 @click.option(
     "--metrics-port",
@@ -49,6 +55,7 @@ def up(
     bookies: int | None,
     nodes: int | None,
     metadata: str | None,
+    secure: bool,
     no_restart: bool,
     metrics_port: int | None,
     as_json: bool,
@@ -64,7 +71,9 @@ def up(
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    with local_cluster(Path(folder), bookies=bookies, nodes=nodes, metadata=metadata) as cluster:
+    if secure:
+        require("a secured cluster", "triplicate[security]", ("cryptography", "scramp"))
+    with local_cluster(Path(folder), bookies=bookies, nodes=nodes, metadata=metadata, secure=secure) as cluster:
         monitor = ClusterMonitor(cluster, restart=not no_restart)
         with contextlib.ExitStack() as stack:
             pages = None
@@ -146,10 +155,18 @@ def show(cluster: LocalCluster, view: ClusterView, pages: str | None, *, as_json
         return
     print_table(("process", "address", "pid", "metrics"), rows, right=("pid",), title=f"cluster {cluster.folder.path}")
     remarks.print(f"metadata: {uri}")
-    remarks.print(f"from another shell: export TRIPLICATE_METADATA={uri}")
+    remarks.print(f"from another shell: {next_step(cluster.folder)}")
     if pages is not None:
         remarks.print(f"the whole cluster's metrics and probes: {pages}")
     remarks.print(ready_line(view.read_only, sum(one.member.kind == "bookie" for _, one in running)))
+
+
+def next_step(folder: ClusterFolder) -> str:
+    """What a user types so that commands find the cluster."""
+    if not folder.is_secured:
+        return f"export TRIPLICATE_METADATA={folder.metadata_uri}"
+    beside = f"; not needed in {folder.path.parent}" if folder.path.name == DEFAULT_FOLDER else ""
+    return f"export {CONFIG_VARIABLE}={folder.security.client_file}{beside}"
 
 
 def ready_line(read_only: list[str], bookies: int) -> str:

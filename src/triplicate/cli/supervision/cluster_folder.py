@@ -6,6 +6,7 @@ DIR/metadata.db         the cluster's metadata, or
 DIR/zookeeper/          zoo.cfg, data/, zookeeper.log of the ZooKeeper that holds it
 DIR/lock                held by the `triplicate up` that runs this folder
 DIR/bookie-1/           bookie.toml, journal/, ledgers/, log
+DIR/security/           certificates, users and passwords of a secured cluster; see `secured_folder`
 """
 
 from __future__ import annotations
@@ -17,22 +18,30 @@ import os
 import random
 import socket
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from triplicate.cli.supervision.zookeeper_process import configuration
-from triplicate.config import to_toml
+from triplicate.cli.supervision.secured_folder import METADATA_USER, SecuredFolder, Tables
+from triplicate.cli.supervision.zookeeper_process import configuration, secure_configuration
+from triplicate.cli.supervision.zookeeper_security import ServerSecurity, write_secure_files
+from triplicate.config import CONFIG_VARIABLE, MetadataSettings, SecuritySettings, load, settings_of_environment, to_toml
 from triplicate.errors import ConfigError, EnvironmentFault, FormatError, WrongCluster
 from triplicate.metadata import DEFAULT_ROOT
 
 VERSION = 1
 ZOOKEEPER_VERSION = 2
 """Version of a folder with its metadata in ZooKeeper. Releases that do not know it must not use another store."""
+SECURED_VERSION = 3
+"""Version of a secured folder, with either store. Releases that do not know it must not start its processes without protection."""
 
 STORES = ("sqlite", "zk")
 ZOOKEEPER = "zookeeper"
 """Name and kind of the process that holds the metadata."""
+SECURITY = "security"
+"""Folder of a secured cluster with its certificates, users and passwords, and the settings of its clients."""
+CLIENT_FILE = f"{SECURITY}/client.toml"
+"""Settings of client commands, in the folder of a secured cluster."""
 HOST = "127.0.0.1"
 # Below Linux's range for the ports of outgoing connections, so that a port is still free at the next start.
 PORTS = range(20_000, 32_000)
@@ -57,6 +66,13 @@ class ClusterFolder:
     instance_id: str
     """The cluster's INSTANCEID; empty until the metadata is created."""
     members: tuple[ClusterMember, ...]
+    is_secured: bool = False
+    """Whether every door of the cluster is protected. It is chosen with the folder."""
+
+    @property
+    def security(self) -> SecuredFolder:
+        """The files that secure the cluster."""
+        return SecuredFolder(self.path / SECURITY)
 
     @property
     def zookeeper(self) -> ClusterMember | None:
@@ -104,20 +120,47 @@ class ClusterFolder:
         content: dict[str, object] = {"v": VERSION, "instance_id": self.instance_id, "members": members}
         if self.zookeeper is not None:
             content |= {"v": ZOOKEEPER_VERSION, "metadata": self.metadata_uri}
+        if self.is_secured:
+            content |= {"v": SECURED_VERSION}
         write_json(self.path / "cluster.json", content)
 
     def write_configs(self) -> None:
-        """Write the settings file of each process that has none. Existing files are kept, with the user's changes."""
+        """Write the settings file of each process that has none. Existing files are kept, with the user's changes.
+
+        Raises:
+            ConfigError: the cluster is secured, and a file of its security cannot be used.
+        """
+        if self.is_secured:
+            self.security.complete(member.name for member in self.members)
+            self.security.write_client_file(self.metadata_uri)
         for member in self.members:
             folder = self.folder_of(member)
             folder.mkdir(parents=True, exist_ok=True)
             if self.config_of(member).exists():
                 continue
             if member.kind == ZOOKEEPER:
-                self.config_of(member).write_text(configuration(self.metadata_path, member.port), encoding="utf-8")
+                self.config_of(member).write_text(self._zookeeper_configuration(member), encoding="utf-8")
             else:
                 comment = f"Settings of {member.name}; see docs/reference/settings.md."
                 self.config_of(member).write_text(to_toml(self._tables(member), comment=comment), encoding="utf-8")
+
+    def _zookeeper_configuration(self, member: ClusterMember) -> str:
+        if not self.is_secured:
+            return configuration(self.metadata_path, member.port)
+        return secure_configuration(self.metadata_path, member.port, self.write_zookeeper_security(member))
+
+    def write_zookeeper_security(self, member: ClusterMember) -> Mapping[str, object]:
+        """Write the files of a secured ZooKeeper from its certificate and password; returns their settings."""
+        identity = load((SecuritySettings,), flags=_flags("security", self.security.certificate_settings(member.name)))
+        users = {METADATA_USER: self.security.password(METADATA_USER)}
+        return write_secure_files(self.folder_of(member), ServerSecurity(identity.get(SecuritySettings), users))
+
+    def client_settings(self) -> tuple[MetadataSettings, SecuritySettings]:
+        """How `up` itself reaches the metadata."""
+        if not self.is_secured:
+            return MetadataSettings(uri=self.metadata_uri), SecuritySettings()
+        environment = {CONFIG_VARIABLE: str(self.security.client_file)}
+        return settings_of_environment(MetadataSettings, environment), settings_of_environment(SecuritySettings, environment)
 
     def check_configs(self) -> None:
         """Check that no process is configured with another metadata store, as after a move of the cluster.
@@ -157,26 +200,50 @@ class ClusterFolder:
             "metadata": {"uri": self.metadata_uri},
             "process": {"metrics_port": member.metrics_port},
         }
-        return {**tables, "autorecovery": {"in_bookie": True}} if member.kind == "bookie" else tables
+        if member.kind == "bookie":
+            tables["autorecovery"] = {"in_bookie": True}
+        return merged(tables, self.security_tables(member)) if self.is_secured else tables
+
+    def security_tables(self, member: ClusterMember) -> Tables:
+        """The settings that protect a bookie or node: its door, and its connections to others."""
+        is_bookie = member.kind == "bookie"
+        door = self.security.bookie_door() if is_bookie else self.security.node_door(self.folder_of(member))
+        return {member.kind: door, **self.security.tables(member.name, "autorecovery" if is_bookie else "node", self.metadata_uri)}
 
 
-def open_folder(path: Path, *, bookies: int | None, nodes: int | None, metadata: str | None = None) -> ClusterFolder:
+def merged(tables: Mapping[str, Mapping[str, object]], more: Mapping[str, Mapping[str, object]]) -> Tables:
+    """Settings of which `more` overrides those in `tables`, section by section."""
+    return {section: {**tables.get(section, {}), **more.get(section, {})} for section in dict.fromkeys([*tables, *more])}
+
+
+def _flags(section: str, table: Mapping[str, object]) -> dict[str, object]:
+    return {f"{section}.{name}": value for name, value in table.items()}
+
+
+def open_folder(path: Path, *, bookies: int | None, nodes: int | None, metadata: str | None = None, secure: bool = False) -> ClusterFolder:
     """Read the folder, or create a new one. Additional processes are added.
 
     Args:
         bookies: number of bookies; None for the present number, or `DEFAULT_BOOKIES` in a new folder.
         nodes: number of database nodes, likewise.
         metadata: one of `STORES`; None for the folder's store, or ``sqlite`` in a new folder.
+        secure: whether a new folder is secured. One that exists must be, then.
 
     Raises:
-        ConfigError: the path is not a cluster folder, fewer processes are requested than exist, or the metadata is in the other store.
+        ConfigError: the path is not a cluster folder, fewer processes are requested than exist, the metadata is in the other store, or
+            it exists and is not secured.
         FormatError: `cluster.json` was written by an incompatible release.
     """
     path = path.absolute()
     known = read_folder(path)
     if known is None:
         refuse_foreign(path)
-        known = ClusterFolder(path, "", ())
+        known = ClusterFolder(path, "", (), secure)
+    elif secure and not known.is_secured:
+        raise ConfigError(
+            f"{path} holds a cluster that is not secured: name a new --dir, or secure this one with `triplicate security convert {path}`; "
+            "see docs/security.md"
+        )
     members = list(known.members)
     if not members and metadata == "zk":
         members.append(ClusterMember(ZOOKEEPER, ZOOKEEPER, 0, 0))
@@ -198,8 +265,8 @@ def open_folder(path: Path, *, bookies: int | None, nodes: int | None, metadata:
     taken = [port for member in members for port in (member.port, member.metrics_port)]
     ports = free_ports(2 * sum(member.port == 0 for member in members), taken=taken)
     complete = tuple(one if one.port else _with_ports(one, ports) for one in members)
-    folder = ClusterFolder(path, known.instance_id, complete)
-    path.mkdir(parents=True, exist_ok=True)
+    folder = replace(known, members=complete)
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.save()
     return folder
 
@@ -240,11 +307,12 @@ def read_folder(path: Path) -> ClusterFolder | None:
     try:
         content = json.loads(text)
         version = content["v"]
-        if version in (VERSION, ZOOKEEPER_VERSION):
-            return ClusterFolder(path, content["instance_id"], tuple(ClusterMember(**member) for member in content["members"]))
+        if version in (VERSION, ZOOKEEPER_VERSION, SECURED_VERSION):
+            members = tuple(ClusterMember(**member) for member in content["members"])
+            return ClusterFolder(path, content["instance_id"], members, version == SECURED_VERSION)
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"{path / 'cluster.json'} is damaged ({error}); restore it, or start a new cluster in another --dir") from None
-    raise FormatError(f"{path / 'cluster.json'} is of version {version}, this release knows {VERSION} and {ZOOKEEPER_VERSION}")
+    raise FormatError(f"{path / 'cluster.json'} is of version {version}, this release knows {VERSION} to {SECURED_VERSION}")
 
 
 def check_instance(folder: ClusterFolder, found: str) -> None:
@@ -291,7 +359,7 @@ def locked(path: Path) -> Iterator[None]:
     Raises:
         ConfigError: another process holds the lock. The message names it.
     """
-    path.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
     with open(path / "lock", "a+", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

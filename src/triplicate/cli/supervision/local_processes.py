@@ -31,7 +31,7 @@ from triplicate.cli.supervision.cluster_folder import (
 from triplicate.cli.supervision.port_holders import listening_sockets, port_conflict
 from triplicate.cli.supervision.zookeeper_process import check_kazoo, find_jars, find_java
 from triplicate.errors import EnvironmentFault
-from triplicate.metadata import open_cluster
+from triplicate.metadata import MetadataAccess, open_cluster
 from triplicate.runtime import real_host
 
 START_TIMEOUT_S = 60.0
@@ -301,7 +301,8 @@ def ensure_cluster(folder: ClusterFolder) -> ClusterFolder:
 
     async def instance_id() -> str:
         host = real_host("up")
-        cluster = await open_cluster(folder.metadata_uri, host, create=not folder.instance_id)
+        access = MetadataAccess.of(*folder.client_settings(), host)
+        cluster = await open_cluster(folder.metadata_uri, host, create=not folder.instance_id, access=access)
         try:
             return cluster.instance_id
         finally:
@@ -323,13 +324,14 @@ def local_cluster(
     bookies: int | None = None,
     nodes: int | None = None,
     metadata: str | None = None,
+    secure: bool = False,
     begin: Callable[[ClusterFolder], None] | None = None,
 ) -> Iterator[LocalCluster]:
     """Lock the folder and start its processes; end them on exit.
 
     Args:
         path: the folder; created if missing.
-        bookies, nodes, metadata: see `open_folder`.
+        bookies, nodes, metadata, secure: see `open_folder`.
         begin: called before the first bookie or node is started.
 
     Raises:
@@ -343,16 +345,18 @@ def local_cluster(
         find_jars()
         check_kazoo()
     with locked(path):
-        folder = open_folder(path, bookies=bookies, nodes=nodes, metadata=metadata)
+        folder = open_folder(path, bookies=bookies, nodes=nodes, metadata=metadata, secure=secure)
         wait_for_orphans(path)
-        if folder.zookeeper is None:
-            folder = ensure_cluster(folder)
         folder.write_configs()
         folder.check_configs()
+        if folder.zookeeper is None:
+            folder = ensure_cluster(folder)
         check_ports(folder)
         with LocalCluster(folder) as cluster:
             if folder.zookeeper is not None:
                 check_data(folder)
+                if folder.is_secured:
+                    folder.write_zookeeper_security(folder.zookeeper)  # The certificate may have been renewed.
                 cluster.start(ZOOKEEPER)
                 cluster.folder = folder = ensure_cluster(folder)
             if begin is not None:

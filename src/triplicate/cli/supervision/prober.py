@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import threading
-import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
+from triplicate.cli.process.page_protection import PageAddress, read_page
 from triplicate.cli.supervision.cluster_view import Answers
 from triplicate.cli.supervision.local_processes import LocalCluster
+from triplicate.errors import ConfigError
 
 INTERVAL_S = 1.0
 TIMEOUT_S = 2.0
@@ -25,8 +25,8 @@ class Prober:
     """
 
     def __init__(self, answers: Answers) -> None:
-        self.targets: dict[str, str] = {}
-        """URLs of the metrics, by process."""
+        self.targets: dict[str, PageAddress] = {}
+        """Where the pages are, by process."""
         self.answers = answers
         """The answers of the newest round; see `cluster_view.Answers`."""
         self._end = threading.Event()
@@ -44,25 +44,19 @@ class Prober:
             self.answers = probe_all(self.targets)
 
 
-def targets_of(cluster: LocalCluster) -> dict[str, str]:
-    """The URLs of the metrics of serving processes."""
-    return {name: str(one.facts["metrics"]) for name, one in cluster.running.items() if "metrics" in one.facts}
+def targets_of(cluster: LocalCluster) -> dict[str, PageAddress]:
+    """Where the pages of serving processes are."""
+    return {name: PageAddress.from_facts(one.facts) for name, one in cluster.running.items() if "metrics" in one.facts}
 
 
-def probe_all(targets: Mapping[str, str]) -> dict[str, Mapping[str, Any] | None]:
-    return {name: probe(url) for name, url in targets.items()}
+def probe_all(targets: Mapping[str, PageAddress]) -> dict[str, Mapping[str, Any] | None]:
+    return {name: probe(address) for name, address in targets.items()}
 
 
-def probe(metrics_url: str) -> Mapping[str, Any] | None:
-    """The answer of a process to ``/ready``; None if it does not answer in time."""
-    place = urllib.parse.urlsplit(metrics_url)
-    # urllib.request would use a proxy from the environment.
-    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=TIMEOUT_S)
+def probe(address: PageAddress) -> Mapping[str, Any] | None:
+    """The answer of a process to ``/ready``; None if it does not answer in time, or refuses to."""
     try:
-        connection.request("GET", "/ready")
-        found = json.loads(connection.getresponse().read(ANSWER_BYTES_MAX))
-    except (OSError, http.client.HTTPException, ValueError):
+        found = json.loads(read_page(address, "/ready", timeout_s=TIMEOUT_S, size_bytes_max=ANSWER_BYTES_MAX))
+    except (OSError, ConfigError, ValueError):
         return None
-    finally:
-        connection.close()
     return found if isinstance(found, dict) else None

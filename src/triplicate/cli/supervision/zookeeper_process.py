@@ -11,12 +11,14 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from triplicate.cli.supervision.zookeeper_security import JAAS_SETTING, NETTY_JARS, probe_context
 from triplicate.errors import ConfigError, EnvironmentFault
 
 MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -78,13 +80,25 @@ def configuration(data: Path, port: int, **more: object) -> str:
     Args:
         more: ZooKeeper settings that override the defaults chosen here.
     """
+    return _text(data, {"clientPort": port, "clientPortAddress": "127.0.0.1", **more})
+
+
+def secure_configuration(data: Path, port: int, files: Mapping[str, object], **more: object) -> str:
+    """The text of a ``zoo.cfg`` for one server on loopback that serves TLS only, and authenticates every session.
+
+    Args:
+        files: the result of `write_secure_files`.
+        more: ZooKeeper settings that override the others.
+    """
+    return _text(data, {"secureClientPort": port, "secureClientPortAddress": "127.0.0.1", **files, **more})
+
+
+def _text(data: Path, more: Mapping[str, object]) -> str:
     settings: dict[str, object] = {
         "tickTime": 2000,
         "initLimit": 10,
         "syncLimit": 5,
         "dataDir": data,
-        "clientPort": port,
-        "clientPortAddress": "127.0.0.1",
         "admin.enableServer": "false",
         # All clients have the same address, and each process has a connection.
         "maxClientCnxns": 0,
@@ -107,8 +121,11 @@ def read_configuration(path: Path) -> Mapping[str, str]:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
     pairs = [line.partition("=") for line in lines if "=" in line and not line.lstrip().startswith("#")]
     settings = {name.strip(): value.strip() for name, _, value in pairs}
-    if not settings.get("dataDir") or not settings.get("clientPort", "").isdecimal():
-        raise ConfigError(f"{path} names no dataDir or no clientPort")
+    port = settings.get("secureClientPort", settings.get("clientPort", ""))
+    if not settings.get("dataDir") or not port.isdecimal():
+        raise ConfigError(f"{path} names no dataDir, or neither clientPort nor secureClientPort")
+    if "secureClientPort" in settings and "clientPort" in settings:
+        raise ConfigError(f"{path}: a clientPort beside secureClientPort serves everyone in the clear; remove it")
     return settings
 
 
@@ -127,13 +144,18 @@ class ZooKeeperProcess:
 
     def __init__(self, path: Path, log: Path, options: Sequence[str] = (), jars: Sequence[Path] = ()) -> None:
         settings = read_configuration(path)
-        self.host = settings.get("clientPortAddress", "127.0.0.1")
-        self.port = int(settings["clientPort"])
+        secure = "secureClientPort" in settings
+        self.host = settings.get("secureClientPortAddress" if secure else "clientPortAddress", "127.0.0.1")
+        self.port = int(settings["secureClientPort" if secure else "clientPort"])
         self.process: subprocess.Popen[bytes] | None = None
         self._data = Path(settings["dataDir"])
         self._log = log
+        self._settings = settings
         self._command = [find_java(), HEAP, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true", *options]
-        self._command += ["-cp", ":".join(map(str, jars or find_jars())), MAIN_CLASS, str(path)]
+        if JAAS_SETTING in settings:
+            self._command.append(f"-Djava.security.auth.login.config={settings[JAAS_SETTING]}")
+        needed = [*(jars or find_jars()), *(find_jars(NETTY_JARS) if secure else ())]
+        self._command += ["-cp", ":".join(map(str, needed)), MAIN_CLASS, str(path)]
 
     @property
     def address(self) -> str:
@@ -179,10 +201,10 @@ class ZooKeeperProcess:
 
     def _answers(self) -> bool:
         """Whether the server answers. It listens for a moment before it serves, and does not answer connections made then."""
+        context = probe_context(self._settings)
         try:
-            with socket.create_connection((self.host, self.port), timeout=1) as connection:
-                connection.sendall(b"srvr")
-                return b"Zookeeper version" in connection.recv(4096)
+            with socket.create_connection((self.host, self.port), timeout=1) as plain:
+                return _serves(plain if context is None else context.wrap_socket(plain))
         except OSError:
             return False
 
@@ -202,6 +224,12 @@ class ZooKeeperProcess:
             except subprocess.TimeoutExpired:
                 self.kill()
             self.process = None
+
+
+def _serves(connection: socket.socket | ssl.SSLSocket) -> bool:
+    with connection:
+        connection.sendall(b"srvr")
+        return b"Zookeeper version" in connection.recv(4096)
 
 
 def _die_with_parent() -> Callable[[], None] | None:

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.terminal.options import client_settings, cluster_uri
 from triplicate.client import Client, connect
-from triplicate.config import ClientSettings
+from triplicate.config import ClientSettings, MetadataSettings, SecuritySettings
+from triplicate.security import gaps_of_client, refuse_gaps
+
+
+def client_of(uri: str, *, name: str = "client") -> connect:
+    """A client of the cluster, with the settings of client commands: a context manager, see `connect`.
+
+    Raises:
+        ConfigError: a setting is wrong, or security is required and something is missing.
+    """
+    settings, security, metadata = client_settings(ClientSettings), client_settings(SecuritySettings), client_settings(MetadataSettings)
+    refuse_gaps(security, gaps_of_client(replace(metadata, uri=uri), settings, security))
+    return connect(uri, settings=settings, name=name, security=security, metadata=metadata)
 
 
 def run_with_client(metadata: str | None, work: Callable[[Client], Awaitable[None]], *, name: str = "client") -> None:
@@ -23,7 +36,7 @@ def run_with_client(metadata: str | None, work: Callable[[Client], Awaitable[Non
     uri = cluster_uri(metadata)
 
     async def body() -> None:
-        async with connect(uri, settings=client_settings(ClientSettings), name=name) as client:
+        async with client_of(uri, name=name) as client:
             await work(client)
 
     run_loop(body())

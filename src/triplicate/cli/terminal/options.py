@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from triplicate.cli.supervision.cluster_folder import read_folder
-from triplicate.config import Configuration, Key, keys_of, load, section_of
+from triplicate.cli.supervision.cluster_folder import CLIENT_FILE, read_folder
+from triplicate.config import (
+    CONFIG_VARIABLE,
+    Configuration,
+    Key,
+    MetadataSettings,
+    SecuritySettings,
+    keys_of,
+    load,
+    section_of,
+    settings_of_environment,
+)
 from triplicate.errors import ConfigError
+from triplicate.metadata import MetadataAccess
+from triplicate.runtime import Host
+from triplicate.security import gaps_of_metadata_client, refuse_gaps
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Settings = TypeVar("Settings")
@@ -99,17 +113,29 @@ def limit_option(help_text: str, default_s: float = 10.0, *, least_s: float = 0.
 
 
 def cluster_uri(given: str | None) -> str:
-    """The given URI, or that of the cluster in the default folder.
+    """The given URI, that in the settings of client commands, or that of the cluster in the default folder.
 
     Raises:
-        ConfigError: there is neither.
+        ConfigError: there is none, or security is required and the connection to the metadata is not secure.
     """
-    if given:
-        return existing(given)
+    uri = given or client_settings(MetadataSettings).uri
+    if uri:
+        return secured(existing(uri))
     folder = read_folder(Path(DEFAULT_FOLDER))
     if folder is not None and folder.metadata_path.exists():
         return folder.metadata_uri
     raise ConfigError(f"which cluster? give --metadata URI, set {METADATA_VARIABLE}, or start one here with `triplicate up`")
+
+
+def secured(uri: str) -> str:
+    """Return the URI of a client command's cluster after checking that nothing is missing if security is required.
+
+    Raises:
+        ConfigError: something is missing.
+    """
+    security = client_settings(SecuritySettings)
+    refuse_gaps(security, gaps_of_metadata_client(replace(client_settings(MetadataSettings), uri=uri), security))
+    return uri
 
 
 def existing(uri: str) -> str:
@@ -127,6 +153,43 @@ def existing(uri: str) -> str:
     return uri
 
 
+def metadata_access(host: Host, configuration: Configuration | None = None) -> MetadataAccess:
+    """The access of this process to ZooKeeper: of a server's configuration, or as a client command's settings say.
+
+    Raises:
+        ConfigError: see `MetadataAccess.of`; also if security is required and something is missing.
+    """
+    if configuration is not None:
+        return MetadataAccess.of(configuration.get(MetadataSettings), configuration.get(SecuritySettings), host)
+    security = client_settings(SecuritySettings)
+    return MetadataAccess.of(client_settings(MetadataSettings), security, host)
+
+
+def client_file() -> str | None:
+    """The file with the settings of client commands: the one that a variable names, or that of a secured cluster in the default folder."""
+    named = os.environ.get(CONFIG_VARIABLE)
+    if named:
+        return named
+    beside = Path(DEFAULT_FOLDER).absolute() / CLIENT_FILE
+    # A variable that names another cluster must not meet this one's certificates and passwords.
+    uri = os.environ.get("TRIPLICATE_METADATA_URI") or os.environ.get(METADATA_VARIABLE)
+    if not beside.exists() or (uri and uri != _uri_in(str(beside))):
+        return None
+    return str(beside)
+
+
+def _uri_in(file: str) -> str:
+    return settings_of_environment(MetadataSettings, {CONFIG_VARIABLE: file}).uri
+
+
 def client_settings(settings: type[Settings]) -> Settings:
-    """The settings of a client command, from defaults and variables, without a file."""
-    return load((settings,), environment=os.environ).get(settings)
+    """The settings of a client command, from defaults, `client_file` and variables.
+
+    Raises:
+        ConfigError: see `triplicate.config.load`.
+    """
+    environment = dict(os.environ)
+    if METADATA_VARIABLE in environment:
+        environment.setdefault("TRIPLICATE_METADATA_URI", environment[METADATA_VARIABLE])
+    environment[CONFIG_VARIABLE] = client_file() or ""
+    return settings_of_environment(settings, environment)

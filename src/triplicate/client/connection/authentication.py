@@ -5,21 +5,21 @@ Source: BookKeeper `AuthHandler.ClientSideHandler`, `ClientAuthProvider`.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
-from triplicate.client.connection.exchange import Exchange
-from triplicate.errors import ProtocolError, Unauthorized
-from triplicate.runtime import fail, resolve
-from triplicate.wire import AuthRequest, AuthResponse, FrameBuffer, Status, v3
-
-Token = TypeVar("Token", bytes, bytes | None)
+from triplicate.errors import TriplicateError, Unauthorized
+from triplicate.security import ServerConnection
+from triplicate.wire import AuthResponse, Status, v3
 
 
 class Authenticator(Protocol):
-    """A plugin of the user. One object serves all connections, which may authenticate at the same time."""
+    """A plugin of the user.
+
+    Given to a client as it is, one object serves all connections, which may authenticate at the same time. A plugin with a state for each
+    connection is a `ConnectionAuthenticator`.
+    """
 
     plugin: str
     """The plugin's name; the bookie's plugin must have the same."""
@@ -31,59 +31,67 @@ class Authenticator(Protocol):
         """The token to send in reply to one from the bookie; None when the authentication is complete."""
 
 
-class Handshake:
-    """The exchange of tokens on one connection. The caller limits its duration."""
+@runtime_checkable
+class ConnectionAuthenticator(Protocol):
+    """A plugin that has a state for each connection. Source: BookKeeper `ClientAuthProvider.Factory`."""
 
-    def __init__(self, authenticator: Authenticator, exchange: Exchange, transport: asyncio.Transport, limit_bytes: int) -> None:
-        self._authenticator = authenticator
-        self._exchange = exchange
-        self._transport = transport
-        self._frames = FrameBuffer(limit_bytes)
-        self._answer: asyncio.Future[AuthResponse] | None = None
+    def begin(self, connection: ServerConnection) -> Authenticator:
+        """The authenticator of one new connection."""
 
-    async def run(self) -> None:
-        """Return when the bookie accepts, or requires no authentication.
 
-        Raises:
-            Unauthorized: it refused, or the plugin raised. ConnectionError: it closed the connection.
-            ProtocolError: it sent something else.
-        """
-        authenticator = self._authenticator
-        token: bytes | None = self._call_plugin(authenticator.first_token)
-        while token is not None:
-            self._answer = asyncio.get_running_loop().create_future()
-            self._transport.write(self._exchange.encode_token(AuthRequest(authenticator.plugin, token)))
-            answer = await self._answer
-            if answer.status is not Status.OK:
-                raise Unauthorized(f"it refused the authentication by the plugin {authenticator.plugin!r} ({answer.status.name})")
-            if answer.plugin == v3.AUTH_DISABLED:
-                return
-            if answer.plugin != authenticator.plugin:
-                raise Unauthorized(f"it authenticates by the plugin {answer.plugin!r}, this client by {authenticator.plugin!r}")
-            token = self._call_plugin(partial(authenticator.answer, answer.payload))
+Begin = Callable[[ServerConnection], Authenticator]
+"""Makes the authenticator of one new connection."""
 
-    def _call_plugin(self, say: Callable[[], Token]) -> Token:
-        try:
-            return say()
-        except Exception as error:
-            # A token that the plugin does not understand fails this connection, not the whole client.
-            raise Unauthorized(f"the plugin {self._authenticator.plugin!r} failed: {error!r}") from error
 
-    def data_received(self, data: bytes) -> None:
-        """Process bytes from the bookie. Any frame but a token is ignored, as BookKeeper's client does."""
-        try:
-            for body in self._frames.bodies(data):
-                _, response = self._exchange.decode(body)
-                if isinstance(response, AuthResponse) and self._answer is not None:
-                    resolve(self._answer, response)
-        except ProtocolError as error:
-            self._fail(error)
+def begin_of(authenticate: Authenticator | ConnectionAuthenticator | None) -> Begin | None:
+    """How each connection begins to authenticate; None for no authentication."""
+    if authenticate is None:
+        return None
+    if isinstance(authenticate, ConnectionAuthenticator):
+        return authenticate.begin
+    shared = authenticate
+    return lambda _: shared
 
-    def connection_lost(self) -> None:
-        """The bookie, or the network, ended the connection."""
-        plugin = self._authenticator.plugin
-        self._fail(ConnectionResetError(f"it closed the connection while the plugin {plugin!r} authenticated; was the token refused?"))
 
-    def _fail(self, error: Exception) -> None:
-        if self._answer is not None:
-            fail(self._answer, error)
+class TokenExchange:
+    """The exchange of tokens on one connection, without its input and output: the tokens to send, by the answers that came.
+
+    Raises (both methods):
+        Unauthorized: the bookie refused, or the plugin raised.
+    """
+
+    def __init__(self, begin: Begin, connection: ServerConnection) -> None:
+        self._authenticator = authenticator = _call_plugin("", partial(begin, connection))
+        self.plugin = authenticator.plugin
+        self._answered = 0
+
+    def first_token(self) -> bytes:
+        """The token to send first."""
+        return _call_plugin(self.plugin, self._authenticator.first_token)
+
+    def next_token(self, answer: AuthResponse) -> bytes | None:
+        """The token to send after an answer; None when the bookie has accepted, or requires no authentication."""
+        self._answered += 1
+        if answer.status is not Status.OK:
+            raise Unauthorized(
+                f"it refused the authentication by the plugin {self.plugin!r} ({answer.status.name}); check client.user, the password "
+                "and client.mechanism, or what was given as `authenticate`"
+            )
+        if answer.plugin == v3.AUTH_DISABLED and self._answered == 1:
+            return None
+        if answer.plugin != self.plugin:
+            raise Unauthorized(f"it authenticates by the plugin {answer.plugin!r}, this client by {self.plugin!r}; see client.mechanism")
+        return _call_plugin(self.plugin, partial(self._authenticator.answer, answer.payload))
+
+
+Said = TypeVar("Said")
+
+
+def _call_plugin(plugin: str, say: Callable[[], Said]) -> Said:
+    try:
+        return say()
+    except TriplicateError as error:
+        raise Unauthorized(str(error)) from error
+    except Exception as error:
+        # A token that the plugin does not understand fails this connection, not the whole client.
+        raise Unauthorized(f"the plugin {plugin!r} failed: {error!r}") from error

@@ -9,13 +9,15 @@ import asyncio
 from dataclasses import dataclass
 from typing import Protocol
 
-from triplicate.client.connection.authentication import Authenticator, Handshake
+from triplicate.client.connection.bookie_access import BookieAccess
 from triplicate.client.connection.exchange import Exchange
+from triplicate.client.connection.handshake import Handshake
 from triplicate.client.connection.response_errors import bookie_unavailable
 from triplicate.config import ClientSettings
-from triplicate.errors import BookieError, TriplicateError
+from triplicate.errors import BookieError, ProtocolError, TriplicateError
 from triplicate.metadata import BookieRegistry, Location
 from triplicate.runtime import Backoff, Host, TaskScope, sleep, timeout_at
+from triplicate.security import reason_of_tls_failure
 
 WRITE_BUFFER_BYTES = 1 << 24
 CONFIRM_FIRST_S = 0.25
@@ -49,21 +51,21 @@ class ChannelResources:
 
     Attributes:
         scope: owns the tasks that connect.
-        authenticator: authenticates each connection before anything else is sent; None for no authentication.
+        access: how each connection is protected and authenticated before it carries requests.
     """
 
     host: Host
     registry: BookieRegistry
     settings: ClientSettings
     scope: TaskScope
-    authenticator: Authenticator | None
+    access: BookieAccess
 
 
 class BookieConnector:
     """Belongs to one channel. It makes one connection at a time.
 
     Attributes:
-        handshake: the authentication on a connection that is being made; it handles what the connection receives.
+        handshake: of a connection that is being made; it handles what the connection receives.
 
     Args:
         bookie_id: its address is looked up again for each connection, since version 2 has no greeting that would expose another process
@@ -90,7 +92,7 @@ class BookieConnector:
         self._channel = channel
         self._protocol = protocol
         self._exchange = exchange
-        self._authenticator = resources.authenticator
+        self._access = resources.access
         self._limit_bytes = limit_bytes
         self._now = host.clock.monotonic
         self._unconfirmed: asyncio.Task[None] | None = None
@@ -120,10 +122,29 @@ class BookieConnector:
             else:
                 self._scope.spawn(self._connect(), name=f"connect {self._bookie_id}")
 
-    def connection_lost(self, why: str) -> None:
-        """The present connection is gone."""
+    def connection_lost(self, error: Exception | None, violation: ProtocolError | None, *, answered: bool) -> str:
+        """The present connection is gone. Returns why.
+
+        Args:
+            error: of the transport.
+            violation: of the protocol, for which this client ended the connection.
+            answered: whether the bookie has sent anything since the handshake.
+        """
+        if violation is not None:
+            why = f"the connection was ended, since it broke the protocol ({violation})"
+        elif error is not None:
+            why = f"the connection broke ({reason_of_tls_failure(error) if isinstance(error, OSError) else error})"
+        else:
+            why = "it closed the connection"
+        if self._access.tls is not None and not answered:
+            # In TLS 1.3 a bookie judges the client's certificate when the client's side of the handshake is complete.
+            why += " before it answered anything; perhaps it does not accept this client's certificate"
+            self._retry_at = self._now() + self._backoff.next_s()
+        else:
+            self._backoff.reset()
         self._last_error = why
         self.stop()
+        return why
 
     def stop(self) -> None:
         """Stop confirming the address. Idempotent."""
@@ -144,11 +165,11 @@ class BookieConnector:
             async with timeout_at(deadline):
                 location = await self._registry.locate(self._bookie_id, self._settings.address_wait_s)
                 transport = await self._open(location)
-                if self._authenticator is not None:
-                    self.handshake = Handshake(self._authenticator, self._exchange, transport, self._limit_bytes)
-                    await self.handshake.run()
+                if self._access.has_handshake:
+                    self.handshake = Handshake(self._host, self._access, self._exchange, self._protocol, self._limit_bytes)
+                    transport = await self.handshake.run(transport, self._bookie_id, location.info.address[0], deadline)
         except TimeoutError:
-            self._fail(f"no connection within {self._settings.connect_timeout_s:g} s", transport, location)
+            self._fail(self._overdue(), transport, location)
         except (OSError, TriplicateError) as error:
             self._fail(str(error) or type(error).__name__, transport, location)
         except BaseException as error:
@@ -157,6 +178,13 @@ class BookieConnector:
             raise
         else:
             self._use(transport, location)
+
+    def _overdue(self) -> str:
+        text = f"no connection within {self._settings.connect_timeout_s:g} s"
+        if self.handshake is None:
+            return text
+        # BookKeeper's SASL provider leaves a wrong password without an answer.
+        return f"{text}, which waited for {self.handshake.stage}"
 
     def _use(self, transport: asyncio.Transport, location: Location) -> None:
         channel = self._channel
@@ -170,7 +198,8 @@ class BookieConnector:
             transport.abort()
             return
         transport.set_write_buffer_limits(WRITE_BUFFER_BYTES)
-        self._backoff.reset()
+        if self._access.tls is None:
+            self._backoff.reset()
         if not location.registered:
             self._unconfirmed = self._scope.spawn(self._confirm(transport, location), name=f"address of {self._bookie_id}")
         channel.connected(transport)

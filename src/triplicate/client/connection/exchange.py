@@ -29,6 +29,7 @@ from triplicate.wire import (
     ReadResponse,
     Request,
     Response,
+    StartTlsRequest,
     V3AddAnswerRun,
     WriteLacRequest,
     WriteLacResponse,
@@ -108,6 +109,9 @@ class Exchange(Protocol):
 
     def encode_token(self, request: AuthRequest) -> bytes:
         """The frame of an authentication token; its answer is handled by `Handshake`."""
+
+    def encode_start_tls(self) -> bytes:
+        """The frame that requests TLS, always of version 3; its answer is handled by `Handshake`."""
 
     def scan_adds(self, buffer: bytes, position: int, end: int) -> AddAnswerRun | V3AddAnswerRun | None:
         """The run of answers to adds at `position`; None if the frame there is something else."""
@@ -190,6 +194,10 @@ class V2Exchange:
         """See `Exchange`."""
         return encode_request(request)
 
+    def encode_start_tls(self) -> bytes:
+        """See `Exchange`."""
+        return v3.encode_request(StartTlsRequest(), next(self._numbers))
+
     def scan_adds(self, buffer: bytes, position: int, end: int) -> AddAnswerRun | None:
         """See `Exchange`."""
         return scan_add_responses(buffer, position, end)
@@ -264,6 +272,10 @@ class V3Exchange:
     def encode_token(self, request: AuthRequest) -> bytes:
         """See `Exchange`."""
         return v3.encode_request(request, next(self._numbers))
+
+    def encode_start_tls(self) -> bytes:
+        """See `Exchange`."""
+        return v3.encode_request(StartTlsRequest(), next(self._numbers))
 
     def scan_adds(self, buffer: bytes, position: int, end: int) -> V3AddAnswerRun | None:
         """See `Exchange`."""

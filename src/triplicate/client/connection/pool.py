@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
-from triplicate.client.connection.authentication import Authenticator
+from triplicate.client.connection.bookie_access import IN_CLEAR, BookieAccess
 from triplicate.client.connection.bookie_channel import BookieChannel
 from triplicate.client.connection.connector import ChannelResources
 from triplicate.client.connection.flush_scheduler import FlushScheduler
@@ -28,10 +28,10 @@ class ChannelPool:
         metadata: ClusterMetadata,
         settings: ClientSettings,
         scope: TaskScope,
-        authenticator: Authenticator | None = None,
+        access: BookieAccess = IN_CLEAR,
     ) -> None:
         self._settings = settings
-        self._resources = ChannelResources(host, metadata.bookies, settings, scope, authenticator)
+        self._resources = ChannelResources(host, metadata.bookies, settings, scope, access)
         self._channels: dict[tuple[str, str], BookieChannel] = {}
         self._closed = False
         self.scheduler = FlushScheduler(host.clock)

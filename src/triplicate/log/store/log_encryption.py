@@ -57,11 +57,11 @@ class LogEncryption:
         if not key_id:
             return None
         key = require_key(self.keys, name, key_id)
-        return LedgerEncryptor(key_id, key, domain, log_id, ledger_id, self._host.entropy.secret_bytes(SALT_SIZE), origin)
+        return LedgerEncryptor(key_id, key, domain, log_id, ledger_id, self._host.entropy.secret(SALT_SIZE), origin)
 
     def following(self, encryptor: LedgerEncryptor, log_id: str, ledger_id: int) -> LedgerEncryptor:
         """An encryptor for the next ledger, under the key of the one before."""
-        return encryptor.following(log_id, ledger_id, self._host.entropy.secret_bytes(SALT_SIZE))
+        return encryptor.following(log_id, ledger_id, self._host.entropy.secret(SALT_SIZE))
 
     def decoder(self, name: str, log_id: str, *, is_encrypted: bool) -> EntryDecoder:
         """A decoder for one reader of a log."""

@@ -15,6 +15,8 @@ from triplicate.ledger import RegisteredBookie
 from triplicate.metadata.core.bookkeeper_pb2 import BookieServiceInfoFormat
 
 BOOKIE_PROTOCOL = "bookie-rpc"
+TLS_EXTENSION = "tls"
+"""The extension of an endpoint at which START_TLS is served. Source: BookKeeper `BookieService`."""
 NETWORK_LOCATION = "networkLocation"
 """The property in which a bookie publishes its network location."""
 
@@ -59,9 +61,15 @@ class BookieServiceInfo:
         return None
 
 
-def bookie_service(host: str, port: int, *, http_port: int | None = None, network_location: str = "") -> BookieServiceInfo:
-    """The registration of a plain bookie: its endpoint ``bookie``, and, if it has them, ``httpserver`` and its network location."""
-    endpoints = [Endpoint("bookie", port, host)]
+def bookie_service(
+    host: str, port: int, *, http_port: int | None = None, network_location: str = "", has_tls: bool = False
+) -> BookieServiceInfo:
+    """The registration of a bookie: its endpoint ``bookie``, and, if it has them, ``httpserver`` and its network location.
+
+    Args:
+        has_tls: whether connections to the endpoint may ask for TLS.
+    """
+    endpoints = [Endpoint("bookie", port, host, extensions=(TLS_EXTENSION,) if has_tls else ())]
     if http_port is not None:
         endpoints.append(Endpoint("httpserver", http_port, host, "http"))
     return BookieServiceInfo(tuple(endpoints), {NETWORK_LOCATION: network_location} if network_location else {})

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from triplicate.errors import ConnectionLost, SessionExpired, WrongCluster
+from triplicate.errors import AccessRefused, ConnectionLost, SessionExpired, WrongCluster
 from triplicate.metadata.core.tree import ANY_VERSION, Stat, Tree, TreeOperation, Watch
 from triplicate.runtime import Backoff, Host, shielded, sleep
 
@@ -22,6 +22,9 @@ SESSIONS_PER_OPERATION_MAX = 3
 FIRST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 1.0
 """Bounds of a watch's pause after an attempt to open a session failed."""
+
+REFUSED_PAUSE_S = 5.0
+"""Time after a refusal by the store in which no further session is attempted. Operations fail at once with the refusal."""
 
 
 class RenewingTree:
@@ -36,6 +39,8 @@ class RenewingTree:
         self._closed = False
         self._renewing = asyncio.Lock()
         self._check: Callable[[Tree], Awaitable[None]] | None = None
+        self._refused: AccessRefused | None = None
+        self._again_at = 0.0
 
     def require(self, check: Callable[[Tree], Awaitable[None]]) -> None:
         """Accept a new session only if `check` raises nothing for it: the address may lead to another store by then."""
@@ -83,6 +88,14 @@ class RenewingTree:
         async with self._renewing:
             await self._tree.close()
 
+    async def run(self, operation: Callable[[Tree], Awaitable[Result]]) -> Result:
+        """Run an operation that the interface does not have, as those of the interface are run.
+
+        Args:
+            operation: of the present session. It may be called several times.
+        """
+        return await self._run(operation)
+
     async def _run(self, operation: Callable[[Tree], Awaitable[Result]]) -> Result:
         for _ in range(SESSIONS_PER_OPERATION_MAX - 1):
             tree = await self.current()
@@ -108,7 +121,8 @@ class RenewingTree:
         """The present session. A new one is opened if the last one expired.
 
         Raises:
-            SessionExpired: this tree was closed. ConnectionLost: no session can be opened; the next call tries again.
+            SessionExpired: this tree was closed. ConnectionLost: no session can be opened; the next call tries again. Also if the store
+                refuses this process, which it once let in: a rotated password or a wrong certificate must not end every process at once.
             WrongCluster: the check given to `require` refused the new session; the next call tries again.
         """
         if self._expired and not self._closed:
@@ -121,7 +135,7 @@ class RenewingTree:
 
     async def _renew(self) -> None:
         """Runs shielded from cancellation: an opened session must not be dropped without closing it."""
-        old, new = self._tree, await self._open_session()
+        old, new = self._tree, await self._next_session()
         try:
             # The new session's server may lack changes that the old session has read.
             await new.sync("/")
@@ -137,6 +151,19 @@ class RenewingTree:
         self._expired = False
         self._host.trace("metadata.session_renewed", old=old.session_id, new=self._tree.session_id)
         await old.close()
+
+    async def _next_session(self) -> Tree:
+        now = self._host.clock.monotonic()
+        if self._refused is None or now >= self._again_at:
+            try:
+                tree = await self._open_session()
+            except AccessRefused as error:
+                self._refused, self._again_at = error, now + REFUSED_PAUSE_S
+                self._host.trace("metadata.access_refused", error=str(error))
+            else:
+                self._refused = None
+                return tree
+        raise ConnectionLost(f"no metadata session: {self._refused}") from self._refused
 
 
 class _RenewingWatch:

@@ -55,11 +55,11 @@ class SessionLock:
             OSError: the directory is not writable.
             ConnectionLost: other sessions removed the file of each of `ATTEMPTS_MAX` attempts as an orphan.
         """
-        os.makedirs(directory, exist_ok=True)
+        os.makedirs(directory, 0o700, exist_ok=True)
         for _ in range(ATTEMPTS_MAX):
             name = f"{os.getpid()}-{os.urandom(8).hex()}.lock"
             path = os.path.join(directory, name)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # Between the open and the lock another session may have removed the file as an orphan.

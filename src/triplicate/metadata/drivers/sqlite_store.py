@@ -345,6 +345,7 @@ class SqliteStore:
     def _connect(self) -> sqlite3.Connection:
         if not os.path.isdir(os.path.dirname(self._path)):
             raise ConfigError(f"metadata file {self._path}: its directory does not exist; create it, or correct the address")
+        self._create_private()
         try:
             database = sqlite3.connect(self._path, timeout=BUSY_LIMIT_S, isolation_level=None, check_same_thread=False)
         except sqlite3.OperationalError as error:
@@ -356,6 +357,21 @@ class SqliteStore:
             database.close()
             raise
         return database
+
+    def _create_private(self) -> None:
+        """Create the file with mode 0600. SQLite gives its log and its shared memory the mode of the file each time it creates them.
+
+        A file that exists is not opened here: closing it would release the locks of this process's other connections.
+        """
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileExistsError:
+            return
+        except OSError as error:
+            raise ConfigError(
+                f"metadata file {self._path} cannot be made: {error.strerror}; check that its directory is writable"
+            ) from None
+        os.close(descriptor)
 
     def _initialise(self) -> None:
         (application,) = self._execute("PRAGMA application_id").fetchone()

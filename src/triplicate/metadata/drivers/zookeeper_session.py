@@ -8,19 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+import ssl
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
 from kazoo import exceptions
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import SequentialThreadingHandler
-from kazoo.protocol.states import EventType, KazooState, WatchedEvent
+from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.serialization import SASL, Auth
+from kazoo.protocol.states import EventType, KazooState, KeeperState, WatchedEvent
 from kazoo.retry import KazooRetry
+from kazoo.security import ACL
 
 from triplicate.errors import (
+    AccessRefused,
     ArgumentError,
     BadVersion,
+    ConfigError,
     ConnectionLost,
     MetadataError,
     NodeExists,
@@ -29,6 +37,8 @@ from triplicate.errors import (
     SessionExpired,
     TriplicateError,
 )
+from triplicate.metadata.drivers.access import MetadataAccess
+from triplicate.metadata.drivers.zookeeper_acl import acl_of, digest_credentials, sasl_options
 from triplicate.runtime import fail, resolve
 
 CONNECTED, SUSPENDED, LOST = "connected", "suspended", "lost"
@@ -48,6 +58,21 @@ _LOGGER = logging.getLogger("triplicate.metadata.zookeeper")
 _LOGGER.addHandler(logging.NullHandler())
 
 
+def _without_secrets(record: logging.LogRecord) -> bool:
+    """Whether a record may be logged. kazoo logs each request, and below DEBUG the password of the session."""
+    arguments = record.args if isinstance(record.args, tuple) else ()
+    return record.levelno >= logging.DEBUG and not any(isinstance(each, Auth | SASL) for each in arguments)
+
+
+_LOGGER.addFilter(_without_secrets)
+
+SASL_DROPS_MAX = 3
+"""Old servers end the connection of a wrong password instead of answering. So many in a row are taken for a refusal."""
+
+Connect = Callable[[tuple[str, int], str, float], "_ServerSocket"]
+"""Makes a connection to an address of a host within a limit in seconds."""
+
+
 class _OneSession(SequentialThreadingHandler):  # type: ignore[misc]
     """Makes no connection after the session ended, and abandons a connection that a server accepts but does not serve.
 
@@ -58,6 +83,7 @@ class _OneSession(SequentialThreadingHandler):  # type: ignore[misc]
     serves them, and a hanging server accepts them for ever. The session would expire before the next attempt.
 
     Args:
+        connect: makes a connection. On the thread that connects.
         first_limit_s: maximum wait in seconds for a connection and for each read of its first answer. It doubles with each attempt that
             waits in vain, so that a slow server gets enough time. An attempt that a server refuses at once leaves it as it is: after
             the few seconds of a server's restart, one wait would otherwise last as long as the session.
@@ -65,8 +91,9 @@ class _OneSession(SequentialThreadingHandler):  # type: ignore[misc]
 
     over = False
 
-    def __init__(self, first_limit_s: float) -> None:
+    def __init__(self, first_limit_s: float, connect: Connect) -> None:
         super().__init__()
+        self._connect = connect
         self._first_limit_s = first_limit_s
         self._limit_s = first_limit_s
         self._connected = False
@@ -79,17 +106,22 @@ class _OneSession(SequentialThreadingHandler):  # type: ignore[misc]
         elif state == KazooState.LOST:
             self.over = True
 
-    def create_connection(self, *args: Any, timeout: float, **options: Any) -> Any:
+    def create_connection(self, address: tuple[str, int], *, timeout: float, hostname: str = "", **_: Any) -> Any:
         if self.over:
             raise ConnectionAbortedError("the session is over")
         try:
-            return super().create_connection(*args, timeout=min(timeout, self._limit_s), **options)
+            return self._connect(address, hostname or address[0], min(timeout, self._limit_s))
         except (TimeoutError, self.timeout_exception):
             self._limit_s *= 2
             raise
 
     def select(self, *args: Any) -> Any:
         *sockets, timeout = args
+        pending = [each for each in sockets[0] if isinstance(each, _ServerSocket) and each.pending()]
+        if pending:
+            # The rest of a TLS record, of which the kernel knows nothing.
+            read, written, others = super().select(*sockets, 0)
+            return [*pending, *(each for each in read if each not in pending)], written, others
         if self._connected:
             return super().select(*sockets, timeout)
         ready = super().select(*sockets, min(timeout, self._limit_s))
@@ -98,22 +130,98 @@ class _OneSession(SequentialThreadingHandler):  # type: ignore[misc]
         return ready
 
 
+class _ServerSocket:
+    """A connected socket that reports why a server ended the connection. kazoo would only say that it is broken."""
+
+    def __init__(self, connected: socket.socket | ssl.SSLSocket, on_end: Callable[[OSError | None], None]) -> None:
+        self._socket = connected
+        self._on_end = on_end
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._socket, name)
+
+    def pending(self) -> int:
+        """Bytes that are decrypted and not yet read."""
+        return self._socket.pending() if isinstance(self._socket, ssl.SSLSocket) else 0
+
+    def recv(self, size: int) -> bytes:
+        try:
+            data = self._socket.recv(size)
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except OSError as error:
+            self._on_end(error)
+            raise
+        if not data:
+            self._on_end(None)
+        return data
+
+
+class _Authenticating(ConnectionHandler):  # type: ignore[misc]
+    """Every end of an authentication is a refusal, which ends the session, or a broken connection, after which kazoo connects again.
+
+    kazoo takes a broken connection for a refusal, and lets its thread die of an answer that it does not know.
+    """
+
+    drops = 0
+
+    def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
+        try:
+            super()._authenticate_with_sasl(host, timeout)
+        except exceptions.AuthFailedError as error:
+            if not isinstance(error.__cause__, exceptions.ConnectionDropped):
+                raise
+            self.drops += 1
+            if self.drops >= SASL_DROPS_MAX:
+                raise
+            raise exceptions.ConnectionDropped("the connection broke during SASL") from error
+        except (exceptions.SessionClosedRequireSaslError, exceptions.SASLException, RuntimeError) as error:
+            raise exceptions.AuthFailedError(type(error).__name__) from error
+        self.drops = 0
+
+
 class ZooKeeperSession:
     """A kazoo client with exactly one session. Used on the loop, except for `stop`, which blocks and is for a worker.
 
+    Each connection authenticates before its first request, with the password that the file holds then, and with the TLS identity of then.
+    A refusal ends the session: the state is LOST, and `refusal` says why.
+
     Args:
         servers: ``host:port,host:port``.
+        access: see `MetadataAccess`.
+        password_number: which of its passwords SASL uses, from 0.
         on_state: called on the loop with CONNECTED, SUSPENDED or LOST, and the session's id (0 unless connected).
         on_event: called on the loop with the path of a watch that fired.
     """
 
-    def __init__(self, servers: str, timeout_s: float, on_state: Callable[[str, int], None], on_event: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        servers: str,
+        timeout_s: float,
+        on_state: Callable[[str, int], None],
+        on_event: Callable[[str], None],
+        access: MetadataAccess,
+        password_number: int = 0,
+    ) -> None:
+        self.refusal = ""
+        """Why the session ended; empty if it ended otherwise. Set before the state is reported."""
+        self.refused_password = False
+        self.problem = ""
+        """What happened to the last connection that did not come about, for errors."""
         self._loop = asyncio.get_running_loop()
         self._on_state = on_state
         self._on_event = on_event
-        self._handler = _OneSession(timeout_s * ANSWER_SHARE)
+        self._access = access
+        self._password_number = password_number
+        self._timeout_s = timeout_s
+        self._untrusted: set[tuple[str, int]] = set()
+        """Servers with which TLS did not come about because of a certificate, before the first connection."""
+        self._was_connected = False
+        self._handler = _OneSession(timeout_s * ANSWER_SHARE, self._connect)
         retry = KazooRetry(max_tries=-1, delay=RECONNECT_FIRST_S, max_delay=RECONNECT_LONGEST_S)
         self._client = KazooClient(hosts=servers, timeout=timeout_s, handler=self._handler, connection_retry=retry, logger=_LOGGER)
+        if access.settings.user and access.settings.mechanism == "sasl":
+            self._client._connection = _Authenticating(self._client, retry.copy(), logger=_LOGGER, sasl_options={})
         self._client.add_listener(self._state_changed)
 
     @property
@@ -143,7 +251,84 @@ class ZooKeeperSession:
         request(self._client).rawlink(partial(self._answered, answer))
         return answer
 
-    # On kazoo's threads. kazoo keeps watch functions in sets by path, and bound methods compare equal, so repeated watches add nothing.
+    @property
+    def acl(self) -> list[ACL] | None:
+        """The ACL of every node that this session creates; None for open nodes. Known since the first connection."""
+        acl: list[ACL] | None = self._client.default_acl
+        return acl
+
+    # On kazoo's threads: connections.
+
+    def _connect(self, address: tuple[str, int], host: str, limit_s: float) -> _ServerSocket:
+        if not self._was_connected and self._untrusted.issuperset(self._client.hosts):
+            raise self._refused(self.problem)
+        try:
+            self._renew_credentials()
+        except ConfigError as error:
+            raise self._refused(str(error)) from error
+        where = (host, address[1])
+        plain = socket.create_connection(address, limit_s)
+        try:
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connected = plain if self._access.tls is None else self._context(limit_s).wrap_socket(plain, server_hostname=host)
+        except OSError as error:
+            plain.close()
+            self._connection_ended(where, error)
+            raise
+        return _ServerSocket(connected, partial(self._connection_ended, where))
+
+    def _context(self, limit_s: float) -> ssl.SSLContext:
+        """The present context for TLS, from the loop, where the identity reads renewed files."""
+        answer: Future[ssl.SSLContext] = Future()
+
+        def hand_over() -> None:
+            assert self._access.tls is not None
+            if answer.set_running_or_notify_cancel():
+                answer.set_result(self._access.tls.client_context())
+
+        try:
+            self._loop.call_soon_threadsafe(hand_over)
+        except RuntimeError:
+            raise ConnectionAbortedError("the event loop of this session is closed") from None
+        try:
+            return answer.result(limit_s)
+        finally:
+            answer.cancel()
+
+    def _renew_credentials(self) -> None:
+        """Before each connection: kazoo sends these before any other request.
+
+        Raises:
+            ConfigError: the password cannot be read.
+        """
+        passwords, settings = self._access.passwords(), self._access.settings
+        if not passwords:
+            return
+        chosen = passwords[min(self._password_number, len(passwords) - 1)]
+        if settings.mechanism == "sasl":
+            self._client._connection.sasl_options = sasl_options(settings.user, chosen)
+        else:
+            self._client.auth_data = digest_credentials(settings.user, passwords)
+        # kazoo uses it for every node of every request that names none.
+        self._client.default_acl = acl_of(self._access, passwords[0])
+
+    def _connection_ended(self, where: tuple[str, int], error: OSError | None) -> None:
+        server = f"{where[0]}:{where[1]}"
+        if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+            self.problem = _tls_problem(server, error)
+            self._untrusted.add(where)
+        elif not self._was_connected and not isinstance(error, ConnectionRefusedError | TimeoutError):
+            cure = "does it serve TLS only (metadata.tls)?" if self._access.tls is None else "is this its secureClientPort?"
+            self.problem = f"{server} ends new connections without an answer; {cure}"
+
+    def _refused(self, text: str) -> exceptions.AuthFailedError:
+        """Note why the session ends; returns the error that ends it in kazoo."""
+        self.refusal = text
+        self._call_on_loop(self._on_state, LOST, 0)
+        return exceptions.AuthFailedError()
+
+    # On kazoo's threads: answers and events. kazoo keeps watch functions in sets by path, and bound methods compare equal, so repeated
+    # watches add nothing.
 
     def node_fired(self, event: WatchedEvent) -> None:
         """The watch function of requests about a node."""
@@ -159,6 +344,12 @@ class ZooKeeperSession:
 
     def _state_changed(self, state: str) -> None:
         self._handler.changed(state)
+        if state == KazooState.CONNECTED:
+            self._was_connected = True
+            self.problem = ""
+        elif self._client.client_state == KeeperState.AUTH_FAILED and not self.refusal:
+            self.refused_password = True
+            self.refusal = f"ZooKeeper refuses {self._access.user_text}"
         known = self._client.client_id if state == KazooState.CONNECTED else None
         self._call_on_loop(self._on_state, _STATES[state], known[0] if known else 0)
 
@@ -177,8 +368,21 @@ class ZooKeeperSession:
             return  # The loop is closed: there are no waiters.
 
 
-def translated(error: Exception, path: str) -> TriplicateError | None:
-    """Triplicate's error for a kazoo error about `path`, or None for an error that is not ZooKeeper's."""
+def _tls_problem(server: str, error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate of {server} is not accepted: {error.verify_message} (security.ca_file, security.verify_host)"
+    reason = (error.reason or str(error)).replace("_", " ").lower()
+    if "alert" in reason:
+        return f"{server} does not accept the certificate of this process: {reason} (security.certificate_file)"
+    return f"{server} does not speak TLS: {reason}; name its secureClientPort, or turn metadata.tls off"
+
+
+def translated(error: Exception, path: str, user: str) -> TriplicateError | None:
+    """Triplicate's error for a kazoo error about `path`, or None for an error that is not ZooKeeper's.
+
+    Args:
+        user: of the session, for errors.
+    """
     match error:
         case exceptions.NoNodeError():
             return NoNode(f"{path}: no such node")
@@ -197,8 +401,15 @@ def translated(error: Exception, path: str) -> TriplicateError | None:
             return ConnectionLost(f"{path}: the connection to ZooKeeper broke before the answer came")
         case exceptions.BadArgumentsError():
             return ArgumentError(f"{path}: not a path that ZooKeeper accepts")
-        case exceptions.NoAuthError() | exceptions.AuthFailedError() | exceptions.InvalidACLError():
-            return MetadataError(f"{path}: ZooKeeper refuses access ({type(error).__name__}); check the node's access list")
+        case exceptions.NoAuthError():
+            return AccessRefused(f"{path}: its ACL in ZooKeeper does not allow this to {user}")
+        case exceptions.InvalidACLError():
+            return AccessRefused(f"{path}: ZooKeeper does not take the ACL of {user}; are its authentication providers configured?")
+        case exceptions.AuthFailedError():
+            # The connection was refused before this request was sent.
+            return SessionExpired(f"{path}: the session is over: ZooKeeper refuses {user}")
+        case exceptions.SessionClosedRequireSaslError():
+            return AccessRefused(f"ZooKeeper serves authenticated sessions only, and refuses {user}")
         case exceptions.KazooException():
             return MetadataError(f"{path}: ZooKeeper answers {type(error).__name__} {error}")
     return None

@@ -18,10 +18,22 @@ from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.protocol.states import ZnodeStat
 
-from triplicate.errors import ArgumentError, ConfigError, ConnectionLost, MetadataError, NodeExists, NoNode, SessionExpired
+from triplicate.errors import (
+    AccessRefused,
+    ArgumentError,
+    ConfigError,
+    ConnectionLost,
+    MetadataError,
+    NodeExists,
+    NoNode,
+    SessionExpired,
+    TriplicateError,
+)
 from triplicate.metadata.core.paths import ancestors_of, check_data, check_path
 from triplicate.metadata.core.tree import ANY_VERSION, SESSION_TIMEOUT_S, CheckVersion, CreateNode, DeleteNode, SetData, Stat, TreeOperation
+from triplicate.metadata.drivers.access import AclState, MetadataAccess
 from triplicate.metadata.drivers.watches import LocalWatch, WatchTable
+from triplicate.metadata.drivers.zookeeper_acl import is_open
 from triplicate.metadata.drivers.zookeeper_session import CONNECTED, LOST, STOP_ERRORS, ZooKeeperSession, failed_operation, translated
 from triplicate.runtime import Host, deadline_after, shielded, timeout_at
 
@@ -48,8 +60,11 @@ Request = Callable[[KazooClient], Any]
 class ZooKeeperTree:
     """One session with ZooKeeper. Create it with `open`, after any fork."""
 
-    def __init__(self, servers: str, host: Host, session_timeout_s: float) -> None:
+    def __init__(self, servers: str, host: Host, session_timeout_s: float, access: MetadataAccess, password_number: int) -> None:
         self._servers = servers
+        self._user = access.user_text
+        self._closes_nodes = access.closes_nodes
+        self._user_is_known = bool(access.settings.user)
         self._host = host
         self._session_id = 0
         self._process_id = os.getpid()
@@ -61,38 +76,68 @@ class ZooKeeperTree:
         self._turn = asyncio.Lock()
         self._slots = asyncio.Semaphore(OUTSTANDING_MAX)
         try:
-            self._session = ZooKeeperSession(servers, session_timeout_s, self._state_changed, self._fired)
+            self._session = ZooKeeperSession(servers, session_timeout_s, self._state_changed, self._fired, access, password_number)
         except ValueError as error:
             raise ConfigError(f"{servers!r} does not name ZooKeeper servers as host:port,host:port ({error})") from error
 
     @classmethod
     async def open(
-        cls, servers: str, host: Host, *, session_timeout_s: float = SESSION_TIMEOUT_S, limit_s: float = ANSWER_LIMIT_S
+        cls,
+        servers: str,
+        host: Host,
+        *,
+        session_timeout_s: float = SESSION_TIMEOUT_S,
+        limit_s: float = ANSWER_LIMIT_S,
+        access: MetadataAccess | None = None,
     ) -> ZooKeeperTree:
-        """Connect and begin a session.
+        """Connect, authenticate and begin a session.
 
         Args:
             servers: ``host:port,host:port``; the session uses any one of them.
-            limit_s: maximum time of the attempt in seconds.
+            limit_s: maximum time of the attempt in seconds, for each password that the file of the user holds.
+            access: None for a session without TLS and without a user.
 
         Raises:
-            ConnectionLost: no server answered. ConfigError: not a list of servers.
+            ConnectionLost: no server answered. ConfigError: not a list of servers, or the user's password cannot be read.
+            AccessRefused: a server refused the user or the certificate of this process, or this process the servers' certificates.
         """
-        tree = cls(servers, host, session_timeout_s)
-        tree._session.start()
+        access = access if access is not None else MetadataAccess()
+        count = len(access.passwords())
+        for number in range(count - 1):
+            tree = cls(servers, host, session_timeout_s, access, number)
+            try:
+                return await tree._opened(limit_s)
+            except AccessRefused as error:
+                if not tree._session.refused_password:
+                    raise
+                host.trace("metadata.password_refused", servers=servers, error=str(error))
+        return await cls(servers, host, session_timeout_s, access, max(count - 1, 0))._opened(limit_s)
+
+    async def _opened(self, limit_s: float) -> ZooKeeperTree:
+        self._session.start()
         try:
-            async with timeout_at(deadline_after(host.clock, limit_s)):
-                await tree._ready.wait()
-            tree._require_usable()
-        except TimeoutError:
-            await tree.close()
-            raise ConnectionLost(
-                f"ZooKeeper at {servers} does not answer within {limit_s:g} s: check that it runs and that the address is right"
-            ) from None
+            async with timeout_at(deadline_after(self._host.clock, limit_s)):
+                await self._ready.wait()
+                while self._usable() and self._user_is_known:
+                    # The session is reported before it is authenticated; an answer proves that it is.
+                    try:
+                        await self._run("/", lambda client: client.exists_async("/"))
+                        break
+                    except ConnectionLost:
+                        continue  # The next attempt waits for the next connection.
+            self._require_usable()
+        except (TimeoutError, TriplicateError) as error:
+            await self.close()
+            if self._session.refusal:
+                raise AccessRefused(f"ZooKeeper at {self._servers}: {self._session.refusal}") from None
+            if not isinstance(error, TimeoutError):
+                raise
+            problem = self._session.problem or "check that it runs and that the address is right"
+            raise ConnectionLost(f"ZooKeeper at {self._servers} does not answer within {limit_s:g} s: {problem}") from None
         except BaseException:
-            await tree.close()
+            await self.close()
             raise
-        return tree
+        return self
 
     @property
     def session_id(self) -> int:
@@ -165,6 +210,26 @@ class ZooKeeperTree:
             index, error = failed
             raise self._translate(error, operations[index].path) from error
 
+    @property
+    def closes_nodes(self) -> bool:
+        """Whether the nodes that this session creates are its user's alone."""
+        return self._closes_nodes
+
+    async def acl_state(self, path: str) -> AclState:
+        """Who may use a node. Raises NoNode; AccessRefused: the user may not know."""
+        _check(path)
+        acl, _ = await self._run(path, lambda client: client.get_acls_async(path))
+        if is_open(acl):
+            return AclState.OPEN
+        return AclState.OURS if acl == self._session.acl else AclState.OTHER
+
+    async def close_node(self, path: str) -> None:
+        """Make a node the user's alone. Raises NoNode; AccessRefused: the user may not change its ACL."""
+        _check(path)
+        if not self._closes_nodes:
+            raise ConfigError("metadata.user is not set, or metadata.acl is open: there is nobody for whom nodes could be closed")
+        await self._run(path, lambda client: client.set_acls_async(path, self._session.acl))
+
     async def sync(self, path: str) -> None:
         _check(path)
         await self._run(path, lambda client: client.sync_async(path))
@@ -207,10 +272,11 @@ class ZooKeeperTree:
             raise self._translate(error, path) from error
         except TimeoutError:
             self._watches.wake_all()
-            raise ConnectionLost(f"{path}: ZooKeeper at {self._servers} does not answer within {ANSWER_LIMIT_S:g} s") from None
+            problem = f": {self._session.problem}" if self._session.problem and not self._ready.is_set() else ""
+            raise ConnectionLost(f"{path}: ZooKeeper at {self._servers} does not answer within {ANSWER_LIMIT_S:g} s{problem}") from None
 
     def _translate(self, error: Exception, path: str) -> Exception:
-        translated_error = translated(error, path) or error
+        translated_error = translated(error, path, self._user) or error
         if isinstance(translated_error, SessionExpired):
             self._expire()
         elif isinstance(translated_error, ConnectionLost):
@@ -249,7 +315,8 @@ class ZooKeeperTree:
 
     def _expire(self) -> None:
         if self._usable():
-            self._over = SessionExpired(f"session {self._session_id:#x} with ZooKeeper at {self._servers} is over")
+            why = f": {self._session.refusal}" if self._session.refusal else ""
+            self._over = SessionExpired(f"session {self._session_id:#x} with ZooKeeper at {self._servers} is over{why}")
             self._ready.set()
             self._watches.fail(self._over)
             self._host.trace("metadata.session_expired", session_id=self._session_id)

@@ -11,6 +11,7 @@ import os
 import threading
 
 from triplicate.blocking import BlockingClient, connect
+from triplicate.config import ClientSettings, MetadataSettings, SecuritySettings, settings_of_environment
 
 
 class _Connections:
@@ -38,6 +39,10 @@ def _connections() -> _Connections:
 def client(metadata_uri: str) -> BlockingClient:
     """The process's client for a cluster. Do not close it.
 
+    Its settings are those of this process's environment: TRIPLICATE_CLIENT_…, TRIPLICATE_METADATA_… and TRIPLICATE_SECURITY_…, or a file
+    that TRIPLICATE_CONFIG names. Executors get the variables by ``spark.executorEnv``, and the files that they name must be on their
+    machines. So nothing of them is in a query's options, which plans and logs show.
+
     Raises:
         ConfigError, EnvironmentFault, UsageError: as `triplicate.connect`.
     """
@@ -45,7 +50,10 @@ def client(metadata_uri: str) -> BlockingClient:
     with connections.lock:
         existing = connections.clients.get(metadata_uri)
         if existing is None:
-            existing = connections.clients[metadata_uri] = connect(metadata_uri)
+            settings = settings_of_environment(ClientSettings, os.environ)
+            security = settings_of_environment(SecuritySettings, os.environ)
+            metadata = settings_of_environment(MetadataSettings, os.environ)
+            existing = connections.clients[metadata_uri] = connect(metadata_uri, settings=settings, security=security, metadata=metadata)
         return existing
 
 

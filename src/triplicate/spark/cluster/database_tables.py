@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 
+from triplicate.config import SecuritySettings, load
 from triplicate.errors import ConfigError, EnvironmentFault, NoSuchLog
 from triplicate.spark.cluster import connections
 from triplicate.sql import DatabaseInfo
@@ -66,14 +68,16 @@ def table_columns(metadata_uri: str, database: str, table: str) -> TableColumns:
     """
     failures: list[str] = []
     missing = False
-    for node in _info(metadata_uri, database).nodes:
+    info = _info(metadata_uri, database)
+    for node in info.nodes:
         host, _, port = node.address.rpartition(":")
         try:
             with psycopg.connect(
                 host=host,
                 port=port,
                 dbname=database,
-                user="spark",
+                user=os.environ.get("PGUSER", "spark"),
+                **_tls_options(info),
                 autocommit=True,
                 connect_timeout=CONNECT_TIMEOUT_S,
                 application_name="triplicate-changes",
@@ -92,6 +96,14 @@ def table_columns(metadata_uri: str, database: str, table: str) -> TableColumns:
         f"triplicate-changes: no node of database {database!r} returned the columns of table {table!r} ({reasons}). "
         "Start one, or give a schema of your own with .schema(…)"
     )
+
+
+def _tls_options(info: DatabaseInfo) -> dict[str, Any]:
+    """Options of libpq for nodes with TLS. A password comes from ``PGPASSWORD`` or a password file, as for every program with libpq."""
+    if not info.has_tls:
+        return {}
+    ca_file = load((SecuritySettings,), environment=os.environ).get(SecuritySettings).ca_file
+    return {"sslmode": "verify-full", **({"sslrootcert": ca_file} if ca_file else {})}
 
 
 def read_columns(table: str, rows: Sequence[tuple[Any, ...]]) -> TableColumns:

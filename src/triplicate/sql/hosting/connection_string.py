@@ -10,13 +10,16 @@ from triplicate.sql.hosting.database_directory import DatabaseInfo
 PLAIN = re.compile(r"[\w.,:\-]+", re.ASCII)
 
 
-def connection_string(info: DatabaseInfo, *, user: str = "", any_node: bool = False) -> str:
+def connection_string(info: DatabaseInfo, *, user: str = "", any_node: bool = False, ca_file: str = "") -> str:
     """A connection string in libpq's form, for psql, psycopg and other programs that use libpq.
 
     Args:
         info: see `database_info`; the nodes whose copies can be served now are named.
-        user: any name is accepted. Empty leaves it out, and the client uses the name of the system's user.
+        user: the role. Without authentication any name is accepted. Empty leaves it out, and the client uses the name of the system's
+            user.
         any_node: connect to any node, also to one that is read-only. Otherwise to the leader alone.
+        ca_file: the certificates of the authorities that the client trusts, used where the nodes have TLS. Empty: libpq's own default file,
+            ``~/.postgresql/root.crt``.
 
     Raises:
         EnvironmentFault: no node runs, or none has a copy that can be served; the message gives each node's reason.
@@ -36,6 +39,8 @@ def connection_string(info: DatabaseInfo, *, user: str = "", any_node: bool = Fa
         "dbname": info.name,
         "user": user,
         "target_session_attrs": "any" if any_node else "read-write",
+        "sslmode": "verify-full" if info.has_tls else "",
+        "sslrootcert": ca_file if info.has_tls else "",
     }
     return " ".join(f"{name}={_quoted(value)}" for name, value in parts.items() if value)
 

@@ -2,25 +2,62 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os.path
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from triplicate.client import Client
 from triplicate.config.log_settings import LogSettings
-from triplicate.errors import ArgumentError, FormatError, NodeExists, NoNode, SqlError
+from triplicate.errors import ArgumentError, BadVersion, FormatError, NodeExists, NoNode, SqlError
 from triplicate.log import Logs, Purpose, PurposeKind
 from triplicate.metadata import Tree, own_paths
 from triplicate.replica import Candidate, Role, candidates_of, leader_of
 from triplicate.runtime import sleep
+from triplicate.security import PASSWORD_BYTES_MAX, SALT_BYTES, ScramVerifier
+from triplicate.sql.core.role_login import RoleLogin
+from triplicate.sql.hosting.node_registration import NodeRegistration, decode_registration
 
 FORMAT = 2
+FORMAT_OF_SECURED = 3
+"""Of a database with an administrator. Earlier releases, which would serve it to everybody, refuse to read it."""
+ROLE_NAME_BYTES_MAX = 63
+"""PostgreSQL's limit for names."""
+ATTEMPTS = 10
 LEASE_S = 0.75
 """Default lease of a database, in seconds: how long its leader answers reads on its own."""
 LONGEST_LEASE_S = 60.0
 FILE_NAME = "main.db"
 LEADER_POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Administrator:
+    """The role that may do everything in a database. It is stored outside of the database, so that it can be set while none can log in."""
+
+    name: str
+    verifier: str = field(repr=False)
+    """In the form of `ScramVerifier.text`."""
+
+    @classmethod
+    def of_password(cls, client: Client, name: str, password: str) -> Administrator:
+        """An administrator with this password. Takes milliseconds.
+
+        Raises:
+            ArgumentError: the name or the password is empty or too long.
+        """
+        if not name or len(name.encode()) > ROLE_NAME_BYTES_MAX or not name.isprintable():
+            raise ArgumentError(f"a role has a name of 1 to {ROLE_NAME_BYTES_MAX} bytes of printable characters")
+        if not password or len(password.encode()) > PASSWORD_BYTES_MAX or "\0" in password:
+            raise ArgumentError(f"a password has 1 to {PASSWORD_BYTES_MAX} bytes, and no NUL among them")
+        salt = client.host.entropy.stream("sql.salt").randbytes(SALT_BYTES)
+        return cls(name, ScramVerifier.of_password(password, salt).text)
+
+    @property
+    def login(self) -> RoleLogin:
+        return RoleLogin(self.name, self.verifier, is_administrator=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +78,9 @@ class DatabaseInfo:
     """Id of the node that leads it now."""
     nodes: tuple[Candidate, ...] = ()
     """The nodes that hold a copy now, with their addresses and positions."""
+    administrator: Administrator | None = None
+    has_tls: bool = False
+    """Whether one of the nodes offers or requires TLS."""
 
     @property
     def is_led(self) -> bool:
@@ -49,14 +89,16 @@ class DatabaseInfo:
 
 
 def encode_info(info: DatabaseInfo) -> bytes:
-    fields = {
-        "v": FORMAT,
+    fields: dict[str, object] = {
+        "v": FORMAT if info.administrator is None else FORMAT_OF_SECURED,
         "name": info.name,
         "id": info.identity.hex(),
         "log": info.log,
         "created": info.created_ms,
         "lease": info.lease_ms,
     }
+    if info.administrator is not None:
+        fields["administrator"] = {"name": info.administrator.name, "verifier": info.administrator.verifier}
     return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -64,17 +106,29 @@ def decode_info(data: bytes) -> DatabaseInfo:
     """Raises FormatError."""
     try:
         fields = json.loads(data)
-        if fields["v"] not in (1, FORMAT):
-            raise ValueError(f"version {fields['v']}; this release knows versions up to {FORMAT}")
+        version = fields["v"]
+        if version not in (1, FORMAT, FORMAT_OF_SECURED):
+            raise ValueError(f"version {version}; this release knows versions up to {FORMAT_OF_SECURED}")
         # Nodes of the release that writes version 1 have no leases and would not wait for one.
-        lease_ms = int(fields["lease"]) if fields["v"] == FORMAT else 0
-        return DatabaseInfo(str(fields["name"]), bytes.fromhex(fields["id"]), str(fields["log"]), int(fields["created"]), lease_ms)
+        lease_ms = 0 if version == 1 else int(fields["lease"])
+        administrator = None
+        if version == FORMAT_OF_SECURED:
+            administrator = Administrator(str(fields["administrator"]["name"]), str(fields["administrator"]["verifier"]))
+        name, identity, log = str(fields["name"]), bytes.fromhex(fields["id"]), str(fields["log"])
+        return DatabaseInfo(name, identity, log, int(fields["created"]), lease_ms, administrator=administrator)
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"a database's node cannot be read: {error}") from error
 
 
 async def create_database(
-    client: Client, name: str, settings: LogSettings | None = None, *, logs: Logs | None = None, lease_s: float = LEASE_S, key_id: str = ""
+    client: Client,
+    name: str,
+    settings: LogSettings | None = None,
+    *,
+    logs: Logs | None = None,
+    lease_s: float = LEASE_S,
+    key_id: str = "",
+    administrator: Administrator | None = None,
 ) -> DatabaseInfo:
     """Make an empty database; nodes begin to host it at once.
 
@@ -83,6 +137,7 @@ async def create_database(
         lease_s: how long, in seconds, the leader answers reads on its own after an append; each successor waits as long. At most 60 s. 0
             for no lease: the log confirms every read.
         key_id: the key under which its log and its snapshots are encrypted, which `logs` has; empty for none. The nodes need it too.
+        administrator: may log in where nodes authenticate their clients; without one, nobody may.
 
     Raises:
         SqlError: 42P04, the name is in use. ArgumentError: the name or the lease is not valid, or `settings` has retention, which the
@@ -95,7 +150,14 @@ async def create_database(
     if await tree.exists(path) is not None:
         raise _name_in_use(name)
     identity = client.host.entropy.stream("sql.database").randbytes(16)
-    info = DatabaseInfo(name, identity, f"database.{name}.{identity[:4].hex()}", client.host.clock.wall_us() // 1000, round(lease_s * 1000))
+    info = DatabaseInfo(
+        name,
+        identity,
+        f"database.{name}.{identity[:4].hex()}",
+        client.host.clock.wall_us() // 1000,
+        round(lease_s * 1000),
+        administrator=administrator,
+    )
     purpose = log_purpose(info)
     logs = (logs or Logs(client)).acting_for(purpose)
     await logs.create(info.log, settings, purpose=purpose, key_id=key_id)
@@ -107,6 +169,40 @@ async def create_database(
         await logs.delete(info.log)
         raise _name_in_use(name) from None
     return info
+
+
+async def set_administrator(client: Client, name: str, administrator: Administrator) -> DatabaseInfo:
+    """Set the administrator of a database, or replace it. Its nodes use it at once.
+
+    Raises:
+        SqlError: 3D000, there is none; 40001, others change it all the time.
+    """
+    path = own_paths.database_path(client.metadata.own_root, name)
+    tree: Tree = client.metadata.tree
+    for _ in range(ATTEMPTS):
+        try:
+            data, stat = await tree.get(path)
+            if not data:
+                break
+            info = replace(decode_info(data), administrator=administrator)
+            await tree.set(path, encode_info(info), stat.version)
+        except NoNode:
+            break
+        except BadVersion:
+            continue
+        return info
+    else:
+        raise SqlError("40001", f'the entry of database "{name}" in the metadata was changed at the same time; try again')
+    raise _no_such_database(name)
+
+
+def _no_such_database(name: str) -> SqlError:
+    return SqlError("3D000", f'database "{name}" does not exist', hint="triplicate database list shows those that do.")
+
+
+def login_secret(client: Client) -> bytes:
+    """A secret of the cluster that its SQL clients do not know, the same on every node. It hides from them which roles exist."""
+    return hashlib.sha256(b"logins of " + client.metadata.own_root.encode()).digest()
 
 
 def log_purpose(info: DatabaseInfo) -> Purpose:
@@ -136,14 +232,14 @@ async def database_names(client: Client) -> list[str]:
 
 
 async def read_info(client: Client, name: str) -> DatabaseInfo:
-    """The identity of a database and its log, which never change.
+    """The identity of a database and its log, which never change, and its administrator.
 
     Raises:
         SqlError: 3D000, there is none.
     """
     found = await _read(client.metadata.tree, own_paths.database_path(client.metadata.own_root, name))
     if found is None:
-        raise SqlError("3D000", f'database "{name}" does not exist', hint="triplicate database list shows those that do.")
+        raise _no_such_database(name)
     return found
 
 
@@ -157,7 +253,20 @@ async def database_info(client: Client, name: str) -> DatabaseInfo:
     path = own_paths.database_path(client.metadata.own_root, name)
     tree: Tree = client.metadata.tree
     leader = await leader_of(tree, path)
-    return replace(info, leader=None if leader is None else leader.node_id, nodes=tuple(await candidates_of(tree, path)))
+    nodes = tuple(await candidates_of(tree, path))
+    has_tls = await _any_offers_tls(client, nodes)
+    return replace(info, leader=None if leader is None else leader.node_id, nodes=nodes, has_tls=has_tls)
+
+
+async def _any_offers_tls(client: Client, nodes: Sequence[Candidate]) -> bool:
+    for one in nodes:
+        try:
+            data, _ = await client.metadata.tree.get(own_paths.node_path(client.metadata.own_root, one.node_id))
+        except NoNode:
+            continue  # It leaves just now.
+        if decode_registration(data).has_tls:
+            return True
+    return False
 
 
 async def wait_for_leader(client: Client, name: str, limit_s: float) -> DatabaseInfo:
@@ -183,6 +292,23 @@ async def _any_node_runs(client: Client) -> bool:
     except NoNode:
         return False
     return bool(names)
+
+
+async def registered_nodes(client: Client) -> list[NodeRegistration]:
+    """The registered nodes. One whose registration cannot be read, or that left in the meantime, is left out."""
+    tree, root = client.metadata.tree, client.metadata.own_root
+    try:
+        names, _ = await tree.children(own_paths.nodes_path(root))
+    except NoNode:
+        return []
+    found: list[NodeRegistration] = []
+    for name in sorted(names):
+        try:
+            data, _ = await tree.get(own_paths.node_path(root, own_paths.decode_name(name)))
+            found.append(decode_registration(data))
+        except (NoNode, FormatError):
+            continue
+    return found
 
 
 def database_file(directory: str | Path, name: str) -> Path:

@@ -92,7 +92,8 @@ class DatabaseNode:
             opened.callback(directory.close)
             shown = settings.advertised_address or ("{}:{}".format(*address) if address else "")
             identity = await _lock(host, directory)
-            name = NodeRegistrar(host, client.metadata.tree, client.metadata.own_root, settings.node_id, shown, identity)
+            root, has_tls = client.metadata.own_root, settings.tls != "off"
+            name = NodeRegistrar(host, client.metadata.tree, root, settings.node_id, shown, identity, has_tls=has_tls)
             opened.push_async_callback(name.withdraw)
             await name.acquire(settings.name_wait_s)
             threads = SharedThreads(host, settings)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from triplicate.client import Client
@@ -18,15 +18,21 @@ from triplicate.log import Logs
 from triplicate.metadata import own_paths
 from triplicate.replica import Candidate, Election, PeerLoss, Replica, ReplicaSettings, Role, SnapshotKeeper, SnapshotSettings
 from triplicate.runtime import Backoff, Host, Metrics, TaskScope, deadline_after, shielded, sleep, timeout_at
+from triplicate.security import audit
+from triplicate.sql.core.audit import AuditEvent, ConnectedClient
+from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.engine.sql_database import SqlDatabase
 from triplicate.sql.executor.threads import WorkerThreads
-from triplicate.sql.hosting.database_directory import DatabaseInfo, database_file, log_purpose
+from triplicate.sql.hosting.database_directory import DatabaseInfo, database_file, log_purpose, read_info
 from triplicate.sql.storage.local_copies import is_position_mismatch, set_aside_copy
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
 
 FAILED = "failed"
 """The reported role of a copy that waits to be opened again after an error."""
 LAG_INTERVAL_S = 5.0
+READ_FIRST_S = 0.1
+READ_LONGEST_S = 2.0
+"""Bounds, in seconds, of the pause before the database's entry in the metadata is read again after an error."""
 WITHDRAW_LIMIT_S = 3.0
 
 
@@ -112,6 +118,7 @@ class HostedDatabase:
             lease_s=self.info.lease_ms / 1000,
             threads=parts.threads,
         )
+        database.find_administrator = self._administrator
         database.find_leader = lambda: self.leader.address if self.leader is not None else None
         replica = Replica(
             parts.host,
@@ -131,6 +138,10 @@ class HostedDatabase:
             snapshots=self._snapshot_keeper(database),
         )
         return database, replica
+
+    def _administrator(self, name: str) -> RoleLogin | None:
+        administrator = self.info.administrator
+        return administrator.login if administrator is not None and administrator.name == name else None
 
     def _snapshot_keeper(self, database: SqlDatabase) -> SnapshotKeeper:
         parts, settings = self._parts, self._parts.settings
@@ -166,6 +177,7 @@ class HostedDatabase:
             async with TaskScope(f"database {self.info.name}") as scope:
                 scope.spawn(self._retry_forever("leader", self._watch_leader), name="leader")
                 scope.spawn(self._retry_forever("lag", self._measure_lag), name="lag")
+                scope.spawn(self._watch_administrator(), name="administrator")
                 await self._retry_forever("copy", self._run_copies)
         finally:
             await shielded(self.database.close())
@@ -315,6 +327,37 @@ class HostedDatabase:
                 except FormatError as error:
                     self.leader = None
                     self._trace("node.leader_unreadable", error=str(error))
+                await watch.changed()
+        finally:
+            watch.close()
+
+    async def _watch_administrator(self) -> None:
+        """Keep the administrator up to date. While the metadata do not answer, the last one is served.
+
+        Raises:
+            SessionExpired: the metadata tree was closed.
+        """
+        host = self._parts.host
+        watch = self._parts.client.metadata.tree.watch(self._node_path)
+        backoff = Backoff(READ_FIRST_S, READ_LONGEST_S, host.entropy.stream(f"node.administrator.{self.info.name}"))
+        try:
+            while True:
+                try:
+                    found = await read_info(self._parts.client, self.info.name)
+                except SessionExpired:
+                    raise
+                except SqlError:
+                    await watch.changed()  # It was dropped or renamed, and the node is about to stop hosting it.
+                    continue
+                except TriplicateError as error:
+                    self._trace("node.retry", during="administrator", error=repr(error))
+                    await sleep(host.clock, backoff.next_s())
+                    continue
+                backoff.reset()
+                if found.identity == self.info.identity and found.administrator != self.info.administrator:
+                    self.info = replace(self.info, administrator=found.administrator)
+                    role = "" if found.administrator is None else found.administrator.name
+                    audit(AuditEvent.ADMINISTRATOR_CHANGED.value, host.clock.wall_us(), ConnectedClient(self.info.name, role).facts())
                 await watch.changed()
         finally:
             watch.close()

@@ -2,7 +2,7 @@
 
 The directory holds ``LOCK``, which the process keeps locked and which has its process id, and ``NODE``, which has the directory's
 identity. The name is an ephemeral node of the metadata, ``/triplicate/<INSTANCEID>/nodes/<node id>``: JSON with ``v`` (1), ``node``,
-``address``, ``directory`` (the identity) and ``life``, drawn at each start.
+``address``, ``directory`` (the identity) and ``life``, drawn at each start; ``tls`` (true) where the server of clients has TLS.
 """
 
 from __future__ import annotations
@@ -117,10 +117,15 @@ class NodeRegistration:
     address: str
     directory: str
     life: str
+    has_tls: bool = False
+    """Whether its PostgreSQL server offers or requires TLS."""
 
 
 def encode_registration(value: NodeRegistration) -> bytes:
-    fields = {"v": FORMAT, "node": value.node_id, "address": value.address, "directory": value.directory, "life": value.life}
+    fields: dict[str, object] = {"v": FORMAT, "node": value.node_id, "address": value.address}
+    fields |= {"directory": value.directory, "life": value.life}
+    if value.has_tls:
+        fields["tls"] = True
     return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -130,7 +135,8 @@ def decode_registration(data: bytes) -> NodeRegistration:
         fields = json.loads(data)
         if fields["v"] != FORMAT:
             raise ValueError(f"version {fields['v']}; this release knows {FORMAT}")
-        return NodeRegistration(str(fields["node"]), str(fields["address"]), str(fields["directory"]), str(fields["life"]))
+        node_id, address, directory, life = (str(fields[name]) for name in ("node", "address", "directory", "life"))
+        return NodeRegistration(node_id, address, directory, life, bool(fields.get("tls")))
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"a node's registration cannot be read: {error}") from error
 
@@ -138,7 +144,7 @@ def decode_registration(data: bytes) -> NodeRegistration:
 class NodeRegistrar:
     """Registers this process under its node id: `acquire` it first, then `keep` it."""
 
-    def __init__(self, host: Host, tree: Tree, own_root: str, node_id: str, address: str, directory: str) -> None:
+    def __init__(self, host: Host, tree: Tree, own_root: str, node_id: str, address: str, directory: str, *, has_tls: bool = False) -> None:
         """
         Args:
             directory: the identity of the node's directory, which this process has locked.
@@ -147,7 +153,7 @@ class NodeRegistrar:
         self._tree = tree
         self._path = own_paths.node_path(own_root, node_id)
         self._life = host.entropy.stream("node.life").randbytes(8).hex()
-        self._own = NodeRegistration(node_id, address, directory, self._life)
+        self._own = NodeRegistration(node_id, address, directory, self._life, has_tls)
         self._held_by = 0
 
     @property

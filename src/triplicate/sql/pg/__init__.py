@@ -7,5 +7,6 @@ types of expressions), `translate` (trees to SQLite's text), `ddl` (definitions)
 
 from triplicate.sql.pg.protocol.client_connections import ServerLimits
 from triplicate.sql.pg.protocol.server import PostgresServer
+from triplicate.sql.pg.protocol.server_security import ServerSecurity
 
-__all__ = ["PostgresServer", "ServerLimits"]
+__all__ = ["PostgresServer", "ServerLimits", "ServerSecurity"]

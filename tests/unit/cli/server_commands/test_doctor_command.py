@@ -66,6 +66,14 @@ def test_the_doctor_says_what_a_start_says_and_neither_changes_a_disk(setup: Set
     assert any(line.fullmatch(expected) for line in KNOWN), "the page for operators has it"
 
 
+def test_a_directory_that_this_user_may_not_enter_is_not_called_wiped(setup: SetUp) -> None:
+    setup.journal.chmod(0)
+    with unprivileged(setup):
+        wrong = setup.wrong()
+    setup.journal.chmod(0o700)
+    assert wrong[0] == f"{setup.journal}: cannot be used (Permission denied): mount it, or make it writable for this user"
+
+
 @pytest.mark.parametrize(
     ("more", "expected"),
     [

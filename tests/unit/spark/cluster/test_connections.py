@@ -7,13 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from triplicate.config import ClientSettings, SecuritySettings
 from triplicate.errors import SessionExpired
 from triplicate.spark.cluster import access, connections
 
 
 class FakeClient:
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, settings: ClientSettings, security: SecuritySettings) -> None:
         self.uri = uri
+        self.settings = settings
+        self.security = security
         self.process_id = os.getpid()
         self.closed = False
 
@@ -25,8 +28,8 @@ class FakeClient:
 def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[FakeClient]]:
     made: list[FakeClient] = []
 
-    def connect(uri: str) -> FakeClient:
-        made.append(FakeClient(uri))
+    def connect(uri: str, *, settings: ClientSettings, security: SecuritySettings) -> FakeClient:
+        made.append(FakeClient(uri, settings, security))
         return made[-1]
 
     monkeypatch.setattr(connections, "connect", connect)
@@ -64,3 +67,11 @@ def test_a_client_whose_session_is_over_is_not_used_again(opened: list[FakeClien
     assert opened[0].closed
     connections.client("a")
     assert len(opened) == 2
+
+
+def test_the_client_has_the_settings_of_the_process(opened: list[FakeClient], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIPLICATE_SECURITY_CA_FILE", "/etc/triplicate/ca.pem")
+    monkeypatch.setenv("TRIPLICATE_CLIENT_BOOKIE_TLS", "required")
+    connections.client("a")
+    assert opened[0].security.ca_file == "/etc/triplicate/ca.pem"
+    assert opened[0].settings.bookie_tls == "required"

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from tests.unit.sql.pg.local_engine import LocalDatabase, LocalDatabases
 from triplicate.runtime import real_host
-from triplicate.sql.pg import ServerLimits
+from triplicate.sql.pg import ServerLimits, ServerSecurity
 from triplicate.sql.pg.protocol.client_connections import ClientConnections
 
 Result = TypeVar("Result")
@@ -126,7 +126,7 @@ def with_connections(body: Callable[[ClientConnections, LocalDatabase], Coroutin
 
     async def main() -> Result:
         databases = LocalDatabases()
-        connections = ClientConnections(real_host("chunks", seed=1), databases, ServerLimits(**limits))
+        connections = ClientConnections(real_host("chunks", seed=1), databases, ServerLimits(**limits), ServerSecurity())
         try:
             return await body(connections, databases.shop)
         finally:

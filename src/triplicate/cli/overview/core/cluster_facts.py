@@ -174,6 +174,29 @@ class FreezeFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeAclFacts:
+    """A sample of the nodes in ZooKeeper; no nodes if the store has no ACLs or this command's user closes none."""
+
+    nodes: int = 0
+    open: int = 0
+    """Those that everyone may use."""
+    example: str = ""
+    cut: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DoorCertificate:
+    """The certificate that a server showed in a handshake, or one in a file of this command."""
+
+    place: str
+    """The server, or the setting and the file."""
+    expires_s: float | None
+    """Seconds since the epoch; None if it is not known."""
+    failure: str = ""
+    """Why it could not be verified; empty if it could."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """One look at a cluster. Each source was read by itself, so they may differ by the changes in between."""
 
@@ -195,6 +218,9 @@ class ClusterFacts:
     """Hosts in registrations that are one machine by their addresses, in groups."""
     missing_domains: str = ""
     """Why the writable bookies are in too few fault domains for the client's settings; empty if they are not."""
+    acls: NodeAclFacts = NodeAclFacts()
+    certificates: Listed[DoorCertificate] = Listed()
+    """Of every registered server with TLS; none without an authority to verify them."""
 
 
 @dataclass(frozen=True, slots=True)

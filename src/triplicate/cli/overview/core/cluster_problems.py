@@ -14,6 +14,7 @@ from triplicate.cli.overview.core.cluster_facts import (
     LogFacts,
     MarkFacts,
 )
+from triplicate.security import expiry_problem
 
 NAMED_MAX = 3
 """How many things of a kind a problem names. It counts the others."""
@@ -35,11 +36,13 @@ def problems_of(facts: ClusterFacts) -> tuple[Problem, ...]:
     return (
         *_silent_sources(facts),
         *_freeze(facts),
+        *_acls(facts),
         *_bookies(facts),
         *_repair(facts),
         *_databases(facts.databases.items),
         *_logs(facts.logs.items),
         *_unreadable(facts),
+        *_certificates(facts),
     )
 
 
@@ -69,6 +72,8 @@ def _silent_sources(facts: ClusterFacts) -> Iterator[Problem]:
         "the under-replicated ledgers": facts.marks.cut,
         "the state of auto-recovery": facts.recovery.cut,
         "the freeze of ensembles": facts.freeze.cut,
+        "the certificates": facts.certificates.cut,
+        "the ACLs of the metadata": facts.acls.cut,
     }
     silent: dict[str, list[str]] = {}
     for name, reason in sources.items():
@@ -81,6 +86,20 @@ def _silent_sources(facts: ClusterFacts) -> Iterator[Problem]:
 def _freeze(facts: ClusterFacts) -> Iterator[Problem]:
     if facts.freeze.text:
         yield Problem(f"ensembles are frozen {facts.freeze.text}", "triplicate cluster freeze-ensembles off")
+
+
+def _acls(facts: ClusterFacts) -> Iterator[Problem]:
+    if facts.acls.open:
+        yield Problem(open_nodes_text(facts.acls.open, facts.acls.nodes, facts.acls.example), "triplicate cluster secure-metadata")
+
+
+def open_nodes_text(count: int, nodes: int, example: str) -> str:
+    """The problem of nodes that everyone may use.
+
+    Args:
+        nodes: that were looked at.
+    """
+    return f"everyone may use {count} of the first {nodes} nodes in ZooKeeper, for example {example}"
 
 
 def _bookies(facts: ClusterFacts) -> Iterator[Problem]:
@@ -200,6 +219,13 @@ def _unreadable(facts: ClusterFacts) -> Iterator[Problem]:
         yield Problem(
             f"the metadata of {_count(len(found), 'ledger', 'ledgers')} cannot be decoded: {names}", f"triplicate ledger show {found[0]}"
         )
+
+
+def _certificates(facts: ClusterFacts) -> Iterator[Problem]:
+    for one in facts.certificates.items:
+        expiry = expiry_problem(one.expires_s, facts.time_ms / 1000) if one.expires_s is not None else ""
+        if one.failure or expiry:
+            yield Problem(f"the certificate of {one.place}: {one.failure or expiry}", "triplicate security renew --help")
 
 
 def age_text(age_ms: int) -> str:

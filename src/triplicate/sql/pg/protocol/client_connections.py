@@ -6,24 +6,31 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from triplicate.errors import ProtocolError, SqlError
-from triplicate.runtime import Host, TaskScope, has_result
+from triplicate.runtime import Host, Metrics, TaskScope, has_result
+from triplicate.sql.core.audit import ConnectedClient
 from triplicate.sql.core.interface import Database, Databases
+from triplicate.sql.core.role_login import NO_LIMIT
 from triplicate.sql.pg.protocol import wire
+from triplicate.sql.pg.protocol.authentication import SecretNumbers
+from triplicate.sql.pg.protocol.client_startup import ClientStartup
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.conversation import Conversation
+from triplicate.sql.pg.protocol.failed_logins import FailedLogins
+from triplicate.sql.pg.protocol.half_open import HalfOpenConnections
+from triplicate.sql.pg.protocol.logins import Attempt, Login, Logins, too_many_clients, too_many_of_database, too_many_of_role
 from triplicate.sql.pg.protocol.message_stream import MessageStream
 from triplicate.sql.pg.protocol.plans import PlanCache
-from triplicate.sql.pg.protocol.settings import SessionSettings
+from triplicate.sql.pg.protocol.server_security import Refusal, ServerSecurity
 
 UNANSWERED_CONNECTIONS = 50
-"""A connection beyond twice the limit of connections plus this number is closed without an answer."""
+"""Half-open connections of one address beyond the limit of connections: probes of other nodes, and clients that are told of the limit."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -36,8 +43,16 @@ class ServerLimits:
     database_connections: int = 0
     """Connections to one database; 0 for no limit other than `connections`."""
     message_bytes: int = 16 * 1024 * 1024
-    startup_s: float = 30.0
-    """A connection is closed if its client has not sent the first packet within this time."""
+    login_s: float = 30.0
+    """A connection is closed if its client has not logged in within this time."""
+    half_open: int = 0
+    """Connections whose clients have not logged in yet; 0 for twice as many as one address may have."""
+    half_open_per_address: int = 0
+    """The same for one address; 0 for as many as are accepted, and `UNANSWERED_CONNECTIONS` more."""
+    failed_logins: int = 20
+    """Failed logins after which an address is refused for a time; 0 for no limit."""
+    failed_login_s: float = 6.0
+    """One failed login of an address is forgiven after this time, seconds."""
     client_stall_s: float = 60.0
     """A connection is closed if its client does not read, or leaves a message incomplete, for this time without any progress."""
 
@@ -63,22 +78,29 @@ class ClientConnections:
         host: the ports to the outside.
         databases: clients connect to one of them by ``dbname``.
         limits: bounds.
+        security: what is demanded of clients.
     """
 
-    def __init__(self, host: Host, databases: Databases, limits: ServerLimits) -> None:
+    def __init__(
+        self, host: Host, databases: Databases, limits: ServerLimits, security: ServerSecurity, metrics: Metrics | None = None
+    ) -> None:
         self._host = host
-        self._databases = databases
         self._limits = limits
         self._scope = TaskScope("postgres")
         self._running: dict[int, _RunningConversation] = {}
         """Maps the process id of a cancel request to the conversation."""
-        self._database_connections: Counter[str] = Counter()
+        self._connections: Counter[str | tuple[str, str]] = Counter()
+        """Accepted connections by database, and by database and role."""
         self._clients = 0
-        """Connections past their first packet. Other nodes keep connections without one, to probe whether this node answers."""
+        """Accepted connections."""
+        for_address = limits.half_open_per_address or limits.connections + UNANSWERED_CONNECTIONS
+        self._half_open = HalfOpenConnections(limits.half_open or 2 * for_address, for_address)
+        failures = FailedLogins(limits.failed_logins, limits.failed_login_s)
+        self._logins = Logins(host, databases, security, ClientStartup(host, security, self._cancel), failures, metrics)
         self._streams: dict[int, MessageStream] = {}
         self._next_id = 1
         self._plans: WeakKeyDictionary[Database, _DatabasePlans] = WeakKeyDictionary()
-        self._secrets = host.entropy.stream("postgres.secret")
+        self._secrets = SecretNumbers(host, "postgres.secret")
 
     @property
     def count(self) -> int:
@@ -102,24 +124,21 @@ class ClientConnections:
         await self._scope.aclose()
 
     def _opened(self, stream: MessageStream) -> None:
-        # A client over the limit gets its error after its first packet. Until then such connections must not accumulate.
-        if len(self._streams) >= 2 * self._limits.connections + UNANSWERED_CONNECTIONS:
-            stream.close()
-            return
         process_id = self._next_id
         self._next_id = process_id % 0x7FFFFFFF + 1
         self._streams[process_id] = stream
+        crowded_out = self._half_open.add(process_id, stream.address)
+        if crowded_out is not None:
+            self._logins.count(Refusal.HALF_OPEN)
+            self._streams[crowded_out].abort()
         self._scope.spawn(self._serve(process_id, stream), name="client")
 
     async def _serve(self, process_id: int, stream: MessageStream) -> None:
         try:
-            startup = await self._startup(stream)
-            if startup is not None:
-                self._clients += 1
-                try:
-                    await self._converse(process_id, stream, startup)
-                finally:
-                    self._clients -= 1
+            with ExitStack() as held:
+                login = await self._log_in(process_id, stream, held)
+                if login is not None:
+                    await self._converse(process_id, stream, login)
         except SqlError as error:
             stream.write(wire.error_response(error, severity="FATAL"))
         except ProtocolError as error:
@@ -130,82 +149,70 @@ class ClientConnections:
         finally:
             self._running.pop(process_id, None)
             self._streams.pop(process_id, None)
+            self._half_open.remove(process_id)
             stream.close()
 
-    async def _startup(self, stream: MessageStream) -> wire.Startup | None:
-        """Answer encryption requests and read the first packet. None if the client has disconnected or sent a cancel request."""
-        timer = self._host.clock.call_at(self._host.clock.monotonic() + self._limits.startup_s, stream.close)
+    async def _log_in(self, process_id: int, stream: MessageStream, held: ExitStack) -> Login | None:
+        """Let the client log in, and give it a place among the accepted ones, which `held` gives back.
+
+        Raises:
+            SqlError, ProtocolError: it is refused.
+        """
+        clock = self._host.clock
+        deadline_s = clock.monotonic() + self._limits.login_s
+        timer = clock.call_at(deadline_s, self._end_late, stream)
+        attempt = Attempt(ConnectedClient(address=stream.address))
         try:
-            while True:
-                startup = stream.next_startup()
-                if startup is None:
-                    if stream.is_lost:
-                        return None
-                    await stream.wait()
-                elif startup.code in (wire.SSL_REQUEST, wire.GSS_ENCRYPTION_REQUEST):
-                    stream.write(b"N")
-                    stream.flush_nowait()
-                    await asyncio.sleep(0)  # A client may send many requests at once, and others are served meanwhile.
-                elif startup.code == wire.CANCEL_REQUEST:
-                    self._cancel(startup)
-                    return None
-                else:
-                    self._negotiate(stream, startup)
-                    return startup
+            login = await self._logins.log_in(stream, attempt, deadline_s)
+            if login is None:
+                return None
+            held.enter_context(self._place(login))
+        except OSError as error:
+            self._logins.refuse(attempt, error)  # The TLS handshake failed, and nobody is left who could be told.
+            return None
+        except (SqlError, ProtocolError) as error:
+            self._logins.refuse(attempt, error)
+            raise
         finally:
             timer.cancel()
+        self._half_open.remove(process_id)
+        self._logins.accept(login)
+        return login
 
-    def _negotiate(self, stream: MessageStream, startup: wire.Startup) -> None:
-        major, minor = startup.code >> 16, startup.code & 0xFFFF
-        if major != wire.PROTOCOL_MAJOR:
-            raise SqlError("0A000", f"protocol {major}.{minor} is not supported; this server supports 3.0")
-        options = [name for name in startup.parameters if name.startswith("_pq_.")]
-        if minor > 0 or options:
-            stream.write(wire.negotiate_protocol_version(options))
-        if self._clients >= self._limits.connections:
-            raise SqlError("53300", f"too many clients: {self._limits.connections} connections are open", hint="use a connection pool")
+    def _end_late(self, stream: MessageStream) -> None:
+        self._logins.count(Refusal.TIME)
+        stream.abort()
 
     def _cancel(self, startup: wire.Startup) -> None:
         running = self._running.get(startup.process_id)
         if running is not None and running.secret == startup.secret:
             running.conversation.cancel()
 
-    def _database(self, startup: wire.Startup) -> Database:
-        name = startup.parameters.get("database") or startup.parameters.get("user") or ""
-        database = self._databases.get(name)
-        if database is None and self._databases.starting:
-            raise SqlError("57P03", f'the node is starting and has not found database "{name}" yet', hint="Use another node, or try again.")
-        if database is None:
-            existing = ", ".join(self._databases.names()) or "none yet; create one with 'triplicate database create'"
-            raise SqlError("3D000", f'database "{name}" does not exist', hint=f"databases here: {existing}")
-        return database
-
-    async def _converse(self, process_id: int, stream: MessageStream, startup: wire.Startup) -> None:
-        user = startup.parameters.get("user")
-        if not user:
-            raise SqlError("28000", "no PostgreSQL user name was given in the first packet")
-        settings = SessionSettings(user, startup.parameters)
-        database = self._database(startup)
-        with self._counted(database.name):
-            await self._converse_with(process_id, stream, settings, database)
-
     @contextmanager
-    def _counted(self, name: str) -> Iterator[None]:
-        """Count a connection to a database while it lasts.
+    def _place(self, login: Login) -> Iterator[None]:
+        """Count the connection of a client while it lasts.
 
         Raises:
-            SqlError: 53300 if the database has reached its limit.
+            LoginRefused: 53300 if the node, the database or the role has reached its limit.
         """
-        limit = self._limits.database_connections
-        if limit and self._database_connections[name] >= limit:
-            raise SqlError("53300", f'too many connections for database "{name}": {limit} are open', hint="use a connection pool")
-        self._database_connections[name] += 1
+        name, role = login.database.name, (login.database.name, login.client.role)
+        limits, counts = self._limits, self._connections
+        if self._clients >= limits.connections:
+            raise too_many_clients(limits.connections)
+        if limits.database_connections and counts[name] >= limits.database_connections:
+            raise too_many_of_database(name, limits.database_connections)
+        if login.role_limit != NO_LIMIT and counts[role] >= login.role_limit:
+            raise too_many_of_role(login.client.role)
+        self._clients += 1
+        counts.update((name, role))
         try:
             yield
         finally:
-            self._database_connections[name] -= 1
-            if not self._database_connections[name]:
-                del self._database_connections[name]
+            self._clients -= 1
+            for counted in (name, role):
+                counts[counted] -= 1
+                if not counts[counted]:
+                    del counts[counted]
 
     def plans_of(self, database: Database) -> PlanCache:
         """The plans that all connections to a database share. They are discarded when its local copy is replaced."""
@@ -214,9 +221,10 @@ class ClientConnections:
             plans = self._plans[database] = _DatabasePlans(database.generation, PlanCache())
         return plans.cache
 
-    async def _converse_with(self, process_id: int, stream: MessageStream, settings: SessionSettings, database: Database) -> None:
-        session = await database.session(settings.get("application_name", is_leader=False))
-        secret = self._secrets.randrange(1, 2**31)
+    async def _converse(self, process_id: int, stream: MessageStream, login: Login) -> None:
+        database, settings = login.database, login.settings
+        session = await database.session(settings.get("application_name", is_leader=False), login.client)
+        secret = int.from_bytes(self._secrets.draw(4), "big") >> 1 or 1
         conversation = Conversation(ConnectionState(stream, database, session, settings, self._host.clock, self.plans_of(database)))
         self._running[process_id] = _RunningConversation(secret, conversation)
         end = partial(_end, conversation)

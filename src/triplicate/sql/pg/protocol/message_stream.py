@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable
 from typing import cast
 
 from triplicate.errors import ProtocolError
-from triplicate.runtime import Clock, resolve
+from triplicate.runtime import Clock, Network, resolve
+from triplicate.sql.pg.protocol.login_messages import ENCRYPTION_ACCEPTED
 from triplicate.sql.pg.protocol.progress_watch import ProgressWatch
 from triplicate.sql.pg.protocol.rounds import RoundBuffer
 from triplicate.sql.pg.protocol.wire import Startup
@@ -36,6 +38,7 @@ class MessageStream(asyncio.Protocol):
 
     def __init__(self, limit_bytes: int, stall_s: float, clock: Clock, on_open: Callable[[MessageStream], None]) -> None:
         self._buffer = RoundBuffer(limit_bytes)
+        self._limit_bytes = limit_bytes
         self.find_round = self._buffer.find_round
         self.skip_round = self._buffer.skip
         self._stall_s = stall_s
@@ -47,6 +50,8 @@ class MessageStream(asyncio.Protocol):
         self.is_lost = False
         """Whether the client has disconnected."""
         self._is_closed = False
+        self._is_upgrading = False
+        """Whether a TLS handshake runs, in which nothing else may be sent."""
         self._is_writable = True
         self._is_reading = True
         self._waiter: asyncio.Future[None] | None = None
@@ -73,6 +78,44 @@ class MessageStream(asyncio.Protocol):
         else:
             self.limit_input()
             self.wake()
+
+    @property
+    def address(self) -> str:
+        """The address that the client connects from; empty for one that has none."""
+        name = self._live_transport().get_extra_info("peername")
+        return str(name[0]) if name else ""
+
+    @property
+    def tls(self) -> ssl.SSLObject | None:
+        """The connection's TLS; None in the clear."""
+        found: ssl.SSLObject | None = self._live_transport().get_extra_info("ssl_object")
+        return found
+
+    async def start_tls(self, network: Network, context: ssl.SSLContext, limit_s: float) -> None:
+        """Answer a request for encryption, and protect the connection.
+
+        Raises:
+            ProtocolError: the client has sent more behind its request. It was not encrypted, and might be taken for what the client says
+                under TLS (CVE-2021-23214).
+            OSError: the handshake failed, and the connection is lost.
+        """
+        if self._buffer.is_begun:
+            raise ProtocolError("received unencrypted data after SSL request: the client, or somebody between, breaks the protocol")
+        self.write(ENCRYPTION_ACCEPTED)
+        self.flush_nowait()
+        transport = self._live_transport()
+        self._is_upgrading = True
+        try:
+            self._transport = await network.start_tls(transport, self, context, limit_s=limit_s, server_name=None)
+        except BaseException:
+            self.connection_lost(None)  # The protocol may not hear of it.
+            raise
+        finally:
+            self._is_upgrading = False
+
+    def limit_messages(self, limit_bytes: int | None) -> None:
+        """Refuse longer messages from now on; None restores the limit of the stream."""
+        self._buffer.limit_bytes = self._limit_bytes if limit_bytes is None else limit_bytes
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_lost = True
@@ -235,11 +278,20 @@ class MessageStream(asyncio.Protocol):
         if self._out:
             # The transport may keep the buffer itself, so the next messages need another one.
             out, self._out = self._out, bytearray()
-            if self._transport is not None and not self.is_lost and not self._is_closed:
+            if self._transport is not None and not self.is_lost and not self._is_closed and not self._is_upgrading:
                 self._transport.write(out)
+
+    def abort(self) -> None:
+        """Close at once. A TLS handshake that runs fails."""
+        self.on_input = None
+        self._is_closed = True
+        self._live_transport().abort()
 
     def close(self) -> None:
         """Send the buffered messages and close."""
+        if self._is_upgrading:
+            self.abort()
+            return
         self.flush_nowait()
         self.on_input = None
         if self._transport is not None and not self._is_closed:

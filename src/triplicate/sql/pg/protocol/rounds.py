@@ -60,7 +60,7 @@ class RoundBuffer(MessageBuffer):
             return None
         size: int = _SIZE.unpack_from(data, at + 1)[0]
         end = at + 1 + size
-        if not 4 <= size <= self._limit:
+        if not 4 <= size <= self.limit_bytes:
             return None
         if data.startswith(_EXECUTE_AND_SYNC, end):
             is_described, last = False, end + len(_EXECUTE_AND_SYNC)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from triplicate.runtime import Host, Listener
+from triplicate.runtime import Host, Listener, Metrics
 from triplicate.sql.core.interface import Databases
 from triplicate.sql.pg.protocol.client_connections import ClientConnections, ServerLimits
+from triplicate.sql.pg.protocol.server_security import ServerSecurity
 
 
 class PostgresServer:
@@ -15,7 +16,16 @@ class PostgresServer:
         self._connections = connections
 
     @classmethod
-    async def open(cls, host: Host, databases: Databases, address: tuple[str, int], limits: ServerLimits | None = None) -> PostgresServer:
+    async def open(
+        cls,
+        host: Host,
+        databases: Databases,
+        address: tuple[str, int],
+        limits: ServerLimits | None = None,
+        *,
+        security: ServerSecurity | None = None,
+        metrics: Metrics | None = None,
+    ) -> PostgresServer:
         """Listen, and serve every connection until `stop`.
 
         Args:
@@ -23,11 +33,12 @@ class PostgresServer:
             databases: clients connect to one of them by ``dbname``.
             address: host and port to listen on; port 0 selects a free one.
             limits: None for the defaults.
+            security: what is demanded of clients; None for nothing.
 
         Raises:
             OSError: the port is in use, or the address is invalid.
         """
-        connections = ClientConnections(host, databases, limits or ServerLimits())
+        connections = ClientConnections(host, databases, limits or ServerLimits(), security or ServerSecurity(), metrics)
         return cls(await host.network.listen(connections.new_stream, *address), connections)
 
     @property

@@ -86,12 +86,14 @@ class SessionSettings:
     """The parameters of one session.
 
     Args:
-        user: the name that the client connected with.
+        user: the name that the client connected with: its role, where the node authenticates.
         startup: the parameters of the first packet.
+        has_tls: whether the server offers TLS.
     """
 
-    def __init__(self, user: str, startup: Mapping[str, str]) -> None:
+    def __init__(self, user: str, startup: Mapping[str, str], *, has_tls: bool = False) -> None:
         self.user = user
+        self._has_tls = has_tls
         self.changes = 0
         """Number of changes so far; it increases whenever a value may have changed."""
         self._timeout_s: float | None = None
@@ -224,6 +226,8 @@ class SessionSettings:
             return "on" if not is_leader or self.read_only else "off"
         if lowered == "session_authorization":
             return self.user
+        if lowered == "ssl":
+            return "on" if self._has_tls else "off"
         known = self._spelling(name)
         value = _FIXED.get(known, self._value(known))
         if value is None and "." in known and lowered in self._own_names:

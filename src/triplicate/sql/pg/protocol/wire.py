@@ -341,10 +341,10 @@ class MessageBuffer:
         limit_bytes: the largest message accepted.
     """
 
-    __slots__ = ("_at", "_data", "_later", "_later_bytes", "_limit")
+    __slots__ = ("_at", "_data", "_later", "_later_bytes", "limit_bytes")
 
     def __init__(self, limit_bytes: int) -> None:
-        self._limit = limit_bytes
+        self.limit_bytes = limit_bytes
         self._data = b""
         self._at = 0
         """The position of the next message in `_data`."""
@@ -396,7 +396,7 @@ class MessageBuffer:
         if at + 5 <= length:
             (size,) = _INT32.unpack_from(data, at + 1)
             end = at + 1 + size
-            if 4 <= size <= self._limit and end <= length:
+            if 4 <= size <= self.limit_bytes and end <= length:
                 self._at = end
                 return data[at : at + 1], data[at + 5 : end]
         elif at == length and not self._later:
@@ -413,7 +413,7 @@ class MessageBuffer:
         if len(data) - at >= 5:
             size = _INT32.unpack_from(data, at + 1)[0]
             end = at + 1 + size
-            if 4 <= size <= self._limit and end <= len(data):
+            if 4 <= size <= self.limit_bytes and end <= len(data):
                 self._at = end
                 return data[at + 5 : end]
         if self.peek() != letter:
@@ -432,8 +432,8 @@ class MessageBuffer:
         size = _INT32.unpack_from(self._data, self._at + 1)[0]
         if size < 4:
             raise ProtocolError(f"a message claims {size} bytes; the client breaks the protocol")
-        if size > self._limit:
-            raise FrameTooLarge(f"a message of {size} bytes exceeds the limit of {self._limit}; send less at once, or raise the limit")
+        if size > self.limit_bytes:
+            raise FrameTooLarge(f"a message of {size} bytes exceeds the limit of {self.limit_bytes}; send less at once, or raise the limit")
         if have <= size and have + self._later_bytes > size:
             self._join()
             return True

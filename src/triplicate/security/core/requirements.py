@@ -1,0 +1,139 @@
+"""What is missing before a process is secure: every door that it opens and every connection that it makes. Pure.
+
+`security.required` lets a process start only if nothing is missing. There is no order and no first gap: all are named at once, each by the
+setting that closes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from triplicate.config import (
+    AutorecoverySettings,
+    BookieSettings,
+    ClientSettings,
+    MetadataSettings,
+    NodeSettings,
+    ProcessSettings,
+    SecuritySettings,
+)
+from triplicate.errors import ConfigError
+from triplicate.security.core.page_protection import page_gaps
+
+REQUIRED = "required"
+
+
+def identity_gaps(security: SecuritySettings, *, is_server: bool) -> Iterator[str]:
+    """Certificates that the process needs."""
+    if not security.ca_file:
+        yield "security.ca_file is not set: no certificate can be verified"
+    if is_server and not security.certificate_file:
+        yield "security.certificate_file is not set: a server proves itself by it"
+    if is_server and not security.key_file:
+        yield "security.key_file is not set: it belongs to the certificate"
+    if not security.verify_host:
+        yield "security.verify_host is off: any holder of a certificate could pose as any server"
+
+
+def bookie_gaps(bookie: BookieSettings) -> Iterator[str]:
+    """What a bookie's door lacks."""
+    if bookie.tls != REQUIRED:
+        yield f"bookie.tls is {bookie.tls}: clients may connect in clear"
+    if bookie.authentication == "none":
+        yield "bookie.authentication is none: everybody may do everything"
+    if bookie.authentication in ("sasl", "either") and not bookie.users_file:
+        yield "bookie.users_file is not set: nobody could log in"
+    if bookie.authentication in ("certificate", "either") and bookie.client_certificates == "none":
+        yield "bookie.client_certificates is none: nobody could show one"
+
+
+def node_gaps(node: NodeSettings) -> Iterator[str]:
+    """What a node's door lacks."""
+    if node.tls != REQUIRED:
+        yield f"node.tls is {node.tls}: clients may connect in clear"
+    if node.authentication != "scram":
+        yield f"node.authentication is {node.authentication}: every client may do everything"
+
+
+def client_gaps(client: ClientSettings, security: SecuritySettings) -> Iterator[str]:
+    """What connections to bookies lack."""
+    if client.bookie_tls != REQUIRED:
+        yield f"client.bookie_tls is {client.bookie_tls}: entries are sent in clear"
+    if client.user:
+        if not client.password_file:
+            yield "client.password_file is not set: the user cannot log in at bookies"
+    elif not security.certificate_file:
+        yield "client.user is not set, and security.certificate_file neither: bookies would not know who connects"
+
+
+def metadata_gaps(metadata: MetadataSettings) -> Iterator[str]:
+    """What the connection to ZooKeeper lacks. An embedded store is a file, protected by its mode."""
+    if not metadata.uri.startswith(("zk:", "zk+")):
+        return
+    if not metadata.tls:
+        yield "metadata.tls is off: ZooKeeper is spoken to in clear"
+    if not metadata.user or not metadata.password_file:
+        yield "metadata.user and metadata.password_file are not both set: everybody may change what this process creates"
+    if metadata.acl != "creator":
+        yield f"metadata.acl is {metadata.acl}: everybody may change what this process creates"
+
+
+def gaps_of_bookie(
+    bookie: BookieSettings,
+    autorecovery: AutorecoverySettings,
+    metadata: MetadataSettings,
+    client: ClientSettings,
+    process: ProcessSettings,
+    security: SecuritySettings,
+) -> Iterator[str]:
+    """What a process that runs a bookie lacks. It is a client of other bookies if it runs auto-recovery."""
+    yield from identity_gaps(security, is_server=True)
+    yield from bookie_gaps(bookie)
+    if autorecovery.in_bookie:
+        yield from client_gaps(client, security)
+    yield from metadata_gaps(metadata)
+    yield from page_gaps(process, security)
+
+
+def gaps_of_node(
+    node: NodeSettings, metadata: MetadataSettings, client: ClientSettings, process: ProcessSettings, security: SecuritySettings
+) -> Iterator[str]:
+    """What a process that runs a database node lacks."""
+    yield from identity_gaps(security, is_server=True)
+    yield from node_gaps(node)
+    yield from client_gaps(client, security)
+    yield from metadata_gaps(metadata)
+    yield from page_gaps(process, security)
+
+
+def gaps_of_autorecovery(
+    metadata: MetadataSettings, client: ClientSettings, process: ProcessSettings, security: SecuritySettings
+) -> Iterator[str]:
+    """What a process that only runs auto-recovery lacks."""
+    yield from identity_gaps(security, is_server=False)
+    yield from client_gaps(client, security)
+    yield from metadata_gaps(metadata)
+    yield from page_gaps(process, security)
+
+
+def gaps_of_client(metadata: MetadataSettings, client: ClientSettings, security: SecuritySettings) -> Iterator[str]:
+    """What a command that is a client of bookies lacks."""
+    yield from gaps_of_metadata_client(metadata, security)
+    yield from client_gaps(client, security)
+
+
+def gaps_of_metadata_client(metadata: MetadataSettings, security: SecuritySettings) -> Iterator[str]:
+    """What a command that uses the metadata alone lacks."""
+    yield from identity_gaps(security, is_server=False)
+    yield from metadata_gaps(metadata)
+
+
+def refuse_gaps(security: SecuritySettings, gaps: Iterator[str]) -> None:
+    """Refuse to go on if security is required and anything is missing.
+
+    Raises:
+        ConfigError: with everything that is missing.
+    """
+    missing = list(gaps) if security.required else []
+    if missing:
+        raise ConfigError(f"security.required is set, and this process is not secure: {'; '.join(missing)}")

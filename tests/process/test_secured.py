@@ -1,0 +1,154 @@
+"""`triplicate up --secure`: every door is protected, commands find their way in, nobody else does, and no secret is written anywhere."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+import signal
+import socket
+import ssl
+import stat
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.process.running import Up, run
+from triplicate.cli.supervision.cluster_folder import CLIENT_FILE, SECURITY
+
+SMALL = ("--bookies", "3", "--nodes", "1")
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    with Up(tmp_path_factory.mktemp("secured") / "c", "--secure", *SMALL, TRIPLICATE_PROCESS_LOG_LEVEL="debug") as cluster:
+        yield cluster
+
+
+def client(up: Up, *arguments: str, text: str | None = None, check: bool = True, **settings: str) -> str:
+    """Run a command with the settings of the secured cluster; returns all that it prints."""
+    answer = run(*arguments, text=text, check=check, TRIPLICATE_CONFIG=str(up.folder / CLIENT_FILE), **settings)
+    return answer.stdout + answer.stderr
+
+
+def secrets_of(folder: Path) -> dict[str, str]:
+    """Every secret of a secured folder by its file: passwords, verifiers, hashes, and lines of private keys."""
+    found: dict[str, str] = {}
+    for path in sorted((folder / SECURITY).iterdir()):
+        text = path.read_text()
+        if path.suffix == ".password":
+            found[path.name] = text.strip()
+        elif path.suffix == ".key":
+            found[path.name] = text.splitlines()[1]
+        elif path.name == "bookie-users.toml":
+            values = re.findall(r'= "([^"]{16,})"', text)
+            assert len(values) >= 6
+            found |= {f"{path.name} {number}": value for number, value in enumerate(values)}
+    assert len(found) > 10
+    return found
+
+
+def test_commands_need_nothing_else_in_the_directory_of_a_secured_cluster(up: Up, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = up.folder.parent
+    # The default folder is in the present directory.
+    (here / "triplicate-data").symlink_to(up.folder)
+    monkeypatch.chdir(here)
+    try:
+        run("log", "create", "events")
+        run("log", "append", "events", text="one\n")
+        assert run("log", "read", "events").stdout == "one\n"
+        run("ledger", "append", "new", "two")
+        run("database", "create", "shop")
+        assert (
+            " 7 " in run("sql", "shop", "--small", "-c", "create table t (a int)", "-c", "insert into t values (7)", "-c", "table t").stdout
+        )
+        assert json.loads(run("cluster", "status", "--json").stdout)["healthy"]
+    finally:
+        (here / "triplicate-data").unlink()
+
+
+def test_a_client_without_the_files_gets_in_nowhere(up: Up, tmp_path: Path) -> None:
+    plain = run("ledger", "append", "new", "x", uri=up.uri, check=False)
+    assert plain.returncode == 1
+    assert "UNAUTHORIZED" in plain.stderr or "authentication" in plain.stderr
+    sql = client(up, "sql", "shop", "--small", "-U", "mallory", "-c", "select 1", check=False, PGPASSWORD="a-wrong-password")
+    assert "password authentication failed" in sql
+    assert "a-wrong-password" not in sql
+    copy = tmp_path / "client.toml"
+    copy.write_text((up.folder / CLIENT_FILE).read_text().replace('bookie_tls = "required"', 'bookie_tls = "off"'))
+    half = run("log", "read", "events", check=False, TRIPLICATE_CONFIG=str(copy))
+    assert half.returncode == 1
+    assert "security.required is set" in half.stderr
+    assert "client.bookie_tls" in half.stderr
+
+
+def test_every_file_with_a_secret_is_its_owners_alone(up: Up) -> None:
+    folder = up.folder / SECURITY
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+
+
+def test_no_secret_is_in_a_log_a_page_an_output_or_a_process_list(up: Up, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.password"
+    wrong.touch(mode=0o600)
+    wrong.write_text("a-wrong-password-of-a-bookie\n")
+    typed = "a-role-password-that-is-typed"
+    outputs = [
+        client(up, "log", "append", "secrets", "--create", text="a record\n", check=False),
+        client(up, "ledger", "append", "new", "an entry"),
+        client(up, "database", "create", "vault"),
+        client(up, "sql", "vault", "--small", "-c", "create table t (a int)", "-c", "insert into t values (1)"),
+        client(up, "sql", "vault", "--small", "-c", "select 1", check=False, PGPASSWORD=typed),
+        client(up, "ledger", "append", "new", "x", check=False, TRIPLICATE_CLIENT_PASSWORD_FILE=str(wrong)),
+        client(up, "cluster", "status", "--json", check=False),
+        client(up, "database", "show", "vault", "--json"),
+        client(up, "sql", "vault", "--dsn"),
+        client(up, "bookie", "list", "--json"),
+        client(up, "security", "show", str(up.folder / SECURITY), "--json"),
+        client(up, "doctor", "--config", str(up.folder / "bookie-1" / "bookie.toml"), "--json", check=False),
+        client(up, "bookie", "--config", str(up.folder / "bookie-1" / "bookie.toml"), "status", "--json", check=False),
+        json.dumps(up.facts),
+    ]
+    send_nonsense(up, "bookie-1")
+    pages = [urllib.request.urlopen(one["metrics"], timeout=10).read().decode() for one in up.members.values() if one["metrics"]]
+    assert all("triplicate_certificate_expires_seconds" in page for page in pages)
+    secrets = secrets_of(up.folder) | {"wrong.password": "a-wrong-password-of-a-bookie", "typed": typed}
+    seen = {f"output {number}": text for number, text in enumerate(outputs)}
+    seen |= {f"page {number}": text for number, text in enumerate(pages)}
+    seen |= {str(path): path.read_text(errors="replace") for path in sorted(up.folder.glob("*/*log")) if path.is_file()}
+    seen |= {f"process {child.pid}": " ".join(child.cmdline()) for child in [psutil.Process(up.process.pid), *up.children]}
+    assert any("bookie.login" in text for text in seen.values()), "the logs have the logins"
+    found = [f"{name} is in {place}" for place, text in seen.items() for name, secret in secrets.items() if secret in text]
+    assert found == []
+
+
+def send_nonsense(up: Up, name: str) -> None:
+    """Speak TLS where START_TLS is expected: the handshake is refused."""
+    host, _, port = str(up.members[name]["address"]).rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as plain, contextlib.suppress(OSError):
+        ssl.create_default_context().wrap_socket(plain, server_hostname="localhost").close()
+
+
+def test_a_secured_folder_stays_secured_and_an_open_one_stays_open(tmp_path: Path) -> None:
+    with Up(tmp_path / "c", "--secure", "--bookies", "1", "--nodes", "0") as first:
+        assert first.end(signal.SIGTERM) == 0
+    content = json.loads((tmp_path / "c" / "cluster.json").read_text())
+    assert content["v"] == 3
+    shutil.rmtree(tmp_path / "c" / "bookie-1")
+    with Up(tmp_path / "c", "--bookies", "2") as second:
+        for name in ("bookie-1", "bookie-2"):
+            text = (tmp_path / "c" / name / "bookie.toml").read_text()
+            assert 'tls = "required"' in text
+            assert "required = true" in text
+        assert second.end(signal.SIGTERM) == 0
+    with Up(tmp_path / "open", "--bookies", "1", "--nodes", "0") as other:
+        assert other.end(signal.SIGTERM) == 0
+    refused = run("up", "--dir", str(tmp_path / "open"), "--secure", check=False)
+    assert refused.returncode == 1
+    assert "is not secured" in refused.stderr
+    assert "docs/security.md" in refused.stderr
+    assert not (tmp_path / "open" / SECURITY).exists()

@@ -1,0 +1,202 @@
+"""Pages with TLS and a token: who may read them, and what an attacker of them costs. On both event loops."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import uvloop
+
+from tests.certificates import CertificateFolder
+from tests.waiting import eventually
+from triplicate.runtime import Listener, Metrics, PageGuard, ProbeAnswer, real_host, serve_metrics
+from triplicate.security import ClientCertificates, TlsIdentity
+from triplicate.security.core.bearer_tokens import BearerTokens
+
+LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop, uvloop.new_event_loop]
+TOKEN = "a-token-of-these-tests"
+LIMIT_S = 30.0
+
+
+@dataclass
+class Pages:
+    """Pages under test."""
+
+    listener: Listener
+    metrics: Metrics
+    client: ssl.SSLContext | None
+    traced: list[dict[str, object]] = field(default_factory=list)
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        host, port = self.listener.address
+        return await asyncio.open_connection(host, port, ssl=self.client, server_hostname="localhost" if self.client else None)
+
+    async def get(self, path: str, *headers: str, method: str = "GET") -> tuple[bytes, bytes]:
+        """The status line and what follows it."""
+        reader, writer = await self.connect()
+        writer.write("\r\n".join([f"{method} {path} HTTP/1.1", *headers, "", ""]).encode())
+        answer = await reader.read()
+        writer.close()
+        status, _, rest = answer.partition(b"\r\n")
+        return status, rest
+
+    def refused(self, reason: str) -> float:
+        text = self.metrics.expose().decode()
+        found = [line for line in text.splitlines() if line.startswith(f'triplicate_page_requests_refused_total{{reason="{reason}"}}')]
+        return float(found[0].rpartition(" ")[2]) if found else 0.0
+
+
+def run(
+    body: Callable[[Pages], Coroutine[Any, Any, None]],
+    certificates: CertificateFolder | None,
+    *,
+    tokens: str = TOKEN,
+    loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(LIMIT_S):
+            traced: list[dict[str, object]] = []
+            host = real_host("test", trace=lambda kind, /, **facts: traced.append({"kind": kind, **facts}))
+            context = client = None
+            if certificates is not None:
+                identity = TlsIdentity(certificates.settings("server"), host.clock, host.trace)
+                context = lambda: identity.server_context(ClientCertificates.NONE)  # noqa: E731
+                client = TlsIdentity(certificates.client_settings(), host.clock, host.trace).client_context()
+            metrics = Metrics()
+            guard = PageGuard(context, BearerTokens(tokens).admits if tokens else None, frozenset(["/health"]))
+            probes = {"/health": lambda: ProbeAnswer(True), "/ready": lambda: ProbeAnswer(True)}
+            listener = await serve_metrics(host, metrics, 0, probes=probes, guard=guard)
+            try:
+                await body(Pages(listener, metrics, client, traced))
+            finally:
+                await listener.close()
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(limited())
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> CertificateFolder:
+    return CertificateFolder(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_pages_with_tls_and_the_token_are_read(certificates: CertificateFolder, loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def body(pages: Pages) -> None:
+        for _ in range(20):
+            status, rest = await pages.get("/metrics", f"authorization:  bearer {TOKEN} ")
+            assert status == b"HTTP/1.0 200 OK"
+            assert b"triplicate_page_requests_refused" in rest
+        assert (await pages.get("/metrics", f"Authorization: Bearer {TOKEN}", method="HEAD"))[0] == b"HTTP/1.0 200 OK"
+        assert pages.refused("token") == pages.refused("handshake") == 0
+        assert pages.traced == []
+
+    run(body, certificates, loop=loop)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        (),
+        ("Authorization: Bearer",),
+        (f"Authorization: Bearer {TOKEN[:-1]}",),
+        (f"Authorization: Bearer {TOKEN}x",),
+        (f"Authorization: Bearer {TOKEN.upper()}",),
+        (f"Authorization: Basic {TOKEN}",),
+        (f"Authorization: {TOKEN}",),
+        (f"X-Token: Bearer {TOKEN}",),
+        (f"Authorization: Bearer {TOKEN}", f"Authorization: Bearer {TOKEN}"),
+        ("Authorization: Bearer \xff\xff",),
+    ],
+)
+def test_a_request_without_the_right_token_is_told_nothing(headers: tuple[str, ...]) -> None:
+    async def body(pages: Pages) -> None:
+        for path, method in (("/metrics", "GET"), ("/ready", "HEAD"), ("/nothing", "GET"), ("/metrics", "DELETE")):
+            status, rest = await pages.get(path, *headers, method=method)
+            assert status == b"HTTP/1.0 401 Unauthorized"
+            assert b"WWW-Authenticate: Bearer\r\n" in rest
+            assert b"refused" not in rest
+        assert pages.refused("token") == 4
+        assert [(one["kind"], one["reason"]) for one in pages.traced] == [("pages.refused", "token")]
+        assert TOKEN not in str(pages.traced)
+
+    run(body, None)
+
+
+def test_a_free_path_needs_no_token_and_no_other_one_looks_like_it() -> None:
+    async def body(pages: Pages) -> None:
+        assert (await pages.get("/health?verbose"))[0] == b"HTTP/1.0 200 OK"
+        for path in ("/health/../metrics", "/metrics?/health", "//health", "/healthy"):
+            assert (await pages.get(path))[0] == b"HTTP/1.0 401 Unauthorized"
+
+    run(body, None)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_plain_text_on_a_tls_port_is_refused_and_counted(
+    certificates: CertificateFolder, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    async def body(pages: Pages) -> None:
+        pages.client = None
+        try:
+            status, _ = await pages.get("/metrics", f"Authorization: Bearer {TOKEN}")
+        except ConnectionResetError:
+            status = b""
+        assert b"HTTP" not in status
+        await eventually(lambda: pages.refused("handshake") == 1)
+        assert TOKEN not in str(pages.traced)
+
+    run(body, certificates, loop=loop)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_handshake_that_is_never_finished_is_cut_off_and_counts_towards_the_limit(
+    certificates: CertificateFolder, loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("triplicate.runtime.metrics_server.CONNECTIONS_MAX", 2)
+    monkeypatch.setattr("triplicate.runtime.metrics_server.REQUEST_TIMEOUT_S", 0.5)
+
+    async def body(pages: Pages) -> None:
+        silent = [await asyncio.open_connection(*pages.listener.address) for _ in range(2)]
+        third, writer = await asyncio.open_connection(*pages.listener.address)
+        assert await ended(third)
+        writer.close()
+        for reader, writer in silent:
+            assert await ended(reader)
+            writer.close()
+        await eventually(lambda: pages.refused("handshake") == 2)
+        assert (await pages.get("/metrics", f"Authorization: Bearer {TOKEN}"))[0] == b"HTTP/1.0 200 OK"
+
+    run(body, certificates, loop=loop)
+
+
+def test_a_header_that_is_too_large_is_refused_inside_tls_too(certificates: CertificateFolder) -> None:
+    async def body(pages: Pages) -> None:
+        status, _ = await pages.get("/metrics", "X: " + "x" * 9000)
+        assert status.startswith(b"HTTP/1.0 431")
+
+    run(body, certificates)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_closed_listener_ends_handshakes_that_are_under_way(
+    certificates: CertificateFolder, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    async def body(pages: Pages) -> None:
+        reader, writer = await asyncio.open_connection(*pages.listener.address)
+        await pages.listener.close()
+        assert await ended(reader)
+        writer.close()
+
+    run(body, certificates, loop=loop)
+
+
+async def ended(reader: asyncio.StreamReader) -> bool:
+    try:
+        return await reader.read() == b""
+    except ConnectionResetError:
+        return True
