@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 TESTS = [
-    "tests/unit/runtime/test_guarded_pages.py::test_a_handshake_that_is_never_finished_is_cut_off_and_counts_towards_the_limit",
+    "tests/unit/runtime/test_metrics_server_guarded.py::test_a_handshake_that_is_never_finished_is_cut_off_and_counts_towards_the_limit",
 ]
 
 

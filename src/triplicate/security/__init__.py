@@ -29,7 +29,7 @@ from triplicate.security.core.sasl_server import (
 from triplicate.security.core.scram_exchange import SCRAM, SCRAM_PLUS, ScramExchange, mock_verifier
 from triplicate.security.core.scram_verifier import PASSWORD_BYTES_MAX, SALT_BYTES, ScramVerifier
 from triplicate.security.core.users import User, new_user
-from triplicate.security.expiry import WARN_DAYS, ExpiringFile, expiring_files, expiry_problem
+from triplicate.security.expiry import ExpiringFile, expiring_files
 from triplicate.security.peer_certificate import PeerCertificate, peer_certificate
 from triplicate.security.sasl_login import SaslLogin, ServerConnection
 from triplicate.security.secret_files import check_private, make_private_directory, read_secret_file, write_private
@@ -51,7 +51,6 @@ __all__ = [
     "SALT_BYTES",
     "SCRAM",
     "SCRAM_PLUS",
-    "WARN_DAYS",
     "Authority",
     "CertificateAndKey",
     "CertificateFacts",
@@ -82,7 +81,6 @@ __all__ = [
     "check_private",
     "digest_md5",
     "expiring_files",
-    "expiry_problem",
     "facts_of",
     "gaps_of_autorecovery",
     "gaps_of_bookie",

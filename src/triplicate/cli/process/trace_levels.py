@@ -176,6 +176,7 @@ INFOS = frozenset(
         "bookie.ledgers_missing",  # Garbage collection found ledgers that were deleted.
         "bookie.torn_tail",  # Only entries that a killed bookie had not acknowledged.
         "client.batch_read_refused",  # A bookie of another release; entries are read one at a time.
+        "pages.refused",  # A reader of the metrics without TLS or the token; a metric counts them.
         "metadata.replication_lock_lost",  # A session ended; another worker repairs the ledger.
     ]
 )

@@ -11,7 +11,7 @@ import click
 
 from triplicate.bookie import DoorReport, Inspection, InspectionReport, bookie_id_of, door_report, memory_limits
 from triplicate.cli.overview.core.text_table import size_text
-from triplicate.cli.process.page_protection import PageAddress, read_page
+from triplicate.cli.process.page_access import PageAddress, read_page
 from triplicate.cli.process.serving import metrics_url, run_loop
 from triplicate.cli.server_commands.bookie_command import bookie, bookie_options, configuration_of, with_cluster
 from triplicate.cli.terminal.output import print_json, print_table

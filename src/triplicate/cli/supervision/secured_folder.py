@@ -7,7 +7,7 @@ DIR/security/NAME.password      passwords, drawn from the system's randomness
 DIR/security/bookie-users.toml  the users of the bookies
 DIR/security/client.toml        settings of client commands
 
-Files that exist are kept. What is missing is made, as for a process that is added.
+Files that exist are kept. Missing ones are made, as for a process that is added.
 """
 
 from __future__ import annotations
