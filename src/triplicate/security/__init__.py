@@ -2,17 +2,17 @@
 
 from triplicate.security.authority import Authority, CertificateAndKey, CertificateFacts, facts_of
 from triplicate.security.core import digest_md5
-from triplicate.security.core.rights import FULL_RIGHTS, NO_RIGHTS, Rights, Role, parse_roles, roles_of_units
+from triplicate.security.core.rights import FULL_RIGHTS, NO_RIGHTS, BookieRole, Rights, parse_roles, roles_of_units
 from triplicate.security.core.sasl_server import (
     APACHE_PLUGIN,
     MECHANISMS,
     OWN_PLUGIN,
     PLAIN,
-    Challenge,
+    LoginChallenge,
+    LoginProven,
     LoginRefusal,
+    LoginRefused,
     PasswordCheck,
-    Proven,
-    Refused,
     SaslServer,
 )
 from triplicate.security.core.scram_exchange import SCRAM, SCRAM_PLUS, ScramExchange, mock_verifier
@@ -34,17 +34,17 @@ __all__ = [
     "SCRAM",
     "SCRAM_PLUS",
     "Authority",
+    "BookieRole",
     "CertificateAndKey",
     "CertificateFacts",
-    "Challenge",
     "ClientCertificates",
+    "LoginChallenge",
+    "LoginProven",
     "LoginRefusal",
+    "LoginRefused",
     "PasswordCheck",
     "PeerCertificate",
-    "Proven",
-    "Refused",
     "Rights",
-    "Role",
     "SaslServer",
     "ScramExchange",
     "ScramVerifier",

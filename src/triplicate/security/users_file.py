@@ -123,7 +123,7 @@ def write_users(path: str, users: Mapping[str, User]) -> None:
     """
     temporary = f"{path}.new"
     if os.path.lexists(temporary):
-        # What a killed command left.
+        # It is left over from a killed command.
         os.unlink(temporary)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "wb") as stream:

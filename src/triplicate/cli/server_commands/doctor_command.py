@@ -100,7 +100,7 @@ async def _examine(configuration: Configuration, bookie_id: str) -> list[DoctorF
 
 
 def door_findings(settings: BookieSettings, security: SecuritySettings, host: Host) -> Iterator[DoctorFinding]:
-    """What is on at the door, or why the bookie would not start with it."""
+    """The protection of the door, or why the bookie would not start with it."""
     try:
         found = door_report(settings, security, host)
     except TriplicateError as error:
