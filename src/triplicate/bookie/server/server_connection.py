@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from triplicate.bookie.server.admission import Admission
 from triplicate.bookie.server.budgets import FrameBudget
 from triplicate.bookie.server.door import Door, Principal
 from triplicate.bookie.server.frame_processor import FrameProcessor, ServedShare
 from triplicate.bookie.server.request_context import RequestContext
 from triplicate.bookie.server.request_processor import RequestProcessor, is_journaled
+from triplicate.bookie.server.standing import Standing
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError, FormatError
 from triplicate.runtime import Host, TaskScope
@@ -91,8 +91,8 @@ class ServerConnection(asyncio.Protocol):
         """The ledger whose state could not be read for the current frame."""
         self._share = ServedShare()
         self._frames = FrameProcessor(self, settings, requests, frames, self._share, host.trace)
-        self._admission = Admission(door, self)
-        self._handler: ChunkHandler = self._admission.keeper or self._frames
+        self._standing = Standing(door, self)
+        self._handler: ChunkHandler = self._standing.keeper or self._frames
 
     # Called by asyncio.
 
@@ -104,7 +104,7 @@ class ServerConnection(asyncio.Protocol):
         self._metrics.connections.inc()
         self._members.add(self)
         if not transport.is_closing():
-            self._admission.begin()
+            self._standing.begin()
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._transport is None:
@@ -114,7 +114,7 @@ class ServerConnection(asyncio.Protocol):
         self._requests.storage.forget_waiter(self)
         self._metrics.connections.dec()
         self._requests.forget(self)
-        self._admission.end()
+        self._standing.end()
         self._members.remove(self)
 
     def data_received(self, data: bytes) -> None:
@@ -139,7 +139,7 @@ class ServerConnection(asyncio.Protocol):
     def admit(self, principal: Principal, is_older: bool, rest: bytes) -> None:
         """The connection may send requests from now on. `rest`: bytes that it has sent already. `is_older`: it speaks version 2."""
         self._handler = self._frames
-        self._admission.admit(principal)
+        self._standing.admit(principal)
         self._frames.limit(principal.rights)
         if is_older:
             self._frames.speak_older()
@@ -151,7 +151,7 @@ class ServerConnection(asyncio.Protocol):
 
     def lack_right(self, right: str, request: str, count: int) -> None:
         """Requests are refused for want of a right."""
-        self._admission.lack_right(right, request, count)
+        self._standing.lack_right(right, request, count)
 
     @property
     def certificate(self) -> PeerCertificate | None:

@@ -12,7 +12,7 @@ class Member(Admitted, DoorGuest, Protocol):
     """The connection."""
 
 
-class Admission:
+class Standing:
     """See the module's text."""
 
     def __init__(self, door: Door, connection: Member) -> None:
