@@ -13,17 +13,17 @@ from triplicate.security.core.requirements import (
     gaps_of_node,
     refuse_gaps,
 )
-from triplicate.security.core.rights import FULL_RIGHTS, NO_RIGHTS, Rights, Role, parse_roles, roles_of_units
+from triplicate.security.core.rights import FULL_RIGHTS, NO_RIGHTS, BookieRole, Rights, Role, parse_roles, roles_of_units
 from triplicate.security.core.sasl_server import (
     APACHE_PLUGIN,
     MECHANISMS,
     OWN_PLUGIN,
     PLAIN,
-    Challenge,
+    LoginChallenge,
+    LoginProven,
     LoginRefusal,
+    LoginRefused,
     PasswordCheck,
-    Proven,
-    Refused,
     SaslServer,
 )
 from triplicate.security.core.scram_exchange import SCRAM, SCRAM_PLUS, ScramExchange, mock_verifier
@@ -52,17 +52,19 @@ __all__ = [
     "SCRAM",
     "SCRAM_PLUS",
     "Authority",
+    "BookieRole",
     "CertificateAndKey",
     "CertificateFacts",
     "CertificateStore",
     "Challenge",
     "ClientCertificates",
     "ExpiringFile",
+    "LoginChallenge",
+    "LoginProven",
     "LoginRefusal",
+    "LoginRefused",
     "PasswordCheck",
     "PeerCertificate",
-    "Proven",
-    "Refused",
     "Rights",
     "Role",
     "SaslLogin",

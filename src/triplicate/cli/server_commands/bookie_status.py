@@ -104,7 +104,7 @@ def gather(configuration: Configuration, *, offline: bool) -> dict[str, Any]:
 
 
 def _door(settings: BookieSettings, security: SecuritySettings) -> dict[str, Any]:
-    """What is on at the door, or why the bookie would not start with it."""
+    """The protection of the door, or why the bookie would not start with it."""
 
     async def report() -> dict[str, Any]:
         try:

@@ -128,7 +128,7 @@ def security_findings(configuration: Configuration, host: Host) -> Iterator[Doct
 
 
 def door_findings(settings: BookieSettings, security: SecuritySettings, host: Host) -> Iterator[DoctorFinding]:
-    """What is on at the door, or why the bookie would not start with it."""
+    """The protection of the door, or why the bookie would not start with it."""
     try:
         found = door_report(settings, security, host)
     except TriplicateError as error:
