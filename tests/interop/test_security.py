@@ -145,13 +145,13 @@ def wrong(files: SecurityFiles, kind: str, fault: str) -> Credentials:
         (CERTIFICATE, "no certificate", "certificate"),
         (CERTIFICATE, "certificate of another authority", "certificate"),
         (CERTIFICATE, "expired certificate", "certificate"),
-        (CERTIFICATE, "no role", "UNAUTHORIZED|refus"),
+        (CERTIFICATE, "no role", "UNAUTHORIZED|a role in the client's certificate"),
         (CERTIFICATE, "in clear", "UNAUTHORIZED"),
         (SASL, "wrong password", "waited for the authentication by the plugin 'sasl'"),
         (SASL, "no login", "requires authentication"),
         (SASL, "asks for tls", "its answer to START_TLS is BAD_REQUEST"),
         (BOTH, "wrong password", "waited for the authentication by the plugin 'sasl'"),
-        (BOTH, "no login", "requires authentication|START_TLS"),
+        (BOTH, "no login", "requires authentication|requires a login"),
     ],
 )
 def test_our_client_is_refused_by_a_secured_bookie_of_apaches(secured: SecuredStand, kind: str, fault: str, told: str, wire: str) -> None:

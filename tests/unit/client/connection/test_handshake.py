@@ -13,13 +13,13 @@ import uvloop
 
 from tests.certificates import CertificateFolder
 from tests.unit.client.cluster import QUICK, FakeCluster, fake_cluster, run
-from tests.waiting import PLAY_LIMIT_S
+from tests.waiting import PLAY_LIMIT_S, eventually
 from triplicate.client import Client
 from triplicate.config import ClientSettings, SecuritySettings
 from triplicate.errors import ArgumentError, ConfigError, HandleClosed, NotEnoughBookies, ReadFailed
 from triplicate.metadata import bookie_service
 from triplicate.security import ClientCertificates, TlsIdentity
-from triplicate.wire import ReadResponse, Status, v3
+from triplicate.wire import AddRequest, ReadResponse, StartTlsResponse, Status, v3
 
 WIRES = ("v2", "v3")
 TLS = replace(QUICK, bookie_tls="required", connect_timeout_s=5.0)
@@ -285,3 +285,23 @@ class _Other:
 
     def answer(self, token: bytes) -> bytes | None:
         return None
+
+
+def test_a_refusal_behind_the_handshake_is_told_over_version_2_too(tmp_path: Path) -> None:
+    """Apache's bookie refuses START_TLS once more, in version 3, when it does not admit a client whose handshake is complete."""
+
+    async def main() -> None:
+        folder = CertificateFolder(tmp_path)
+        async with secured(folder.settings("bookie"), "a") as cluster, client_of(cluster, folder.client_settings()) as client:
+            writer = await client.create(ensemble_size=1, write_quorum=1, ack_quorum=1)
+            refusal = v3.encode_response(StartTlsResponse(Status.IO_ERROR), 1)
+            cluster["a"].when(AddRequest, "drop")
+            appending = asyncio.ensure_future(writer.append(b"x"))
+            await eventually(lambda: bool(cluster["a"].seen))
+            (connection,) = cluster["a"].connections
+            assert connection.transport is not None
+            connection.transport.write(refusal)
+            with pytest.raises(NotEnoughBookies, match=r"it requires a login, or a role"):
+                await appending
+
+    run(main())
