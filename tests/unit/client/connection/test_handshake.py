@@ -13,13 +13,13 @@ import uvloop
 
 from tests.certificates import CertificateFolder
 from tests.unit.client.cluster import QUICK, FakeCluster, fake_cluster, run
-from tests.waiting import PLAY_LIMIT_S, eventually
+from tests.waiting import PLAY_LIMIT_S
 from triplicate.client import Client
 from triplicate.config import ClientSettings, SecuritySettings
 from triplicate.errors import ArgumentError, ConfigError, HandleClosed, NotEnoughBookies, ReadFailed
 from triplicate.metadata import bookie_service
 from triplicate.security import ClientCertificates, TlsIdentity
-from triplicate.wire import AddRequest, ReadResponse, StartTlsResponse, Status, v3
+from triplicate.wire import AddRequest, ReadResponse, Status, v3
 
 WIRES = ("v2", "v3")
 TLS = replace(QUICK, bookie_tls="required", connect_timeout_s=5.0)
@@ -293,15 +293,10 @@ def test_a_refusal_behind_the_handshake_is_told_over_version_2_too(tmp_path: Pat
     async def main() -> None:
         folder = CertificateFolder(tmp_path)
         async with secured(folder.settings("bookie"), "a") as cluster, client_of(cluster, folder.client_settings()) as client:
-            writer = await client.create(ensemble_size=1, write_quorum=1, ack_quorum=1)
-            refusal = v3.encode_response(StartTlsResponse(Status.IO_ERROR), 1)
+            cluster["a"].refuses_behind_tls = True
             cluster["a"].when(AddRequest, "drop")
-            appending = asyncio.ensure_future(writer.append(b"x"))
-            await eventually(lambda: bool(cluster["a"].seen))
-            (connection,) = cluster["a"].connections
-            assert connection.transport is not None
-            connection.transport.write(refusal)
+            writer = await client.create(ensemble_size=1, write_quorum=1, ack_quorum=1)
             with pytest.raises(NotEnoughBookies, match=r"it requires a login, or a role"):
-                await appending
+                await writer.append(b"x")
 
     run(main())
