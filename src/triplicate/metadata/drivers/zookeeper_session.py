@@ -219,7 +219,15 @@ class ZooKeeperSession:
         self._was_connected = False
         self._handler = _OneSession(timeout_s * ANSWER_SHARE, self._connect)
         retry = KazooRetry(max_tries=-1, delay=RECONNECT_FIRST_S, max_delay=RECONNECT_LONGEST_S)
-        self._client = KazooClient(hosts=servers, timeout=timeout_s, handler=self._handler, connection_retry=retry, logger=_LOGGER)
+        self._client = KazooClient(
+            hosts=servers,
+            timeout=timeout_s,
+            handler=self._handler,
+            connection_retry=retry,
+            logger=_LOGGER,
+            # Only logged: the connections are made here.
+            use_ssl=access.tls is not None,
+        )
         if access.settings.user and access.settings.mechanism == "sasl":
             self._client._connection = _Authenticating(self._client, retry.copy(), logger=_LOGGER, sasl_options={})
         self._client.add_listener(self._state_changed)

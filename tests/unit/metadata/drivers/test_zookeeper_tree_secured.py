@@ -340,7 +340,7 @@ def test_a_session_without_a_user_can_do_nothing(zookeeper: SecuredZooKeeper) ->
 
 def test_a_server_of_another_authority_is_not_trusted(zookeeper: SecuredZooKeeper, tmp_path: Path) -> None:
     other = CertificateFolder(tmp_path / "other")
-    text = refusal(zookeeper, zookeeper.access(security=other.trusting(zookeeper.client_security())))
+    text = refusal(zookeeper, zookeeper.access(security=other.trusting(zookeeper.client_security)))
     assert "the certificate of 127.0.0.1" in text
     assert "unable to get local issuer certificate (security.ca_file" in text
     assert nothing_was_written(zookeeper)
@@ -383,7 +383,7 @@ def test_a_server_with_another_name_is_not_trusted(zookeeper: SecuredZooKeeper, 
     async def body() -> None:
         with pytest.raises(AccessRefused, match=rf"the certificate of {address} is not accepted: Hostname mismatch.*security\.verify_host"):
             await ZooKeeperTree.open(address, real_host("test"), limit_s=LIMIT_S, access=zookeeper.access())
-        trusting = replace(zookeeper.client_security(), verify_host=False)
+        trusting = replace(zookeeper.client_security, verify_host=False)
         tree = await ZooKeeperTree.open(address, real_host("test"), limit_s=LIMIT_S, access=zookeeper.access(security=trusting))
         await tree.close()
 
