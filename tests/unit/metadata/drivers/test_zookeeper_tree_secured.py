@@ -20,7 +20,7 @@ from tests.certificates import DAY_S, CertificateFolder
 from tests.unit.metadata.stores import run
 from tests.zookeeper.secured import OTHER_PASSWORD, OTHER_USER, PASSWORD, USER, SecuredZooKeeper
 from triplicate.errors import AccessRefused, ConnectionLost, SessionExpired, TriplicateError
-from triplicate.metadata import CreateNode, DeleteNode, MetadataAccess, NodeAcls, RenewingTree, open_cluster
+from triplicate.metadata import CreateNode, DeleteNode, MetadataAccess, NodeAcls, RenewingTree, copy_metadata, open_cluster
 from triplicate.metadata.drivers import renewing_tree
 from triplicate.metadata.drivers.zookeeper_tree import ZooKeeperTree
 from triplicate.runtime import real_host
@@ -315,6 +315,27 @@ def test_a_cluster_with_open_nodes_is_found_and_closed(zookeeper: SecuredZooKeep
         async with await open_cluster(uri, host, access=zookeeper.access()) as cluster:
             with pytest.raises(AccessRefused):
                 await open_cluster(uri, host, access=zookeeper.access(OTHER_USER, OTHER_PASSWORD))
+
+    run(body())
+
+
+def test_a_copied_cluster_is_closed_in_the_target(zookeeper: SecuredZooKeeper, tmp_path: Path) -> None:
+    async def body() -> None:
+        host, root = real_host("test"), f"{fresh_path()}/ledgers"
+        async with await open_cluster(f"sqlite://{tmp_path}/metadata.db", host, create=True) as source:
+            await source.tree.create(f"{source.own_root}/logs/events", b"head", parents=True)
+            target = await opened(zookeeper, zookeeper.access())
+            try:
+                await copy_metadata(source, target, host, root)
+            finally:
+                await target.close()
+        uri = f"zk://{zookeeper.server.address}{root}"
+        async with await open_cluster(uri, host, access=zookeeper.access()) as copy:
+            acls = await NodeAcls.of(copy, host)
+            assert acls is not None
+            report = await acls.check()
+            assert (report.open, report.other, report.refused) == (0, 0, 0)
+            assert report.nodes >= 8
 
     run(body())
 
