@@ -32,7 +32,7 @@ class OurSecuredBookie(OurBookie):
 
 
 def java_options(secured: SecuredZooKeeper, folder: Path) -> str:
-    """What a Java client of the secured ZooKeeper needs, for the variable that every Java reads."""
+    """The properties of a Java client of the secured ZooKeeper, for the variable that every Java reads."""
     security, key_store, jaas = secured.client_security, folder / "client.pem", folder / "client.jaas"
     key_store.write_bytes(Path(security.key_file).read_bytes() + Path(security.certificate_file).read_bytes())
     escaped = PASSWORD.replace("\\", "\\\\").replace('"', '\\"')

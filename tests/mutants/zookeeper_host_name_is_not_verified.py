@@ -1,4 +1,4 @@
-"""A client of ZooKeeper takes any certificate of the authority, whatever its name."""
+"""A client of ZooKeeper accepts a certificate of the authority with another name."""
 
 from __future__ import annotations
 

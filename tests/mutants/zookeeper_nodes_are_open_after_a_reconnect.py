@@ -13,11 +13,12 @@ TESTS = [
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     original = ZooKeeperSession._renew_credentials
+    connected: set[int] = set()
 
     def renew(session: ZooKeeperSession) -> None:
-        again = session.acl is not None
         original(session)
-        if again:
+        if id(session) in connected:
             session._client.default_acl = None
+        connected.add(id(session))
 
     patch(ZooKeeperSession, "_renew_credentials", renew)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from triplicate.metadata.core.tree import Tree
-from triplicate.metadata.drivers.access import AclState
+from triplicate.metadata.drivers.metadata_access import AclState
 from triplicate.metadata.drivers.zookeeper_tree import ZooKeeperTree
 
 TESTS = [

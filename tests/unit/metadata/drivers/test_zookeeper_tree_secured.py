@@ -1,4 +1,4 @@
-"""A ZooKeeper with TLS, SASL and ACLs: who gets in, who does not and what they are told, and who may use what is created.
+"""A ZooKeeper with TLS, SASL and ACLs: sessions that are let in, refusals with their reason, and the owner of each node.
 
 Source: BookKeeper `zkEnableSecurity`; ZooKeeper Administrator's Guide (authentication and authorization).
 """
@@ -340,7 +340,7 @@ def test_a_copied_cluster_is_closed_in_the_target(zookeeper: SecuredZooKeeper, t
     run(body())
 
 
-# Who does not get in. Source: the table of doors and attacks in docs/security.md.
+# Refusals. Source: the table of doors and attacks in docs/security.md.
 
 
 def test_a_wrong_password_is_refused_with_the_user_and_the_settings(zookeeper: SecuredZooKeeper) -> None:
