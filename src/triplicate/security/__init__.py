@@ -1,7 +1,7 @@
 """Security: certificates, the audit log, the TLS identity of a process, verifiers of passwords, secrets in files."""
 
 from triplicate.security.audit import AUDIT_LOGGER, audit, audit_line
-from triplicate.security.authority import Authority, CertificateAndKey, CertificateFacts, facts_of
+from triplicate.security.authority import Authority, CertificateAndKey, CertificateFacts, end_point_hash, facts_of
 from triplicate.security.core.scram_exchange import SCRAM, SCRAM_PLUS, ScramExchange, mock_verifier
 from triplicate.security.core.scram_verifier import PASSWORD_BYTES_MAX, SALT_BYTES, ScramVerifier
 from triplicate.security.secret_files import check_private, read_secret_file
@@ -24,6 +24,7 @@ __all__ = [
     "audit",
     "audit_line",
     "check_private",
+    "end_point_hash",
     "facts_of",
     "mock_verifier",
     "read_secret_file",

@@ -49,6 +49,10 @@ class MessageStream(asyncio.Protocol):
         """Whether the client waits for a message in the buffer."""
         self.is_lost = False
         """Whether the client has disconnected."""
+        self.address = ""
+        """The address that the client connects from, once the connection is open; empty if it has none."""
+        self.tls: ssl.SSLObject | None = None
+        """The connection's TLS; None in the clear."""
         self._is_closed = False
         self._is_upgrading = False
         """Whether a TLS handshake runs, in which nothing else may be sent."""
@@ -68,6 +72,8 @@ class MessageStream(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        name = transport.get_extra_info("peername")
+        self.address = str(name[0]) if name else ""
         self._on_open(self)
 
     def data_received(self, data: bytes) -> None:
@@ -78,18 +84,6 @@ class MessageStream(asyncio.Protocol):
         else:
             self.limit_input()
             self.wake()
-
-    @property
-    def address(self) -> str:
-        """The address that the client connects from; empty for one that has none."""
-        name = self._live_transport().get_extra_info("peername")
-        return str(name[0]) if name else ""
-
-    @property
-    def tls(self) -> ssl.SSLObject | None:
-        """The connection's TLS; None in the clear."""
-        found: ssl.SSLObject | None = self._live_transport().get_extra_info("ssl_object")
-        return found
 
     async def start_tls(self, network: Network, context: ssl.SSLContext, limit_s: float) -> None:
         """Answer a request for encryption, and protect the connection.
@@ -112,6 +106,7 @@ class MessageStream(asyncio.Protocol):
             raise
         finally:
             self._is_upgrading = False
+        self.tls = self._transport.get_extra_info("ssl_object")
 
     def limit_messages(self, limit_bytes: int | None) -> None:
         """Refuse longer messages from now on; None restores the limit of the stream."""
@@ -296,6 +291,7 @@ class MessageStream(asyncio.Protocol):
         self.on_input = None
         if self._transport is not None and not self._is_closed:
             self._is_closed = True
+            has_unsent = not self.is_lost and self._transport.get_write_buffer_size() > 0
             self._transport.close()
-            if not self.is_lost and self._transport.get_write_buffer_size():
+            if has_unsent:
                 self._sending.start()
