@@ -33,18 +33,20 @@ def run_scenes(command: list[str], **variables: str) -> dict[str, Any]:
     return seen
 
 
-def pgx_scenes(database: Db, table: str) -> dict[str, Any]:
+def pgx_scenes(database: Db, table: str, options: str = "user=tester sslmode=disable", **variables: str) -> dict[str, Any]:
     program = BUILT / "pgx"
     if not program.exists():
         pytest.skip("the client with pgx has not been built: scripts/clients.py says why")
-    hosts = f"host=127.0.0.1 port={leader_port(database)} dbname={database.name} user=tester sslmode=disable connect_timeout=10"
-    return run_scenes([str(program), hosts, table])
+    hosts = f"host=127.0.0.1 port={leader_port(database)} dbname={database.name} {options} connect_timeout=10"
+    return run_scenes([str(program), hosts, table], **variables)
 
 
-def node_scenes(database: Db, table: str) -> dict[str, Any]:
+def node_scenes(database: Db, table: str, **variables: str) -> dict[str, Any]:
     modules = BUILT / "node" / "node_modules"
     node = shutil.which("node")
     if node is None or not modules.exists():
         pytest.skip("node-postgres has not been fetched: scripts/clients.py says why")
     script = ROOT / "tests" / "clients" / "node" / "scenes.js"
-    return run_scenes([node, str(script), "127.0.0.1", str(leader_port(database)), database.name, table], NODE_PATH=str(modules))
+    return run_scenes(
+        [node, str(script), "127.0.0.1", str(leader_port(database)), database.name, table], NODE_PATH=str(modules), **variables
+    )
