@@ -18,12 +18,9 @@ from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JJavaError
 
 from tests.certificates import CertificateFolder
-from tests.clients.foreign import JDBC_JAR, node_scenes, pgx_scenes
+from tests.clients.foreign import JDBC_JAR, NODE_EXPECTED, PGX_EXPECTED, node_scenes, pgx_scenes
 from tests.clients.secured import PASSWORD, ROLE, SecuredDb, SecuredStand, secured_stand
 from tests.clients.stand import PSQL_S, run, unique
-from tests.clients.test_node_postgres import EXPECTED as NODE_EXPECTED
-from tests.clients.test_pgjdbc import java as java
-from tests.clients.test_pgx import EXPECTED as PGX_EXPECTED
 from triplicate.client import Client
 from triplicate.sql import Administrator, connection_string, set_administrator
 

@@ -1,6 +1,6 @@
 """Security: certificates, the audit log, the TLS identity of a process, verifiers of passwords, secrets in files."""
 
-from triplicate.security.audit import AUDIT_LOGGER, audit, audit_line
+from triplicate.security.audit_lines import AUDIT_LOGGER, audit, audit_line
 from triplicate.security.authority import Authority, CertificateAndKey, CertificateFacts, end_point_hash, facts_of
 from triplicate.security.core.scram_exchange import SCRAM, SCRAM_PLUS, ScramExchange, mock_verifier
 from triplicate.security.core.scram_verifier import PASSWORD_BYTES_MAX, SALT_BYTES, ScramVerifier

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
+from base64 import b64decode, b64encode
 
 import pytest
 import scramp
@@ -85,3 +85,11 @@ def test_a_role_that_does_not_exist_has_one_verifier_of_its_own() -> None:
     others = (mock_verifier(b"secret", "somebody"), mock_verifier(b"another secret", "nobody"))
     assert all(other.salt != mock.salt and other.stored_key != mock.stored_key for other in others)
     assert mock.stored_key != mock.server_key != mock.salt
+
+
+def test_a_byte_of_a_proof_is_not_enough() -> None:
+    """Proofs with each first byte: one of them has the right one."""
+    for first in range(256):
+        exchange = ScramExchange(VERIFIER, b"n,,n=,r=client", "server", SCRAM, None)
+        proof = b64encode(bytes([first]) + bytes(31)).decode()
+        assert exchange.final(f"c=biws,r=clientserver,p={proof}".encode()) is None

@@ -144,7 +144,7 @@ def initial(mechanism: str, text: bytes) -> bytes:
 
 
 class RawLogin:
-    """A client that sends what it is told to."""
+    """A client that sends any messages."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader

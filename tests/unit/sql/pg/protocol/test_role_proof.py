@@ -89,7 +89,7 @@ def test_who_has_not_the_password_learns_nothing_of_the_role(tmp_path: Path, cas
 
 
 def test_an_unknown_role_takes_as_long_as_a_wrong_password(tmp_path: Path) -> None:
-    """Both are answered after the same delay, and do the same computations: only what is far apart is told here."""
+    """Both are answered after the same delay, and do the same computations: the test sees large differences only."""
 
     async def body(door: Door) -> None:
         async def seconds(user: str) -> float:
@@ -102,7 +102,7 @@ def test_an_unknown_role_takes_as_long_as_a_wrong_password(tmp_path: Path) -> No
             client.close()
             return time.perf_counter() - began
 
-        # The delay doubles with each failure, so it tells the two apart only if they count differently.
+        # The delay doubles with each failure, so the second one is longer if both are counted.
         known, unknown = await seconds("anna"), await seconds("nobody")
         assert 0.1 <= known < 1
         assert 0.2 <= unknown < 1
@@ -307,8 +307,8 @@ def test_the_audit_log_tells_the_cause_and_no_secret(tmp_path: Path) -> None:
         await door.error(user="nobody")
         async with await door.psycopg():
             pass
-        told = [(one["event"], one["role"], one.get("reason"), one.get("cause")) for one in door.events.all]
-        assert told == [
+        seen = [(one["event"], one["role"], one.get("reason"), one.get("cause")) for one in door.events.all]
+        assert seen == [
             ("login refused", "anna", "password", "wrong password"),
             ("login refused", "nobody", "password", "no such role in this database"),
             ("login accepted", "anna", None, None),
