@@ -14,5 +14,5 @@ def apply(patch: Any) -> None:
 
     from triplicate.sql.pg.protocol import role_proof
 
-    mock = role_proof.mock_verifier
+    mock = role_proof.mock_verifier  # type: ignore[attr-defined]
     patch(role_proof, "mock_verifier", lambda secret, name: mock(os.urandom(8), name))
