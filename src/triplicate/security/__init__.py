@@ -1,7 +1,8 @@
 """Security: certificates, TLS identities, verifiers of passwords, logins, secrets in files, the audit log."""
 
 from triplicate.security.audit import AUDIT_LOGGER, audit, audit_line
-from triplicate.security.authority import Authority, CertificateAndKey, CertificateFacts, facts_of, split_certificates
+from triplicate.security.audit_lines import AUDIT_LOGGER, audit, audit_line
+from triplicate.security.authority import Authority, CertificateAndKey, CertificateFacts, end_point_hash, facts_of, split_certificates
 from triplicate.security.certificate_store import CertificateStore, StoredCertificate
 from triplicate.security.core import digest_md5
 from triplicate.security.core.page_protection import is_loopback, page_gaps
@@ -82,6 +83,7 @@ __all__ = [
     "change_users",
     "check_private",
     "digest_md5",
+    "end_point_hash",
     "expiring_files",
     "facts_of",
     "gaps_of_autorecovery",

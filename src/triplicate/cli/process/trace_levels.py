@@ -150,6 +150,7 @@ WARNINGS = frozenset(
         "node.name_is_taken",
         "node.not_purged",
         "node.not_registered",
+        "node.role_unusable",
         "node.retry",
         "node.waits_for_metadata",
         "node.waits_for_name",
