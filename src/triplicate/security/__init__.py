@@ -1,6 +1,5 @@
 """Security: certificates, TLS identities, verifiers of passwords, logins, secrets in files, the audit log."""
 
-from triplicate.security.audit import AUDIT_LOGGER, audit, audit_line
 from triplicate.security.audit_lines import AUDIT_LOGGER, audit, audit_line
 from triplicate.security.authority import Authority, CertificateAndKey, CertificateFacts, end_point_hash, facts_of, split_certificates
 from triplicate.security.certificate_store import CertificateStore, StoredCertificate
@@ -14,7 +13,7 @@ from triplicate.security.core.requirements import (
     gaps_of_node,
     refuse_gaps,
 )
-from triplicate.security.core.rights import FULL_RIGHTS, NO_RIGHTS, BookieRole, Rights, Role, parse_roles, roles_of_units
+from triplicate.security.core.rights import FULL_RIGHTS, NO_RIGHTS, BookieRole, Rights, parse_roles, roles_of_units
 from triplicate.security.core.sasl_server import (
     APACHE_PLUGIN,
     MECHANISMS,
@@ -57,7 +56,6 @@ __all__ = [
     "CertificateAndKey",
     "CertificateFacts",
     "CertificateStore",
-    "Challenge",
     "ClientCertificates",
     "ExpiringFile",
     "LoginChallenge",
@@ -67,7 +65,6 @@ __all__ = [
     "PasswordCheck",
     "PeerCertificate",
     "Rights",
-    "Role",
     "SaslLogin",
     "SaslServer",
     "ScramExchange",
