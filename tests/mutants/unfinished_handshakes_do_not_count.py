@@ -10,13 +10,11 @@ TESTS = [
 
 
 def apply(patch: Any) -> None:
-    from triplicate.runtime import metrics_server
-
-    start = metrics_server.start_eagerly
+    from triplicate.runtime import metrics_server, start_eagerly
 
     def uncounted(work: Any, spawn: Any) -> Any:
         server = work.cr_frame.f_locals["self"]._server
-        task = start(work, spawn)
+        task = start_eagerly(work, spawn)
         server.open.clear()
         return task
 
