@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Some images of containers forbid Python to keep compiled modules. Each process would then compile the sources again, and many are started.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock demo test quick demo-kill-test interop interop-full jitter lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-layers bench-machines bench-repair bench-scale bench-sql histories soak spark-versions check-deep times settings clean
+.PHONY: help setup lock demo test quick demo-kill-test interop interop-full jitter lint mutants sim sim-mutants fuzz crash-test bench bench-append bench-layers bench-machines bench-repair bench-scale bench-sql bench-tls histories soak spark-versions check-deep times settings clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | while IFS='|' read -r name text; do printf '  make %-15s %s\n' "$$name" "$$text"; done
@@ -67,6 +67,9 @@ bench: $(READY) ## Measure the ledger layer beside Apache's (45 minutes; QUICK=1
 
 bench-sql: $(READY) ## Measure the SQL layer before and now beside PostgreSQL and SQLite (20 minutes; QUICK=1: 6; SECONDS); build/bench/sql.md
 	@$(BIN)/python -m benchmarks.sql.run $(if $(QUICK),--quick) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(BEFORE),--before $(BEFORE))
+
+bench-tls: $(READY) ## Measure appends and point reads in clear and over TLS on the same bookies; build/bench/tls_price.json
+	@$(BIN)/python -m benchmarks.tls_price
 
 bench-append: $(READY) ## Measure appends against a bare loop; table and build/bench/append.json
 	$(BIN)/python benchmarks/append.py

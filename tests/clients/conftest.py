@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
+from tests.clients.foreign import JDBC_JAR
 from tests.clients.stand import Db, Stand, set_limits, unique
 from triplicate.cli import local_cluster
 
@@ -42,3 +44,15 @@ def table(shared: Db) -> Iterator[str]:
     yield name
     with shared.writable() as connection:
         connection.execute(f"DROP TABLE IF EXISTS {name}".encode())
+
+
+@pytest.fixture(scope="module")
+def java() -> Iterator[JavaGateway]:
+    if not JDBC_JAR.exists():
+        pytest.skip("pgjdbc is not installed: scripts/clients.py says why")
+    port, process = launch_gateway(classpath=str(JDBC_JAR), die_on_exit=True, return_proc=True)
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
+    yield gateway
+    gateway.shutdown()
+    process.stdin.close()
+    process.wait(30)

@@ -6,25 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JJavaError
 
-from tests.clients.foreign import JDBC_JAR, leader_port
+from tests.clients.foreign import leader_port
 from tests.clients.stand import Db
 
 TABLE = "(id INTEGER PRIMARY KEY, x INTEGER, d DATE, ts TIMESTAMP, tz TIMESTAMPTZ, n NUMERIC(10,2), b BOOLEAN, t TEXT)"
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[JavaGateway]:
-    if not JDBC_JAR.exists():
-        pytest.skip("pgjdbc is not installed: scripts/clients.py says why")
-    port, process = launch_gateway(classpath=str(JDBC_JAR), die_on_exit=True, return_proc=True)
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
-    yield gateway
-    gateway.shutdown()
-    process.stdin.close()
-    process.wait(30)
 
 
 @pytest.fixture

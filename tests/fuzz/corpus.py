@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.fuzz.logins import first_packet_seeds, proof_seeds
 from triplicate.metadata import Cookie, bookie_service, encode_cookie, encode_layout, encode_service_info
 from triplicate.wire import is_v3
 
@@ -161,6 +162,8 @@ _OTHER = {
     "nodes": _node_seeds,
     "listed": _listed_seeds,
     "entries": _entry_seeds,
+    "login_packets": first_packet_seeds,
+    "login_proof": proof_seeds,
 }
 
 

@@ -39,6 +39,8 @@ TARGETS: dict[str, Target] = {
     "nodes": Target("stored.nodes", 1, 256),
     "listed": Target("stored.listed", 2),
     "entries": Target("stored.entries", 2),
+    "login_packets": Target("logins.first_packets", 3),
+    "login_proof": Target("logins.proof", 3),
 }
 
 DECODERS = (

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 TESTS = [
-    "tests/unit/runtime/test_guarded_pages.py::test_a_request_without_the_right_token_is_told_nothing",
-    "tests/unit/cli/process/test_page_protection.py::test_a_protected_page_is_read_by_our_commands_and_by_nobody_else",
+    "tests/unit/runtime/test_metrics_server_guarded.py::test_a_request_without_the_right_token_is_told_nothing",
+    "tests/unit/cli/process/test_page_access.py::test_a_protected_page_is_read_by_our_commands_and_by_nobody_else",
 ]
 
 

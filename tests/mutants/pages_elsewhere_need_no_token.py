@@ -7,12 +7,12 @@ from typing import Any
 
 TESTS = [
     "tests/unit/security/core/test_page_protection.py::test_any_other_address_needs_tls_and_a_token",
-    "tests/unit/cli/process/test_page_protection.py::test_a_process_told_to_serve_elsewhere_without_protection_does_not_start",
+    "tests/unit/cli/process/test_page_access.py::test_a_process_told_to_serve_elsewhere_without_protection_does_not_start",
 ]
 
 
 def apply(patch: Any) -> None:
-    from triplicate.cli.process import page_protection as shell
+    from triplicate.cli.process import page_access as shell
     from triplicate.config import ProcessSettings, SecuritySettings
     from triplicate.security.core import page_protection
 

@@ -7,7 +7,7 @@ from typing import Any
 TESTS = [
     "tests/unit/security/core/test_bearer_tokens.py::test_every_line_is_a_token_and_nothing_else_is",
     "tests/unit/security/core/test_bearer_tokens.py::test_all_tokens_are_compared_whole_whichever_is_right",
-    "tests/unit/runtime/test_guarded_pages.py::test_a_request_without_the_right_token_is_told_nothing",
+    "tests/unit/runtime/test_metrics_server_guarded.py::test_a_request_without_the_right_token_is_told_nothing",
 ]
 
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 TESTS = [
-    "tests/unit/runtime/test_guarded_pages.py::test_a_handshake_that_is_never_finished_is_cut_off_and_counts_towards_the_limit",
+    "tests/unit/runtime/test_metrics_server_guarded.py::test_a_handshake_that_is_never_finished_is_cut_off_and_counts_towards_the_limit",
 ]
 
 
 def apply(patch: Any) -> None:
-    from triplicate.runtime import metrics_server
-
-    start = metrics_server.start_eagerly
+    from triplicate.runtime import metrics_server, start_eagerly
 
     def uncounted(work: Any, spawn: Any) -> Any:
         server = work.cr_frame.f_locals["self"]._server
-        task = start(work, spawn)
+        task = start_eagerly(work, spawn)
         server.open.clear()
         return task
 

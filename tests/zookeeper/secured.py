@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +42,18 @@ class SecuredZooKeeper:
         users = {USER: PASSWORD, OTHER_USER: OTHER_PASSWORD}
         self.server = ZooKeeperServer(folder / "zookeeper", ServerSecurity(self.certificates.settings("zookeeper"), users), settings)
 
+    @cached_property
     def client_security(self) -> SecuritySettings:
         return self.certificates.settings("client")
 
     def password_file(self, name: str, content: str) -> str:
+        """A file with this content that nobody finds half written: processes read it at any time."""
         path = self.folder / f"{name}.password"
-        path.unlink(missing_ok=True)
-        path.touch(mode=0o600)
-        path.write_text(content)
+        if not path.exists() or path.read_text() != content:
+            new = path.with_suffix(".new")
+            new.touch(mode=0o600)
+            new.write_text(content)
+            new.replace(path)
         return str(path)
 
     def settings(self, user: str = USER, password: str = PASSWORD, **more: Any) -> MetadataSettings:
@@ -59,12 +64,12 @@ class SecuredZooKeeper:
         self, user: str = USER, password: str = PASSWORD, *, security: SecuritySettings | None = None, **more: Any
     ) -> MetadataAccess:
         # The files do not change while a test runs: nothing but the first reading needs a clock.
-        identity = TlsIdentity(security or self.client_security(), _StandingClock(), lambda *_, **__: None)
+        identity = TlsIdentity(security or self.client_security, _StandingClock(), lambda *_, **__: None)
         return MetadataAccess(self.settings(user, password, **more), identity)
 
     def variables(self, root: str) -> Mapping[str, str]:
         """The environment of a process of the cluster under `root`."""
-        settings, security = self.settings(), self.client_security()
+        settings, security = self.settings(), self.client_security
         return {
             "TRIPLICATE_METADATA": f"zk://{self.server.address}{root}",
             "TRIPLICATE_METADATA_TLS": "true",

@@ -51,7 +51,7 @@ class MetadataSettings:
     )
     acl: str = setting(
         "creator",
-        "Who may use the nodes that this process creates. creator: the user alone, as with Apache BookKeeper's zkEnableSecurity. open: "
+        "Owner of the nodes that this process creates. creator: the user alone, as with Apache BookKeeper's zkEnableSecurity. open: "
         "everyone. Without a user, nodes are open.",
         choices=("creator", "open"),
         bookkeeper="zkEnableSecurity",

@@ -15,7 +15,7 @@ from triplicate.errors import AccessRefused, NoNode
 from triplicate.metadata.core.own_paths import OWN_ROOT
 from triplicate.metadata.core.paths import join
 from triplicate.metadata.core.tree import Tree
-from triplicate.metadata.drivers.access import AclState
+from triplicate.metadata.drivers.metadata_access import AclState
 from triplicate.metadata.drivers.renewing_tree import RenewingTree
 from triplicate.metadata.layout import ClusterMetadata
 from triplicate.metadata.retries import retried
@@ -45,7 +45,7 @@ class _Protected(Protocol):
 
 @dataclass(slots=True)
 class AclReport:
-    """What was found. Counts are nodes; `closed` of the others were open or another user's before, and are this process's user's now."""
+    """The result of a walk. Counts are nodes; `closed` of the others were open or another user's before, and are this process's user's now."""
 
     nodes: int = 0
     open: int = 0

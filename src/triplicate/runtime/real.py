@@ -153,7 +153,7 @@ class RealNetwork:
             transport.abort()
             raise
         if protected is None or transport.is_closing():
-            # uvloop hands out a transport even where either side has closed the connection, and never tells the protocol.
+            # uvloop hands out a transport even where either side has closed the connection, and never calls `connection_lost`.
             raise ConnectionResetError("the connection was closed during the TLS handshake")
         return protected
 

@@ -115,7 +115,7 @@ class RealFile:
 
 
 PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
-"""Modes of what is created here: entries and copies of databases are for the user of the process alone, whatever its umask."""
+"""Modes of what is created here: entries and copies of databases are for the user of the process alone under any umask."""
 
 
 def _make_private(path: str) -> None:

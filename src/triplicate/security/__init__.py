@@ -1,7 +1,7 @@
 """Security: certificates, TLS identities, verifiers of passwords, logins, secrets in files, the audit log."""
 
-from triplicate.security.audit import AUDIT_LOGGER, audit, audit_line
-from triplicate.security.authority import Authority, CertificateAndKey, CertificateFacts, facts_of, split_certificates
+from triplicate.security.audit_lines import AUDIT_LOGGER, audit, audit_line
+from triplicate.security.authority import Authority, CertificateAndKey, CertificateFacts, end_point_hash, facts_of, split_certificates
 from triplicate.security.certificate_store import CertificateStore, StoredCertificate
 from triplicate.security.core import digest_md5
 from triplicate.security.core.page_protection import is_loopback, page_gaps
@@ -13,23 +13,23 @@ from triplicate.security.core.requirements import (
     gaps_of_node,
     refuse_gaps,
 )
-from triplicate.security.core.rights import FULL_RIGHTS, NO_RIGHTS, Rights, Role, parse_roles, roles_of_units
+from triplicate.security.core.rights import FULL_RIGHTS, NO_RIGHTS, BookieRole, Rights, parse_roles, roles_of_units
 from triplicate.security.core.sasl_server import (
     APACHE_PLUGIN,
     MECHANISMS,
     OWN_PLUGIN,
     PLAIN,
-    Challenge,
+    LoginChallenge,
+    LoginProven,
     LoginRefusal,
+    LoginRefused,
     PasswordCheck,
-    Proven,
-    Refused,
     SaslServer,
 )
 from triplicate.security.core.scram_exchange import SCRAM, SCRAM_PLUS, ScramExchange, mock_verifier
 from triplicate.security.core.scram_verifier import PASSWORD_BYTES_MAX, SALT_BYTES, ScramVerifier
 from triplicate.security.core.users import User, new_user
-from triplicate.security.expiry import WARN_DAYS, ExpiringFile, expiring_files, expiry_problem
+from triplicate.security.expiry import ExpiringFile, expiring_files
 from triplicate.security.peer_certificate import PeerCertificate, peer_certificate
 from triplicate.security.sasl_login import SaslLogin, ServerConnection
 from triplicate.security.secret_files import check_private, make_private_directory, read_secret_file, write_private
@@ -51,21 +51,20 @@ __all__ = [
     "SALT_BYTES",
     "SCRAM",
     "SCRAM_PLUS",
-    "WARN_DAYS",
     "Authority",
+    "BookieRole",
     "CertificateAndKey",
     "CertificateFacts",
     "CertificateStore",
-    "Challenge",
     "ClientCertificates",
     "ExpiringFile",
+    "LoginChallenge",
+    "LoginProven",
     "LoginRefusal",
+    "LoginRefused",
     "PasswordCheck",
     "PeerCertificate",
-    "Proven",
-    "Refused",
     "Rights",
-    "Role",
     "SaslLogin",
     "SaslServer",
     "ScramExchange",
@@ -81,8 +80,8 @@ __all__ = [
     "change_users",
     "check_private",
     "digest_md5",
+    "end_point_hash",
     "expiring_files",
-    "expiry_problem",
     "facts_of",
     "gaps_of_autorecovery",
     "gaps_of_bookie",

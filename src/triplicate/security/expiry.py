@@ -10,9 +10,6 @@ from triplicate.config import SecuritySettings
 from triplicate.errors import ConfigError
 from triplicate.security.authority import facts_of, split_certificates
 
-WARN_DAYS = 14
-"""A certificate that expires sooner is a problem: nobody renews it by themselves any longer."""
-
 
 class ExpiringFile:
     """A PEM file with certificates, decoded again when it changes.
@@ -62,17 +59,3 @@ def expiring_files(settings: SecuritySettings) -> Iterator[ExpiringFile]:
         yield ExpiringFile(settings.ca_file, "security.ca_file")
     if settings.certificate_file:
         yield ExpiringFile(settings.certificate_file, "security.certificate_file")
-
-
-def expiry_problem(expires_s: float, now_s: float) -> str:
-    """Why a certificate needs attention: it has expired, or soon does; empty if it does not.
-
-    Args:
-        expires_s: seconds since the epoch. now_s: the same.
-    """
-    days = (expires_s - now_s) / 86_400
-    if days <= 0:
-        return f"expired {-days:.0f} days ago" if days < -1 else "has expired"
-    if days < WARN_DAYS:
-        return f"expires in {days:.0f} days" if days >= 2 else f"expires in {days * 24:.0f} hours"
-    return ""

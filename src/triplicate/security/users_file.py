@@ -37,6 +37,8 @@ class UsersFile:
         self._state = _state_of(path)
         self._users: Mapping[str, User] = read_users(path, setting)
         self._check_at = clock.monotonic() + CHECK_INTERVAL_S
+        self._problem = ""
+        """Why the file could not be read at the last attempt."""
         self.generation = 0
         """How often the file was read again."""
 
@@ -60,9 +62,11 @@ class UsersFile:
             users = read_users(self._path, self._setting)
         except ConfigError as error:
             # Half written, or a mistake of an editor: the users of before stay, and the file is tried again.
-            self._trace("security.users_not_renewed", error=str(error))
+            if str(error) != self._problem:
+                self._problem = str(error)
+                self._trace("security.users_not_renewed", error=self._problem)
             return
-        self._users, self._state = users, state
+        self._users, self._state, self._problem = users, state, ""
         self.generation += 1
         self._trace("security.users_renewed", file=self._path, users=len(users))
 
@@ -123,7 +127,7 @@ def write_users(path: str, users: Mapping[str, User]) -> None:
     """
     temporary = f"{path}.new"
     if os.path.lexists(temporary):
-        # What a killed command left.
+        # It is left over from a killed command.
         os.unlink(temporary)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "wb") as stream:

@@ -4,10 +4,19 @@
 
 "use strict";
 
+const { readFileSync } = require("node:fs");
 const { Client, Pool } = require("pg");
 
 const [host, port, database, table] = process.argv.slice(2);
-const place = { host, port: Number(port), database, user: "tester", connectionTimeoutMillis: 10000 };
+const authority = process.env.CA_FILE;
+const place = {
+  host,
+  port: Number(port),
+  database,
+  user: process.env.PGUSER || "tester",
+  connectionTimeoutMillis: 10000,
+  ...(authority && { ssl: { ca: readFileSync(authority, "utf8") } }),
+};
 
 async function fill(client) {
   await client.query(`delete from ${table}`);

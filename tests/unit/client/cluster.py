@@ -133,6 +133,8 @@ class FakeBookie:
         """Whether it requests certificates of clients."""
         self.start_tls_tail = b""
         """Bytes that it sends in clear behind its answer to START_TLS."""
+        self.refuses_behind_tls = False
+        """Whether it refuses START_TLS once more after the TLS handshake, as Apache's bookie does with a client that it does not admit."""
         self.listener: Listener | None = None
 
     async def start(self, host: Host, port: int = 0) -> int:
@@ -395,6 +397,8 @@ class _Connection(asyncio.Protocol):
                 transport, self, tls.server_context(self.bookie.clients), limit_s=5.0, server_name=None
             )
             self.protected = True
+            if self.bookie.refuses_behind_tls:
+                self.answer(StartTlsResponse(Status.IO_ERROR), 1)
             self.data_received(b"".join(self.early))
         except OSError:
             self.transport = None

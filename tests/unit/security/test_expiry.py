@@ -1,4 +1,4 @@
-"""When certificates expire, and when that is a problem."""
+"""When certificates in files expire."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.certificates import DAY_S, CertificateFolder
 from triplicate.config import SecuritySettings
 from triplicate.errors import ConfigError
-from triplicate.security import expiring_files, expiry_problem
+from triplicate.security import expiring_files
 
 
 def test_the_first_certificate_of_a_file_to_expire_counts_and_renewals_are_seen(tmp_path: Path) -> None:
@@ -41,20 +41,3 @@ def test_a_file_that_is_being_replaced_keeps_its_last_time(tmp_path: Path) -> No
     with pytest.raises(ConfigError, match="No such file"):
         list(expiring_files(settings))
     assert list(expiring_files(SecuritySettings())) == []
-
-
-@pytest.mark.parametrize(
-    ("days", "problem"),
-    [
-        (400, ""),
-        (14, ""),
-        (13.9, "expires in 14 days"),
-        (2, "expires in 2 days"),
-        (1, "expires in 24 hours"),
-        (0, "has expired"),
-        (-0.5, "has expired"),
-        (-3, "expired 3 days ago"),
-    ],
-)
-def test_an_expiry_within_two_weeks_is_a_problem(days: float, problem: str) -> None:
-    assert expiry_problem(1e9 + days * DAY_S, 1e9) == problem

@@ -1,10 +1,10 @@
-"""What is on at a bookie's door, by its settings and their files: for operators, without a running bookie."""
+"""The protection of a bookie's door, by its settings and their files: for operators, without a running bookie."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from triplicate.bookie.core.door_policy import DoorPolicy
+from triplicate.bookie.server.door_policy import DoorPolicy
 from triplicate.config import BookieSettings, SecuritySettings
 from triplicate.errors import ConfigError
 from triplicate.runtime import Host

@@ -5,14 +5,13 @@ A connection is admitted by its `Doorkeeper`. Until then it is half open: it can
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Protocol
 
-from triplicate.bookie.core.door_policy import DoorPolicy
 from triplicate.bookie.core.login_pace import DELAY_MAX_S, FailedLogins, TokenBucket
 from triplicate.bookie.server.door_metrics import DoorMetrics
+from triplicate.bookie.server.door_policy import DoorPolicy
 from triplicate.bookie.server.half_open import HalfOpen
 from triplicate.config import BookieSettings, SecuritySettings
 from triplicate.errors import ConfigError
@@ -30,7 +29,7 @@ CHECKS_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who a connection belongs to, and what it may do."""
+    """The owner of a connection, and its rights."""
 
     name: str
     """Of the user or the certificate; empty without authentication."""
@@ -44,7 +43,10 @@ ANYBODY = Principal("", FULL_RIGHTS)
 
 
 class Admitted(Protocol):
-    """A connection of a user."""
+    """An admitted connection."""
+
+    peer: str
+    """Its address, for messages."""
 
     def change_rights(self, rights: Rights) -> None:
         """From now on it may do this."""
@@ -85,7 +87,7 @@ class Door:
         self.handshakes = TokenBucket(settings.handshakes_per_s, now)
         metrics.half_open.set_function(lambda: len(self.half_open))
         self._traces = TokenBucket(TRACES_PER_S, now)
-        self._untold = 0
+        self._passed_over = 0
         """Refusals that were not traced since the last one that was."""
         self._checks = 0
         self._users_seen = users.generation if users is not None else 0
@@ -130,31 +132,33 @@ class Door:
     def refuse(self, reason: str, peer: str, **facts: object) -> None:
         """Count and trace a connection that is not admitted, or a request of it."""
         self.metrics.refused_logins.labels(reason).inc()
-        self._tell("bookie.login_refused", peer=peer, reason=reason, **facts)
+        self._trace("bookie.login_refused", peer=peer, reason=reason, **facts)
 
     def lack_right(self, right: str, count: int) -> None:
         """Count requests that are refused for want of a right."""
         self.metrics.refused_requests.labels(right).inc(count)
 
-    def tell_lack(self, right: str, peer: str, principal: str, request: str) -> None:
+    def trace_lack(self, right: str, peer: str, principal: str, request: str) -> None:
         """Trace a request that is refused for want of a right."""
-        self._tell("bookie.request_refused", peer=peer, principal=principal, right=right, request=request)
+        self._trace("bookie.request_refused", peer=peer, principal=principal, right=right, request=request)
 
-    def _tell(self, kind: str, **facts: object) -> None:
+    def _trace(self, kind: str, **facts: object) -> None:
         if self._traces.wait_s(self.host.clock.monotonic()) > 0:
             self._traces.give_back()
-            self._untold += 1
+            self._passed_over += 1
             return
-        untold, self._untold = self._untold, 0
-        self.host.trace(kind, **facts, **({"untold": untold} if untold else {}))
+        if self._passed_over:
+            facts["passed_over"] = self._passed_over
+            self._passed_over = 0
+        self.host.trace(kind, **facts)
 
-    def admit(self, connection: Admitted, principal: Principal) -> Callable[[], None]:
-        """Note an admitted connection. Returns a function to call when it is gone."""
+    def admit(self, connection: Admitted, principal: Principal) -> None:
+        """Note an admitted connection, until `forget`."""
         if principal.is_user:
             self._admitted[id(connection)] = connection, principal
-        return lambda: self._forget(connection)
 
-    def _forget(self, connection: Admitted) -> None:
+    def forget(self, connection: Admitted) -> None:
+        """The connection is gone. Idempotent."""
         self._admitted.pop(id(connection), None)
 
     async def run(self) -> None:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
-from triplicate.cli.process.page_protection import PageAddress, page_guard
+from triplicate.cli.process.page_access import PageAddress, page_guard
 from triplicate.cli.process.probes import ProcessState, ServedProcess
 from triplicate.cli.process.trace_levels import level_of
 from triplicate.config import ProcessSettings, SecuritySettings

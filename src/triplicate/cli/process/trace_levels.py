@@ -135,8 +135,10 @@ WARNINGS = frozenset(
         "log.tidy_failed",
         "log.trash_unreadable",
         "log.writer_failed",
+        "metadata.access_refused",
         "metadata.connection_lost",
         "metadata.heartbeat_failed",
+        "metadata.password_refused",
         "metadata.replication_lock_left",
         "metadata.session_expired",
         "metadata.session_left_behind",
@@ -150,6 +152,7 @@ WARNINGS = frozenset(
         "node.name_is_taken",
         "node.not_purged",
         "node.not_registered",
+        "node.role_unusable",
         "node.retry",
         "node.waits_for_metadata",
         "node.waits_for_name",
@@ -178,6 +181,7 @@ INFOS = frozenset(
         "bookie.ledgers_missing",  # Garbage collection found ledgers that were deleted.
         "bookie.torn_tail",  # Only entries that a killed bookie had not acknowledged.
         "client.batch_read_refused",  # A bookie of another release; entries are read one at a time.
+        "pages.refused",  # A reader of the metrics without TLS or the token; a metric counts them.
         "metadata.replication_lock_lost",  # A session ended; another worker repairs the ledger.
     ]
 )

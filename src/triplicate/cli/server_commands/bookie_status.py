@@ -11,7 +11,7 @@ import click
 
 from triplicate.bookie import DoorReport, Inspection, InspectionReport, bookie_id_of, door_report, memory_limits
 from triplicate.cli.overview.core.text_table import size_text
-from triplicate.cli.process.page_protection import PageAddress, read_page
+from triplicate.cli.process.page_access import PageAddress, read_page
 from triplicate.cli.process.serving import metrics_url, run_loop
 from triplicate.cli.server_commands.bookie_command import bookie_options, configuration_of, with_cluster
 from triplicate.cli.terminal.output import print_json, print_table
@@ -104,7 +104,7 @@ def gather(configuration: Configuration, *, offline: bool) -> dict[str, Any]:
 
 
 def _door(settings: BookieSettings, security: SecuritySettings) -> dict[str, Any]:
-    """What is on at the door, or why the bookie would not start with it."""
+    """The protection of the door, or why the bookie would not start with it."""
 
     async def report() -> dict[str, Any]:
         try:

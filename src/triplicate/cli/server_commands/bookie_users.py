@@ -13,7 +13,7 @@ from triplicate.cli.server_commands.bookie_command import configuration_of
 from triplicate.cli.terminal.output import print_json, print_table
 from triplicate.config import BookieSettings
 from triplicate.errors import ArgumentError, ConfigError
-from triplicate.security import Role, User, change_users, new_user, parse_roles, read_secret_file, read_users
+from triplicate.security import BookieRole, User, change_users, new_user, parse_roles, read_secret_file, read_users
 
 PASSWORD_VARIABLE = "TRIPLICATE_USER_PASSWORD"
 SALT_BYTES = 16
@@ -120,7 +120,7 @@ def list_users(context: click.Context, as_json: bool, config: str | None, users_
 
 
 def _roles_text(one: User) -> str:
-    return ", ".join(role.value for role in Role if role in one.roles) or "none"
+    return ", ".join(role.value for role in BookieRole if role in one.roles) or "none"
 
 
 def _path(context: click.Context, config: str | None, users_file: str | None) -> str:

@@ -12,6 +12,7 @@ import click
 from triplicate.bookie import Inspection, bookie_id_of, door_report, port_problem
 from triplicate.cli.main import one_line
 from triplicate.cli.overview.cluster_sources import AddressesOf
+from triplicate.cli.overview.core.certificate_expiry import expiry_problem
 from triplicate.cli.overview.core.cluster_problems import open_nodes_text, shared_text
 from triplicate.cli.overview.core.machine_names import shared_machines
 from triplicate.cli.process.serving import run_loop
@@ -25,7 +26,7 @@ from triplicate.config import BookieSettings, ClientSettings, Configuration, Met
 from triplicate.errors import TriplicateError
 from triplicate.metadata import AclReport, ClusterMetadata, Cookie, Incarnation, NodeAcls, machine_of, open_cluster
 from triplicate.runtime import Host, addresses_of, map_bounded, real_host
-from triplicate.security import TlsIdentity, expiring_files, expiry_problem, page_gaps
+from triplicate.security import TlsIdentity, expiring_files, page_gaps
 
 RESOLVED_AT_ONCE = 16
 
@@ -127,7 +128,7 @@ def security_findings(configuration: Configuration, host: Host) -> Iterator[Doct
 
 
 def door_findings(settings: BookieSettings, security: SecuritySettings, host: Host) -> Iterator[DoctorFinding]:
-    """What is on at the door, or why the bookie would not start with it."""
+    """The protection of the door, or why the bookie would not start with it."""
     try:
         found = door_report(settings, security, host)
     except TriplicateError as error:

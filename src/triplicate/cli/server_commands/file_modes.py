@@ -17,7 +17,7 @@ CURRENT = "current"
 
 
 def file_mode_findings(settings: BookieSettings, metadata_uri: str) -> Iterator[str]:
-    """What others may use, each with the command that closes it. Missing files are no finding.
+    """Files and directories that others may use, each with the command that closes it. Missing files are no finding.
 
     A bookie's directory may be open, as a mount point often is, if the data in it is not.
     """

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from triplicate.cli.process.page_protection import PageAddress, read_page
+from triplicate.cli.process.page_access import PageAddress, read_page
 from triplicate.cli.supervision.cluster_view import Answers
 from triplicate.cli.supervision.local_processes import LocalCluster
 from triplicate.errors import ConfigError

@@ -7,7 +7,7 @@ DIR/security/NAME.password      passwords, drawn from the system's randomness
 DIR/security/bookie-users.toml  the users of the bookies
 DIR/security/client.toml        settings of client commands
 
-Files that exist are kept. What is missing is made, as for a process that is added.
+Files that exist are kept. Missing ones are made, as for a process that is added.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pathlib import Path
 
 from triplicate.config import to_toml
 from triplicate.security import (
+    BookieRole,
     CertificateStore,
-    Role,
     make_private_directory,
     new_user,
     read_secret_file,
@@ -43,7 +43,7 @@ ADMINISTRATOR = "administrator"
 """Name of the password of the databases' administrator, and of the role."""
 METADATA_USER = "metadata"
 """The user that owns the nodes in ZooKeeper, and the name of its password."""
-USERS = {"autorecovery": (Role.ADMIN,), "node": (Role.READ, Role.WRITE), "operator": (Role.ADMIN,)}
+USERS = {"autorecovery": (BookieRole.ADMIN,), "node": (BookieRole.READ, BookieRole.WRITE), "operator": (BookieRole.ADMIN,)}
 """The users of the bookies by the processes that log in as them: auto-recovery of bookies, database nodes, client commands."""
 
 Tables = dict[str, dict[str, object]]

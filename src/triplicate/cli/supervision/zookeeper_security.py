@@ -36,7 +36,7 @@ _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,63}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class ServerSecurity:
-    """What a secured server needs.
+    """The certificate and the users of a secured server.
 
     Raises:
         ConfigError: a part is missing, or a user or password cannot be written into the files.

@@ -131,7 +131,7 @@ class BookieConnector:
             answered: whether the bookie has sent anything since the handshake.
         """
         if violation is not None:
-            why = f"the connection was ended, since it broke the protocol ({violation})"
+            why = f"the connection was ended: {violation}"
         elif error is not None:
             why = f"the connection broke ({reason_of_tls_failure(error) if isinstance(error, OSError) else error})"
         else:

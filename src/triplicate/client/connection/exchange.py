@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from triplicate.errors import BookieError
+from triplicate.errors import BookieError, ProtocolError
 from triplicate.wire import (
     AddAnswerRun,
     AuthRequest,
@@ -30,12 +30,15 @@ from triplicate.wire import (
     Request,
     Response,
     StartTlsRequest,
+    StartTlsResponse,
+    Status,
     V3AddAnswerRun,
     WriteLacRequest,
     WriteLacResponse,
     decode_answer,
     encode_request,
     gather_add_responses,
+    is_v3,
     scan_add_responses,
     scan_v3_add_responses,
     v3,
@@ -208,7 +211,16 @@ class V2Exchange:
 
     def decode(self, buffer: bytes, start: int = 0, stop: int | None = None) -> tuple[int, Answer]:
         """See `Exchange`."""
-        response = decode_answer(buffer, start, len(buffer) if stop is None else stop)
+        stop = len(buffer) if stop is None else stop
+        try:
+            response = decode_answer(buffer, start, stop)
+        except ProtocolError:
+            if _refuses_tls(buffer[start:stop]):
+                raise ProtocolError(
+                    "it does not accept this client behind the TLS handshake: it requires a login, or a role in the client's certificate; "
+                    "see client.user and security.certificate_file"
+                ) from None
+            raise
         return (response.request_id if isinstance(response, BatchAnswer) else 0), response
 
     def match(self, number: int, response: Answer, now: float) -> tuple[list[PendingRequest], bytes | None]:
@@ -309,6 +321,17 @@ class V3Exchange:
         """See `Exchange`."""
         calls, self._calls = self._calls, {}
         return list(calls.values())
+
+
+def _refuses_tls(body: bytes) -> bool:
+    """Whether a frame refuses START_TLS after it was accepted, as Apache's bookies tell a client that they do not admit; of version 3."""
+    if not is_v3(body):
+        return False
+    try:
+        _, response = v3.decode_response(body)
+    except ProtocolError:
+        return False
+    return isinstance(response, StartTlsResponse) and response.status is not Status.OK
 
 
 def _pop_overdue(calls: dict[int, PendingRequest], now: float) -> list[PendingRequest]:

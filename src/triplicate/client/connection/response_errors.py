@@ -36,7 +36,8 @@ def error_for_status(status: Status, bookie_id: str, ledger_id: int, what: str) 
         return fenced
     if status == Status.UNAUTHORIZED:
         refused = Unauthorized(
-            f"{text}: the password is not the ledger's, the bookie requires authentication, or the frame exceeds its limit"
+            f"{text}: the password is not the ledger's, the bookie requires authentication or TLS that this client lacks (client.user, "
+            "client.bookie_tls, or the role of its user or certificate), or the frame exceeds its limit"
         )
         refused.ledger_id = ledger_id
         return refused

@@ -13,7 +13,7 @@ from typing import Any
 
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, Permissions, make_digest_acl_credential
 
-from triplicate.metadata.drivers.access import MetadataAccess
+from triplicate.metadata.drivers.metadata_access import MetadataAccess
 
 
 def sasl_options(user: str, password: str) -> dict[str, Any]:

@@ -11,7 +11,6 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
@@ -37,7 +36,7 @@ from triplicate.errors import (
     SessionExpired,
     TriplicateError,
 )
-from triplicate.metadata.drivers.access import MetadataAccess
+from triplicate.metadata.drivers.metadata_access import MetadataAccess
 from triplicate.metadata.drivers.zookeeper_acl import acl_of, digest_credentials, sasl_options
 from triplicate.runtime import fail, resolve
 
@@ -67,7 +66,7 @@ def _without_secrets(record: logging.LogRecord) -> bool:
 _LOGGER.addFilter(_without_secrets)
 
 SASL_DROPS_MAX = 3
-"""Old servers end the connection of a wrong password instead of answering. So many in a row are taken for a refusal."""
+"""Old servers end the connection of a wrong password instead of answering. This number in a row counts as a refusal."""
 
 Connect = Callable[[tuple[str, int], str, float], "_ServerSocket"]
 """Makes a connection to an address of a host within a limit in seconds."""
@@ -207,7 +206,7 @@ class ZooKeeperSession:
         """Why the session ended; empty if it ended otherwise. Set before the state is reported."""
         self.refused_password = False
         self.problem = ""
-        """What happened to the last connection that did not come about, for errors."""
+        """The end of the last connection that did not come about, for errors."""
         self._loop = asyncio.get_running_loop()
         self._on_state = on_state
         self._on_event = on_event
@@ -219,7 +218,15 @@ class ZooKeeperSession:
         self._was_connected = False
         self._handler = _OneSession(timeout_s * ANSWER_SHARE, self._connect)
         retry = KazooRetry(max_tries=-1, delay=RECONNECT_FIRST_S, max_delay=RECONNECT_LONGEST_S)
-        self._client = KazooClient(hosts=servers, timeout=timeout_s, handler=self._handler, connection_retry=retry, logger=_LOGGER)
+        self._client = KazooClient(
+            hosts=servers,
+            timeout=timeout_s,
+            handler=self._handler,
+            connection_retry=retry,
+            logger=_LOGGER,
+            # Only logged: the connections are made here.
+            use_ssl=access.tls is not None,
+        )
         if access.settings.user and access.settings.mechanism == "sasl":
             self._client._connection = _Authenticating(self._client, retry.copy(), logger=_LOGGER, sasl_options={})
         self._client.add_listener(self._state_changed)
@@ -279,16 +286,17 @@ class ZooKeeperSession:
 
     def _context(self, limit_s: float) -> ssl.SSLContext:
         """The present context for TLS, from the loop, where the identity reads renewed files."""
-        answer: Future[ssl.SSLContext] = Future()
+        identity = self._access.tls
+        assert identity is not None
 
-        def hand_over() -> None:
-            assert self._access.tls is not None
-            if answer.set_running_or_notify_cancel():
-                answer.set_result(self._access.tls.client_context())
+        async def present() -> ssl.SSLContext:
+            return identity.client_context()
 
+        asking = present()
         try:
-            self._loop.call_soon_threadsafe(hand_over)
+            answer = asyncio.run_coroutine_threadsafe(asking, self._loop)
         except RuntimeError:
+            asking.close()
             raise ConnectionAbortedError("the event loop of this session is closed") from None
         try:
             return answer.result(limit_s)

@@ -31,7 +31,7 @@ from triplicate.errors import (
 )
 from triplicate.metadata.core.paths import ancestors_of, check_data, check_path
 from triplicate.metadata.core.tree import ANY_VERSION, SESSION_TIMEOUT_S, CheckVersion, CreateNode, DeleteNode, SetData, Stat, TreeOperation
-from triplicate.metadata.drivers.access import AclState, MetadataAccess
+from triplicate.metadata.drivers.metadata_access import AclState, MetadataAccess
 from triplicate.metadata.drivers.watches import LocalWatch, WatchTable
 from triplicate.metadata.drivers.zookeeper_acl import is_open
 from triplicate.metadata.drivers.zookeeper_session import CONNECTED, LOST, STOP_ERRORS, ZooKeeperSession, failed_operation, translated
@@ -216,7 +216,7 @@ class ZooKeeperTree:
         return self._closes_nodes
 
     async def acl_state(self, path: str) -> AclState:
-        """Who may use a node. Raises NoNode; AccessRefused: the user may not know."""
+        """The users of a node, by its ACL. Raises NoNode; AccessRefused: the user may not know."""
         _check(path)
         acl, _ = await self._run(path, lambda client: client.get_acls_async(path))
         if is_open(acl):

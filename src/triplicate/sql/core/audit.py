@@ -1,4 +1,4 @@
-"""The facts that the audit log has of a database's clients. Pure; `triplicate.security.audit` writes them."""
+"""The facts that the audit log has of a database's clients. Pure; `triplicate.security.audit_lines` writes them."""
 
 from __future__ import annotations
 

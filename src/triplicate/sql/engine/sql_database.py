@@ -54,7 +54,6 @@ class SqlDatabase:
         threads: WorkerThreads | None = None,
     ) -> None:
         self._host = host
-        self._name = name
         self.settings = settings
         self._threads = threads if threads is not None else ThreadPerWorker(host)
         self._worker = self._threads.writer(name)
@@ -85,7 +84,7 @@ class SqlDatabase:
 
     @property
     def name(self) -> str:
-        return self._name
+        return self.availability.name
 
     @property
     def path(self) -> str:
@@ -107,7 +106,7 @@ class SqlDatabase:
     @property
     def pool(self) -> ReaderPool:
         if self._pool is None:
-            raise self.unusable or SqlError("57P03", f"database {self._name!r} is starting")
+            raise self.unusable or SqlError("57P03", f"database {self.name!r} is starting")
         return self._pool
 
     async def session(self, application_name: str = "", client: ConnectedClient = IN_PROCESS) -> SqlSession:
@@ -146,7 +145,7 @@ class SqlDatabase:
         settings = self.settings
         self._pool = ReaderPool(
             self._host,
-            self._name,
+            self.name,
             self.path,
             ReadLimits(
                 settings.reader_connections,
@@ -171,7 +170,7 @@ class SqlDatabase:
 
     async def _replace(self, swap: Callable[[], None]) -> int:
         self.availability.loads_snapshot()
-        self._end_sessions(SqlError("57P01", f"this node's copy of database {self._name!r} is replaced by a snapshot"))
+        self._end_sessions(SqlError("57P01", f"this node's copy of database {self.name!r} is replaced by a snapshot"))
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.close()
@@ -214,7 +213,7 @@ class SqlDatabase:
         leadership: Leadership | None = None
         try:
             writer: WriterConnection = await shielded(self._open_writer(ids))
-            leadership = Leadership(self._host, log, self._worker, writer, ids, self.settings, self._name, self._lease_s)
+            leadership = Leadership(self._host, log, self._worker, writer, ids, self.settings, self.name, self._lease_s)
             leadership.on_commit = self._moved
             await self._outwait_predecessor(log.epoch, entered_at)
             # The first answer to a client must not come from a leader that has been fenced since its election.
@@ -230,7 +229,7 @@ class SqlDatabase:
             if self._pool is not None:
                 self._pool.ids = None
             self._end_sessions(
-                SqlError("57P01", f"this node does not lead database {self._name!r} any more", hint="Connect again to find the leader.")
+                SqlError("57P01", f"this node does not lead database {self.name!r} any more", hint="Connect again to find the leader.")
             )
             self._lead_changed(leads=False)
             if leadership is not None:
@@ -263,9 +262,9 @@ class SqlDatabase:
 
     def _add_gauges(self, metrics: Metrics) -> None:
         wal = metrics.gauge("triplicate_database_wal_bytes", "Changes that wait to be moved into the database's file.", ("database",))
-        wal.labels(self._name).set_function(lambda: self._checkpointer.size_bytes)
+        wal.labels(self.name).set_function(lambda: self._checkpointer.size_bytes)
         oldest = metrics.gauge("triplicate_database_oldest_snapshot_seconds", "Age of the oldest snapshot that is read.", ("database",))
-        oldest.labels(self._name).set_function(lambda: self._pool.oldest_snapshot_s if self._pool is not None else 0.0)
+        oldest.labels(self.name).set_function(lambda: self._pool.oldest_snapshot_s if self._pool is not None else 0.0)
 
     def _lead_changed(self, *, leads: bool) -> None:
         if self._gauges is not None:
@@ -278,12 +277,12 @@ class SqlDatabase:
             await self._worker.run(self._copy.mark_diverged, reason)
         except (apsw.Error, FormatError) as error:
             # A file that cannot be marked fails again when it is opened or followed with.
-            self._host.trace("sql.mark_failed", database=self._name, error=repr(error))
+            self._host.trace("sql.mark_failed", database=self.name, error=repr(error))
 
     async def close(self) -> None:
         if not self.availability.closing():
             return
-        ended = SqlError("57P01", f"this node closes its copy of database {self._name!r}", hint="Connect again to find another node.")
+        ended = SqlError("57P01", f"this node closes its copy of database {self.name!r}", hint="Connect again to find another node.")
         self._end_sessions(ended)
         if self._pool is not None:
             await self._pool.close()

@@ -7,7 +7,7 @@ import re
 from triplicate.errors import EnvironmentFault
 from triplicate.sql.hosting.database_directory import DatabaseInfo
 
-PLAIN = re.compile(r"[\w.,:\-]+", re.ASCII)
+PLAIN = re.compile(r"[\w.,:\-/]+", re.ASCII)
 
 
 def connection_string(info: DatabaseInfo, *, user: str = "", any_node: bool = False, ca_file: str = "") -> str:

@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import hmac
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,18 @@ from triplicate.config import BookieSettings, SecuritySettings
 from triplicate.ledger import DigestType, EntryCodec
 from triplicate.metadata import ClusterMetadata, MemoryStore, MemoryTree
 from triplicate.runtime import Host, Metrics, real_host
-from triplicate.security import Role, TlsIdentity, digest_md5, new_user, write_users
+from triplicate.security import BookieRole, TlsIdentity, digest_md5, new_user, write_users
 from triplicate.wire import AuthRequest, AuthResponse, StartTlsRequest, StartTlsResponse, Status
 
 KIB = 1024
 PASSWORD = "correct horse battery staple"
-USERS = {"writer": (Role.READ, Role.WRITE), "reader": (Role.READ,), "adder": (Role.WRITE,), "boss": (Role.ADMIN,), "nobody": ()}
+USERS: dict[str, tuple[BookieRole, ...]] = {
+    "writer": (BookieRole.READ, BookieRole.WRITE),
+    "reader": (BookieRole.READ,),
+    "adder": (BookieRole.WRITE,),
+    "boss": (BookieRole.ADMIN,),
+    "nobody": (),
+}
 _SALT = bytes(range(16))
 
 
@@ -36,7 +42,7 @@ def codec(ledger_id: int = 5) -> EntryCodec:
 
 @dataclasses.dataclass
 class DoorRig:
-    """One bookie with its host, and what its door has told."""
+    """One bookie with its host, and the traces of its door."""
 
     host: Host
     bookie: Bookie
@@ -179,8 +185,9 @@ async def digest(client: RawClient, user: str, password: str, **changes: bytes) 
     return True
 
 
-def write_all(path: Path, passwords: Sequence[tuple[str, str]] = tuple((name, PASSWORD) for name in USERS)) -> None:
-    write_users(str(path), {name: new_user(name, password, USERS[name], _SALT) for name, password in passwords})
+def write_all(path: Path) -> None:
+    """The file with all `USERS`, who have one password."""
+    write_users(str(path), {name: new_user(name, PASSWORD, roles, _SALT) for name, roles in USERS.items()})
 
 
 def run_door(
@@ -195,7 +202,7 @@ def run_door(
 
     async def main() -> None:
         facts: list[tuple[str, dict[str, object]]] = []
-        host = real_host("door", trace=lambda kind, /, **told: facts.append((kind, told)))
+        host = real_host("door", trace=lambda kind, /, **found: facts.append((kind, found)))
         certificates = CertificateFolder(tmp_path / "certificates")
         users_file = tmp_path / "users.toml"
         write_all(users_file)

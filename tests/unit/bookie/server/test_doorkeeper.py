@@ -10,7 +10,7 @@ import pytest
 from tests.unit.bookie.bookie_rig import RawClient, V3Client
 from tests.unit.bookie.server.door_rig import PASSWORD, DoorRig, challenge, codec, digest, digest_response, run_door, scram, token
 from tests.waiting import eventually
-from triplicate.security import Role, read_users, write_users
+from triplicate.security import BookieRole, read_users, write_users
 from triplicate.wire import (
     AddRequest,
     AuthRequest,
@@ -155,7 +155,7 @@ def test_a_removed_user_is_cut_off_and_a_changed_one_gets_its_new_rights(tmp_pat
         assert await reader.add(codec(), 0) is Status.UNAUTHORIZED
         users = read_users(str(rig.users_file), "users")
         del users["writer"]
-        users["reader"] = dataclasses.replace(users["reader"], roles=(Role.WRITE,))
+        users["reader"] = dataclasses.replace(users["reader"], roles=(BookieRole.WRITE,))
         write_users(str(rig.users_file), users)
         await writer.until_closed()
         assert await reader.add(codec(), 0) is Status.OK

@@ -130,7 +130,7 @@ def test_plain_text_behind_start_tls_ends_the_connection(tmp_path: Path, behind:
         assert rig.refusals("plain text behind START_TLS") == 1
         assert rig.bookie.storage.ledgers.get(5) is None
 
-    run_door(tmp_path, body, tls="required", authentication="sasl")
+    run_door(tmp_path, body, tls="required", authentication="sasl", authentication_timeout_s=1.0)
 
 
 def test_plain_text_that_arrives_during_the_handshake_ends_the_connection(tmp_path: Path) -> None:

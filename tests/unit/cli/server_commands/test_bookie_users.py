@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from triplicate.cli.server_commands.bookie_group import bookie
-
-from triplicate.security import Role, read_users
+from triplicate.security import BookieRole, read_users
 
 PASSWORD = "a password for tests"
 
@@ -33,18 +32,18 @@ def test_a_user_is_added_changed_and_removed(tmp_path: Path) -> None:
     assert added.exit_code == 0, added.output
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     user = read_users(str(file), "users")["writer"]
-    assert user.roles == (Role.READ, Role.WRITE)
+    assert user.roles == (BookieRole.READ, BookieRole.WRITE)
     assert user.scram.matches(PASSWORD)
     assert user.password_hash is not None
 
     assert run(file, "set", "writer", "--roles", "admin").exit_code == 0
     changed = read_users(str(file), "users")["writer"]
-    assert changed.roles == (Role.ADMIN,)
+    assert changed.roles == (BookieRole.ADMIN,)
     assert changed.scram == user.scram
 
     assert run(file, "set", "writer", "--no-digest-md5", TRIPLICATE_USER_PASSWORD="another").exit_code == 0
     last = read_users(str(file), "users")["writer"]
-    assert last.roles == (Role.ADMIN,)
+    assert last.roles == (BookieRole.ADMIN,)
     assert last.scram.matches("another")
     assert last.password_hash is None
 

@@ -1,4 +1,4 @@
-"""What others than its owner may use is reported with the command that closes it."""
+"""A file that others than its owner may use is reported with the command that closes it."""
 
 from __future__ import annotations
 

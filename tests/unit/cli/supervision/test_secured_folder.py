@@ -23,7 +23,7 @@ from triplicate.config import (
     load,
 )
 from triplicate.errors import ConfigError, FormatError
-from triplicate.security import CertificateStore, Role, gaps_of_bookie, gaps_of_client, gaps_of_node, read_users
+from triplicate.security import BookieRole, CertificateStore, gaps_of_bookie, gaps_of_client, gaps_of_node, read_users
 
 
 def gaps(folder: ClusterFolder) -> list[str]:
@@ -58,9 +58,9 @@ def test_every_process_of_a_secured_folder_is_secure(tmp_path: Path, store: str)
     assert set(certificates.names()) == {member.name for member in folder.members} | {"client"}
     users = read_users(str(tmp_path / "c" / "security" / "bookie-users.toml"), "bookie.users_file")
     assert {name: user.roles for name, user in users.items()} == {
-        "autorecovery": (Role.ADMIN,),
-        "node": (Role.READ, Role.WRITE),
-        "operator": (Role.ADMIN,),
+        "autorecovery": (BookieRole.ADMIN,),
+        "node": (BookieRole.READ, BookieRole.WRITE),
+        "operator": (BookieRole.ADMIN,),
     }
     modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "c" / "security").iterdir()}
     assert modes == {0o600}

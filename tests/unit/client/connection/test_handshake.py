@@ -19,7 +19,7 @@ from triplicate.config import ClientSettings, SecuritySettings
 from triplicate.errors import ArgumentError, ConfigError, HandleClosed, NotEnoughBookies, ReadFailed
 from triplicate.metadata import bookie_service
 from triplicate.security import ClientCertificates, TlsIdentity
-from triplicate.wire import ReadResponse, Status, v3
+from triplicate.wire import AddRequest, ReadResponse, Status, v3
 
 WIRES = ("v2", "v3")
 TLS = replace(QUICK, bookie_tls="required", connect_timeout_s=5.0)
@@ -285,3 +285,18 @@ class _Other:
 
     def answer(self, token: bytes) -> bytes | None:
         return None
+
+
+def test_a_refusal_behind_the_handshake_is_told_over_version_2_too(tmp_path: Path) -> None:
+    """Apache's bookie refuses START_TLS once more, in version 3, when it does not admit a client whose handshake is complete."""
+
+    async def main() -> None:
+        folder = CertificateFolder(tmp_path)
+        async with secured(folder.settings("bookie"), "a") as cluster, client_of(cluster, folder.client_settings()) as client:
+            cluster["a"].refuses_behind_tls = True
+            cluster["a"].when(AddRequest, "drop")
+            writer = await client.create(ensemble_size=1, write_quorum=1, ack_quorum=1)
+            with pytest.raises(NotEnoughBookies, match=r"it requires a login, or a role"):
+                await writer.append(b"x")
+
+    run(main())

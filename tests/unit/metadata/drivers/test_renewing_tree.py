@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.unit.metadata.lagging import LaggingTree
 from tests.unit.metadata.stores import run
-from triplicate.errors import ConnectionLost, SessionExpired
+from triplicate.errors import AccessRefused, ConnectionLost, SessionExpired
 from triplicate.metadata import ClusterMetadata, InjectedFault, MemoryStore, MemoryTree, RenewingTree, Tree, bookie_service, open_tree
-from triplicate.runtime import TaskScope, real_host, sleep
+from triplicate.metadata.drivers.renewing_tree import REFUSED_PAUSE_S
+from triplicate.runtime import Clock, TaskScope, Timer, real_host, sleep
 from triplicate.sim import World
 
 INFO = bookie_service("127.0.0.1", 3181)
@@ -64,6 +68,56 @@ def test_operations_that_meet_the_loss_together_open_one_session() -> None:
         await tree.close()
 
     run(body())
+
+
+def test_a_store_that_refuses_is_asked_again_only_after_a_pause() -> None:
+    """A password that was rotated must not end a process, and must not be tried without a pause."""
+
+    async def body() -> None:
+        store, attempts, refuses = MemoryStore(real_host("test").clock), 0, True
+
+        async def open_session() -> Tree:
+            nonlocal attempts
+            attempts += 1
+            if refuses:
+                raise AccessRefused("the user is refused")
+            return MemoryTree(store)
+
+        now = 1000.0
+        host = real_host("test", seed=1)
+        host = replace(host, clock=_SetClock(host.clock, lambda: now))
+        tree = RenewingTree(MemoryTree(store), open_session, host)
+        store.expire(tree.session_id)
+        for _ in range(5):
+            with pytest.raises(ConnectionLost, match="no metadata session: the user is refused"):
+                await tree.exists("/a")
+        assert attempts == 1
+        now += REFUSED_PAUSE_S
+        with pytest.raises(ConnectionLost):
+            await tree.exists("/a")
+        assert attempts == 2
+        refuses = False
+        now += REFUSED_PAUSE_S
+        assert await tree.exists("/a") is None
+        assert attempts == 3
+        await tree.close()
+
+    run(body())
+
+
+class _SetClock:
+    """A clock whose time the test sets."""
+
+    def __init__(self, clock: Clock, now: Callable[[], float]) -> None:
+        self._clock = clock
+        self.monotonic = now
+        self.elapsed = now
+
+    def wall_us(self) -> int:
+        return self._clock.wall_us()
+
+    def call_at(self, when: float, callback: Callable[..., None], *args: Any) -> Timer:
+        return self._clock.call_at(when, callback, *args)
 
 
 def test_sessions_that_die_as_fast_as_they_are_opened_are_a_lost_connection() -> None:

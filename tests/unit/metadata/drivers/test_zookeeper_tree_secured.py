@@ -1,4 +1,4 @@
-"""A ZooKeeper with TLS, SASL and ACLs: who gets in, who does not and what they are told, and who may use what is created.
+"""A ZooKeeper with TLS, SASL and ACLs: sessions that are let in, refusals with their reason, and the owner of each node.
 
 Source: BookKeeper `zkEnableSecurity`; ZooKeeper Administrator's Guide (authentication and authorization).
 """
@@ -20,7 +20,7 @@ from tests.certificates import DAY_S, CertificateFolder
 from tests.unit.metadata.stores import run
 from tests.zookeeper.secured import OTHER_PASSWORD, OTHER_USER, PASSWORD, USER, SecuredZooKeeper
 from triplicate.errors import AccessRefused, ConnectionLost, SessionExpired, TriplicateError
-from triplicate.metadata import CreateNode, DeleteNode, MetadataAccess, NodeAcls, RenewingTree, open_cluster
+from triplicate.metadata import CreateNode, DeleteNode, MetadataAccess, NodeAcls, RenewingTree, copy_metadata, open_cluster
 from triplicate.metadata.drivers import renewing_tree
 from triplicate.metadata.drivers.zookeeper_tree import ZooKeeperTree
 from triplicate.runtime import real_host
@@ -319,7 +319,28 @@ def test_a_cluster_with_open_nodes_is_found_and_closed(zookeeper: SecuredZooKeep
     run(body())
 
 
-# Who does not get in. Source: the table of doors and attacks in docs/security.md.
+def test_a_copied_cluster_is_closed_in_the_target(zookeeper: SecuredZooKeeper, tmp_path: Path) -> None:
+    async def body() -> None:
+        host, root = real_host("test"), f"{fresh_path()}/ledgers"
+        async with await open_cluster(f"sqlite://{tmp_path}/metadata.db", host, create=True) as source:
+            await source.tree.create(f"{source.own_root}/logs/events", b"head", parents=True)
+            target = await opened(zookeeper, zookeeper.access())
+            try:
+                await copy_metadata(source, target, host, root)
+            finally:
+                await target.close()
+        uri = f"zk://{zookeeper.server.address}{root}"
+        async with await open_cluster(uri, host, access=zookeeper.access()) as copy:
+            acls = await NodeAcls.of(copy, host)
+            assert acls is not None
+            report = await acls.check()
+            assert (report.open, report.other, report.refused) == (0, 0, 0)
+            assert report.nodes >= 8
+
+    run(body())
+
+
+# Refusals. Source: the table of doors and attacks in docs/security.md.
 
 
 def test_a_wrong_password_is_refused_with_the_user_and_the_settings(zookeeper: SecuredZooKeeper) -> None:
@@ -340,7 +361,7 @@ def test_a_session_without_a_user_can_do_nothing(zookeeper: SecuredZooKeeper) ->
 
 def test_a_server_of_another_authority_is_not_trusted(zookeeper: SecuredZooKeeper, tmp_path: Path) -> None:
     other = CertificateFolder(tmp_path / "other")
-    text = refusal(zookeeper, zookeeper.access(security=other.trusting(zookeeper.client_security())))
+    text = refusal(zookeeper, zookeeper.access(security=other.trusting(zookeeper.client_security)))
     assert "the certificate of 127.0.0.1" in text
     assert "unable to get local issuer certificate (security.ca_file" in text
     assert nothing_was_written(zookeeper)
@@ -383,7 +404,7 @@ def test_a_server_with_another_name_is_not_trusted(zookeeper: SecuredZooKeeper, 
     async def body() -> None:
         with pytest.raises(AccessRefused, match=rf"the certificate of {address} is not accepted: Hostname mismatch.*security\.verify_host"):
             await ZooKeeperTree.open(address, real_host("test"), limit_s=LIMIT_S, access=zookeeper.access())
-        trusting = replace(zookeeper.client_security(), verify_host=False)
+        trusting = replace(zookeeper.client_security, verify_host=False)
         tree = await ZooKeeperTree.open(address, real_host("test"), limit_s=LIMIT_S, access=zookeeper.access(security=trusting))
         await tree.close()
 

@@ -42,3 +42,11 @@ def test_addresses_of_ipv6_and_names_with_spaces_are_written_as_libpq_reads_them
 def test_a_database_without_nodes_is_reported_with_the_cure() -> None:
     with pytest.raises(EnvironmentFault, match="no node serves database shop; start one with"):
         connection_string(EMPTY)
+
+
+def test_nodes_with_tls_are_verified() -> None:
+    secured = replace(info("h:1"), has_tls=True)
+    found = connection_string(secured, user="me", ca_file="/etc/our certificates/ca.pem")
+    assert found.endswith(" target_session_attrs=read-write sslmode=verify-full sslrootcert='/etc/our certificates/ca.pem'")
+    assert connection_string(secured).endswith(" sslmode=verify-full")
+    assert "ssl" not in connection_string(info("h:1"), ca_file="/etc/ca.pem")

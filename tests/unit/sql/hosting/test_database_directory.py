@@ -1,60 +1,50 @@
-"""Waiting for the leader of a database."""
+"""The entry of a database in the list of databases."""
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
+import json
+from dataclasses import replace
 
 import pytest
 
-from tests.unit.sql.cluster import Cluster, play
-from triplicate.metadata import own_paths
-from triplicate.replica import Candidate
-from triplicate.sql import DatabaseInfo, wait_for_leader
+from triplicate.errors import FormatError
+from triplicate.security import ScramVerifier
+from triplicate.sql.hosting.database_directory import Administrator, DatabaseInfo, decode_info, encode_info
 
-LONG_S = 600.0
-
-
-@pytest.mark.parametrize(
-    ("leader", "role", "is_led"),
-    [
-        ("n1", "leader", True),
-        ("n1", "", True),
-        ("n1", "candidate", False),
-        ("n1", "follower", False),
-        (None, "leader", False),
-        ("n2", "leader", False),
-    ],
+VERIFIER = ScramVerifier.of_password("secret", b"sixteen bytes of").text
+PLAIN = DatabaseInfo("shop", bytes(range(16)), "database.shop.00010203", 1_700_000_000_000, 750)
+SECURED = replace(PLAIN, administrator=Administrator("anna", VERIFIER))
+GOLDEN = (
+    b'{"administrator":{"name":"anna","verifier":"SCRAM-SHA-256$4096:c2l4dGVlbiBieXRlcyBvZg==$VsCHQlzw4Y9SgAP6oLiZ8v'
+    b'uqbsb3F4NIIMpbkLKHSdk=:YkvE9Qimx42r7Zod8PXmIwuT1SAaxLShrBgtlmrFBNc="},"created":1700000000000,"id":"0001020304'
+    b'05060708090a0b0c0d0e0f","lease":750,"log":"database.shop.00010203","name":"shop","v":3}'
 )
-def test_a_database_is_led_when_its_leader_has_reported_the_end_of_its_take_over(leader: str | None, role: str, is_led: bool) -> None:
-    nodes = (Candidate("n1", "n1:1", 7, role), Candidate("n2", "n2:1", 7, "follower"))
-    assert DatabaseInfo("db", b"", "log", 0, leader=leader, nodes=nodes).is_led is is_led
 
 
-def test_the_wait_for_a_leader_ends_with_its_take_over(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        client = cluster.client("looker")
-        await cluster.create("other")
-        for name in ("db", "other"):
-            info = await wait_for_leader(client, name, LONG_S)
-            assert (info.leader, info.is_led) == ("n1", True)
-            assert cluster.database("n1", name).is_leader
-
-    play(tmp_path, scene, nodes=1)
+def test_an_entry_with_an_administrator_has_a_format_that_earlier_releases_refuse() -> None:
+    assert encode_info(SECURED) == GOLDEN
+    assert decode_info(GOLDEN) == SECURED
 
 
-def test_without_a_running_node_nothing_is_waited_for(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        assert not (await wait_for_leader(cluster.client("looker"), "db", LONG_S)).is_led
+def test_an_entry_without_one_keeps_the_format_of_earlier_releases() -> None:
+    data = encode_info(PLAIN)
+    assert json.loads(data)["v"] == 2
+    assert "administrator" not in json.loads(data)
+    assert decode_info(data) == PLAIN
 
-    play(tmp_path, scene, nodes=0)
+
+@pytest.mark.parametrize("administrator", [None, "anna", {}, {"name": "anna"}, []])
+def test_a_damaged_administrator_makes_the_entry_unreadable(administrator: object) -> None:
+    fields = {**json.loads(GOLDEN), "administrator": administrator}
+    with pytest.raises(FormatError, match="cannot be read"):
+        decode_info(json.dumps(fields).encode())
 
 
-def test_the_wait_for_a_leader_has_a_limit(tmp_path: Path) -> None:
-    async def scene(cluster: Cluster) -> None:
-        client = cluster.client("looker")
-        await client.metadata.tree.create(own_paths.node_path(client.metadata.own_root, "n9"), parents=True, ephemeral=True)
-        info = await asyncio.wait_for(wait_for_leader(client, "db", 0.15), 30)
-        assert info.nodes == ()
+def test_a_later_format_is_refused() -> None:
+    with pytest.raises(FormatError, match="versions up to 3"):
+        decode_info(GOLDEN.replace(b'"v":3', b'"v":4'))
 
-    play(tmp_path, scene, nodes=0)
+
+def test_the_verifier_is_not_shown() -> None:
+    assert "SCRAM" not in repr(SECURED)
+    assert "SCRAM" not in repr(Administrator("anna", VERIFIER).login)

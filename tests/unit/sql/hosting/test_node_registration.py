@@ -13,6 +13,9 @@ def test_a_registration_is_read_as_it_was_written_in_its_first_format() -> None:
     data = b'{"address":"h:1","directory":"abababababababababababababababab","life":"cdcdcdcdcdcdcdcd","node":"n","v":1}'
     assert encode_registration(value) == data
     assert decode_registration(data) == value
+    with_tls = NodeRegistration("n", "h:1", "ab" * 16, "cd" * 8, has_tls=True)
+    assert encode_registration(with_tls) == data.replace(b'"v":1', b'"tls":true,"v":1')
+    assert decode_registration(encode_registration(with_tls)) == with_tls
     for wrong in (b"", b"{}", b'{"v":2}', b'{"v":1,"node":"n"}'):
         with pytest.raises(FormatError):
             decode_registration(wrong)

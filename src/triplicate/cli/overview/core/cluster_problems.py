@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from triplicate.cli.overview.core.certificate_expiry import expiry_problem
 from triplicate.cli.overview.core.cluster_facts import (
     BookieFacts,
     BookieState,
@@ -14,7 +15,6 @@ from triplicate.cli.overview.core.cluster_facts import (
     LogFacts,
     MarkFacts,
 )
-from triplicate.security import expiry_problem
 
 NAMED_MAX = 3
 """How many things of a kind a problem names. It counts the others."""

@@ -18,7 +18,6 @@ from triplicate.sql.core.audit import ConnectedClient
 from triplicate.sql.core.interface import Database, Databases
 from triplicate.sql.core.role_login import NO_LIMIT
 from triplicate.sql.pg.protocol import wire
-from triplicate.sql.pg.protocol.authentication import SecretNumbers
 from triplicate.sql.pg.protocol.client_startup import ClientStartup
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.conversation import Conversation
@@ -27,10 +26,11 @@ from triplicate.sql.pg.protocol.half_open import HalfOpenConnections
 from triplicate.sql.pg.protocol.logins import Attempt, Login, Logins, too_many_clients, too_many_of_database, too_many_of_role
 from triplicate.sql.pg.protocol.message_stream import MessageStream
 from triplicate.sql.pg.protocol.plans import PlanCache
+from triplicate.sql.pg.protocol.role_proof import SecretNumbers
 from triplicate.sql.pg.protocol.server_security import Refusal, ServerSecurity
 
 UNANSWERED_CONNECTIONS = 50
-"""Half-open connections of one address beyond the limit of connections: probes of other nodes, and clients that are told of the limit."""
+"""Half-open connections of one address beyond the limit of connections: probes of other nodes, and clients that learn of the limit."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -168,7 +168,7 @@ class ClientConnections:
                 return None
             held.enter_context(self._place(login))
         except OSError as error:
-            self._logins.refuse(attempt, error)  # The TLS handshake failed, and nobody is left who could be told.
+            self._logins.refuse(attempt, error)  # The TLS handshake failed, and no client is left to answer.
             return None
         except (SqlError, ProtocolError) as error:
             self._logins.refuse(attempt, error)

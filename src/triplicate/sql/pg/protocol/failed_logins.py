@@ -28,7 +28,7 @@ class FailedLogins:
         self._maximum = maximum
         self._forgiven_s = forgiven_s
         self._accounts: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        """Maps an address to (failures, the monotonic time at which there were so many). The last failure comes last."""
+        """Maps an address to (failures, the monotonic time of this number). The last failure comes last."""
 
     def wait_s(self, address: str, now_s: float) -> float:
         """Seconds until a login from the address may be tried; 0 for at once."""

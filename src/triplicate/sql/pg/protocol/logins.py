@@ -11,11 +11,11 @@ from triplicate.security import audit
 from triplicate.sql.core.audit import AuditEvent, ConnectedClient
 from triplicate.sql.core.interface import Database, Databases
 from triplicate.sql.core.role_login import NO_LIMIT
-from triplicate.sql.pg.protocol.authentication import Authenticator
 from triplicate.sql.pg.protocol.client_startup import ClientStartup
 from triplicate.sql.pg.protocol.failed_logins import FailedLogins
 from triplicate.sql.pg.protocol.message_stream import MessageStream
-from triplicate.sql.pg.protocol.server_security import Authentication, LoginRefused, Refusal, ServerSecurity, TlsMode
+from triplicate.sql.pg.protocol.role_proof import RoleProver
+from triplicate.sql.pg.protocol.server_security import AuthenticationMode, LoginRefused, Refusal, ServerSecurity, TlsMode
 from triplicate.sql.pg.protocol.settings import SessionSettings
 
 REFUSED_LOGINS = "triplicate_node_refused_logins"
@@ -62,7 +62,7 @@ class Logins:
         self._databases = databases
         self._security = security
         self._startup = startup
-        self._authenticator = Authenticator(host, security, failures)
+        self._authenticator = RoleProver(host, security, failures)
         self._refused = None
         if metrics is not None:
             counter = metrics.counter(REFUSED_LOGINS, "Connections and logins of clients that this node refused, by reason.", ("reason",))
@@ -95,7 +95,7 @@ class Logins:
         if database is None and self._databases.starting:
             raise SqlError("57P03", f'the node is starting and has not found database "{name}" yet', hint="Use another node, or try again.")
         role_limit, method = NO_LIMIT, "trust"
-        if self._security.authentication is Authentication.SCRAM:
+        if self._security.authentication is AuthenticationMode.SCRAM:
             proven = await self._authenticator.authenticate(stream, database, name, user)
             if proven is None:
                 return None
@@ -110,7 +110,7 @@ class Logins:
         audit(AuditEvent.LOGIN_ACCEPTED.value, self._host.clock.wall_us(), login.client.facts(method=login.method))
 
     def refuse(self, attempt: Attempt, error: SqlError | ProtocolError | OSError) -> None:
-        """Count and audit a login that `log_in` has refused, or that came to nothing in another way."""
+        """Count and audit a login that `log_in` has refused, or that failed in another way."""
         sqlstate, logged = "", str(error)
         if isinstance(error, LoginRefused):
             reason, sqlstate, logged = error.reason, error.sqlstate, error.logged

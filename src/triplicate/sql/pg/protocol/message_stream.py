@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import cast
 
 from triplicate.errors import ProtocolError
@@ -38,10 +39,8 @@ class MessageStream(asyncio.Protocol):
 
     def __init__(self, limit_bytes: int, stall_s: float, clock: Clock, on_open: Callable[[MessageStream], None]) -> None:
         self._buffer = RoundBuffer(limit_bytes)
-        self._limit_bytes = limit_bytes
         self.find_round = self._buffer.find_round
         self.skip_round = self._buffer.skip
-        self._stall_s = stall_s
         self._on_open = on_open
         self._transport: asyncio.Transport | None = None
         self._out = bytearray()
@@ -49,6 +48,10 @@ class MessageStream(asyncio.Protocol):
         """Whether the client waits for a message in the buffer."""
         self.is_lost = False
         """Whether the client has disconnected."""
+        self.address = ""
+        """The address that the client connects from, once the connection is open; empty if it has none."""
+        self.tls: ssl.SSLObject | None = None
+        """The connection's TLS; None in the clear."""
         self._is_closed = False
         self._is_upgrading = False
         """Whether a TLS handshake runs, in which nothing else may be sent."""
@@ -68,6 +71,8 @@ class MessageStream(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        name = transport.get_extra_info("peername")
+        self.address = str(name[0]) if name else ""
         self._on_open(self)
 
     def data_received(self, data: bytes) -> None:
@@ -78,18 +83,6 @@ class MessageStream(asyncio.Protocol):
         else:
             self.limit_input()
             self.wake()
-
-    @property
-    def address(self) -> str:
-        """The address that the client connects from; empty for one that has none."""
-        name = self._live_transport().get_extra_info("peername")
-        return str(name[0]) if name else ""
-
-    @property
-    def tls(self) -> ssl.SSLObject | None:
-        """The connection's TLS; None in the clear."""
-        found: ssl.SSLObject | None = self._live_transport().get_extra_info("ssl_object")
-        return found
 
     async def start_tls(self, network: Network, context: ssl.SSLContext, limit_s: float) -> None:
         """Answer a request for encryption, and protect the connection.
@@ -112,10 +105,16 @@ class MessageStream(asyncio.Protocol):
             raise
         finally:
             self._is_upgrading = False
+        self.tls = self._transport.get_extra_info("ssl_object")
 
-    def limit_messages(self, limit_bytes: int | None) -> None:
-        """Refuse longer messages from now on; None restores the limit of the stream."""
-        self._buffer.limit_bytes = self._limit_bytes if limit_bytes is None else limit_bytes
+    @contextmanager
+    def limited(self, limit_bytes: int) -> Iterator[None]:
+        """Refuse longer messages meanwhile."""
+        self._buffer.limit_bytes, before = limit_bytes, self._buffer.limit_bytes
+        try:
+            yield
+        finally:
+            self._buffer.limit_bytes = before
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_lost = True
@@ -164,12 +163,12 @@ class MessageStream(asyncio.Protocol):
 
     def _end_unread(self) -> None:
         unsent = self._unsent_bytes()
-        _LOG.warning("a client has read nothing for %g s and is disconnected; %s bytes were waiting for it", self._stall_s, unsent)
+        _LOG.warning("a client has read nothing for %g s and is disconnected; %s bytes were waiting for it", self._sending.limit_s, unsent)
         self._live_transport().abort()
 
     def _end_incomplete(self) -> None:
-        _LOG.warning("a client has left a message incomplete for %g s and is disconnected", self._stall_s)
-        self._failure = ProtocolError(f"the rest of a message has not arrived for {self._stall_s:g} s")
+        _LOG.warning("a client has left a message incomplete for %g s and is disconnected", self._sending.limit_s)
+        self._failure = ProtocolError(f"the rest of a message has not arrived for {self._sending.limit_s:g} s")
         self._notify()
 
     # The conversation's side.
@@ -296,6 +295,7 @@ class MessageStream(asyncio.Protocol):
         self.on_input = None
         if self._transport is not None and not self._is_closed:
             self._is_closed = True
+            has_unsent = not self.is_lost and self._transport.get_write_buffer_size() > 0
             self._transport.close()
-            if not self.is_lost and self._transport.get_write_buffer_size():
+            if has_unsent:
                 self._sending.start()

@@ -19,11 +19,11 @@ class ProgressWatch:
         on_stall: called once when `limit_s` has passed without progress. The watch has ended then.
     """
 
-    __slots__ = ("_clock", "_last", "_limit_s", "_measure", "_on_stall", "_polls", "_timer")
+    __slots__ = ("_clock", "_last", "_measure", "_on_stall", "_polls", "_timer", "limit_s")
 
     def __init__(self, clock: Clock, limit_s: float, measure: Callable[[], int | None], on_stall: Callable[[], None]) -> None:
         self._clock = clock
-        self._limit_s = limit_s
+        self.limit_s = limit_s
         self._measure = measure
         self._on_stall = on_stall
         self._timer: Timer | None = None
@@ -43,7 +43,7 @@ class ProgressWatch:
             self._timer = None
 
     def _schedule(self) -> None:
-        self._timer = self._clock.call_at(self._clock.monotonic() + self._limit_s / POLLS, self._poll)
+        self._timer = self._clock.call_at(self._clock.monotonic() + self.limit_s / POLLS, self._poll)
 
     def _poll(self) -> None:
         self._timer = None

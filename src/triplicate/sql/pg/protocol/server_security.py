@@ -17,7 +17,7 @@ class TlsMode(Enum):
     REQUIRED = "required"
 
 
-class Authentication(Enum):
+class AuthenticationMode(Enum):
     TRUST = "trust"
     """Every client is who it says it is, and may do everything."""
     SCRAM = "scram"
@@ -44,7 +44,7 @@ class LoginRefused(SqlError):
     """A client is refused.
 
     Args:
-        logged: the cause for the audit log, where the client is told less.
+        logged: the cause for the audit log, where the client learns less.
     """
 
     def __init__(self, reason: Refusal, sqlstate: str, message: str, *, hint: str | None = None, logged: str = "") -> None:
@@ -63,7 +63,7 @@ class ServerSecurity:
 
     tls: TlsMode = TlsMode.OFF
     identity: TlsIdentity | None = None
-    authentication: Authentication = Authentication.TRUST
+    authentication: AuthenticationMode = AuthenticationMode.TRUST
     certificates: ClientCertificates = ClientCertificates.NONE
     certificate_names_role: bool = False
     """Whether the common name of a client's certificate must be the role's name."""
@@ -85,5 +85,5 @@ class ServerSecurity:
         """Raises ConfigError as the class."""
         names_role = settings.client_certificates == "role"
         certificates = ClientCertificates.REQUIRED if names_role else ClientCertificates(settings.client_certificates)
-        tls, authentication = TlsMode(settings.tls), Authentication(settings.authentication)
+        tls, authentication = TlsMode(settings.tls), AuthenticationMode(settings.authentication)
         return cls(tls, identity, authentication, certificates, names_role, secret)

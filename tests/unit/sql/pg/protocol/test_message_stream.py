@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from pathlib import Path
 
 import pytest
 
+from tests.unit.sql.pg.login_rig import Door, run_door, startup
 from tests.unit.sql.pg.raw_client import RawClient, query
 from tests.unit.sql.pg.server_rig import Served, run
 from tests.waiting import eventually
@@ -53,3 +55,51 @@ def test_half_a_message_ends_the_connection_and_an_idle_one_stays(caplog: pytest
 
     with caplog.at_level(logging.WARNING):
         run(body, LIMITS)
+
+
+def test_a_client_with_tls_that_does_not_read_is_disconnected(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def body(door: Door) -> None:
+        client = await door.raw()
+        client.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.writer.write(startup())
+        for _ in range(100):
+            client.writer.write(query(SERIES))
+        await eventually(lambda: door.server.connections.count == 0)
+        assert "has read nothing for 0.3 s" in caplog.text
+        client.close()
+
+    with caplog.at_level(logging.WARNING):
+        run_door(tmp_path, body, LIMITS, authentication="trust")
+
+
+def test_half_a_message_within_tls_ends_the_connection(tmp_path: Path) -> None:
+    async def body(door: Door) -> None:
+        client = await door.raw()
+        await client.log_in()
+        while (await client.answer())[0] != "Z":
+            continue
+        await client.send(query("select 1")[:-3])
+        assert (await client.error())[0] == "08P01"
+        client.close()
+
+    run_door(tmp_path, body, LIMITS)
+
+
+def test_statements_of_a_client_with_tls_that_sends_faster_than_it_is_served_are_not_read_at_once(tmp_path: Path) -> None:
+    async def body(door: Door) -> None:
+        client = await door.raw()
+        await client.log_in()
+        while (await client.answer())[0] != "Z":
+            continue
+        text = query(f"select '{100_000 * 'x'}'")
+        for _ in range(50):
+            client.writer.write(text)
+        for _ in range(50):
+            rows = []
+            while (answer := await client.answer())[0] != "Z":
+                rows.append(answer)
+            assert [letter for letter, _ in rows] == ["T", "D", "C"]
+            assert len(rows[1][1]) == 100_006
+        client.close()
+
+    run_door(tmp_path, body)

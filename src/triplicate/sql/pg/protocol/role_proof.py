@@ -57,7 +57,7 @@ class ProvenRole:
     mechanism: str
 
 
-class Authenticator:
+class RoleProver:
     """Authenticates the clients of one server."""
 
     def __init__(self, host: Host, security: ServerSecurity, failures: FailedLogins) -> None:
@@ -86,8 +86,7 @@ class Authenticator:
         mechanisms = (SCRAM,) if end_point is None else (SCRAM_PLUS, SCRAM)
         login = None if database is None else await database.role_login(user)
         verifier = self._verifier(login, database_name, user)
-        stream.limit_messages(SASL_MESSAGE_BYTES_MAX + _HEADER_BYTES)
-        try:
+        with stream.limited(SASL_MESSAGE_BYTES_MAX + _HEADER_BYTES):
             first = await self._asked(stream, authentication_sasl(mechanisms))
             if first is None:
                 return None
@@ -100,8 +99,6 @@ class Authenticator:
             if final is None:
                 return None
             answer = exchange.final(final)
-        finally:
-            stream.limit_messages(None)
         self._check_attempts(stream.address)  # Others from there may have failed meanwhile: a right guess among them must not count.
         if answer is None or login is None or login.verifier is None:
             raise await self._failure(stream.address, login, user)
@@ -142,7 +139,7 @@ class Authenticator:
             )
 
     async def _failure(self, address: str, login: RoleLogin | None, user: str) -> LoginRefused:
-        """Count a failed login, and wait before its answer. Returns the error to raise, which is the same whatever was wrong."""
+        """Count a failed login, and wait before its answer. Returns the error to raise, the same for each cause."""
         delay_s = self._failures.count(address, self._host.clock.monotonic())
         cause = "no such role in this database" if login is None else "no password is set" if login.verifier is None else "wrong password"
         await sleep(self._host.clock, delay_s)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.certificates import CertificateFolder
-from triplicate.cli.process.page_protection import PageAddress, page_guard, read_page
+from triplicate.cli.process.page_access import PageAddress, page_guard, read_page
 from triplicate.cli.process.probes import Readiness, ServedProcess
 from triplicate.cli.process.serving import serve
 from triplicate.cli.supervision.prober import probe

@@ -45,7 +45,7 @@ class PageAddress:
     """Where and how the pages of a process are read."""
 
     url: str
-    """``http://host:port/metrics``, or https."""
+    """The address of ``/metrics``, with or without TLS."""
     ca_file: str = ""
     """Authorities that vouch for a page with TLS."""
     verify_host: bool = True

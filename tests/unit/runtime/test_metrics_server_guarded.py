@@ -127,6 +127,17 @@ def test_a_request_without_the_right_token_is_told_nothing(headers: tuple[str, .
     run(body, None)
 
 
+def test_no_token_is_traced_right_or_wrong() -> None:
+    async def body(pages: Pages) -> None:
+        assert (await pages.get("/metrics", f"Authorization: Bearer {TOKEN}"))[0] == b"HTTP/1.0 200 OK"
+        assert (await pages.get("/metrics", "Authorization: Bearer almost-the-right-token"))[0] == b"HTTP/1.0 401 Unauthorized"
+        assert [one["kind"] for one in pages.traced] == ["pages.refused"]
+        assert TOKEN not in str(pages.traced)
+        assert "almost-the-right-token" not in str(pages.traced)
+
+    run(body, None)
+
+
 def test_a_free_path_needs_no_token_and_no_other_one_looks_like_it() -> None:
     async def body(pages: Pages) -> None:
         assert (await pages.get("/health?verbose"))[0] == b"HTTP/1.0 200 OK"

@@ -19,7 +19,7 @@ PASSWORDS_MAX = 2
 
 
 class AclState(Enum):
-    """Who may use a node."""
+    """The users of a node, by its ACL."""
 
     OPEN = "open"
     """Everyone has a permission on it."""

@@ -1,0 +1,23 @@
+"""A failed login of an unknown role is not counted against its address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+TESTS = [
+    "tests/unit/sql/pg/protocol/test_role_proof.py::test_an_unknown_role_takes_as_long_as_a_wrong_password",
+]
+
+
+def apply(patch: Any) -> None:
+    from triplicate.sql.pg.protocol.role_proof import RoleProver
+    from triplicate.sql.pg.protocol.server_security import LoginRefused, Refusal
+
+    failure = RoleProver._failure
+
+    async def hasty(self: RoleProver, address: str, login: Any, user: str) -> LoginRefused:
+        if login is None:
+            return LoginRefused(Refusal.PASSWORD, "28P01", f'password authentication failed for user "{user}"')
+        return await failure(self, address, login, user)
+
+    patch(RoleProver, "_failure", hasty)

@@ -1,0 +1,17 @@
+"""A client that has not logged in may send messages as large as any other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+TESTS = [
+    "tests/unit/sql/pg/protocol/test_role_proof.py::test_what_is_no_answer_to_the_offer_ends_the_connection",
+]
+
+
+def apply(patch: Any) -> None:
+    from contextlib import nullcontext
+
+    from triplicate.sql.pg.protocol.message_stream import MessageStream
+
+    patch(MessageStream, "limited", lambda self, limit_bytes: nullcontext())
