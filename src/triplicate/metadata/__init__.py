@@ -19,8 +19,8 @@ from triplicate.metadata.core.service_info import (
     registered_bookie,
 )
 from triplicate.metadata.core.tree import ANY_VERSION, CheckVersion, CreateNode, DeleteNode, SetData, Stat, Tree, TreeOperation, Watch
-from triplicate.metadata.drivers.metadata_access import AclState, MetadataAccess
 from triplicate.metadata.drivers.memory_tree import InjectedFault, MemoryStore, MemoryTree
+from triplicate.metadata.drivers.metadata_access import AclState, MetadataAccess
 from triplicate.metadata.drivers.renewing_tree import RenewingTree
 from triplicate.metadata.drivers.replicated_memory import ReplicatedMemoryStore, ReplicatedMemoryTree
 from triplicate.metadata.drivers.sqlite_tree import SqliteTree

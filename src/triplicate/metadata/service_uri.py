@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from triplicate.errors import ArgumentError, ConfigError
 from triplicate.metadata.core.paths import check_path
 from triplicate.metadata.core.tree import SESSION_NOTICED_S, SESSION_TIMEOUT_S, Tree
-from triplicate.metadata.drivers.metadata_access import MetadataAccess
 from triplicate.metadata.drivers.memory_tree import MemoryStore, MemoryTree
+from triplicate.metadata.drivers.metadata_access import MetadataAccess
 from triplicate.metadata.drivers.renewing_tree import RenewingTree
 from triplicate.metadata.drivers.sqlite_tree import SqliteTree
 from triplicate.metadata.layout import DEFAULT_ROOT, ClusterMetadata
