@@ -45,7 +45,7 @@ class _Protected(Protocol):
 
 @dataclass(slots=True)
 class AclReport:
-    """The result of a walk. Counts are nodes; `closed` of the others were open or another user's before, and are this process's user's now."""
+    """The result of a walk. Counts are nodes; those in `closed` are among the open and the other ones, and belong to the user now."""
 
     nodes: int = 0
     open: int = 0

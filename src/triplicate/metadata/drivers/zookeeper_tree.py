@@ -60,7 +60,10 @@ Request = Callable[[KazooClient], Any]
 class ZooKeeperTree:
     """One session with ZooKeeper. Create it with `open`, after any fork."""
 
-    def __init__(self, servers: str, host: Host, session_timeout_s: float, access: MetadataAccess, password_number: int) -> None:
+    def __init__(
+        self, servers: str, host: Host, session_timeout_s: float, access: MetadataAccess | None = None, password_number: int = 0
+    ) -> None:
+        access = access if access is not None else MetadataAccess()
         self._servers = servers
         self._user = access.user_text
         self._closes_nodes = access.closes_nodes

@@ -147,7 +147,7 @@ def test_a_folder_with_a_file_stays_readable_by_earlier_releases(tmp_path: Path)
 @pytest.mark.parametrize("text", ["", "clientPort=2181\n", "dataDir=/x\nclientPort=many\n"])
 def test_a_zoo_cfg_that_says_too_little_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "zoo.cfg").write_text(text)
-    with pytest.raises(ConfigError, match="names no dataDir or no clientPort"):
+    with pytest.raises(ConfigError, match="names no dataDir, or neither clientPort nor secureClientPort"):
         read_configuration(tmp_path / "zoo.cfg")
     with pytest.raises(ConfigError, match="cannot be read"):
         read_configuration(tmp_path / "nowhere.cfg")
