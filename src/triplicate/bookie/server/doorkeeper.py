@@ -154,6 +154,9 @@ class Doorkeeper:
             return
         self._buffer += data
         self._received += len(data)
+        if self._guest.holds:
+            # Such as the end of a handshake, whose task has not gone on yet.
+            return
         if not self._door.policy.is_guarded and not self._may_be_start_tls():
             self._admit(ANYBODY)
             return
@@ -222,17 +225,19 @@ class Doorkeeper:
 
     def _handle_v2(self, body: bytes) -> None:
         version, _, _ = v2.split_header(body)
+        request: Request | None = None
+        refusal = b""
         try:
-            request: Request | None = decode_request(body)
+            request = decode_request(body)
         except Unserved as error:
-            if error.answer is not None:
-                self._guest.answer(encode_response(error.answer, error.version))
-                return
-            # As the dialect: the version of a token is not checked.
-            request = decode_request(bytes([v2.CURRENT_VERSION]) + body[1:])
+            if error.answer is None:
+                # As the dialect: the version of a token is not checked.
+                request = decode_request(bytes([v2.CURRENT_VERSION]) + body[1:])
+            else:
+                refusal = encode_response(error.answer, error.version)
+        if isinstance(request, AddRequest | ReadRequest | BatchReadRequest):
+            refusal = encode_response(v3.refusal_of(request, Status.UNAUTHORIZED), version)
         plugin = request.plugin if isinstance(request, AuthRequest) else ""
-        has_refusal = isinstance(request, AddRequest | ReadRequest | BatchReadRequest)
-        refusal = encode_response(v3.refusal_of(request, Status.UNAUTHORIZED), version) if has_refusal and request is not None else b""
         reply = _Reply(0, lambda token: encode_response(AuthResponse(Status.OK, plugin, token)), refusal)
         self._handle_request(request, body, reply)
 
