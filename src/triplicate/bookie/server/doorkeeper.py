@@ -96,7 +96,6 @@ class DoorGuest(Protocol):
 class _Reply(NamedTuple):
     """How one request is answered."""
 
-    txn_id: int
     token: Callable[[bytes], bytes]
     """The frame with a token."""
     refusal: bytes
@@ -217,7 +216,6 @@ class Doorkeeper:
             return
         plugin = request.plugin if isinstance(request, AuthRequest) else ""
         reply = _Reply(
-            envelope.txn_id,
             lambda token: v3.encode_response(AuthResponse(Status.OK, plugin, token), envelope.txn_id),
             v3.encode_unauthenticated(envelope),
         )
@@ -238,7 +236,7 @@ class Doorkeeper:
         if isinstance(request, AddRequest | ReadRequest | BatchReadRequest):
             refusal = encode_response(v3.refusal_of(request, Status.UNAUTHORIZED), version)
         plugin = request.plugin if isinstance(request, AuthRequest) else ""
-        reply = _Reply(0, lambda token: encode_response(AuthResponse(Status.OK, plugin, token)), refusal)
+        reply = _Reply(lambda token: encode_response(AuthResponse(Status.OK, plugin, token)), refusal)
         self._handle_request(request, body, reply)
 
     def _handle_request(self, request: Request | None, body: bytes, reply: _Reply) -> None:
