@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.logins import first_packet_seeds, proof_seeds
+from tests.fuzz import logins
+from tests.fuzz.database_logins import first_packet_seeds, proof_seeds
 from triplicate.metadata import Cookie, bookie_service, encode_cookie, encode_layout, encode_service_info
 from triplicate.wire import is_v3
 
@@ -164,6 +165,10 @@ _OTHER = {
     "entries": _entry_seeds,
     "login_packets": first_packet_seeds,
     "login_proof": proof_seeds,
+    "login_directives": logins.seeds_of_directives,
+    "login_tokens": logins.seeds_of_tokens,
+    "login_users": logins.seeds_of_users,
+    "login_door": logins.seeds_of_door,
 }
 
 

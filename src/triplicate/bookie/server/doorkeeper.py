@@ -96,7 +96,6 @@ class DoorGuest(Protocol):
 class _Reply(NamedTuple):
     """How one request is answered."""
 
-    txn_id: int
     token: Callable[[bytes], bytes]
     """The frame with a token."""
     refusal: bytes
@@ -154,6 +153,9 @@ class Doorkeeper:
             return
         self._buffer += data
         self._received += len(data)
+        if self._guest.holds:
+            # Such as the end of a handshake, whose task has not gone on yet.
+            return
         if not self._door.policy.is_guarded and not self._may_be_start_tls():
             self._admit(ANYBODY)
             return
@@ -214,7 +216,6 @@ class Doorkeeper:
             return
         plugin = request.plugin if isinstance(request, AuthRequest) else ""
         reply = _Reply(
-            envelope.txn_id,
             lambda token: v3.encode_response(AuthResponse(Status.OK, plugin, token), envelope.txn_id),
             v3.encode_unauthenticated(envelope),
         )
@@ -222,18 +223,20 @@ class Doorkeeper:
 
     def _handle_v2(self, body: bytes) -> None:
         version, _, _ = v2.split_header(body)
+        request: Request | None = None
+        refusal = b""
         try:
-            request: Request | None = decode_request(body)
+            request = decode_request(body)
         except Unserved as error:
-            if error.answer is not None:
-                self._guest.answer(encode_response(error.answer, error.version))
-                return
-            # As the dialect: the version of a token is not checked.
-            request = decode_request(bytes([v2.CURRENT_VERSION]) + body[1:])
+            if error.answer is None:
+                # As the dialect: the version of a token is not checked.
+                request = decode_request(bytes([v2.CURRENT_VERSION]) + body[1:])
+            else:
+                refusal = encode_response(error.answer, error.version)
+        if isinstance(request, AddRequest | ReadRequest | BatchReadRequest):
+            refusal = encode_response(v3.refusal_of(request, Status.UNAUTHORIZED), version)
         plugin = request.plugin if isinstance(request, AuthRequest) else ""
-        has_refusal = isinstance(request, AddRequest | ReadRequest | BatchReadRequest)
-        refusal = encode_response(v3.refusal_of(request, Status.UNAUTHORIZED), version) if has_refusal and request is not None else b""
-        reply = _Reply(0, lambda token: encode_response(AuthResponse(Status.OK, plugin, token)), refusal)
+        reply = _Reply(lambda token: encode_response(AuthResponse(Status.OK, plugin, token)), refusal)
         self._handle_request(request, body, reply)
 
     def _handle_request(self, request: Request | None, body: bytes, reply: _Reply) -> None:

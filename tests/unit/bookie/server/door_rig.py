@@ -237,6 +237,7 @@ def door_settings(tmp_path: Path, **settings: Any) -> BookieSettings:
         "journal_spare_files": 0,
         "reserve_bytes": 4 * KIB,
         "gc_interval_s": 3600.0,
+        "authentication_timeout_s": 60.0,
         "unauthenticated_connections_per_address": 1000,
     }
     return BookieSettings(**{**small, **settings})
