@@ -37,7 +37,7 @@ from triplicate.runtime import real_host
 COUNT = 10
 NOT_ENOUGH_BOOKIES = -6
 QUICK_S = 1.5
-"""Time for a connection that comes to nothing. Apache's bookies leave a wrong password without an answer."""
+"""Time for a connection that fails. Apache's bookies leave a wrong password without an answer."""
 ONE: dict[str, Any] = {"ensemble_size": 1, "write_quorum": 1, "ack_quorum": 1}
 IN_CLEAR = Credentials()
 

@@ -19,7 +19,7 @@ from triplicate.security.core.scram_exchange import SCRAM, SCRAM_PLUS, ScramExch
 from triplicate.security.core.scram_verifier import ScramVerifier
 from triplicate.security.core.users import User, new_user
 from triplicate.security.peer_certificate import PeerCertificate, peer_certificate
-from triplicate.security.sasl_login import SaslLogin, ServerConnection
+from triplicate.security.sasl_login import LoginConnection, SaslLogin
 from triplicate.security.secret_files import check_private, read_secret_file
 from triplicate.security.tls import HANDSHAKE_TIMEOUT_S, ClientCertificates, TlsIdentity
 from triplicate.security.tls_failures import reason_of_tls_failure
@@ -40,6 +40,7 @@ __all__ = [
     "CertificateFacts",
     "Challenge",
     "ClientCertificates",
+    "LoginConnection",
     "LoginRefusal",
     "PasswordCheck",
     "PeerCertificate",
@@ -51,7 +52,6 @@ __all__ = [
     "SaslServer",
     "ScramExchange",
     "ScramVerifier",
-    "ServerConnection",
     "TlsIdentity",
     "User",
     "UsersFile",
