@@ -223,9 +223,9 @@ def test_our_client_refuses_a_bookie_of_apaches_whose_certificate_expires_or_nam
         "does not name this": files.ours.settings("bookie-elsewhere", ("elsewhere.example",)),
     }
     try:
-        for told, security in faults.items():
+        for fault, security in faults.items():
             bookie.apache.show(security)
-            wait_until(lambda told=told: told in last_error(secured, bookie), 20.0, f"the client says that the certificate {told}")  # type: ignore[misc]
+            wait_until(lambda fault=fault: fault in last_error(secured, bookie), 20.0, f"the client refuses a certificate that {fault}")  # type: ignore[misc]
     finally:
         bookie.apache.show(files.bookie)
     wait_until(lambda: last_error(secured, bookie) == "", 20.0, "the client accepts the bookie again")

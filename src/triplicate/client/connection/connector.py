@@ -205,8 +205,8 @@ class BookieConnector:
             self._backoff.reset()
         if not location.registered:
             self._unconfirmed = self._scope.spawn(self._confirm(transport, location), name=f"address of {self._bookie_id}")
-        self._connected_at = self._now()
         channel.connected(transport)
+        self._connected_at = self._now()  # Later than the channel's own note of the beginning, and earlier than any answer.
 
     async def _open(self, location: Location) -> asyncio.Transport:
         address, port = location.info.address

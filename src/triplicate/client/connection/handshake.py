@@ -1,4 +1,4 @@
-"""What happens on a new connection before it carries requests: START_TLS, the TLS handshake, the exchange of tokens.
+"""The beginning of a connection, before it carries requests: START_TLS, the TLS handshake, the exchange of tokens.
 
 START_TLS is a request of version 3 in clear, also on a connection that speaks version 2 from then on. A client that requires TLS ends a
 connection on which it does not come about: nothing else was sent on it.
