@@ -38,7 +38,7 @@ FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
 
 @dataclass(frozen=True)
 class Credentials:
-    """What a client shows; the defaults are right.
+    """The proofs that a client shows; the defaults are right.
 
     Attributes:
         security: None: it uses no TLS.
@@ -81,7 +81,7 @@ class SecurityFiles:
         return str(path)
 
     def right(self, kind: str) -> Credentials:
-        """What a client needs for a bookie of this kind."""
+        """The proofs that a client needs for a bookie of this kind."""
         security = {TLS: self.ours.client_settings(), CERTIFICATE: self.client, SASL: None, BOTH: self.ours.client_settings()}[kind]
         return Credentials(security, *(("Right", self.password) if kind in WITH_LOGIN else ()))
 

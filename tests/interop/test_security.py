@@ -37,7 +37,7 @@ from triplicate.runtime import real_host
 COUNT = 10
 NOT_ENOUGH_BOOKIES = -6
 QUICK_S = 1.5
-"""Time for a connection that comes to nothing. Apache's bookies leave a wrong password without an answer."""
+"""Time for a connection that fails. Apache's bookies leave a wrong password without an answer."""
 ONE: dict[str, Any] = {"ensemble_size": 1, "write_quorum": 1, "ack_quorum": 1}
 IN_CLEAR = Credentials()
 
@@ -223,9 +223,9 @@ def test_our_client_refuses_a_bookie_of_apaches_whose_certificate_expires_or_nam
         "does not name this": files.ours.settings("bookie-elsewhere", ("elsewhere.example",)),
     }
     try:
-        for told, security in faults.items():
+        for fault, security in faults.items():
             bookie.apache.show(security)
-            wait_until(lambda told=told: told in last_error(secured, bookie), 20.0, f"the client says that the certificate {told}")  # type: ignore[misc]
+            wait_until(lambda fault=fault: fault in last_error(secured, bookie), 20.0, f"the client refuses a certificate that {fault}")  # type: ignore[misc]
     finally:
         bookie.apache.show(files.bookie)
     wait_until(lambda: last_error(secured, bookie) == "", 20.0, "the client accepts the bookie again")

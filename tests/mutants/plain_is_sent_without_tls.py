@@ -13,6 +13,6 @@ def apply(patch: Any) -> None:
     begin = sasl_login.SaslLogin.begin
 
     def careless(self: Any, connection: Any) -> Any:
-        return begin(self, sasl_login.ServerConnection(connection.server, is_protected=True, certificate=connection.certificate))
+        return begin(self, sasl_login.LoginConnection(connection.server, is_protected=True, certificate=connection.certificate))
 
     patch(sasl_login.SaslLogin, "begin", careless)

@@ -31,7 +31,7 @@ from triplicate.security.core.scram_verifier import PASSWORD_BYTES_MAX, SALT_BYT
 from triplicate.security.core.users import User, new_user
 from triplicate.security.expiry import ExpiringFile, expiring_files
 from triplicate.security.peer_certificate import PeerCertificate, peer_certificate
-from triplicate.security.sasl_login import SaslLogin, ServerConnection
+from triplicate.security.sasl_login import LoginConnection, SaslLogin
 from triplicate.security.secret_files import check_private, make_private_directory, read_secret_file, write_private
 from triplicate.security.tls import HANDSHAKE_TIMEOUT_S, ClientCertificates, TlsIdentity
 from triplicate.security.tls_failures import reason_of_tls_failure
@@ -59,6 +59,7 @@ __all__ = [
     "ClientCertificates",
     "ExpiringFile",
     "LoginChallenge",
+    "LoginConnection",
     "LoginProven",
     "LoginRefusal",
     "LoginRefused",
@@ -69,7 +70,6 @@ __all__ = [
     "SaslServer",
     "ScramExchange",
     "ScramVerifier",
-    "ServerConnection",
     "StoredCertificate",
     "TlsIdentity",
     "TokenFile",

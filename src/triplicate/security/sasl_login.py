@@ -17,7 +17,7 @@ from triplicate.security.secret_files import read_secret_file
 
 
 @dataclass(frozen=True, slots=True)
-class ServerConnection:
+class LoginConnection:
     """A connection on which a client is about to log in.
 
     Attributes:
@@ -68,7 +68,7 @@ class SaslLogin:
             raise ConfigError("client.password_file is set, which needs client.user")
         return None
 
-    def begin(self, connection: ServerConnection) -> SaslClient:
+    def begin(self, connection: LoginConnection) -> SaslClient:
         """One login on a new connection.
 
         Raises:

@@ -33,9 +33,9 @@ _BY_REASON = (
 def reason_of_tls_failure(error: OSError) -> str:
     """One line for an error of a handshake, or of a connection that is protected. It holds nothing secret."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        told = str(error.verify_message).rstrip(".")
+        message = str(error.verify_message).rstrip(".")
         meaning = _OF_VERIFICATION.get(error.verify_code)
-        return f"{meaning} ({told})" if meaning else f"its certificate cannot be verified ({told})"
+        return f"{meaning} ({message})" if meaning else f"its certificate cannot be verified ({message})"
     if isinstance(error, ssl.SSLError) and error.reason:
         plain = error.reason.replace("_", " ").lower()
         return next((f"{meaning} ({plain})" for part, meaning in _BY_REASON if part in error.reason), plain)

@@ -10,10 +10,10 @@ import pytest
 
 from triplicate.config import ClientSettings
 from triplicate.errors import ConfigError, Unauthorized
-from triplicate.security import MECHANISMS, SaslLogin, ServerConnection
+from triplicate.security import MECHANISMS, LoginConnection, SaslLogin
 
-OPEN = ServerConnection("a", is_protected=False)
-PROTECTED = ServerConnection("a", is_protected=True)
+OPEN = LoginConnection("a", is_protected=False)
+PROTECTED = LoginConnection("a", is_protected=True)
 
 
 def settings_of(folder: Path, mechanism: str, password: str = "secret") -> ClientSettings:

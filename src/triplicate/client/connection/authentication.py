@@ -10,7 +10,7 @@ from functools import partial
 from typing import Protocol, TypeVar, runtime_checkable
 
 from triplicate.errors import TriplicateError, Unauthorized
-from triplicate.security import ServerConnection
+from triplicate.security import LoginConnection
 from triplicate.wire import AuthResponse, Status, v3
 
 
@@ -35,11 +35,11 @@ class Authenticator(Protocol):
 class ConnectionAuthenticator(Protocol):
     """A plugin that has a state for each connection. Source: BookKeeper `ClientAuthProvider.Factory`."""
 
-    def begin(self, connection: ServerConnection) -> Authenticator:
+    def begin(self, connection: LoginConnection) -> Authenticator:
         """The authenticator of one new connection."""
 
 
-Begin = Callable[[ServerConnection], Authenticator]
+Begin = Callable[[LoginConnection], Authenticator]
 """Makes the authenticator of one new connection."""
 
 
@@ -60,7 +60,7 @@ class TokenExchange:
         Unauthorized: the bookie refused, or the plugin raised.
     """
 
-    def __init__(self, begin: Begin, connection: ServerConnection) -> None:
+    def __init__(self, begin: Begin, connection: LoginConnection) -> None:
         self._authenticator = authenticator = _call_plugin("", partial(begin, connection))
         self.plugin = authenticator.plugin
         self._answered = 0

@@ -228,9 +228,6 @@ class BookieChannel(asyncio.Protocol):
         self._is_scheduled = False
         self._frames = FrameBuffer(receive_limit_of(settings))
         self._received_at = 0.0
-        self._connected_at = 0.0
-        self._violation: ProtocolError | None = None
-        """Why this client ends the present connection."""
         self._connector = BookieConnector(resources, bookie_id, self, self, self._exchange, self._frames.max_frame_bytes)
         period_s = min(settings.add_timeout_s, settings.read_timeout_s) / SWEEPS_PER_TIMEOUT
         self._sweep_timer = SweepTimer(host.clock, period_s, self._sweep)
@@ -342,7 +339,7 @@ class BookieChannel(asyncio.Protocol):
     def connected(self, transport: asyncio.Transport) -> None:
         """Use this connection (ConnectingChannel)."""
         self._transport = transport
-        self._received_at = self._connected_at = self.now()
+        self._received_at = self.now()
         self.flush()
 
     def connect_failed(self, error: BookieError) -> None:
@@ -356,8 +353,7 @@ class BookieChannel(asyncio.Protocol):
         if self._transport is None:
             return  # It never carried a request.
         self._transport = None
-        why = self._connector.connection_lost(error, self._violation, answered=self._received_at > self._connected_at)
-        self._violation = None
+        why = self._connector.connection_lost(error, self._received_at)
         self.losses += 1
         self._frames = FrameBuffer(self._frames.max_frame_bytes)
         if not self._closed:
@@ -404,7 +400,7 @@ class BookieChannel(asyncio.Protocol):
                 frames.keep(buffer, position)
             except ProtocolError as error:
                 self._host.trace("client.protocol_error", bookie=self.bookie_id, why=str(error))
-                self._violation = error
+                self._connector.violation = error
                 if self._transport is not None:
                     self._transport.abort()
             self._notify_acknowledged(gathered)

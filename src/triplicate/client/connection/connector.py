@@ -66,6 +66,7 @@ class BookieConnector:
 
     Attributes:
         handshake: of a connection that is being made; it handles what the connection receives.
+        violation: of the protocol, for which this client ends the present connection.
 
     Args:
         bookie_id: its address is looked up again for each connection, since version 2 has no greeting that would expose another process
@@ -84,6 +85,7 @@ class BookieConnector:
         limit_bytes: int,
     ) -> None:
         self.handshake: Handshake | None = None
+        self.violation: ProtocolError | None = None
         self._host = host = resources.host
         self._bookie_id = bookie_id
         self._registry = resources.registry
@@ -101,6 +103,7 @@ class BookieConnector:
         backoff_maximum = max(settings.reconnect_first_s, settings.reconnect_maximum_s)
         self._backoff = Backoff(settings.reconnect_first_s, backoff_maximum, host.entropy.stream(f"reconnect {bookie_id}"))
         self._retry_at = 0.0
+        self._connected_at = 0.0
         self._last_error = ""
 
     @property
@@ -122,21 +125,21 @@ class BookieConnector:
             else:
                 self._scope.spawn(self._connect(), name=f"connect {self._bookie_id}")
 
-    def connection_lost(self, error: Exception | None, violation: ProtocolError | None, *, answered: bool) -> str:
+    def connection_lost(self, error: Exception | None, received_at: float) -> str:
         """The present connection is gone. Returns why.
 
         Args:
             error: of the transport.
-            violation: of the protocol, for which this client ended the connection.
-            answered: whether the bookie has sent anything since the handshake.
+            received_at: when the bookie last sent something, in seconds of the monotonic clock; the beginning if it has not.
         """
+        violation, self.violation = self.violation, None
         if violation is not None:
             why = f"the connection was ended: {violation}"
         elif error is not None:
             why = f"the connection broke ({reason_of_tls_failure(error) if isinstance(error, OSError) else error})"
         else:
             why = "it closed the connection"
-        if self._access.tls is not None and not answered:
+        if self._access.tls is not None and received_at <= self._connected_at:
             # In TLS 1.3 a bookie judges the client's certificate when the client's side of the handshake is complete.
             why += " before it answered anything; perhaps it does not accept this client's certificate"
             self._retry_at = self._now() + self._backoff.next_s()
@@ -203,6 +206,7 @@ class BookieConnector:
         if not location.registered:
             self._unconfirmed = self._scope.spawn(self._confirm(transport, location), name=f"address of {self._bookie_id}")
         channel.connected(transport)
+        self._connected_at = self._now()  # Later than the channel's own note of the beginning, and earlier than any answer.
 
     async def _open(self, location: Location) -> asyncio.Transport:
         address, port = location.info.address

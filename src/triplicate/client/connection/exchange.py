@@ -324,7 +324,7 @@ class V3Exchange:
 
 
 def _refuses_tls(body: bytes) -> bool:
-    """Whether a frame refuses START_TLS after it was accepted, as Apache's bookies tell a client that they do not admit; of version 3."""
+    """Whether a frame of version 3 refuses START_TLS after it was accepted, as Apache's bookies do with clients that they do not admit."""
     if not is_v3(body):
         return False
     try:

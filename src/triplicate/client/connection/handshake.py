@@ -1,4 +1,4 @@
-"""What happens on a new connection before it carries requests: START_TLS, the TLS handshake, the exchange of tokens.
+"""The beginning of a connection, before it carries requests: START_TLS, the TLS handshake, the exchange of tokens.
 
 START_TLS is a request of version 3 in clear, also on a connection that speaks version 2 from then on. A client that requires TLS ends a
 connection on which it does not come about: nothing else was sent on it.
@@ -16,7 +16,7 @@ from triplicate.client.connection.bookie_access import BookieAccess
 from triplicate.client.connection.exchange import Exchange
 from triplicate.errors import ProtocolError, Unauthorized
 from triplicate.runtime import Host, fail, resolve
-from triplicate.security import HANDSHAKE_TIMEOUT_S, ServerConnection, TlsIdentity, reason_of_tls_failure
+from triplicate.security import HANDSHAKE_TIMEOUT_S, LoginConnection, TlsIdentity, reason_of_tls_failure
 from triplicate.wire import AuthRequest, AuthResponse, FrameBuffer, Response, StartTlsResponse, Status, is_v3, v3
 
 Answer = TypeVar("Answer", AuthResponse, StartTlsResponse)
@@ -70,7 +70,7 @@ class Handshake:
             protection = transport.get_extra_info("ssl_object")
             certificate = protection.getpeercert(True) if protection is not None else None  # The simulator's TLS has none.
         if access.begin is not None:
-            tokens = TokenExchange(access.begin, ServerConnection(bookie_id, access.tls is not None, certificate))
+            tokens = TokenExchange(access.begin, LoginConnection(bookie_id, access.tls is not None, certificate))
             self.stage = f"the authentication by the plugin {tokens.plugin!r}"
             token: bytes | None = tokens.first_token()
             while token is not None:

@@ -287,7 +287,7 @@ class _Other:
         return None
 
 
-def test_a_refusal_behind_the_handshake_is_told_over_version_2_too(tmp_path: Path) -> None:
+def test_a_refusal_behind_the_handshake_has_its_reason_over_version_2_too(tmp_path: Path) -> None:
     """Apache's bookie refuses START_TLS once more, in version 3, when it does not admit a client whose handshake is complete."""
 
     async def main() -> None:
