@@ -80,6 +80,9 @@ class ServerSecurity:
         if self.certificates is ClientCertificates.REQUESTED and self.tls is TlsMode.OFF:
             raise ConfigError("node.client_certificates is requested, but node.tls is off")
 
+        if self.certificate_names_role and self.authentication is AuthenticationMode.TRUST:
+            raise ConfigError("node.client_certificates is role, and node.authentication = trust checks no role: set it to scram")
+
     @classmethod
     def of_settings(cls, settings: NodeSettings, identity: TlsIdentity | None, secret: bytes) -> ServerSecurity:
         """Raises ConfigError as the class."""
