@@ -32,7 +32,7 @@ def proof(data: bytes) -> None:
 
 
 def _packets(data: bytes, chunk_bytes: int) -> list[object]:
-    """What a server meets until the login: packets, SASL messages, or the error."""
+    """The messages that a server meets until the login: packets, SASL messages, or the error."""
     buffer = MessageBuffer(1088)
     found: list[object] = []
     try:

@@ -1,4 +1,4 @@
-"""What a server demands of its clients before it serves them, and how it refuses them."""
+"""The demands of a server on its clients, and the errors with which it refuses them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that is told to be secure, and lacks what it needs, does not start."""
+"""A server does not start if its settings demand security and it lacks a certificate."""
 
 from __future__ import annotations
 
