@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 TESTS = [
-    "tests/unit/sql/pg/protocol/test_role_proof.py::test_what_is_no_answer_to_the_offer_ends_the_connection",
+    "tests/unit/sql/pg/protocol/test_role_proof.py::test_an_oversized_message_is_refused_by_its_size",
 ]
 
 

@@ -55,7 +55,7 @@ class FailedLogins:
 
 
 def address_key(address: str) -> str:
-    """What stands for an address in tables: the /64 network of an IPv6 address, of which one machine has every address."""
+    """The key of an address in tables: the /64 network of an IPv6 address, of which one machine has every address."""
     try:
         known = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -7,7 +7,7 @@ import logging
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import cast
+from typing import NamedTuple, cast
 
 from triplicate.errors import ProtocolError
 from triplicate.runtime import Clock, Network, resolve
@@ -22,6 +22,13 @@ IN_BUFFER_BYTES = 256 * 1024
 """Reading pauses while more bytes than this are buffered and begin with a complete message. One chunk of asyncio has this size."""
 
 _LOG = logging.getLogger(__name__)
+
+
+class _Origin(NamedTuple):
+    """Where a connection comes from. A transport forgets it when it is closed."""
+
+    address: str
+    tls: ssl.SSLObject | None
 
 
 class MessageStream(asyncio.Protocol):
@@ -48,10 +55,7 @@ class MessageStream(asyncio.Protocol):
         """Whether the client waits for a message in the buffer."""
         self.is_lost = False
         """Whether the client has disconnected."""
-        self.address = ""
-        """The address that the client connects from, once the connection is open; empty if it has none."""
-        self.tls: ssl.SSLObject | None = None
-        """The connection's TLS; None in the clear."""
+        self._origin = _Origin("", None)
         self._is_closed = False
         self._is_upgrading = False
         """Whether a TLS handshake runs, in which nothing else may be sent."""
@@ -72,7 +76,7 @@ class MessageStream(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         name = transport.get_extra_info("peername")
-        self.address = str(name[0]) if name else ""
+        self._origin = _Origin(str(name[0]) if name else "", None)
         self._on_open(self)
 
     def data_received(self, data: bytes) -> None:
@@ -83,6 +87,16 @@ class MessageStream(asyncio.Protocol):
         else:
             self.limit_input()
             self.wake()
+
+    @property
+    def address(self) -> str:
+        """The address that the client connects from, once the connection is open; empty if it has none."""
+        return self._origin.address
+
+    @property
+    def tls(self) -> ssl.SSLObject | None:
+        """The connection's TLS; None in the clear."""
+        return self._origin.tls
 
     async def start_tls(self, network: Network, context: ssl.SSLContext, limit_s: float) -> None:
         """Answer a request for encryption, and protect the connection.
@@ -105,7 +119,7 @@ class MessageStream(asyncio.Protocol):
             raise
         finally:
             self._is_upgrading = False
-        self.tls = self._transport.get_extra_info("ssl_object")
+        self._origin = _Origin(self.address, self._transport.get_extra_info("ssl_object"))
 
     @contextmanager
     def limited(self, limit_bytes: int) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""What a server demands of its clients before it serves them, and how it refuses them."""
+"""The demands of a server on its clients, and the errors with which it refuses them."""
 
 from __future__ import annotations
 
@@ -79,6 +79,9 @@ class ServerSecurity:
             raise ConfigError("node.client_certificates demands certificates, which a client without TLS has not: set node.tls to required")
         if self.certificates is ClientCertificates.REQUESTED and self.tls is TlsMode.OFF:
             raise ConfigError("node.client_certificates is requested, but node.tls is off")
+
+        if self.certificate_names_role and self.authentication is AuthenticationMode.TRUST:
+            raise ConfigError("node.client_certificates is role, and node.authentication = trust checks no role: set it to scram")
 
     @classmethod
     def of_settings(cls, settings: NodeSettings, identity: TlsIdentity | None, secret: bytes) -> ServerSecurity:

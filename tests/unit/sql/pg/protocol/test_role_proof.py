@@ -240,6 +240,21 @@ def test_what_is_no_answer_to_the_offer_ends_the_connection(tmp_path: Path, sent
     run_door(tmp_path, body)
 
 
+def test_an_oversized_message_is_refused_by_its_size(tmp_path: Path) -> None:
+    """The server waits for nothing of it."""
+
+    async def body(door: Door) -> None:
+        client = await door.raw()
+        await client.begin()
+        await client.send(b"p\0\0\x08\0")
+        sqlstate, text = await client.error()
+        assert sqlstate == "08P01"
+        assert "exceeds the limit of 1088" in text
+        client.close()
+
+    run_door(tmp_path, body, ServerLimits(login_s=3))
+
+
 def test_nothing_is_served_before_the_proof(tmp_path: Path) -> None:
     async def body(door: Door) -> None:
         client = await door.raw()

@@ -1,4 +1,4 @@
-"""A server that is told to be secure, and lacks what it needs, does not start."""
+"""A server does not start if its settings demand security and it lacks a certificate."""
 
 from __future__ import annotations
 
@@ -52,7 +52,14 @@ def test_certificates_cannot_be_demanded_of_clients_that_may_come_without_tls(tm
     for tls in ("off", "offered"):
         with pytest.raises(ConfigError, match=r"set node\.tls to required"):
             security(own, tls=tls, client_certificates=rule)
-    assert security(own, tls="required", client_certificates=rule).certificate_names_role == (rule == "role")
+    found = security(own, tls="required", client_certificates=rule, authentication="scram")
+    assert found.certificate_names_role == (rule == "role")
+
+
+def test_the_role_in_a_certificate_is_not_demanded_of_clients_that_prove_none(tmp_path: Path) -> None:
+    own = CertificateFolder(tmp_path).settings("node")
+    with pytest.raises(ConfigError, match="set it to scram"):
+        security(own, tls="required", client_certificates="role")
 
 
 def test_certificates_are_not_requested_without_tls(tmp_path: Path) -> None:
