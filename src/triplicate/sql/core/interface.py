@@ -13,7 +13,9 @@ from enum import Enum
 from typing import Any, Protocol, TypeVar
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
 from triplicate.sql.core.column_codec import Value as Value
+from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.core.transaction_block import TransactionStatus as TransactionStatus
 
 Row = tuple[Value, ...]
@@ -231,8 +233,11 @@ class Database(Protocol):
     def generation(self) -> int:
         """Grows when another file replaces this copy: an equal version of the schema may be another schema then."""
 
-    async def session(self, application_name: str = "") -> Session:
-        """Open a session. Raises SqlError 57P03 while the database is starting, 58000 when this copy is diverged."""
+    async def session(self, application_name: str = "", client: ConnectedClient = IN_PROCESS) -> Session:
+        """Open a session of a client. Raises SqlError 57P03 while the database is starting, 58000 when this copy is diverged."""
+
+    async def role_login(self, name: str) -> RoleLogin | None:
+        """The facts of a role that its login needs; None if this database has no such role. Raises SqlError as `session`."""
 
 
 class Databases(Protocol):

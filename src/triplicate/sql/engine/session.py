@@ -14,6 +14,7 @@ import apsw
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
 from triplicate.runtime import fail, fault_point, resolve, shielded
+from triplicate.sql.core.audit import ConnectedClient
 from triplicate.sql.core.interface import CheckRows, Cursor, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
 from triplicate.sql.core.lexer import SqlDialect, first_words, split_statements
 from triplicate.sql.core.records import StatementResult
@@ -105,9 +106,10 @@ class _Call:
 class SqlSession:
     """See `interface.Session`. Made by `SqlDatabase.session`."""
 
-    def __init__(self, database: SessionDatabase, application_name: str) -> None:
+    def __init__(self, database: SessionDatabase, application_name: str, client: ConnectedClient) -> None:
         self._database = database
         self.application_name = application_name
+        self.client = client
         self._ended: asyncio.Future[SqlError] = asyncio.get_running_loop().create_future()
         self._end_reason: SqlError | None = None
         self._calls = 0

@@ -10,9 +10,11 @@ from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import Diverged, FormatError, SqlError
 from triplicate.log import LogEntry, LogWriter
 from triplicate.runtime import Clock, Host, Metrics, fault_point, shielded, sleep
+from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
 from triplicate.sql.core.copy_availability import CopyAvailability
 from triplicate.sql.core.follower_lag import FollowerLag
 from triplicate.sql.core.lease import wait_s
+from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.engine.leadership import Leadership, LogAppender
 from triplicate.sql.engine.local_copy import LocalCopy
 from triplicate.sql.engine.session import SqlSession
@@ -71,6 +73,8 @@ class SqlDatabase:
         self.snapshots = SqlSnapshots(host, self, name, identity, setup, settings.snapshot_wal_limit_bytes)
         """Copies the local file, and replaces it by another."""
         self.find_leader: Callable[[], str | None] = lambda: None
+        self.find_administrator: Callable[[str], RoleLogin | None] = lambda name: None
+        """The login of the administrator in the list of databases, if that is the role's name."""
         self.on_leadership: Callable[[bool], None] = lambda leads: None
         """Called on the loop when this node begins or ceases to lead."""
         self._gauges = _DatabaseGauges(metrics, name, host.clock) if metrics is not None else None
@@ -106,11 +110,18 @@ class SqlDatabase:
             raise self.unusable or SqlError("57P03", f"database {self._name!r} is starting")
         return self._pool
 
-    async def session(self, application_name: str = "") -> SqlSession:
+    async def session(self, application_name: str = "", client: ConnectedClient = IN_PROCESS) -> SqlSession:
         self.availability.check()
-        session = SqlSession(self, application_name)
+        session = SqlSession(self, application_name, client)
         self._sessions[id(session)] = session
         return session
+
+    async def role_login(self, name: str) -> RoleLogin | None:
+        return self.find_administrator(name) or await self.stored_role_login(name)
+
+    async def stored_role_login(self, name: str) -> RoleLogin | None:
+        """The login of a role that is stored in the database itself. There are none so far."""
+        return None
 
     def forget(self, session: SqlSession) -> None:
         """A session was closed."""

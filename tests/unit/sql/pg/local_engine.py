@@ -15,7 +15,9 @@ import apsw.ext
 
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
+from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
 from triplicate.sql.core.interface import CheckRows, Column, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
+from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.executor.scalars import register_scalars
 from triplicate.sql.storage.sqlite_schema import check_references, key_of
 
@@ -203,10 +205,17 @@ class LocalDatabase:
         register_functions(self._connection, register_tables(self._connection))
         self.sessions: list[LocalSession] = []
 
-    async def session(self, application_name: str = "") -> LocalSession:
+        self.roles: dict[str, RoleLogin] = {}
+        self.clients: list[ConnectedClient] = []
+
+    async def session(self, application_name: str = "", client: ConnectedClient = IN_PROCESS) -> LocalSession:
         session = LocalSession(self._connection)
         self.sessions.append(session)
+        self.clients.append(client)
         return session
+
+    async def role_login(self, name: str) -> RoleLogin | None:
+        return self.roles.get(name)
 
 
 class LocalDatabases:
