@@ -28,3 +28,9 @@ def issued_ms(request_id: str) -> int | None:
 def fingerprint(request_id: str) -> int:
     """A signed 64-bit hash that is stored for an id without a time once its results are deleted. Part of the local file's format."""
     return int.from_bytes(hashlib.blake2b(request_id.encode(), digest_size=8).digest(), "little", signed=True)
+
+
+def own_request_id(request_id: str, role: str) -> str:
+    """The id by which a role's request is stored: another role that sends the same id has another request. Its time stays the same."""
+    issued = issued_ms(request_id)
+    return f"@{role}:{request_id}" if issued is None else f"{issued:013d}:@{role}:{request_id}"

@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 import apsw
 
-from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
 from triplicate.runtime import fail, fault_point, resolve, shielded
-from triplicate.sql.core.audit import ConnectedClient
+from triplicate.sql.core.access_rights import AccessRights
+from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
 from triplicate.sql.core.interface import CheckRows, Cursor, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
-from triplicate.sql.core.lexer import SqlDialect, first_words, split_statements
 from triplicate.sql.core.records import StatementResult
+from triplicate.sql.core.request_ids import own_request_id
+from triplicate.sql.core.session_roles import SessionRoles
 from triplicate.sql.core.transaction_block import TransactionBlock, failed_transaction
 from triplicate.sql.engine.bulk_change import SqlBulkChange
 from triplicate.sql.engine.cursors import RowsCursor, StreamCursor
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.leadership import Leadership
-from triplicate.sql.executor.authorizer import control_statement, savepoint_name
+from triplicate.sql.engine.rights_check import RightsCheck, verifier_text
+from triplicate.sql.engine.session_database import HeldWriter, SessionDatabase
+from triplicate.sql.executor.authorizer import WHEN_FAILED, allowed_when_failed, savepoint_name
 from triplicate.sql.executor.interrupts import StopFlag
-from triplicate.sql.executor.reader_pool import ReaderCheckout, ReaderPool
+from triplicate.sql.executor.reader_pool import ReaderCheckout
 from triplicate.sql.executor.short_reads import FIRST_ROWS
 from triplicate.sql.executor.statement_batches import AutocommitRequest, StatementOutcome
-from triplicate.sql.executor.writer_connection import WriterConnection
 from triplicate.sql.storage.sqlite_schema import check_references, columns_of, key_of
 from triplicate.sql.storage.transaction_history import StoredResult
 
@@ -39,42 +40,6 @@ _EXAMINED_CHARACTERS = 1000
 """Length of the longest statement that is examined on the loop, where the session holds the writer."""
 _CHANGES = (StatementKind.WRITE, StatementKind.SCHEMA)
 _READ, _IDLE, _FAILED = StatementKind.READ, TransactionStatus.IDLE, TransactionStatus.FAILED
-
-
-class SessionDatabase(Protocol):
-    """The part of a database that its sessions use."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def settings(self) -> NodeSettings: ...
-
-    @property
-    def pool(self) -> ReaderPool: ...
-
-    @property
-    def leadership(self) -> Leadership | None: ...
-
-    @property
-    def leader_hint(self) -> str | None: ...
-
-    @property
-    def schema_version(self) -> int: ...
-
-    def forget(self, session: SqlSession) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class _HeldWriter:
-    """The writer, as the session's open transaction holds it."""
-
-    transaction: InteractiveTransaction
-    leadership: Leadership
-
-    @property
-    def writer(self) -> WriterConnection:
-        return self.leadership.writer
 
 
 class _Call:
@@ -106,10 +71,16 @@ class _Call:
 class SqlSession:
     """See `interface.Session`. Made by `SqlDatabase.session`."""
 
-    def __init__(self, database: SessionDatabase, application_name: str, client: ConnectedClient) -> None:
+    def __init__(
+        self, database: SessionDatabase, application_name: str, client: ConnectedClient = IN_PROCESS, roles: SessionRoles | None = None
+    ) -> None:
         self._database = database
         self.application_name = application_name
         self.client = client
+        self.roles = roles if roles is not None else SessionRoles(client.role, is_administrator=True)
+        self._rights = RightsCheck(database, client, self.roles)
+        self._snapshot_schema = -1
+        """The version of the schema that the open transaction reads, while it only reads."""
         self._ended: asyncio.Future[SqlError] = asyncio.get_running_loop().create_future()
         self._end_reason: SqlError | None = None
         self._calls = 0
@@ -119,7 +90,7 @@ class SqlSession:
         """The reader of the open transaction, while it only reads."""
         self._snapshot: int | None = None
         """The position at which the open transaction has read."""
-        self._held: _HeldWriter | None = None
+        self._held: HeldWriter | None = None
         self._streams: list[StreamCursor] = []
         self._stop = StopFlag()
         self._interrupted: asyncio.Future[None] | None = None
@@ -138,10 +109,10 @@ class SqlSession:
     async def prepare(self, sql: str) -> Prepared:
         with self._call:
             if self.status is TransactionStatus.FAILED:
-                return _allowed_when_failed(sql)
+                return allowed_when_failed(sql)
             ended = self._ended_by_limit()
             if ended is not None:
-                return _allowed_when_failed(sql, ended)
+                return allowed_when_failed(sql, ended)
             leadership = self._database.leadership
             try:
                 prepared = await self._examine(sql)
@@ -164,7 +135,7 @@ class SqlSession:
             raise self._end_reason
         try:
             ended = self._ended_by_limit()
-            if ended is not None and prepared.kind not in _WHEN_FAILED:
+            if ended is not None and prepared.kind not in WHEN_FAILED:
                 raise ended
             if prepared.kind in (*_CHANGES, StatementKind.BEGIN_IMMEDIATE):
                 self._require_leader(prepared.tag)
@@ -186,10 +157,11 @@ class SqlSession:
     ) -> Cursor:
         with self._call:
             kind = prepared.kind
-            if self._block.status is _FAILED and kind not in _WHEN_FAILED:
+            if self._block.status is _FAILED and kind not in WHEN_FAILED:
                 raise failed_transaction()
             if kind is _READ:
-                return await self._read(prepared, parameters)
+                role = self.roles.acting
+                return await (self._read(prepared, parameters) if role is None else self._read_as(role, prepared, parameters))
             if kind in _CHANGES:
                 return await self._change(prepared, parameters, None if schema_version is None else schema_version[0], check_rows)
             await self._control(prepared)
@@ -230,7 +202,9 @@ class SqlSession:
         with self._call:
             if self._block.status is TransactionStatus.FAILED:
                 raise failed_transaction()
+            await self.check_rights(prepared)
             held = await self._hold_writer(prepared.tag)
+            await self.check_rights(prepared)
             await self._drain_streams()
             run = partial(held.transaction.run, held.writer.run_many, prepared)
             return SqlBulkChange(self._call, self._block, run, is_one_statement=is_one_statement)
@@ -248,7 +222,9 @@ class SqlSession:
             raise SqlError("22023", f"a request id has 1 to {_REQUEST_ID_CHARACTERS} characters")
         if self._held is not None:
             raise SqlError("25001", "a request id must be set before the transaction writes")
-        self._block.request_id = request_id or ""
+        role = self.roles.acting
+        # The results of a request are for the role that made it.
+        self._block.request_id = (request_id or "") if not request_id or role is None else own_request_id(request_id, role)
 
     def cancel(self) -> None:
         reason = SqlError("57014", "canceling statement due to user request")
@@ -313,29 +289,55 @@ class SqlSession:
     async def _change(
         self, prepared: Prepared, parameters: Sequence[Value], schema_version: int | None, check_rows: CheckRows | None
     ) -> Cursor:
-        if self._block.status is TransactionStatus.IDLE:
-            leadership = self._require_leader(prepared.tag)
-            request_id, self._block.request_id = self._block.request_id, ""
-            try:
-                outcome: StatementOutcome = await leadership.submit(
-                    AutocommitRequest(prepared, tuple(parameters), request_id, self._stop, schema_version, check_rows)
-                )
-            except SchemaMoved:
-                self._block.request_id = request_id  # It names the statement that runs in its place.
-                raise
-            return RowsCursor(prepared.columns, outcome.rows, outcome.rows_affected)
+        self._rights.check_command(prepared)
+        if self.roles.acting is not None and prepared.command is None:
+            await self._require_rights(self.roles.acting, prepared)
+        role, status = self.roles.acting, self._block.status
+        try:
+            if status is TransactionStatus.IDLE:
+                cursor = await self._change_alone(prepared, parameters, schema_version, check_rows, role)
+            else:
+                cursor = await self._change_in_transaction(prepared, parameters, role)
+        except SqlError as error:
+            self._rights.refused(prepared, error)
+            raise
+        self._rights.changed(prepared)
+        return cursor
+
+    async def _change_alone(
+        self,
+        prepared: Prepared,
+        parameters: Sequence[Value],
+        schema_version: int | None,
+        check_rows: CheckRows | None,
+        role: str | None,
+    ) -> Cursor:
+        leadership = self._require_leader(prepared.tag)
+        request_id, self._block.request_id = self._block.request_id, ""
+        access = None if role is None or prepared.command is not None else self._database.access
+        request = AutocommitRequest(prepared, tuple(parameters), request_id, self._stop, schema_version, check_rows, role, access)
+        try:
+            outcome: StatementOutcome = await leadership.submit(request)
+        except SchemaMoved:
+            self._block.request_id = request_id  # It names the statement that runs in its place.
+            raise
+        return RowsCursor(prepared.columns, outcome.rows, outcome.rows_affected)
+
+    async def _change_in_transaction(self, prepared: Prepared, parameters: Sequence[Value], role: str | None) -> Cursor:
         held = await self._hold_writer(prepared.tag)
+        if role is not None and prepared.command is None:
+            await self._require_rights(role, prepared)  # Another session may have taken them while this one waited for the writer.
         if self._block.is_repeat:
             again = self._block.next_repeated()
             return RowsCursor(prepared.columns, again.rows, again.rows_affected)
         await self._drain_streams()
         is_short = held.transaction.is_short(prepared, parameters)
-        outcome = await held.transaction.run(held.writer.run, prepared, tuple(parameters), is_short=is_short)
+        outcome = await held.transaction.run(held.writer.run, prepared, tuple(parameters), role, is_short=is_short)
         rows = tuple(outcome.rows) if self._block.request_id else ()
         self._block.record(StatementResult(outcome.rows_affected, rows), altered=prepared.kind is StatementKind.SCHEMA)
         return RowsCursor(prepared.columns, outcome.rows, outcome.rows_affected)
 
-    async def _hold_writer(self, tag: str) -> _HeldWriter:
+    async def _hold_writer(self, tag: str) -> HeldWriter:
         """The writer, claimed by the first statement of the transaction that needs it."""
         if self._held is not None:
             return self._held
@@ -345,7 +347,7 @@ class SqlSession:
         # Open results read the snapshot, which ends when the reader is returned. A result that stayed open would keep it, and show it to
         # the next session.
         await self._drain_streams()
-        held = self._held = _HeldWriter(await self._claim(leadership), leadership)
+        held = self._held = HeldWriter(await self._claim(leadership), leadership)
         await self._release_checkout(committed=False)
         try:
             for name in self._block.savepoints:
@@ -375,6 +377,23 @@ class SqlSession:
             self._interrupted.cancel()
             self._interrupted = None
 
+    async def _read_as(self, role: str, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
+        """Read with the rights of a role."""
+        # One look-up, so that a read of a role costs what one of the administrator does.
+        allowed = self._database.allowed
+        if (role, prepared.sql) not in allowed or self._block.status is not _IDLE:
+            await self._require_rights(role, prepared)
+            allowed = self._database.allowed
+        cursor = await self._read(prepared, parameters)
+        if self._database.allowed is not allowed:
+            # While the statement waited for a reader, its tables may have become others.
+            try:
+                await self._require_rights(role, prepared)
+            except BaseException:
+                await shielded(cursor.close())
+                raise
+        return cursor
+
     async def _read(self, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
         if self._held is not None:
             return await self._read_on_writer(self._held, prepared, parameters)
@@ -403,6 +422,7 @@ class SqlSession:
     async def _begin_snapshot(self, leadership: Leadership | None) -> ReaderCheckout:
         """Begin to read in the transaction. A snapshot that is not confirmed is released, so that ROLLBACK TO does not return to it."""
         checkout = await self._database.pool.acquire(snapshot=True)
+        schema = self._database.schema_version
         try:
             snapshot = checkout.begin_now()
             if snapshot is None:
@@ -411,7 +431,7 @@ class SqlSession:
         except BaseException:
             await shielded(checkout.release(committed=False))
             raise
-        self._checkout, self._snapshot = checkout, snapshot
+        self._checkout, self._snapshot, self._snapshot_schema = checkout, snapshot, schema
         return checkout
 
     @fault_point("sql.read_in_thread")
@@ -448,7 +468,7 @@ class SqlSession:
         self._streams.append(stream)
         return stream
 
-    async def _read_on_writer(self, held: _HeldWriter, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
+    async def _read_on_writer(self, held: HeldWriter, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
         transaction, writer = held.transaction, held.writer
         if transaction.is_short(prepared, parameters):
             rows = await transaction.read_short(prepared, parameters)
@@ -480,6 +500,27 @@ class SqlSession:
         for stream in list(self._streams):
             if not await stream.drain(_DRAINED_ROWS):
                 raise SqlError("54000", f"an open result of this transaction has more than {_DRAINED_ROWS} rows; read it to its end first")
+
+    # Rights.
+
+    @property
+    def access(self) -> AccessRights:
+        return self._rights.access(self._held)
+
+    async def check_rights(self, prepared: Prepared, *, locks: bool = False) -> None:
+        with self._call:
+            role = self.roles.acting
+            if role is not None and prepared.command is None and prepared.kind in (_READ, *_CHANGES):
+                await self._require_rights(role, prepared, locks=locks)
+
+    async def verifier_of(self, password: str) -> str:
+        with self._call:
+            salt = self._database.new_salt()
+            return await self._database.pool.examiner.offload(verifier_text, password, salt)
+
+    async def _require_rights(self, role: str, prepared: Prepared, *, locks: bool = False) -> None:
+        schema = self._snapshot_schema if self._checkout is not None and self._held is None else None
+        await self._rights.require(role, prepared, self._held, schema, locks=locks)
 
     # Transactions.
 
@@ -577,21 +618,3 @@ async def _confirm(leadership: Leadership | None) -> None:
     """On the leader, reads see everything that was acknowledged anywhere before they arrived. Called when the snapshot is taken."""
     if leadership is not None:
         await leadership.confirm()
-
-
-_WHEN_FAILED = (StatementKind.COMMIT, StatementKind.ROLLBACK, StatementKind.ROLLBACK_TO, StatementKind.EMPTY)
-
-
-def _allowed_when_failed(sql: str, reason: SqlError | None = None) -> Prepared:
-    """The statement, if it may end a failed transaction.
-
-    Raises:
-        SqlError: 25P02, or the reason.
-    """
-    statements = split_statements(sql, SqlDialect.SQLITE)
-    if not statements:
-        return Prepared("", StatementKind.EMPTY, (), (), "")
-    control = control_statement(statements[0].sql, first_words(statements[0].tokens))
-    if control is None or control.kind not in _WHEN_FAILED:
-        raise reason or failed_transaction()
-    return control

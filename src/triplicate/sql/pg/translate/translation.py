@@ -37,6 +37,8 @@ class SuppliedParameter:
     of_statement: bool
     oid: int
     precision: int | None
+    is_session_user: bool = False
+    """Whether the name is that of the session's user, and not of the current one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,8 @@ def _translate(
     renderer.pieces.copy(0, statement.start)
     renderer.write(statement)
     supplied = tuple(
-        SuppliedParameter(number, which == "statement", oid, precision) for (which, oid, precision), number in renderer.supplied.items()
+        SuppliedParameter(number, which == "statement", oid, precision, which == "session_user")
+        for (which, oid, precision), number in renderer.supplied.items()
     )
     columns, pieces = None if begin else _columns(outputs), renderer.pieces
     scales = analysis.scales(statement, len(columns)) if columns is not None else ()
