@@ -68,8 +68,9 @@ class RoleStatementCommand:
 
     def _check_session(self, command: RoleCommand) -> None:
         if isinstance(command, DropRoles):
-            session_user = self._state.session.roles.session_user
-            if session_user in command.names and self._state.session.access.exists(session_user):
+            roles, access = self._state.session.roles, self._state.session.access
+            may_drop = roles.acting is None or access.may_create_roles(roles.acting)
+            if may_drop and roles.session_user in command.names and access.exists(roles.session_user):
                 raise SqlError("55006", "session user cannot be dropped")
             for name in command.names:
                 if command.if_exists and not self._state.session.access.exists(name):
