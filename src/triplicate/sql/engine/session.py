@@ -24,9 +24,10 @@ from triplicate.sql.engine.cursors import RowsCursor, StreamCursor
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.engine.rights_check import RightsCheck, verifier_text
-from triplicate.sql.engine.session_database import HeldWriter, SessionDatabase
+from triplicate.sql.engine.session_database import HeldWriter, SessionDatabase, required_leadership
 from triplicate.sql.executor.authorizer import WHEN_FAILED, allowed_when_failed, savepoint_name
 from triplicate.sql.executor.interrupts import StopFlag
+from triplicate.sql.executor.reader_connection import ReaderConnection
 from triplicate.sql.executor.reader_pool import ReaderCheckout
 from triplicate.sql.executor.short_reads import FIRST_ROWS
 from triplicate.sql.executor.statement_batches import AutocommitRequest, StatementOutcome
@@ -35,7 +36,6 @@ from triplicate.sql.storage.transaction_history import StoredResult
 
 _DRAINED_ROWS = 100_000
 """Upper bound on the rows of an open result that are read into memory when its transaction begins to write."""
-_REQUEST_ID_CHARACTERS = 200
 _EXAMINED_CHARACTERS = 1000
 """Length of the longest statement that is examined on the loop, where the session holds the writer."""
 _CHANGES = (StatementKind.WRITE, StatementKind.SCHEMA)
@@ -121,7 +121,7 @@ class SqlSession:
                     await _confirm(leadership)  # "No such table" is an answer too: a leader that has been replaced must not give it.
                 raise
             if prepared.kind in (*_CHANGES, StatementKind.BEGIN_IMMEDIATE):
-                self._require_leader(prepared.tag)
+                required_leadership(self._database, prepared.tag)
             return prepared
 
     @property
@@ -138,7 +138,7 @@ class SqlSession:
             if ended is not None and prepared.kind not in WHEN_FAILED:
                 raise ended
             if prepared.kind in (*_CHANGES, StatementKind.BEGIN_IMMEDIATE):
-                self._require_leader(prepared.tag)
+                required_leadership(self._database, prepared.tag)
         except SqlError:
             self._block.fail(doomed=self._held is not None and self._held.transaction.over)
             raise
@@ -169,25 +169,23 @@ class SqlSession:
 
     async def table_columns(self, table: str) -> list[tuple[str, str]] | None:
         with self._call:
-            found: list[tuple[str, str]] | None
-            if self._held is not None and not self._held.transaction.over:
-                found = await self._held.transaction.run(self._held.writer.query, columns_of, table)
-            elif self._checkout is not None:
-                found = await self._checkout.run(self._checkout.reader.columns_of, table)
-            else:
-                found = await self._database.pool.examiner.columns_of(table, self._database.schema_version)
+            examined = partial(self._database.pool.examiner.columns_of, table, self._database.schema_version)
+            found: list[tuple[str, str]] | None = await self._table_facts(columns_of, ReaderConnection.columns_of, examined, table)
             return found
 
     async def table_key(self, table: str) -> list[str]:
         with self._call:
-            found: list[str]
-            if self._held is not None and not self._held.transaction.over:
-                found = await self._held.transaction.run(self._held.writer.query, key_of, table)
-            elif self._checkout is not None:
-                found = await self._checkout.run(self._checkout.reader.key_of, table)
-            else:
-                found = await self._database.pool.examiner.key_of(table)
+            examined = partial(self._database.pool.examiner.key_of, table)
+            found: list[str] = await self._table_facts(key_of, ReaderConnection.key_of, examined, table)
             return found
+
+    async def _table_facts(self, written: Any, read: Any, examined: Callable[[], Awaitable[Any]], table: str) -> Any:
+        """Facts of a table as the next statement sees it: by the writer that it holds, by its reader, or by the examiner."""
+        if self._held is not None and not self._held.transaction.over:
+            return await self._held.transaction.run(self._held.writer.query, written, table)
+        if self._checkout is not None:
+            return await self._checkout.run(read, self._checkout.reader, table)
+        return await examined()
 
     async def offload(self, function: Callable[..., Result], *arguments: Any) -> Result:
         with self._call:
@@ -218,13 +216,9 @@ class SqlSession:
         self._block.fail()
 
     async def set_request_id(self, request_id: str | None) -> None:
-        if request_id is not None and not 0 < len(request_id) <= _REQUEST_ID_CHARACTERS:
-            raise SqlError("22023", f"a request id has 1 to {_REQUEST_ID_CHARACTERS} characters")
         if self._held is not None:
             raise SqlError("25001", "a request id must be set before the transaction writes")
-        role = self.roles.acting
-        # The results of a request are for the role that made it.
-        self._block.request_id = (request_id or "") if not request_id or role is None else own_request_id(request_id, role)
+        self._block.request_id = "" if request_id is None else own_request_id(request_id, self.roles.acting)
 
     def cancel(self) -> None:
         reason = SqlError("57014", "canceling statement due to user request")
@@ -275,17 +269,6 @@ class SqlSession:
             return examined
         return await self._database.pool.examiner.examine(sql, self._database.schema_version)
 
-    def _require_leader(self, tag: str) -> Leadership:
-        leadership = self._database.leadership
-        if leadership is None:
-            leader = self._database.leader_hint
-            raise SqlError(
-                "25006",
-                f"cannot execute {tag} on this node: it follows and is read-only",
-                hint=f"The leader is at {leader}." if leader else "No leader is known at the moment; try again.",
-            )
-        return leadership
-
     async def _change(
         self, prepared: Prepared, parameters: Sequence[Value], schema_version: int | None, check_rows: CheckRows | None
     ) -> Cursor:
@@ -305,17 +288,12 @@ class SqlSession:
         return cursor
 
     async def _change_alone(
-        self,
-        prepared: Prepared,
-        parameters: Sequence[Value],
-        schema_version: int | None,
-        check_rows: CheckRows | None,
-        role: str | None,
+        self, prepared: Prepared, values: Sequence[Value], schema_version: int | None, check: CheckRows | None, role: str | None
     ) -> Cursor:
-        leadership = self._require_leader(prepared.tag)
+        leadership = required_leadership(self._database, prepared.tag)
         request_id, self._block.request_id = self._block.request_id, ""
         access = None if role is None or prepared.command is not None else self._database.access
-        request = AutocommitRequest(prepared, tuple(parameters), request_id, self._stop, schema_version, check_rows, role, access)
+        request = AutocommitRequest(prepared, tuple(values), request_id, self._stop, schema_version, check, role, access)
         try:
             outcome: StatementOutcome = await leadership.submit(request)
         except SchemaMoved:
@@ -341,7 +319,7 @@ class SqlSession:
         """The writer, claimed by the first statement of the transaction that needs it."""
         if self._held is not None:
             return self._held
-        leadership = self._require_leader(tag)
+        leadership = required_leadership(self._database, tag)
         if self._checkout is not None and self._checkout.ended is not None:
             raise self._checkout.ended
         # Open results read the snapshot, which ends when the reader is returned. A result that stayed open would keep it, and show it to
@@ -379,16 +357,14 @@ class SqlSession:
 
     async def _read_as(self, role: str, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
         """Read with the rights of a role."""
-        # One look-up, so that a read of a role costs what one of the administrator does.
         allowed = self._database.allowed
         if (role, prepared.sql) not in allowed or self._block.status is not _IDLE:
             await self._require_rights(role, prepared)
             allowed = self._database.allowed
         cursor = await self._read(prepared, parameters)
         if self._database.allowed is not allowed:
-            # While the statement waited for a reader, its tables may have become others.
             try:
-                await self._require_rights(role, prepared)
+                await self._require_rights(role, prepared)  # Its tables may have become others while it waited for a reader.
             except BaseException:
                 await shielded(cursor.close())
                 raise

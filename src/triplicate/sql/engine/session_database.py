@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from triplicate.config.node_settings import NodeSettings
+from triplicate.errors import SqlError
 from triplicate.sql.core.access_rights import AccessRights
 from triplicate.sql.core.audit import AuditEvent
 from triplicate.sql.core.interface import Session
@@ -66,3 +67,16 @@ class HeldWriter:
     @property
     def writer(self) -> WriterConnection:
         return self.leadership.writer
+
+
+def required_leadership(database: SessionDatabase, tag: str) -> Leadership:
+    """The leadership of this node. Raises SqlError 25006 where it follows."""
+    leadership = database.leadership
+    if leadership is None:
+        leader = database.leader_hint
+        raise SqlError(
+            "25006",
+            f"cannot execute {tag} on this node: it follows and is read-only",
+            hint=f"The leader is at {leader}." if leader else "No leader is known at the moment; try again.",
+        )
+    return leadership
