@@ -361,3 +361,39 @@ def test_a_password_is_stored_as_a_verifier_and_shown_nowhere(db: Db) -> None:
     logs = [path for path in db.stand.cluster.folder.path.rglob("*") if path.is_file() and path.stat().st_size < 200_000_000]
     assert logs
     assert [path for path in logs if SECRET.encode() in path.read_bytes()] == []
+
+
+def test_psql_describes_roles_and_rights(db: Db) -> None:
+    with db.connect() as admin:
+        admin.execute("CREATE ROLE shown LOGIN CREATEROLE VALID UNTIL '2031-02-03' IN ROLE reader")
+        admin.execute("GRANT SELECT, UPDATE ON closed_t TO shown")
+        admin.execute("GRANT SELECT ON closed_t TO PUBLIC")
+    roles = db.psql("-c", "\\du shown")
+    assert roles.returncode == 0, roles.stderr
+    assert roles.stdout.split("|")[0] == "shown"
+    assert "Create role" in roles.stdout
+    assert "{reader}" in roles.stdout
+    for command in ("\\dp closed_t", "\\z closed_t"):
+        rights = db.psql("-c", command)
+        assert rights.returncode == 0, rights.stderr
+        assert "shown=rw/triplicate" in rights.stdout
+        assert "=r/triplicate" in rights.stdout
+    with db.connect() as admin:
+        admin.execute("REVOKE ALL ON closed_t FROM PUBLIC, shown")
+        admin.execute("DROP ROLE shown")
+
+
+def test_functions_and_the_information_schema_tell_the_rights(db: Db) -> None:
+    ask = "SELECT has_table_privilege('open_t', 'SELECT'), has_table_privilege('open_t', 'INSERT'), has_table_privilege('writer', 'open_t', 'DELETE')"
+    assert _fetch(db, "reader", ask) == [(True, False, True)]
+    assert _fetch(db, "maker", "SELECT has_database_privilege('roles', 'CREATE'), has_schema_privilege('public', 'USAGE')") == [
+        (True, True)
+    ]
+    assert _fetch(db, "nobody", "SELECT has_database_privilege('nobody', 'roles', 'CREATE')") == [(False,)]
+    query = "SELECT grantee, privilege_type FROM information_schema.table_privileges WHERE table_name = 'open_t' AND grantee = 'reader'"
+    assert _fetch(db, "reader", query) == [("reader", "SELECT")]
+    assert _fetch(db, "reader", "SELECT current_user, session_user, current_role, user") == [("reader",) * 4]
+    assert _fetch(db, "reader", "SELECT rolname FROM pg_roles WHERE rolname = current_user") == [("reader",)]
+    with db.connect() as admin:
+        assert admin.execute("SELECT has_table_privilege('closed_t', 'DELETE')").fetchone() == (True,)
+        assert admin.execute("SELECT rolpassword FROM pg_roles WHERE rolname = %s", ("reader",)).fetchone() == ("********",)

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from triplicate.errors import SqlError
 from triplicate.sql.core.access_rights import AccessRights
+
+
+class SessionName(IntEnum):
+    """The names that a session supplies to its statements."""
+
+    CURRENT = 0
+    """Of the current user."""
+    SESSION = 1
+    """Of the session's user."""
+    ACTING = 2
+    """Of the current user; empty for the administrator."""
 
 
 class SessionRoles:

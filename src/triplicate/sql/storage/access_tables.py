@@ -81,6 +81,13 @@ def store_access_setting(connection: apsw.Connection, kind: str, subject: str, v
     connection.execute(f"insert or replace into {table} values({', '.join('?' * len(row))})", row)
 
 
+def access_rows(connection: apsw.Connection) -> tuple[tuple[Any, ...], ...]:
+    """All that is stored of roles and rights, to be compared with what is stored later."""
+    if not has_access_tables(connection):
+        return ()
+    return tuple((table, *row) for table, _ in _COLUMNS.values() for row in connection.execute(f"select * from {table}"))
+
+
 def load_access_rights(connection: apsw.Connection) -> AccessRights:
     """The roles and rights that the connection sees."""
     if not has_access_tables(connection):
