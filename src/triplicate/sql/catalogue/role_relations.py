@@ -27,7 +27,7 @@ ROLE_TABLES = {
     "pg_user": "usename name, usesysid oid, usecreatedb boolean, usesuper boolean, userepl boolean, usebypassrls boolean, passwd text,"
     " valuntil timestamptz, useconfig text[]",
     "pg_auth_members": "roleid oid, member oid, grantor oid, admin_option boolean",
-    "pg_policy": "oid oid, polname name, polrelid oid, polcmd char1, polpermissive boolean, polroles oid[], polqual text,"
+    "pg_policy": "oid oid, polname name, polrelid oid, polcmd char1, polpermissive boolean, polroles text[], polqual text,"
     " polwithcheck text",
     "information_schema.table_privileges": "grantor name, grantee name, table_catalog name, table_schema name, table_name name,"
     " privilege_type text, is_grantable text, with_hierarchy text",

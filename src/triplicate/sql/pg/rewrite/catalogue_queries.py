@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue.relations import TABLES
-from triplicate.sql.core.lexer import Statement, tokenize
+from triplicate.sql.core.lexer import Statement, Token, quote_string, string_value, tokenize
 from triplicate.sql.core.session_roles import SessionName
 from triplicate.sql.pg.rewrite.catalogue_types import parameter_oids, result_oids
 
@@ -96,7 +96,7 @@ def catalogue_query(statement: Statement) -> CatalogueQuery | None:
         return None
     if not any(token.kind == "word" and token.upper in _TRIGGERS for token in tokens):
         return None
-    parts = _without_schemas(_plain_operators([MutableToken(token.kind, token.text) for token in tokens]))
+    parts = _without_schemas(_plain_operators([_plain(token) for token in tokens]))
     _refuse_other_tables(parts)
     parts, users = _session_names(parts)
     parameters = parameter_oids(parts)
@@ -106,7 +106,7 @@ def catalogue_query(statement: Statement) -> CatalogueQuery | None:
     parts = _subscripts(parts)
     parts = _quantified(parts)
     parts = _unnested(parts)
-    parts = _patterns(parts)
+    parts = _patterns(_expressions(parts))
     parts = _named_values(parts)
     return CatalogueQuery(" ".join(part.text for part in parts), parameters, columns, users)
 
@@ -120,6 +120,11 @@ class MutableToken:
         self.kind = kind
         self.text = text
         self.upper = text.upper() if kind in ("word", "operator") else ""
+
+
+def _plain(token: Token) -> MutableToken:
+    """A token of the client, with a string as SQLite writes it."""
+    return MutableToken(token.kind, token.text if token.is_plain else quote_string(token.string()))
 
 
 def _tokens(text: str) -> list[MutableToken]:
@@ -407,6 +412,33 @@ def _patterns(parts: list[MutableToken]) -> list[MutableToken]:
             index += len(replacement)
         index += 1
     return parts
+
+
+_EXPRESSION = re.compile(r"\^(?:\((?P<whole>[\w.*$]*)\)\$|(?P<exact>[\w]*)\$|(?P<start>\w*))")
+"""The regular expressions that psql writes for its patterns: ``^(name.*)$`` and ``^pg_``."""
+
+
+def _expressions(parts: list[MutableToken]) -> list[MutableToken]:
+    """Replace ``~`` and ``!~`` with one of psql's expressions by GLOB. No other expression is evaluated. Raises SqlError 0A000."""
+    rewritten: list[MutableToken] = []
+    for index, part in enumerate(parts):
+        if rewritten and index and parts[index - 1].text in ("~", "!~"):
+            continue
+        if part.text not in ("~", "!~") or part.kind != "operator":
+            rewritten.append(part)
+            continue
+        operand = parts[index + 1] if index + 1 < len(parts) else None
+        found = _EXPRESSION.fullmatch(string_value(operand.text)) if operand is not None and operand.kind == "string" else None
+        if found is None:
+            raise SqlError("0A000", "this regular expression is not available in a query of the catalogue", hint="Use LIKE.")
+        rewritten += [*(_tokens("NOT") if part.text == "!~" else []), *_tokens("GLOB"), MutableToken("string", quote_string(_glob(found)))]
+    return rewritten
+
+
+def _glob(found: re.Match[str]) -> str:
+    if found["whole"] is not None:
+        return found["whole"].replace(".*", "*").replace(".", "?")
+    return found["exact"] if found["exact"] is not None else f"{found['start']}*"
 
 
 def _operand_end(parts: Sequence[MutableToken], start: int) -> int:
