@@ -10,7 +10,8 @@ import pytest
 
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
-from triplicate.sql.catalogue.relations import TABLES, object_ids
+from triplicate.sql.catalogue.object_ids import object_ids
+from triplicate.sql.catalogue.relations import TABLES
 from triplicate.sql.catalogue.type_names import TYPES, declared_type, format_type, type_named
 
 SCHEMA = """

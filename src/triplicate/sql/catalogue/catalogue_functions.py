@@ -12,11 +12,14 @@ from typing import Any
 import apsw
 
 from triplicate.errors import SqlError
-from triplicate.sql.catalogue.array_functions import register_arrays
-from triplicate.sql.catalogue.relations import CATALOG, CATALOG_OIDS, INFORMATION, OWNER, PUBLIC, relation_oid
+from triplicate.sql.catalogue.array_functions import array_values, register_arrays
+from triplicate.sql.catalogue.relations import CATALOG, CATALOG_OIDS, INFORMATION, PUBLIC, relation_oid
+from triplicate.sql.catalogue.role_relations import ADMINISTRATOR
 from triplicate.sql.catalogue.type_names import TYPES, format_type, type_named
 from triplicate.sql.catalogue.virtual_tables import CatalogueReader
+from triplicate.sql.core.access_rights import ALL_ON_TABLE
 from triplicate.sql.core.interface import Value
+from triplicate.sql.core.rights import Action
 
 _SCHEMAS = {"pg_catalog": CATALOG, "public": PUBLIC, "information_schema": INFORMATION}
 _CONSTANT_SETTINGS = {
@@ -32,6 +35,9 @@ _CONSTANT_SETTINGS = {
     "integer_datetimes": "on",
 }
 """Settings that are the same for every session, so that a function can return them without access to the session."""
+
+
+_PRIVILEGES = {action.name: action for action in ALL_ON_TABLE}
 
 
 class _Functions:
@@ -126,9 +132,60 @@ class _Functions:
 
     # Users and schemas.
 
-    @staticmethod
-    def get_userbyid(oid: Value) -> Value:
-        return None if oid is None else "triplicate" if oid == OWNER else f"unknown (OID={_text(oid)})"
+    def get_userbyid(self, oid: Value) -> Value:
+        return None if oid is None else self._reader.read().roles.names.get(_integer(oid), f"unknown (OID={_text(oid)})")
+
+    def has_table_privilege(self, user: Value, table: Value, privileges: Value) -> Value:
+        """Whether a role has one of the privileges on a table or view. An empty `user` is the administrator."""
+        if None in (user, table, privileges):
+            return None
+        catalogue = self._reader.read()
+        oid = _integer(table) if isinstance(table, int) else _integer(self.cast_regclass(table))
+        found = next((name for name, number in catalogue.relations.items() if number == oid), None)
+        actions = [_PRIVILEGES.get(word) for word in _text(privileges).upper().split(",") for word in [word.strip()]]
+        if None in actions:
+            raise SqlError("22023", f'unrecognized privilege type: "{_text(privileges)}"')
+        role = self._role(user)
+        if role is None or found is None:
+            return 1  # The tables of the catalogue are for everyone.
+        return int(any(catalogue.roles.access.has(role, action, found) for action in actions if action is not None))
+
+    def has_database_privilege(self, user: Value, database: Value, privileges: Value) -> Value:
+        """Whether a role has one of the privileges on the database."""
+        if None in (user, database, privileges):
+            return None
+        if not isinstance(database, int) and _text(database) != self._reader.database:
+            raise SqlError("3D000", f'database "{_text(database)}" does not exist')
+        return self._has_on_database(user, privileges)
+
+    def has_schema_privilege(self, user: Value, schema: Value, privileges: Value) -> Value:
+        """Whether a role has one of the privileges on a schema. All may use the schema, and CREATE is granted on the database."""
+        return None if None in (user, schema, privileges) else self._has_on_database(user, privileges)
+
+    def _has_on_database(self, user: Value, privileges: Value) -> Value:
+        role = self._role(user)
+        words = [word.strip() for word in _text(privileges).upper().split(",")]
+        if role is None or "USAGE" in words:
+            return 1
+        actions = [Action[word] for word in words if word in ("CREATE", "CONNECT")]
+        return int(any(self._reader.read().roles.access.has(role, action) for action in actions))
+
+    def has_role(self, user: Value, role: Value, _privileges: Value) -> Value:
+        """Whether a role is a member of another."""
+        if user is None or role is None:
+            return None
+        member, of = self._role(user), self._role(role)
+        return int(member is None or of is None or self._reader.read().roles.access.is_member(member, of))
+
+    def _role(self, user: Value) -> str | None:
+        """The name of a role, given its name or oid; None for the administrator, and for a superuser."""
+        roles = self._reader.read().roles
+        name = roles.names.get(user, "") if isinstance(user, int) else _text(user)
+        if name in ("", ADMINISTRATOR) or roles.access.is_superuser(name):
+            return None
+        if not roles.access.exists(name) and name.lower() != "public":
+            raise SqlError("42704", f'role "{name}" does not exist')
+        return name
 
     @staticmethod
     def current_schemas(implicit: Value) -> Value:
@@ -161,9 +218,12 @@ def _integer(value: Value) -> int:
         raise SqlError("22P02", f'invalid input syntax for type oid: "{value!r}"') from None
 
 
-def _true_of_existing(*arguments: Value) -> Value:
-    """has_…_privilege: true for an object that exists, because there are no roles and no grants."""
-    return None if None in arguments else 1
+def _array_to_string(array: Value, separator: Value, null: Value = None) -> Value:
+    """The values of an array as one text. NULL values are left out without a text for them."""
+    if array is None or separator is None:
+        return None
+    found = [null if value is None else value for value in array_values(array)]
+    return _text(separator).join(_text(value) for value in found if value is not None)
 
 
 def _nothing(*_: Value) -> Value:
@@ -197,9 +257,11 @@ def register_functions(connection: apsw.Connection, reader: CatalogueReader) -> 
         "pg_get_userbyid": functions.get_userbyid,
         "current_schemas": functions.current_schemas,
         "current_setting": functions.current_setting,
-        "has_table_privilege": _true_of_existing,
-        "has_schema_privilege": _true_of_existing,
-        "has_database_privilege": _true_of_existing,
+        "has_table_privilege": functions.has_table_privilege,
+        "has_schema_privilege": functions.has_schema_privilege,
+        "has_database_privilege": functions.has_database_privilege,
+        "pg_has_role": functions.has_role,
+        "array_to_string": _array_to_string,
         "obj_description": _nothing,
         "col_description": _nothing,
         "shobj_description": _nothing,

@@ -8,22 +8,21 @@ Source: PostgreSQL 15 documentation, "System Catalogs" and "The Information Sche
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from triplicate.errors import SqlError
+from triplicate.sql.catalogue.object_ids import object_ids
+from triplicate.sql.catalogue.role_relations import ADMINISTRATOR_OID, ROLE_TABLES, RoleCatalogue
 from triplicate.sql.catalogue.schema_facts import ColumnFacts, ForeignKeyFacts, IndexFacts, RelationFacts
 from triplicate.sql.catalogue.table_definitions import CheckConstraint, IndexDefinition
 from triplicate.sql.catalogue.type_names import TYPES, declared_type, format_type
+from triplicate.sql.core.access_rights import NOTHING_STORED, AccessRights
 from triplicate.sql.core.interface import Row
 
 CATALOG, PUBLIC, INFORMATION = 11, 2200, 13000
-OWNER = 10
+OWNER = ADMINISTRATOR_OID
 HEAP, BTREE = 2, 403
-_FIRST_OWN = 16384
-"""The first oid of users' objects. PostgreSQL's own objects have lower oids."""
-
 CATALOG_OIDS = {
     "pg_type": 1247, "pg_attribute": 1249, "pg_class": 1259, "pg_database": 1262, "pg_tablespace": 1213, "pg_am": 2601,
     "pg_attrdef": 2604, "pg_constraint": 2606, "pg_depend": 2608, "pg_description": 2609, "pg_index": 2610, "pg_inherits": 2611,
@@ -38,10 +37,10 @@ TABLES: dict[str, str] = {
     "pg_class": "oid oid, relname name, relnamespace oid, reltype oid, relowner oid, relam oid, reltablespace oid, reltuples real,"
     " relpages integer, relhasindex boolean, relisshared boolean, relpersistence char1, relkind char1, relnatts integer,"
     " relchecks integer, relhasrules boolean, relhastriggers boolean, relhassubclass boolean, relrowsecurity boolean,"
-    " relforcerowsecurity boolean, relispopulated boolean, relreplident char1, relispartition boolean, reloptions text[]",
+    " relforcerowsecurity boolean, relispopulated boolean, relreplident char1, relispartition boolean, reloptions text[], relacl text[]",
     "pg_attribute": "attrelid oid, attname name, atttypid oid, attlen integer, attnum integer, attndims integer, atttypmod integer,"
     " attnotnull boolean, atthasdef boolean, attidentity char1, attgenerated char1, attisdropped boolean, attislocal boolean,"
-    " attcollation oid",
+    " attcollation oid, attacl text[]",
     "pg_attrdef": "oid oid, adrelid oid, adnum integer, adbin text",
     "pg_index": "indexrelid oid, indrelid oid, indnatts integer, indnkeyatts integer, indisunique boolean, indnullsnotdistinct boolean,"
     " indisprimary boolean, indisexclusion boolean, indimmediate boolean, indisclustered boolean, indisvalid boolean,"
@@ -50,7 +49,7 @@ TABLES: dict[str, str] = {
     " convalidated boolean, conrelid oid, contypid oid, conindid oid, confrelid oid, confupdtype char1, confdeltype char1,"
     " confmatchtype char1, conislocal boolean, conkey int2[], confkey int2[], conbin text",
     "pg_database": "oid oid, datname name, datdba oid, encoding integer, datistemplate boolean, datallowconn boolean,"
-    " datconnlimit integer, datcollate text, datctype text",
+    " datconnlimit integer, datcollate text, datctype text, datacl text[]",
     "pg_am": "oid oid, amname name, amtype char1",
     "pg_collation": "oid oid, collname name, collnamespace oid, collcollate text, collctype text",
     "pg_tablespace": "oid oid, spcname name, spcowner oid",
@@ -70,6 +69,7 @@ TABLES: dict[str, str] = {
     " column_default text, is_nullable text, data_type text, character_maximum_length integer, numeric_precision integer,"
     " numeric_scale integer, datetime_precision integer, udt_catalog name, udt_schema name, udt_name name, is_identity text,"
     " is_generated text, generation_expression text, is_updatable text",
+    **ROLE_TABLES,
 }
 """Maps the name of each catalogue table to its columns, each with its type."""
 
@@ -79,6 +79,7 @@ class Catalogue:
     """The rows of all tables, and the maps that the functions use."""
 
     rows: dict[str, list[Row]]
+    roles: RoleCatalogue
     relations: dict[str, int] = field(default_factory=dict)
     """Maps the name of each table, view and index to its oid."""
     names: dict[int, str] = field(default_factory=dict)
@@ -89,26 +90,13 @@ class Catalogue:
     """Maps the oid of an index to (CREATE INDEX, the text of each key column)."""
 
 
-def object_ids(names: Sequence[str]) -> dict[str, int]:
-    """Maps each name to an oid of 31 bits: the hash of the name, or the next free oid if two names collide."""
-    oids: dict[str, int] = {}
-    used: set[int] = set()
-    for name in sorted(names):
-        oid = _FIRST_OWN + int.from_bytes(hashlib.blake2b(name.encode(), digest_size=4).digest(), "big") % (2**31 - 2 * _FIRST_OWN)
-        while oid in used:
-            oid += 1
-        used.add(oid)
-        oids[name] = oid
-    return oids
-
-
-def build(facts: Sequence[RelationFacts], database: str) -> Catalogue:
+def build(facts: Sequence[RelationFacts], database: str, access: AccessRights = NOTHING_STORED) -> Catalogue:
     """The catalogue of one schema.
 
     Args:
-        facts: of all tables and views. database: its name.
+        facts: of all tables and views. database: its name. access: its roles and rights.
     """
-    builder = _Builder(facts, database)
+    builder = _Builder(facts, RoleCatalogue(access, database), database)
     for relation in facts:
         builder.add(relation)
     return builder.catalogue
@@ -131,7 +119,7 @@ def _vector(numbers: Sequence[int]) -> str:
     return " ".join(str(number) for number in numbers)
 
 
-def _fixed_rows(database: str) -> dict[str, list[Row]]:
+def _fixed_rows(database: str, roles: RoleCatalogue) -> dict[str, list[Row]]:
     rows: dict[str, list[Row]] = {name: [] for name in TABLES}
     rows["pg_namespace"] = [(CATALOG, "pg_catalog", OWNER), (PUBLIC, "public", OWNER), (INFORMATION, "information_schema", OWNER)]
     rows["information_schema.schemata"] = [(database, name, "") for _, name, _ in rows["pg_namespace"]]
@@ -143,19 +131,20 @@ def _fixed_rows(database: str) -> dict[str, list[Row]]:
     rows["pg_am"] = [(HEAP, "heap", "t"), (BTREE, "btree", "i")]
     rows["pg_collation"] = [(100, "default", CATALOG, None, None), (950, "C", CATALOG, "C", "C")]
     rows["pg_tablespace"] = [(1663, "pg_default", OWNER)]
-    rows["pg_database"] = [(object_ids([database])[database], database, OWNER, 6, 0, 1, -1, "C", "C")]
+    rows["pg_database"] = [(object_ids([database])[database], database, OWNER, 6, 0, 1, -1, "C", "C", roles.database_acl())]
     return rows
 
 
 class _Builder:
     """Adds the rows of each relation in turn."""
 
-    def __init__(self, facts: Sequence[RelationFacts], database: str) -> None:
+    def __init__(self, facts: Sequence[RelationFacts], roles: RoleCatalogue, database: str) -> None:
         self._database = database
         self._by_name = {relation.name.lower(): relation for relation in facts}
-        self.catalogue = Catalogue(_fixed_rows(database))
+        self.catalogue = Catalogue(_fixed_rows(database, roles), roles)
         self._rows = self.catalogue.rows
         names = [relation.name for relation in facts]
+        self._rows.update(roles.rows(names))
         indexes = [self._index_name(relation, index) for relation in facts for index in relation.indexes]
         implicit = [self._key_name(relation) for relation in facts if relation.rowid_column is not None]
         used = {*names, *indexes, *implicit}
@@ -193,7 +182,8 @@ class _Builder:
         oid = self._oids[relation.name]
         has_index = bool(relation.indexes) or relation.rowid_column is not None
         checks = len(relation.definition.checks)
-        self._add_class(oid, relation.name, relation.kind, len(relation.columns), has_index=has_index, checks=checks)
+        owner, acl = self.catalogue.roles.owner_oid(relation.name), self.catalogue.roles.acl(relation.name)
+        self._add_class(oid, relation.name, relation.kind, len(relation.columns), owner, acl, has_index=has_index, checks=checks)
         table_type = "VIEW" if relation.kind == "v" else "BASE TABLE"
         self._rows["information_schema.tables"].append(
             (self._database, "public", relation.name, table_type, "NO" if relation.kind == "v" else "YES", "NO")
@@ -210,11 +200,22 @@ class _Builder:
             self._add_foreign_key(relation, key, number)
         self._add_checks(relation)
 
-    def _add_class(self, oid: int, name: str, kind: str, columns: int, *, has_index: bool = False, checks: int = 0) -> None:
+    def _add_class(
+        self,
+        oid: int,
+        name: str,
+        kind: str,
+        columns: int,
+        owner: int = OWNER,
+        acl: str | None = None,
+        *,
+        has_index: bool = False,
+        checks: int = 0,
+    ) -> None:
         method = {"r": HEAP, "i": BTREE}.get(kind, 0)
         self._rows["pg_class"].append(
-            (oid, name, PUBLIC, 0, OWNER, method, 0, -1.0, 0, has_index, 0, "p", kind, columns, checks, kind == "v", 0, 0, 0, 0, 1, "d", 0,
-             None)
+            (oid, name, PUBLIC, 0, owner, method, 0, -1.0, 0, has_index, 0, "p", kind, columns, checks, kind == "v", 0, 0, 0, 0, 1, "d", 0,
+             None, acl)
         )  # fmt: skip
 
     def _add_column(self, relation: RelationFacts, oid: int, column: ColumnFacts) -> None:
@@ -228,7 +229,7 @@ class _Builder:
         has_default = expression is not None or column.generated != ""
         self._rows["pg_attribute"].append(
             (oid, column.name, type_oid, type_facts.length, column.number, int(type_facts.category == "A"), modifier, column.not_null,
-             has_default, identity, column.generated, 0, 1, type_facts.collation)
+             has_default, identity, column.generated, 0, 1, type_facts.collation, None)
         )  # fmt: skip
         if expression is not None:
             self._rows["pg_attrdef"].append((self._constraints[f"{relation.name} d {column.name}"], oid, column.number, expression))

@@ -11,6 +11,7 @@ import apsw
 from triplicate.sql.catalogue.relations import TABLES, Catalogue, build
 from triplicate.sql.catalogue.schema_facts import read_facts
 from triplicate.sql.core.interface import Row
+from triplicate.sql.storage.access_tables import access_rows, load_access_rights
 
 _SCANNED_ROWS = 1000.0
 """Estimated rows of a table, for the planner. Each equality constraint divides the estimate by 10."""
@@ -22,6 +23,9 @@ class CatalogueReader:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._version: tuple[int, int] | None = None
+        self._access_key: tuple[int, int] | None = None
+        self._access_rows: tuple[tuple[Any, ...], ...] = ()
+        """The stored roles and rights, as of the last read."""
         self._catalogue: Catalogue | None = None
         self._by_column: dict[tuple[str, int], tuple[type | None, dict[Any, list[Row]]]] = {}
         """For (table, position of a column): the type of all its values, None if they have several, and the rows by value."""
@@ -35,11 +39,20 @@ class CatalogueReader:
     def read(self) -> Catalogue:
         """The catalogue of the present schema."""
         version = self._schema_version()
-        if self._catalogue is None or version != self._version:
-            self._catalogue = build(read_facts(self._connection), self.database)
+        if self._has_other_access() or self._catalogue is None or version != self._version:
+            self._catalogue = build(read_facts(self._connection), self.database, load_access_rights(self._connection))
             self._version = version
             self._by_column.clear()
         return self._catalogue
+
+    def _has_other_access(self) -> bool:
+        """Whether the stored roles and rights are others than at the last call."""
+        connection = self._connection
+        key = int(connection.pragma("data_version")), connection.total_changes()
+        if key == self._access_key:
+            return False
+        rows, self._access_rows, self._access_key = self._access_rows, access_rows(connection), key
+        return rows != self._access_rows
 
     def _schema_version(self) -> tuple[int, int]:
         """A key that differs for different schemas: SQLite's schema version, and in a writing transaction also a hash of the schema's

@@ -13,9 +13,12 @@ from enum import Enum
 from typing import Any, Protocol, TypeVar
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.access_rights import AccessRights
 from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
 from triplicate.sql.core.column_codec import Value as Value
+from triplicate.sql.core.role_commands import RoleCommand
 from triplicate.sql.core.role_login import RoleLogin
+from triplicate.sql.core.session_roles import SessionRoles
 from triplicate.sql.core.transaction_block import TransactionStatus as TransactionStatus
 
 Row = tuple[Value, ...]
@@ -70,6 +73,8 @@ class Prepared:
     """First words for PostgreSQL's command tag: ``INSERT``, ``UPDATE``, ``DELETE``, ``SELECT``, ``CREATE TABLE``, ``BEGIN`` …"""
     is_measured: bool = False
     """Whether SQLite's steps measure its time: it only reads, and uses neither virtual tables nor long or impure functions."""
+    command: RoleCommand | None = None
+    """The change of roles and rights that it is. `sql` is empty then, so that no secret is in it."""
 
 
 class Cursor(Protocol):
@@ -138,6 +143,31 @@ class Session(Protocol):
         """Whether the next statement meets the database's schema as it is now for all sessions, at the first number of `schema_version`.
 
         False in a transaction that reads a snapshot or has altered the schema, and in a failed one.
+        """
+
+    @property
+    def roles(self) -> SessionRoles:
+        """The roles of the session. Statements run with the rights of the current one."""
+
+    @property
+    def access(self) -> AccessRights:
+        """The roles and rights of the database, as the session's next statement meets them."""
+
+    async def check_rights(self, prepared: Prepared, *, locks: bool = False) -> None:
+        """Check the rights of the current role, as `start` and `bulk_change` do. For callers that prepare something before.
+
+        Args:
+            locks: whether the statement locks the rows that it reads, which needs a further right.
+
+        Raises:
+            SqlError: 42501, the role has no right to run this statement.
+        """
+
+    async def verifier_of(self, password: str) -> str:
+        """The verifier that is stored in the place of a password, or the given one if it is a verifier.
+
+        Raises:
+            SqlError: 22023, it is too long, or is no verifier; 0A000, it is a verifier of a kind that is not supported.
         """
 
     def check_prepared(self, prepared: Prepared) -> None:

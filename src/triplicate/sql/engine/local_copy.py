@@ -14,8 +14,10 @@ import apsw
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import Diverged, EnvironmentFault
 from triplicate.runtime import Host
+from triplicate.sql.core.access_rights import NOTHING_STORED, AccessRights
 from triplicate.sql.executor.transaction_functions import TransactionIds
 from triplicate.sql.executor.writer_connection import WriterConnection
+from triplicate.sql.storage.access_tables import load_access_rights
 from triplicate.sql.storage.applier import Applier, LogBatch, follow
 from triplicate.sql.storage.local_copies import is_damage, is_position_mismatch, verify_last_batch, with_file_errors
 from triplicate.sql.storage.sqlite_file import ConnectionSetup, StoreState, mark_diverged, mark_epoch, open_follower, open_store, read_state
@@ -29,6 +31,7 @@ class AppliedState(NamedTuple):
 
     position: int
     schema_version: int
+    access: AccessRights
 
 
 class LocalCopy:
@@ -52,6 +55,10 @@ class LocalCopy:
         self._checkpointer = checkpointer
         self._connection: apsw.Connection | None = None
         self._applier: Applier | None = None
+        self.access = NOTHING_STORED
+        """The roles and rights at the copy's position. Changed by `open`, `follow` and `apply`."""
+        self._access_changes = 0
+        """`Applier.access_changes` when `access` was loaded."""
         self.followed_epoch = 0
         """The last epoch that the copy has seen while it followed. Changed by `follow` and `apply`."""
 
@@ -73,6 +80,7 @@ class LocalCopy:
             open_store(self.path, self._identity)
         connection = open_follower(self.path, self.setup)
         try:
+            self.access = load_access_rights(connection)
             return read_state(connection)
         finally:
             connection.close(True)
@@ -119,6 +127,7 @@ class LocalCopy:
             self.close()
             self._connection = open_follower(self.path, self._checkpointer.setup(self.setup))
             self._applier = Applier(self._connection)
+            self._access_changes, self.access = 0, load_access_rights(self._connection)
             self.followed_epoch = self._applier.epoch
             return read_state(self._connection)
 
@@ -131,14 +140,17 @@ class LocalCopy:
             Diverged: the copy does not agree with the log. EnvironmentFault: the local disk or file failed.
         """
         assert self._applier is not None, "follow comes before apply"
+        assert self._connection is not None, "the applier has a connection"
         try:
             follow(self._applier, batches)
+            if self._applier.access_changes != self._access_changes:
+                self._access_changes, self.access = self._applier.access_changes, load_access_rights(self._connection)
         except apsw.Error as error:
             if is_damage(error):
                 raise Diverged(f"the local file {self.path} is damaged: {error}") from error
             raise EnvironmentFault(f"the local copy of database {self._name!r} failed: {error}") from error
         self.followed_epoch = self._applier.epoch
-        return AppliedState(self._applier.position, self._applier.schema_version)
+        return AppliedState(self._applier.position, self._applier.schema_version, self.access)
 
     def lead(
         self, ids: TransactionIds, settings: NodeSettings, monotonic: Callable[[], float], wall_us: Callable[[], int]
@@ -164,6 +176,7 @@ class LocalCopy:
             wall_us=wall_us,
             request_limits=limits,
             checkpointer=self._checkpointer,
+            functions=self.setup,
         )
 
     def mark_diverged(self, reason: str) -> None:

@@ -4,77 +4,42 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 import apsw
 
-from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
 from triplicate.runtime import fail, fault_point, resolve, shielded
-from triplicate.sql.core.audit import ConnectedClient
+from triplicate.sql.core.access_rights import AccessRights
+from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
 from triplicate.sql.core.interface import CheckRows, Cursor, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
-from triplicate.sql.core.lexer import SqlDialect, first_words, split_statements
 from triplicate.sql.core.records import StatementResult
+from triplicate.sql.core.request_ids import own_request_id
+from triplicate.sql.core.session_roles import SessionRoles
 from triplicate.sql.core.transaction_block import TransactionBlock, failed_transaction
 from triplicate.sql.engine.bulk_change import SqlBulkChange
 from triplicate.sql.engine.cursors import RowsCursor, StreamCursor
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.leadership import Leadership
-from triplicate.sql.executor.authorizer import control_statement, savepoint_name
+from triplicate.sql.engine.rights_check import RightsCheck, verifier_text
+from triplicate.sql.engine.session_database import HeldWriter, SessionDatabase, required_leadership
+from triplicate.sql.executor.authorizer import WHEN_FAILED, allowed_when_failed, savepoint_name
 from triplicate.sql.executor.interrupts import StopFlag
-from triplicate.sql.executor.reader_pool import ReaderCheckout, ReaderPool
+from triplicate.sql.executor.reader_connection import ReaderConnection
+from triplicate.sql.executor.reader_pool import ReaderCheckout
 from triplicate.sql.executor.short_reads import FIRST_ROWS
 from triplicate.sql.executor.statement_batches import AutocommitRequest, StatementOutcome
-from triplicate.sql.executor.writer_connection import WriterConnection
 from triplicate.sql.storage.sqlite_schema import check_references, columns_of, key_of
 from triplicate.sql.storage.transaction_history import StoredResult
 
 _DRAINED_ROWS = 100_000
 """Upper bound on the rows of an open result that are read into memory when its transaction begins to write."""
-_REQUEST_ID_CHARACTERS = 200
 _EXAMINED_CHARACTERS = 1000
 """Length of the longest statement that is examined on the loop, where the session holds the writer."""
 _CHANGES = (StatementKind.WRITE, StatementKind.SCHEMA)
 _READ, _IDLE, _FAILED = StatementKind.READ, TransactionStatus.IDLE, TransactionStatus.FAILED
-
-
-class SessionDatabase(Protocol):
-    """The part of a database that its sessions use."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def settings(self) -> NodeSettings: ...
-
-    @property
-    def pool(self) -> ReaderPool: ...
-
-    @property
-    def leadership(self) -> Leadership | None: ...
-
-    @property
-    def leader_hint(self) -> str | None: ...
-
-    @property
-    def schema_version(self) -> int: ...
-
-    def forget(self, session: SqlSession) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class _HeldWriter:
-    """The writer, as the session's open transaction holds it."""
-
-    transaction: InteractiveTransaction
-    leadership: Leadership
-
-    @property
-    def writer(self) -> WriterConnection:
-        return self.leadership.writer
 
 
 class _Call:
@@ -106,10 +71,16 @@ class _Call:
 class SqlSession:
     """See `interface.Session`. Made by `SqlDatabase.session`."""
 
-    def __init__(self, database: SessionDatabase, application_name: str, client: ConnectedClient) -> None:
+    def __init__(
+        self, database: SessionDatabase, application_name: str, client: ConnectedClient = IN_PROCESS, roles: SessionRoles | None = None
+    ) -> None:
         self._database = database
         self.application_name = application_name
         self.client = client
+        self.roles = roles if roles is not None else SessionRoles(client.role, is_administrator=True)
+        self._rights = RightsCheck(database, client, self.roles)
+        self._snapshot_schema = -1
+        """The version of the schema that the open transaction reads, while it only reads."""
         self._ended: asyncio.Future[SqlError] = asyncio.get_running_loop().create_future()
         self._end_reason: SqlError | None = None
         self._calls = 0
@@ -119,7 +90,7 @@ class SqlSession:
         """The reader of the open transaction, while it only reads."""
         self._snapshot: int | None = None
         """The position at which the open transaction has read."""
-        self._held: _HeldWriter | None = None
+        self._held: HeldWriter | None = None
         self._streams: list[StreamCursor] = []
         self._stop = StopFlag()
         self._interrupted: asyncio.Future[None] | None = None
@@ -138,10 +109,10 @@ class SqlSession:
     async def prepare(self, sql: str) -> Prepared:
         with self._call:
             if self.status is TransactionStatus.FAILED:
-                return _allowed_when_failed(sql)
+                return allowed_when_failed(sql)
             ended = self._ended_by_limit()
             if ended is not None:
-                return _allowed_when_failed(sql, ended)
+                return allowed_when_failed(sql, ended)
             leadership = self._database.leadership
             try:
                 prepared = await self._examine(sql)
@@ -150,7 +121,7 @@ class SqlSession:
                     await _confirm(leadership)  # "No such table" is an answer too: a leader that has been replaced must not give it.
                 raise
             if prepared.kind in (*_CHANGES, StatementKind.BEGIN_IMMEDIATE):
-                self._require_leader(prepared.tag)
+                required_leadership(self._database, prepared.tag)
             return prepared
 
     @property
@@ -164,10 +135,10 @@ class SqlSession:
             raise self._end_reason
         try:
             ended = self._ended_by_limit()
-            if ended is not None and prepared.kind not in _WHEN_FAILED:
+            if ended is not None and prepared.kind not in WHEN_FAILED:
                 raise ended
             if prepared.kind in (*_CHANGES, StatementKind.BEGIN_IMMEDIATE):
-                self._require_leader(prepared.tag)
+                required_leadership(self._database, prepared.tag)
         except SqlError:
             self._block.fail(doomed=self._held is not None and self._held.transaction.over)
             raise
@@ -186,10 +157,11 @@ class SqlSession:
     ) -> Cursor:
         with self._call:
             kind = prepared.kind
-            if self._block.status is _FAILED and kind not in _WHEN_FAILED:
+            if self._block.status is _FAILED and kind not in WHEN_FAILED:
                 raise failed_transaction()
             if kind is _READ:
-                return await self._read(prepared, parameters)
+                role = self.roles.acting
+                return await (self._read(prepared, parameters) if role is None else self._read_as(role, prepared, parameters))
             if kind in _CHANGES:
                 return await self._change(prepared, parameters, None if schema_version is None else schema_version[0], check_rows)
             await self._control(prepared)
@@ -197,25 +169,23 @@ class SqlSession:
 
     async def table_columns(self, table: str) -> list[tuple[str, str]] | None:
         with self._call:
-            found: list[tuple[str, str]] | None
-            if self._held is not None and not self._held.transaction.over:
-                found = await self._held.transaction.run(self._held.writer.query, columns_of, table)
-            elif self._checkout is not None:
-                found = await self._checkout.run(self._checkout.reader.columns_of, table)
-            else:
-                found = await self._database.pool.examiner.columns_of(table, self._database.schema_version)
+            examined = partial(self._database.pool.examiner.columns_of, table, self._database.schema_version)
+            found: list[tuple[str, str]] | None = await self._table_facts(columns_of, ReaderConnection.columns_of, examined, table)
             return found
 
     async def table_key(self, table: str) -> list[str]:
         with self._call:
-            found: list[str]
-            if self._held is not None and not self._held.transaction.over:
-                found = await self._held.transaction.run(self._held.writer.query, key_of, table)
-            elif self._checkout is not None:
-                found = await self._checkout.run(self._checkout.reader.key_of, table)
-            else:
-                found = await self._database.pool.examiner.key_of(table)
+            examined = partial(self._database.pool.examiner.key_of, table)
+            found: list[str] = await self._table_facts(key_of, ReaderConnection.key_of, examined, table)
             return found
+
+    async def _table_facts(self, written: Any, read: Any, examined: Callable[[], Awaitable[Any]], table: str) -> Any:
+        """Facts of a table as the next statement sees it: by the writer that it holds, by its reader, or by the examiner."""
+        if self._held is not None and not self._held.transaction.over:
+            return await self._held.transaction.run(self._held.writer.query, written, table)
+        if self._checkout is not None:
+            return await self._checkout.run(read, self._checkout.reader, table)
+        return await examined()
 
     async def offload(self, function: Callable[..., Result], *arguments: Any) -> Result:
         with self._call:
@@ -230,7 +200,9 @@ class SqlSession:
         with self._call:
             if self._block.status is TransactionStatus.FAILED:
                 raise failed_transaction()
+            await self.check_rights(prepared)
             held = await self._hold_writer(prepared.tag)
+            await self.check_rights(prepared)
             await self._drain_streams()
             run = partial(held.transaction.run, held.writer.run_many, prepared)
             return SqlBulkChange(self._call, self._block, run, is_one_statement=is_one_statement)
@@ -244,11 +216,9 @@ class SqlSession:
         self._block.fail()
 
     async def set_request_id(self, request_id: str | None) -> None:
-        if request_id is not None and not 0 < len(request_id) <= _REQUEST_ID_CHARACTERS:
-            raise SqlError("22023", f"a request id has 1 to {_REQUEST_ID_CHARACTERS} characters")
         if self._held is not None:
             raise SqlError("25001", "a request id must be set before the transaction writes")
-        self._block.request_id = request_id or ""
+        self._block.request_id = "" if request_id is None else own_request_id(request_id, self.roles.acting)
 
     def cancel(self) -> None:
         reason = SqlError("57014", "canceling statement due to user request")
@@ -299,53 +269,63 @@ class SqlSession:
             return examined
         return await self._database.pool.examiner.examine(sql, self._database.schema_version)
 
-    def _require_leader(self, tag: str) -> Leadership:
-        leadership = self._database.leadership
-        if leadership is None:
-            leader = self._database.leader_hint
-            raise SqlError(
-                "25006",
-                f"cannot execute {tag} on this node: it follows and is read-only",
-                hint=f"The leader is at {leader}." if leader else "No leader is known at the moment; try again.",
-            )
-        return leadership
-
     async def _change(
         self, prepared: Prepared, parameters: Sequence[Value], schema_version: int | None, check_rows: CheckRows | None
     ) -> Cursor:
-        if self._block.status is TransactionStatus.IDLE:
-            leadership = self._require_leader(prepared.tag)
-            request_id, self._block.request_id = self._block.request_id, ""
-            try:
-                outcome: StatementOutcome = await leadership.submit(
-                    AutocommitRequest(prepared, tuple(parameters), request_id, self._stop, schema_version, check_rows)
-                )
-            except SchemaMoved:
-                self._block.request_id = request_id  # It names the statement that runs in its place.
-                raise
-            return RowsCursor(prepared.columns, outcome.rows, outcome.rows_affected)
+        self._rights.check_command(prepared)
+        if self.roles.acting is not None and prepared.command is None:
+            await self._require_rights(self.roles.acting, prepared)
+        role, status = self.roles.acting, self._block.status
+        try:
+            if status is TransactionStatus.IDLE:
+                cursor = await self._change_alone(prepared, parameters, schema_version, check_rows, role)
+            else:
+                cursor = await self._change_in_transaction(prepared, parameters, role)
+        except SqlError as error:
+            self._rights.refused(prepared, error)
+            raise
+        self._rights.changed(prepared)
+        return cursor
+
+    async def _change_alone(
+        self, prepared: Prepared, values: Sequence[Value], schema_version: int | None, check: CheckRows | None, role: str | None
+    ) -> Cursor:
+        leadership = required_leadership(self._database, prepared.tag)
+        request_id, self._block.request_id = self._block.request_id, ""
+        access = None if role is None or prepared.command is not None else self._database.access
+        request = AutocommitRequest(prepared, tuple(values), request_id, self._stop, schema_version, check, role, access)
+        try:
+            outcome: StatementOutcome = await leadership.submit(request)
+        except SchemaMoved:
+            self._block.request_id = request_id  # It names the statement that runs in its place.
+            raise
+        return RowsCursor(prepared.columns, outcome.rows, outcome.rows_affected)
+
+    async def _change_in_transaction(self, prepared: Prepared, parameters: Sequence[Value], role: str | None) -> Cursor:
         held = await self._hold_writer(prepared.tag)
+        if role is not None and prepared.command is None:
+            await self._require_rights(role, prepared)  # Another session may have taken them while this one waited for the writer.
         if self._block.is_repeat:
             again = self._block.next_repeated()
             return RowsCursor(prepared.columns, again.rows, again.rows_affected)
         await self._drain_streams()
         is_short = held.transaction.is_short(prepared, parameters)
-        outcome = await held.transaction.run(held.writer.run, prepared, tuple(parameters), is_short=is_short)
+        outcome = await held.transaction.run(held.writer.run, prepared, tuple(parameters), role, is_short=is_short)
         rows = tuple(outcome.rows) if self._block.request_id else ()
         self._block.record(StatementResult(outcome.rows_affected, rows), altered=prepared.kind is StatementKind.SCHEMA)
         return RowsCursor(prepared.columns, outcome.rows, outcome.rows_affected)
 
-    async def _hold_writer(self, tag: str) -> _HeldWriter:
+    async def _hold_writer(self, tag: str) -> HeldWriter:
         """The writer, claimed by the first statement of the transaction that needs it."""
         if self._held is not None:
             return self._held
-        leadership = self._require_leader(tag)
+        leadership = required_leadership(self._database, tag)
         if self._checkout is not None and self._checkout.ended is not None:
             raise self._checkout.ended
         # Open results read the snapshot, which ends when the reader is returned. A result that stayed open would keep it, and show it to
         # the next session.
         await self._drain_streams()
-        held = self._held = _HeldWriter(await self._claim(leadership), leadership)
+        held = self._held = HeldWriter(await self._claim(leadership), leadership)
         await self._release_checkout(committed=False)
         try:
             for name in self._block.savepoints:
@@ -375,6 +355,21 @@ class SqlSession:
             self._interrupted.cancel()
             self._interrupted = None
 
+    async def _read_as(self, role: str, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
+        """Read with the rights of a role."""
+        allowed = self._database.allowed
+        if (role, prepared.sql) not in allowed or self._block.status is not _IDLE:
+            await self._require_rights(role, prepared)
+            allowed = self._database.allowed
+        cursor = await self._read(prepared, parameters)
+        if self._database.allowed is not allowed:
+            try:
+                await self._require_rights(role, prepared)  # Its tables may have become others while it waited for a reader.
+            except BaseException:
+                await shielded(cursor.close())
+                raise
+        return cursor
+
     async def _read(self, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
         if self._held is not None:
             return await self._read_on_writer(self._held, prepared, parameters)
@@ -403,6 +398,7 @@ class SqlSession:
     async def _begin_snapshot(self, leadership: Leadership | None) -> ReaderCheckout:
         """Begin to read in the transaction. A snapshot that is not confirmed is released, so that ROLLBACK TO does not return to it."""
         checkout = await self._database.pool.acquire(snapshot=True)
+        schema = self._database.schema_version
         try:
             snapshot = checkout.begin_now()
             if snapshot is None:
@@ -411,7 +407,7 @@ class SqlSession:
         except BaseException:
             await shielded(checkout.release(committed=False))
             raise
-        self._checkout, self._snapshot = checkout, snapshot
+        self._checkout, self._snapshot, self._snapshot_schema = checkout, snapshot, schema
         return checkout
 
     @fault_point("sql.read_in_thread")
@@ -448,7 +444,7 @@ class SqlSession:
         self._streams.append(stream)
         return stream
 
-    async def _read_on_writer(self, held: _HeldWriter, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
+    async def _read_on_writer(self, held: HeldWriter, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
         transaction, writer = held.transaction, held.writer
         if transaction.is_short(prepared, parameters):
             rows = await transaction.read_short(prepared, parameters)
@@ -480,6 +476,27 @@ class SqlSession:
         for stream in list(self._streams):
             if not await stream.drain(_DRAINED_ROWS):
                 raise SqlError("54000", f"an open result of this transaction has more than {_DRAINED_ROWS} rows; read it to its end first")
+
+    # Rights.
+
+    @property
+    def access(self) -> AccessRights:
+        return self._rights.access(self._held)
+
+    async def check_rights(self, prepared: Prepared, *, locks: bool = False) -> None:
+        with self._call:
+            role = self.roles.acting
+            if role is not None and prepared.command is None and prepared.kind in (_READ, *_CHANGES):
+                await self._require_rights(role, prepared, locks=locks)
+
+    async def verifier_of(self, password: str) -> str:
+        with self._call:
+            salt = self._database.new_salt()
+            return await self._database.pool.examiner.offload(verifier_text, password, salt)
+
+    async def _require_rights(self, role: str, prepared: Prepared, *, locks: bool = False) -> None:
+        schema = self._snapshot_schema if self._checkout is not None and self._held is None else None
+        await self._rights.require(role, prepared, self._held, schema, locks=locks)
 
     # Transactions.
 
@@ -577,21 +594,3 @@ async def _confirm(leadership: Leadership | None) -> None:
     """On the leader, reads see everything that was acknowledged anywhere before they arrived. Called when the snapshot is taken."""
     if leadership is not None:
         await leadership.confirm()
-
-
-_WHEN_FAILED = (StatementKind.COMMIT, StatementKind.ROLLBACK, StatementKind.ROLLBACK_TO, StatementKind.EMPTY)
-
-
-def _allowed_when_failed(sql: str, reason: SqlError | None = None) -> Prepared:
-    """The statement, if it may end a failed transaction.
-
-    Raises:
-        SqlError: 25P02, or the reason.
-    """
-    statements = split_statements(sql, SqlDialect.SQLITE)
-    if not statements:
-        return Prepared("", StatementKind.EMPTY, (), (), "")
-    control = control_statement(statements[0].sql, first_words(statements[0].tokens))
-    if control is None or control.kind not in _WHEN_FAILED:
-        raise reason or failed_transaction()
-    return control

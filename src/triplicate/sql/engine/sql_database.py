@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import apsw
 
@@ -10,11 +11,17 @@ from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import Diverged, FormatError, SqlError
 from triplicate.log import LogEntry, LogWriter
 from triplicate.runtime import Clock, Host, Metrics, fault_point, shielded, sleep
-from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
+from triplicate.security import audit
+from triplicate.security.core.scram_verifier import SALT_BYTES
+from triplicate.sql.core.access_rights import NOTHING_STORED, AccessRights
+from triplicate.sql.core.audit import IN_PROCESS, AuditEvent, ConnectedClient
 from triplicate.sql.core.copy_availability import CopyAvailability
 from triplicate.sql.core.follower_lag import FollowerLag
+from triplicate.sql.core.interface import Session
 from triplicate.sql.core.lease import wait_s
+from triplicate.sql.core.rights import Action
 from triplicate.sql.core.role_login import RoleLogin
+from triplicate.sql.core.session_roles import SessionRoles
 from triplicate.sql.engine.leadership import Leadership, LogAppender
 from triplicate.sql.engine.local_copy import LocalCopy
 from triplicate.sql.engine.session import SqlSession
@@ -67,6 +74,10 @@ class SqlDatabase:
         self.leadership: Leadership | None = None
         self.position = 0
         self.schema_version = 0
+        self.access = NOTHING_STORED
+        """The roles and rights at the position."""
+        self.allowed: set[tuple[str, str]] = set()
+        """The (role, statement) that were found to be allowed, by this schema and these rights. Either change replaces the set."""
         self.generation = 0
         self.availability = CopyAvailability(name)
         self.snapshots = SqlSnapshots(host, self, name, identity, setup, settings.snapshot_wal_limit_bytes)
@@ -111,7 +122,8 @@ class SqlDatabase:
 
     async def session(self, application_name: str = "", client: ConnectedClient = IN_PROCESS) -> SqlSession:
         self.availability.check()
-        session = SqlSession(self, application_name, client)
+        roles = self._roles_of(client)
+        session = SqlSession(self, application_name, client, roles)
         self._sessions[id(session)] = session
         return session
 
@@ -119,10 +131,32 @@ class SqlDatabase:
         return self.find_administrator(name) or await self.stored_role_login(name)
 
     async def stored_role_login(self, name: str) -> RoleLogin | None:
-        """The login of a role that is stored in the database itself. There are none so far."""
-        return None
+        """The login of a role that is stored in the database itself, by this copy's state. None if there is none."""
+        self.availability.check()
+        role = self.access.roles.get(name)
+        return None if role is None else role.login
 
-    def forget(self, session: SqlSession) -> None:
+    def _roles_of(self, client: ConnectedClient) -> SessionRoles:
+        """The roles of a new session. Without authentication everyone is the administrator."""
+        role = client.role
+        is_administrator = not client.is_authenticated or self.is_administrator(role)
+        if not is_administrator and not self.access.has(role, Action.CONNECT):
+            raise SqlError("42501", f'permission denied for database "{self.name}"', detail="User does not have CONNECT privilege.")
+        return SessionRoles(role, is_administrator=is_administrator)
+
+    def is_administrator(self, name: str) -> bool:
+        """Whether this is the name of the administrator in the list of databases."""
+        found = self.find_administrator(name)
+        return found is not None and found.is_administrator
+
+    def new_salt(self) -> bytes:
+        return self._host.entropy.secret(SALT_BYTES)
+
+    def audit(self, event: AuditEvent, facts: Mapping[str, object]) -> None:
+        """Write an event to the audit log."""
+        audit(event.value, self._host.clock.wall_us(), facts)
+
+    def forget(self, session: Session) -> None:
         """A session was closed."""
         self._sessions.pop(id(session), None)
 
@@ -139,7 +173,7 @@ class SqlDatabase:
     async def open(self) -> int:
         state = await self._worker.run(self._copy.open)
         self.generation += 1
-        self._moved(state.position, state.schema_version)
+        self._moved(state.position, state.schema_version, self._copy.access)
         if state.diverged is not None and not is_position_mismatch(state.diverged):
             raise Diverged(state.diverged)
         settings = self.settings
@@ -188,14 +222,14 @@ class SqlDatabase:
         if self._pool is None:
             await self.open()  # A snapshot replaced the file, and it could not be opened then.
         state = await self._worker.run(self._copy.follow)
-        self._moved(state.position, state.schema_version)
+        self._moved(state.position, state.schema_version, self._copy.access)
         return state.position
 
     @fault_point("sql.apply")
     async def apply(self, entries: Sequence[LogEntry]) -> int:
         if not all(self._is_known_control(entry) for entry in entries):
             applied = await self._worker.run(self._copy.apply, [_batch_of(entry) for entry in entries])
-            self._moved(applied.position, applied.schema_version)
+            self._moved(applied.position, applied.schema_version, applied.access)
             if self._gauges is not None:
                 self._gauges.lag.applied(self._host.clock.monotonic(), self._host.clock.wall_us(), entries[-1].wall_time_us)
         return self.position
@@ -214,7 +248,8 @@ class SqlDatabase:
         try:
             writer: WriterConnection = await shielded(self._open_writer(ids))
             leadership = Leadership(self._host, log, self._worker, writer, ids, self.settings, self.name, self._lease_s)
-            leadership.on_commit = self._moved
+            leadership.on_commit = partial(self._committed, writer)
+            self._moved(writer.position, writer.schema_version, writer.access)
             await self._outwait_predecessor(log.epoch, entered_at)
             # The first answer to a client must not come from a leader that has been fenced since its election.
             await leadership.noop()
@@ -252,9 +287,14 @@ class SqlDatabase:
     async def _close_writer(self, writer: WriterConnection) -> None:
         await self._worker.run(writer.close)
 
-    def _moved(self, position: int, schema_version: int) -> None:
+    def _committed(self, writer: WriterConnection, position: int, schema_version: int) -> None:
+        self._moved(position, schema_version, writer.access)
+
+    def _moved(self, position: int, schema_version: int, access: AccessRights) -> None:
         """The copy has moved on to a position of the log."""
-        self.position, self.schema_version = position, schema_version
+        if schema_version != self.schema_version or access is not self.access:
+            self.allowed = set()
+        self.position, self.schema_version, self.access = position, schema_version, access
         if self._gauges is not None:
             self._gauges.position(position)
         if self._checkpointer.held_back and self._pool is not None:

@@ -27,6 +27,7 @@ from triplicate.sql.core.lexer import (
     sqlite_tokens,
     statement_of,
 )
+from triplicate.sql.core.transaction_block import failed_transaction
 from triplicate.sql.executor.definitions import has_column, parse_column_change, statements_of
 from triplicate.sql.executor.measured_statements import is_measured
 from triplicate.sql.storage.sqlite_schema import is_internal
@@ -330,6 +331,24 @@ def control_statement(text: str, words: list[str]) -> Prepared | None:
     if first == "RELEASE":
         return _named(text, rest, StatementKind.RELEASE, "RELEASE")
     return None
+
+
+WHEN_FAILED = (StatementKind.COMMIT, StatementKind.ROLLBACK, StatementKind.ROLLBACK_TO, StatementKind.EMPTY)
+
+
+def allowed_when_failed(sql: str, reason: SqlError | None = None) -> Prepared:
+    """The statement, if it may end a failed transaction.
+
+    Raises:
+        SqlError: 25P02, or the reason.
+    """
+    statements = split_statements(sql, SqlDialect.SQLITE)
+    if not statements:
+        return Prepared("", StatementKind.EMPTY, (), (), "")
+    control = control_statement(statements[0].sql, first_words(statements[0].tokens))
+    if control is None or control.kind not in WHEN_FAILED:
+        raise reason or failed_transaction()
+    return control
 
 
 def _whole(text: str, rest: list[str], kind: StatementKind, tag: str) -> Prepared:

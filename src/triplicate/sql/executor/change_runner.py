@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import apsw
 
@@ -13,22 +14,28 @@ from triplicate.sql.core.interface import Prepared, StatementKind
 from triplicate.sql.core.schema_versions import SchemaVersions
 from triplicate.sql.executor.authorizer import Authorizer
 from triplicate.sql.executor.change_capture import ChangeCapture
+from triplicate.sql.executor.role_statements import RoleStatements
 from triplicate.sql.executor.schema_statements import SchemaStatements
 from triplicate.sql.executor.statement_batches import StatementOutcome
+from triplicate.sql.executor.stored_access import StoredAccess
+from triplicate.sql.storage.sqlite_schema import relations_of
 
 
 class ChangeRunner:
     """Runs changes, one at a time, inside the open transaction. The caller begins a savepoint before and ends it afterwards.
 
     Args:
-        schema: the versions of the schema, which schema changes move on.
+        schema: the versions of the schema, which schema changes move on. access: the roles and rights.
     """
 
-    def __init__(self, connection: apsw.Connection, authorizer: Authorizer, capture: ChangeCapture, schema: SchemaVersions) -> None:
+    def __init__(
+        self, connection: apsw.Connection, authorizer: Authorizer, capture: ChangeCapture, schema: SchemaVersions, access: StoredAccess
+    ) -> None:
         self._connection = connection
         self._authorizer = authorizer
         self._capture = capture
-        self._schema_statements = SchemaStatements(connection, authorizer, capture, schema)
+        self._schema_statements = SchemaStatements(connection, authorizer, capture, schema, access)
+        self._role_statements = RoleStatements(access, partial(relations_of, connection))
         self._schema_statements.reload()
         # A cursor that exists costs half of what a new one does.
         self._savepoints, self._statement = connection.cursor(), connection.cursor()
@@ -49,13 +56,19 @@ class ChangeRunner:
         """Have the capture see the schema as it is now."""
         self._schema_statements.reload()
 
-    def run(self, prepared: Prepared, parameters: Sequence[Value]) -> StatementOutcome:
+    def run(self, prepared: Prepared, parameters: Sequence[Value], role: str | None = None) -> StatementOutcome:
         """Run a changing statement and capture its changes. The caller undoes them on an error.
+
+        Args:
+            role: runs it; None for the administrator.
 
         Raises:
             SqlError, apsw.Error, UnicodeError, OverflowError, TypeError, ValueError: it has failed, or a row may not be stored.
         """
-        outcome = (self._run_schema if prepared.kind is StatementKind.SCHEMA else self._run_change)(prepared, parameters)
+        if prepared.kind is StatementKind.SCHEMA:
+            outcome = self._run_schema(prepared, parameters, role)
+        else:
+            outcome = self._run_change(prepared, parameters)
         self._capture.end_statement()
         if self._capture.poison is not None:
             raise self._capture.poison
@@ -106,9 +119,13 @@ class ChangeRunner:
             raise SqlError("XX000", f"a change to the unknown table {self._capture.unknown!r}")
         return StatementOutcome(rows, self._connection.changes())
 
-    def _run_schema(self, prepared: Prepared, parameters: Sequence[Value]) -> StatementOutcome:
+    def _run_schema(self, prepared: Prepared, parameters: Sequence[Value], role: str | None) -> StatementOutcome:
+        if prepared.command is not None:
+            self._role_statements.run(prepared.command, role)
+            return StatementOutcome([], 0)
+
         def fill_table(text: str) -> None:
             self._run_change(replace(prepared, sql=text), parameters)
 
-        self._schema_statements.run(prepared.sql, fill_table)
+        self._schema_statements.run(prepared.sql, fill_table, role)
         return StatementOutcome([], 0)

@@ -179,22 +179,23 @@ def _in_order(connection: apsw.Connection, drop: Drop) -> list[str]:
     """
     if drop.kind != "TABLE":
         return list(drop.names)
-    references = _references(connection)
+    referred = references(connection)
     wanted = {name.lower() for name in drop.names if _is_relation(connection, name)}
     if drop.keeps_dependents:
-        for child, parents in references.items():
+        for child, parents in referred.items():
             broken = sorted(parents & wanted)
             if child not in wanted and broken:
                 raise _dependent(drop, broken[0], f'a foreign key of table "{child}"')
     left, ordered = list(drop.names), list[str]()
     while left:
-        free = [name for name in left if not any(name.lower() in references.get(other.lower(), ()) for other in left if other != name)]
+        free = [name for name in left if not any(name.lower() in referred.get(other.lower(), ()) for other in left if other != name)]
         ordered += free or left[:1]
         left = [name for name in left if name not in ordered]
     return ordered
 
 
-def _references(connection: apsw.Connection) -> dict[str, set[str]]:
+def references(connection: apsw.Connection) -> dict[str, set[str]]:
+    """The foreign keys to other tables: maps each table, in lower case, to those that it refers to."""
     rows = connection.execute(
         "select m.name, f.\"table\" from main.sqlite_schema m join pragma_foreign_key_list(m.name, 'main') f where m.type = 'table'"
     )

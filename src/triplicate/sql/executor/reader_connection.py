@@ -14,9 +14,11 @@ from triplicate.errors import SqlError
 from triplicate.runtime import Worker
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.interface import Prepared, Row, StatementKind
+from triplicate.sql.core.rights import Rights
 from triplicate.sql.executor.authorizer import Authorizer, check_width
 from triplicate.sql.executor.interrupts import StopFlag, interrupted_by_cancellation
 from triplicate.sql.executor.short_reads import CHECKED_STEPS, EXAMINED_CHARACTERS, FIRST_ROWS, ROW_BYTES, StepLimit, read_short
+from triplicate.sql.executor.statement_rights import StatementRights
 from triplicate.sql.executor.transaction_functions import TransactionContext
 from triplicate.sql.storage.sqlite_file import ConnectionSetup, open_reader, read_state
 from triplicate.sql.storage.sqlite_schema import columns_of, key_of
@@ -55,6 +57,7 @@ class ReaderConnection:
         self._path = path
         self._setup = setup
         self._opened: _Opened | None = None
+        self._rights: StatementRights | None = None
         self.context = TransactionContext()
         self.stop = StopFlag()
         """Of the statement that runs."""
@@ -88,6 +91,30 @@ class ReaderConnection:
         opened = self._open()
         refresh_schema(opened.connection)
         return opened.authorizer.examine(sql)
+
+    def rights_of(self, sql: str, kind: StatementKind) -> Rights:
+        """The rights that a statement needs, see `StatementRights.of`."""
+        return self._find_rights().of(sql, kind)
+
+    def lock_rights_of(self, sql: str) -> Rights:
+        """See `StatementRights.of_lock`."""
+        return self._find_rights().of_lock(sql)
+
+    def truncation_rights_of(self, sql: str) -> Rights:
+        """See `StatementRights.of_truncation`."""
+        return self._find_rights().of_truncation(sql)
+
+    def _find_rights(self) -> StatementRights:
+        connection = self._open().connection
+        refresh_schema(connection)
+        if self._rights is None:
+            self._rights = StatementRights(connection, self._register)
+        return self._rights
+
+    def _register(self, connection: apsw.Connection) -> None:
+        if self._setup is not None:
+            self._setup(connection)
+        TransactionContext().register(connection)
 
     def begin(self) -> int:
         """Begin a snapshot; its position."""
@@ -194,6 +221,9 @@ class ReaderConnection:
 
     def _close(self) -> None:
         opened, self._opened = self._opened, None
+        rights, self._rights = self._rights, None
+        if rights is not None:
+            rights.close()
         if opened is not None:
             opened.connection.close(True)
 

@@ -10,15 +10,18 @@ from collections.abc import Callable
 import apsw
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.access_rights import Refusal
 from triplicate.sql.core.interface import StatementKind
 from triplicate.sql.core.lexer import first_words, sqlite_tokens
 from triplicate.sql.core.records import SchemaChange, SettingChange
+from triplicate.sql.core.rights import Action, Right
 from triplicate.sql.core.schema_versions import SchemaVersions
 from triplicate.sql.executor.authorizer import Authorizer, ChangeImages, change_images
 from triplicate.sql.executor.change_capture import ChangeCapture
-from triplicate.sql.executor.definitions import broken_by_rows, run_definition
+from triplicate.sql.executor.definitions import broken_by_rows, references, run_definition
+from triplicate.sql.executor.stored_access import StoredAccess
 from triplicate.sql.storage.sqlite_file import full_image_tables, set_change_images
-from triplicate.sql.storage.sqlite_schema import schema_digest, stored_text, table_names, unfit_reason
+from triplicate.sql.storage.sqlite_schema import relations_of, schema_digest, stored_text, table_names, unfit_reason
 
 
 class SchemaStatements:
@@ -26,19 +29,24 @@ class SchemaStatements:
 
     Args:
         history: the versions of the schema, which every change moves on.
+        access: the roles and rights, which follow changes of tables and views.
     """
 
-    def __init__(self, connection: apsw.Connection, authorizer: Authorizer, capture: ChangeCapture, history: SchemaVersions) -> None:
+    def __init__(
+        self, connection: apsw.Connection, authorizer: Authorizer, capture: ChangeCapture, history: SchemaVersions, access: StoredAccess
+    ) -> None:
+        self._access = access
         self._connection = connection
         self._authorizer = authorizer
         self._capture = capture
         self._history = history
 
-    def run(self, sql: str, fill_table: Callable[[str], None]) -> None:
+    def run(self, sql: str, fill_table: Callable[[str], None], role: str | None = None) -> None:
         """Run one statement.
 
         Args:
             fill_table: runs the statement that fills a new table, for CREATE TABLE AS.
+            role: runs it, and owns what is new; None for the administrator.
 
         Raises:
             SqlError, apsw.Error: it failed; the caller undoes what it did.
@@ -48,7 +56,23 @@ class SchemaStatements:
         elif first_words(sqlite_tokens(sql), 1) == ["PRAGMA"]:
             self._set_pragma(sql)
         else:
+            before, referred = frozenset(relations_of(self._connection)), self._references(role)
             run_definition(self._connection, sql, self._change_schema, fill_table)
+            after = frozenset(relations_of(self._connection))
+            self._access.relations_changed(before, after, renames=first_words(sqlite_tokens(sql), 1) == ["ALTER"], owner=role)
+            self._check_references(role, self._references(role) - referred)
+
+    def _references(self, role: str | None) -> frozenset[tuple[str, str]]:
+        """The foreign keys, as (table, referenced table) in lower case; none where the role need not be checked."""
+        if role is None or self._access.current.is_superuser(role):
+            return frozenset()
+        return frozenset((child, parent) for child, parents in references(self._connection).items() for parent in parents)
+
+    def _check_references(self, role: str | None, new: frozenset[tuple[str, str]]) -> None:
+        """Check the right to refer to other tables. Raises SqlError 42501."""
+        for _, parent in sorted(new):
+            if role is not None and not self._access.current.has(role, Action.REFERENCES, parent):
+                raise Refusal(role, Right(Action.REFERENCES, parent)).error
 
     def reload(self) -> None:
         """Have the capture see the schema as it is now."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.access_rights import AccessRights
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.interface import CheckRows, Prepared, Row
 from triplicate.sql.executor.interrupts import StopFlag, TransactionLost
@@ -31,6 +32,10 @@ class AutocommitRequest:
     schema_version: int | None = None
     """The schema version that it was prepared for; None where it may run in any."""
     check_rows: CheckRows | None = None
+    role: str | None = None
+    """The role that runs it; None for the administrator."""
+    access: AccessRights | None = None
+    """The roles and rights by which it may run; None where it may run by any."""
 
 
 @dataclass(slots=True)

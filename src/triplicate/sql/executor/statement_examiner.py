@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from triplicate.runtime import Worker
-from triplicate.sql.core.interface import Prepared, Result
+from triplicate.sql.core.interface import Prepared, Result, StatementKind
+from triplicate.sql.core.rights import Rights
 from triplicate.sql.core.schema_cache import SchemaCache
 from triplicate.sql.executor.loop_reader import LoopReader
 from triplicate.sql.executor.reader_connection import ReaderConnection, closing_error
@@ -32,6 +33,7 @@ class StatementExaminer:
         self._loop_reader = loop_reader
         self._connection = ReaderConnection(worker, path, setup)
         self._prepared: SchemaCache[Prepared] = SchemaCache(_REMEMBERED, _REMEMBERED_CHARACTERS)
+        self._rights: SchemaCache[Rights] = SchemaCache(_REMEMBERED, _REMEMBERED_CHARACTERS)
         self._columns: SchemaCache[Columns | None] = SchemaCache(_REMEMBERED, _REMEMBERED_CHARACTERS)
 
     async def examine(self, sql: str, schema_version: int) -> Prepared:
@@ -61,6 +63,27 @@ class StatementExaminer:
         self._check_open()
         found: list[str] = await self._worker.run(self._connection.key_of, table)
         return found
+
+    async def rights_of(self, sql: str, kind: StatementKind, schema_version: int) -> Rights:
+        """The rights that a statement needs by the schema of this version, see `StatementRights.of`."""
+        self._check_open()
+        known = self._rights.find(sql, schema_version)
+        if known is None:
+            known = await self._worker.run(self._connection.rights_of, sql, kind)
+            self._rights.remember(sql, known, schema_version)
+        return known
+
+    async def lock_rights_of(self, sql: str) -> Rights:
+        """The rights for locking the rows that a query reads, see `StatementRights.of_lock`."""
+        self._check_open()
+        rights: Rights = await self._worker.run(self._connection.lock_rights_of, sql)
+        return rights
+
+    async def truncation_rights_of(self, sql: str) -> Rights:
+        """The rights for a DELETE that TRUNCATE consists of, see `StatementRights.of_truncation`."""
+        self._check_open()
+        rights: Rights = await self._worker.run(self._connection.truncation_rights_of, sql)
+        return rights
 
     async def offload(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Compute something on the thread. Raises what the function raises."""

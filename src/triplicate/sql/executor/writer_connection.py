@@ -18,12 +18,14 @@ from weakref import WeakSet
 import apsw
 
 from triplicate.errors import EnvironmentFault, SqlError
+from triplicate.sql.core.access_rights import AccessRights
 from triplicate.sql.core.batch_builder import MAX_TRANSACTION_BYTES, BatchBuilder, BatchFit
 from triplicate.sql.core.batch_sequence import BatchSequence
 from triplicate.sql.core.column_codec import Value
 from triplicate.sql.core.interface import Prepared, Row, SchemaMoved, StatementKind
 from triplicate.sql.core.records import BatchHeader, StatementResult, Transaction
 from triplicate.sql.core.request_results import repeated_result
+from triplicate.sql.core.rights import Rights
 from triplicate.sql.core.schema_versions import RollbackPoint, SchemaVersion, SchemaVersions
 from triplicate.sql.core.table_shape import TableShape
 from triplicate.sql.executor.authorizer import Authorizer, check_width
@@ -41,6 +43,8 @@ from triplicate.sql.executor.statement_batches import (
     PendingBatch,
     StatementOutcome,
 )
+from triplicate.sql.executor.statement_rights import StatementRights
+from triplicate.sql.executor.stored_access import StoredAccess
 from triplicate.sql.executor.transaction_functions import TransactionContext, TransactionIds
 from triplicate.sql.storage.local_copies import is_damage
 from triplicate.sql.storage.sqlite_file import ConnectionSetup, full_image_tables, open_writer, read_state, record_batch
@@ -54,6 +58,12 @@ Result = TypeVar("Result")
 _PROGRESS_STEPS = 5000
 _FAULTS = (apsw.Error, SqlError, UnicodeError, OverflowError, TypeError, ValueError)
 """The errors of a client's statement."""
+
+
+def _register(setup: ConnectionSetup | None, connection: apsw.Connection) -> None:
+    if setup is not None:
+        setup(connection)
+    TransactionContext().register(connection)
 
 
 class LateChanges(Exception):
@@ -74,6 +84,7 @@ class WriterConnection:
         wall_us: Callable[[], int] = lambda: 0,
         request_limits: RequestLimits | None = None,
         checkpointer: WalCheckpointer | None = None,
+        functions: ConnectionSetup | None = None,
     ) -> None:
         """
         Args:
@@ -81,6 +92,7 @@ class WriterConnection:
             limit_s: the longest time, in seconds, that a statement of a batch may run, as all others wait for it.
             wall_us: µs since the epoch; the log's own time follows it, without ever going back.
             checkpointer: of the connection. Its checkpoints are deferred, see `checkpoint`.
+            functions: registers the functions of `setup` on another connection, which finds the rights of statements.
         """
         limits = request_limits or RequestLimits()
         self.context = TransactionContext()
@@ -92,7 +104,9 @@ class WriterConnection:
         self._capture = ChangeCapture(connection, MAX_TRANSACTION_BYTES)
         state, schema = read_state(connection), schema_digest(connection)
         self._schema = SchemaVersions(SchemaVersion(state.schema_version, schema))
-        self._changes = ChangeRunner(connection, self.authorizer, self._capture, self._schema)
+        self._access = StoredAccess(connection, self._capture.add)
+        self._changes = ChangeRunner(connection, self.authorizer, self._capture, self._schema, self._access)
+        self._rights = StatementRights(connection, partial(_register, functions))
         batch = state.batch if state.epoch == ids.epoch else 0
         time_ms = read_history(connection).time_ms
         self._sequence = BatchSequence(state.database, ids.epoch, batch, state.position, time_ms, limits.keep_ms)
@@ -116,6 +130,7 @@ class WriterConnection:
     def close(self) -> None:
         """Roll back and close. Idempotent."""
         self._connection.preupdate_hook(None)
+        self._rights.close()
         self._connection.close(True)
 
     @property
@@ -138,21 +153,43 @@ class WriterConnection:
         """Whether the open transaction has another schema than the last commit. For its own session, as `current_schema_version`."""
         return self._schema.current != self._schema.committed
 
+    @property
+    def access(self) -> AccessRights:
+        """The roles and rights of the last commit."""
+        return self._access.committed
+
+    @property
+    def current_access(self) -> AccessRights:
+        """Those of the open transaction. For its own session, as `current_schema_version`."""
+        return self._access.current
+
+    def rights_of(self, sql: str, kind: StatementKind) -> Rights:
+        """The rights that a statement needs in the schema of the open transaction, see `StatementRights.of`."""
+        return self._rights.of(sql, kind)
+
+    def lock_rights_of(self, sql: str) -> Rights:
+        """See `StatementRights.of_lock`."""
+        return self._rights.of_lock(sql)
+
+    def truncation_rights_of(self, sql: str) -> Rights:
+        """See `StatementRights.of_truncation`."""
+        return self._rights.of_truncation(sql)
+
     # For the event loop, while no other thread uses the connection.
 
     def is_short(self, prepared: Prepared, parameters: Sequence[Value]) -> bool:
         """Whether a statement ends after few steps, so that it may run on the event loop.
 
-        No statement is short after the open transaction has altered the schema.
+        No statement is short after the open transaction has altered the schema, or roles or rights.
         """
-        if self.has_altered_schema:
+        if self.has_altered_schema or self._access.is_changed:
             return False
         return self._short.includes(prepared, parameters, self._schema.committed.number)
 
     @property
     def is_small(self) -> bool:
         """Whether the open transaction has changed little, so that its commit or rollback is short."""
-        return self._size.is_small and not self.has_altered_schema
+        return self._size.is_small and not self.has_altered_schema and not self._access.is_changed
 
     @property
     def _size(self) -> BatchSize:
@@ -189,6 +226,7 @@ class WriterConnection:
         assert self._sequence.sent_position == self._sequence.position, "batches that are at the log were rolled back"
         self._connection.execute("begin immediate")
         self._schema.begin()
+        self._access.begin()
         self._sent = NOTHING
         self._begin_batch()
         self.context.number = number
@@ -241,6 +279,7 @@ class WriterConnection:
         if self._connection.in_transaction:
             self._connection.execute("rollback")
         self._schema.begin()
+        self._access.begin()
         self._counters = self._committed_counters
         self._abort_number()
         self._undo(self._schema.committed_point())
@@ -263,6 +302,7 @@ class WriterConnection:
             raise LateChanges("rows were changed while the transaction committed")
         self._sequence.commit()
         self._schema.commit()
+        self._access.commit()
         self._committed_counters = self._counters
         if self.context.number is not None:
             self._ids.finish(self.context.number, committed=True)
@@ -306,13 +346,16 @@ class WriterConnection:
 
     # Statements.
 
-    def run(self, prepared: Prepared, parameters: Sequence[Value]) -> StatementOutcome:
+    def run(self, prepared: Prepared, parameters: Sequence[Value], role: str | None = None) -> StatementOutcome:
         """Run one changing statement. On an error all it did is undone.
+
+        Args:
+            role: runs it; None for the administrator.
 
         Raises:
             SqlError: it failed. TransactionLost: it failed, and SQLite ended the whole transaction.
         """
-        return self._run_undoable(prepared.sql, partial(self._changes.run, prepared, parameters))
+        return self._run_undoable(prepared.sql, partial(self._changes.run, prepared, parameters, role))
 
     def run_many(self, prepared: Prepared, rows: Iterable[Sequence[Value]], counts: list[int]) -> None:
         """Run one change without a result for many rows of parameters. On an error, nothing of it is stored.
@@ -397,6 +440,7 @@ class WriterConnection:
     def _undo(self, point: RollbackPoint) -> None:
         """SQLite has rolled back to a point: follow it."""
         self._capture.cut(point.changes)
+        self._access.undone()
         if self._schema.undo(point) or full_image_tables(self._connection) != self._capture.full:
             self._changes.reload_schema()
 
@@ -454,6 +498,8 @@ class WriterConnection:
             return known
         if request.schema_version not in (None, self._schema.current.number):
             return AutocommitResult(error=SchemaMoved())
+        if request.access is not None and request.access is not self._access.current:
+            return AutocommitResult(error=SchemaMoved())
         self.context.number = None
         self.limit.start(request.stop)
         prepared = request.prepared
@@ -464,7 +510,7 @@ class WriterConnection:
         before = self._schema.point(capture.mark())
         try:
             try:
-                outcome = self._changes.run(prepared, request.parameters)
+                outcome = self._changes.run(prepared, request.parameters, request.role)
             except _FAULTS as error:
                 raise self._failure(error, prepared.sql) from error
             if request.check_rows is not None:

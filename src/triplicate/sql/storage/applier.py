@@ -28,6 +28,8 @@ from triplicate.sql.core.records import (
     encode_results,
 )
 from triplicate.sql.core.table_shape import TableShape
+from triplicate.sql.storage.access_tables import KINDS as ACCESS_KINDS
+from triplicate.sql.storage.access_tables import store_access_setting
 from triplicate.sql.storage.sqlite_file import mark_epoch, read_state, record_batch, set_change_images
 from triplicate.sql.storage.sqlite_schema import Table, load_tables, schema_digest
 from triplicate.sql.storage.transaction_history import CommitRecord
@@ -106,6 +108,8 @@ class Applier:
         """The statements by the identity of a shape in the dictionary of the batch that is being applied."""
         self._group: _RowGroup | None = None
         """Row operations that are not executed yet: the next ones may be of the same statement."""
+        self.access_changes = 0
+        """Changes of roles and rights so far, also of batches that were rolled back."""
         state = read_state(connection)
         self._database = state.database
         self.position = state.position
@@ -321,6 +325,12 @@ class Applier:
                 self._connection.execute("insert into main.sqlite_sequence(name, seq) values(?, ?)", (subject, change.value))
         elif kind == "change_images":
             set_change_images(self._connection, subject, str(change.value))
+        elif kind in ACCESS_KINDS:
+            self.access_changes += 1
+            try:
+                store_access_setting(self._connection, kind, subject, change.value)
+            except ValueError as error:
+                raise Diverged(f"the log has a {kind} that this release does not know: {error}") from error
         else:
             raise Diverged(f"the log changes the setting {change.name!r}, which this release does not know")
 

@@ -144,6 +144,15 @@ def table_names(connection: apsw.Connection) -> frozenset[str]:
     return frozenset(str(name) for (name,) in rows)
 
 
+def relations_of(connection: apsw.Connection) -> dict[str, tuple[str, str]]:
+    """The users' tables and views: maps the name in lower case to (name, ``table`` or ``view``)."""
+    rows = connection.execute(
+        "select name, type from main.sqlite_schema where type in ('table', 'view') and name not like 'sqlite\\_%' escape '\\'"
+        " and name not like 'triplicate\\_%' escape '\\'"
+    )
+    return {str(name).lower(): (str(name), str(kind)) for name, kind in rows}
+
+
 def stored_text(connection: apsw.Connection, created: frozenset[str]) -> str | None:
     """The text that SQLite stores for a new table, or None. After CREATE TABLE AS it has the columns, not the query.
 

@@ -15,9 +15,11 @@ import apsw.ext
 
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue import register_functions, register_tables
+from triplicate.sql.core.access_rights import NOTHING_STORED
 from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
 from triplicate.sql.core.interface import CheckRows, Column, Prepared, Result, Row, SchemaMoved, StatementKind, TransactionStatus, Value
 from triplicate.sql.core.role_login import RoleLogin
+from triplicate.sql.core.session_roles import SessionRoles
 from triplicate.sql.executor.scalars import register_scalars
 from triplicate.sql.storage.sqlite_schema import check_references, key_of
 
@@ -92,6 +94,8 @@ class LocalSession:
         self.request_ids: list[str | None] = []
         self.started = 0
         self.bulk_runs = 0
+        self.roles = SessionRoles("", is_administrator=True)
+        self.access = NOTHING_STORED
         self.moved_before: set[int] = set()
         """The starts, counted from 1, that are answered as if the schema had just changed."""
 
@@ -123,6 +127,12 @@ class LocalSession:
     @property
     def sees_shared_schema(self) -> bool:
         return self.status is TransactionStatus.IDLE
+
+    async def check_rights(self, prepared: Prepared, *, locks: bool = False) -> None:
+        return None
+
+    async def verifier_of(self, password: str) -> str:
+        raise AssertionError("this engine stores no roles")
 
     def check_prepared(self, prepared: Prepared) -> None:
         return None

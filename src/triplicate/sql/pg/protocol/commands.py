@@ -15,6 +15,7 @@ from triplicate.sql.core.lexer import Statement, Token, statement_of
 from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls, session_calls
 from triplicate.sql.pg.syntax.copy_statement import CopyStatement, parse_copy
+from triplicate.sql.pg.syntax.role_statement import RoleStatement, SetRole, is_role_statement, parse_role_statement, parse_set_role
 from triplicate.sql.pg.syntax.truncate_statement import TruncateStatement, parse_truncate
 
 
@@ -103,6 +104,8 @@ ClientCommand = (
     | NoOperation
     | CopyStatement
     | TruncateStatement
+    | RoleStatement
+    | SetRole
     | EngineStatement
 )
 
@@ -112,9 +115,15 @@ def classify(statement: Statement) -> ClientCommand:
 
     Raises:
         SqlError: 0A000 for an unsupported statement of PostgreSQL, with an alternative; 34000 for CLOSE of a cursor; 42601 for a syntax
-            error in a session command; and as `rewrite_definition`, `parse_copy` and `parse_truncate`.
+            error in a session command; and as `rewrite_definition` and the parsers of single statements.
     """
     sql, tokens, first = statement.sql, statement.tokens, statement.first_word
+    if first in ("CREATE", "ALTER", "DROP", "GRANT", "REVOKE", "REASSIGN") and is_role_statement(statement):
+        return parse_role_statement(statement)
+    if first in ("SET", "RESET"):
+        role = parse_set_role(statement)
+        if role is not None:
+            return role
     match first:
         case "SELECT":
             calls = session_calls(statement)
@@ -151,7 +160,7 @@ def classify(statement: Statement) -> ClientCommand:
             return EngineStatement(statement_of(definition.text)) if definition.text else NoOperation(definition.tag)
         case "TRUNCATE":
             return parse_truncate(statement)
-        case "LOCK" | "PREPARE" | "EXECUTE" | "GRANT" | "REVOKE" | "CALL" | "DO":
+        case "LOCK" | "PREPARE" | "EXECUTE" | "CALL" | "DO":
             raise SqlError("0A000", f"{first} is not supported: the SQL is SQLite's")
     return EngineStatement(_without_catalogue_prefix(statement))
 

@@ -45,6 +45,11 @@ class ConnectionState(ProtocolState[PreparedStatement, Portal]):
         self.plans = plans
         self.time = TransactionTime(clock)
 
+    def users(self) -> tuple[str, str, str]:
+        """The names that statements are supplied with, by `SessionName`."""
+        roles, connected = self.session.roles, self.settings.user
+        return roles.current_user or connected, roles.session_user or connected, roles.acting or ""
+
     async def close_portals(self, *, but: Portal | None = None) -> None:
         """Close every portal except `but`."""
         for name, portal in list(self.portals.items()):

@@ -40,6 +40,8 @@ from triplicate.sql.pg.protocol.session_commands import SessionCommands
 from triplicate.sql.pg.protocol.setting_commands import SettingCommands
 from triplicate.sql.pg.protocol.statement_runs import StatementRuns
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls
+from triplicate.sql.pg.syntax.role_statement import RoleStatement
+from triplicate.sql.pg.syntax.truncate_statement import TruncateStatement
 
 _EMPTY = statement_of("")
 _CONTROL_WORDS = ("BEGIN", "COMMIT", "ROLLBACK")
@@ -310,7 +312,8 @@ class Conversation:
     async def _begin_for(self, statement: Statement) -> None:
         """Begin the implicit transaction of a query with several statements, unless this statement controls the transaction."""
         command = classify(statement)
-        if isinstance(command, EngineStatement) and command.statement.first_word not in _CONTROL_WORDS:
+        is_engines = isinstance(command, EngineStatement) and command.statement.first_word not in _CONTROL_WORDS
+        if is_engines or isinstance(command, RoleStatement | TruncateStatement):
             await self._transaction.begin()
 
     async def _run_simple(self, text: Statement, *, is_alone: bool) -> None:

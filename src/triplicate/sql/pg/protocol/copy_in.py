@@ -103,6 +103,8 @@ class CopyIn:
         markers = ", ".join(f"${number}" for number in range(1, len(columns) + 1))
         insert = statement_of(f"INSERT INTO {command.target} ({names}) VALUES ({markers})")
         statement = await prepare_statement(state.session, insert, (), state.plans, is_fixed=True)
+        if statement.plan.prepared is not None:
+            await state.session.check_rights(statement.plan.prepared)
         is_binary = command.options.format is CopyFormat.BINARY
         state.stream.write(wire.copy_in_response(len(columns), is_binary=is_binary))
         await state.stream.flush()

@@ -334,12 +334,17 @@ async def _plan_catalogue_query(
     """Plan a query of the catalogue. Its rewriter determines the types that the columns do not declare."""
     prepared = await session.prepare(query.text)
     oids: list[int] = []
-    for number in range(1, _parameter_count(prepared.parameters) + 1):
+    for number in range(1, _parameter_count(prepared.parameters) + 1 - len(query.users)):
         given_oid = given_oids[number - 1] if number <= len(given_oids) else 0
         oids.append(given_oid or query.parameters.get(number, types.TEXT))
     result_oids: Sequence[int | None] = query.columns if len(query.columns) == len(prepared.columns) else [None] * len(prepared.columns)
     columns = [column_oid(column) or oid for column, oid in zip(prepared.columns, result_oids, strict=True)]
-    return StatementPlan(command, prepared, tuple(oids), tuple(columns), parameter_indexes=_parameter_indexes(prepared))
+    supplied = tuple(
+        SuppliedParameter(len(oids) + number, of_statement=False, oid=types.TEXT, precision=None, user=user)
+        for number, user in enumerate(query.users, start=1)
+    )
+    indexes = _parameter_indexes(prepared)
+    return StatementPlan(command, prepared, tuple(oids), tuple(columns), supplied=supplied, parameter_indexes=indexes)
 
 
 def session_calls_plan(command: SessionCalls, given_oids: Sequence[int]) -> StatementPlan:

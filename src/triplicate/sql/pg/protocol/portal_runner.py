@@ -23,10 +23,12 @@ from triplicate.sql.pg.protocol.prepared_statements import (
     note_examined,
     update_plan,
 )
+from triplicate.sql.pg.protocol.role_statements import RoleStatementCommand
 from triplicate.sql.pg.protocol.session_commands import SessionCommands
 from triplicate.sql.pg.protocol.setting_commands import SettingCommands
 from triplicate.sql.pg.protocol.truncate_command import TruncateCommand
 from triplicate.sql.pg.syntax.copy_statement import CopyStatement
+from triplicate.sql.pg.syntax.role_statement import RoleStatement
 from triplicate.sql.pg.syntax.truncate_statement import TruncateStatement
 
 FETCH_ROWS = 256
@@ -50,6 +52,7 @@ class PortalRunner:
         self._commands = commands
         self._copy = CopyCommands(state, transaction, settings, self)
         self._truncate = TruncateCommand(state, transaction, settings, self)
+        self._role_statements = RoleStatementCommand(state, transaction, settings)
 
     async def start(self, portal: Portal) -> None:
         """Start the portal's statement once, and fix the types of its columns by its first rows. Raises SqlError."""
@@ -87,6 +90,8 @@ class PortalRunner:
         session, plan = state.session, statement.plan
         prepared = plan.prepared
         if prepared is not None and (prepared.kind is not _READ or plan.lock) and session.status is TransactionStatus.ACTIVE:
+            # A role without the right must not hold the writer.
+            await session.check_rights(prepared, locks=bool(plan.lock))
             if prepared.kind in CHANGES:
                 # The schema may change until the session holds the writer, and not afterwards.
                 await session.claim_writer(prepared.tag)
@@ -98,7 +103,7 @@ class PortalRunner:
             prepared = statement.plan.prepared
             assert prepared is not None, "only statements of the engine are run"
             try:
-                parameters = engine_parameters(portal, state.time, state.settings.user)
+                parameters = engine_parameters(portal, state.time, state.users())
                 check = partial(check_rows, portal) if prepared.kind in CHANGES and prepared.columns else None
                 cursor = portal.cursor = await session.start(prepared, parameters, statement.schema_version, check)
             except SchemaMoved:
@@ -155,6 +160,8 @@ class PortalRunner:
                     await self._copy.run(copy, commits=not is_described)
                 case TruncateStatement() as truncate:
                     await self._truncate.run(truncate, commits=not is_described)
+                case RoleStatement() as statement:
+                    await self._role_statements.run(statement, commits=not is_described)
                 case _:
                     await self._commands.run(portal, is_described=is_described)
             portal.is_done = True

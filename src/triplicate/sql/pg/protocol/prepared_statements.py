@@ -189,11 +189,11 @@ def parameter_decoders(oids: tuple[int, ...], formats: tuple[int, ...], result_f
     return tuple([parameter_decoder(oid, bool(code)) for oid, code in zip(oids, each, strict=True)])
 
 
-def engine_parameters(portal: Portal, time: TransactionTime, user: str) -> tuple[Value, ...]:
+def engine_parameters(portal: Portal, time: TransactionTime, users: tuple[str, str, str]) -> tuple[Value, ...]:
     """The engine's parameters, in its order: the client's and the supplied ones.
 
     Args:
-        time: of the transaction and of the statement. user: the user's name.
+        time: of the transaction and of the statement. users: by `SessionName`.
     """
     plan = portal.statement.plan
     assert plan.prepared is not None, "only statements of the engine have parameters"
@@ -202,7 +202,7 @@ def engine_parameters(portal: Portal, time: TransactionTime, user: str) -> tuple
         return values
     for supplied in plan.supplied:
         if supplied.oid == types.TEXT:
-            values = (*values, user)
+            values = (*values, users[supplied.user])
             continue
         text = text_of_micros(time.statement_us if supplied.of_statement else time.transaction_us, supplied.oid)
         values = (*values, text if supplied.precision is None else round_moment(text, supplied.oid, supplied.precision))

@@ -20,6 +20,7 @@ from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.prepared_statements import Portal
 from triplicate.sql.pg.protocol.setting_commands import SettingCommands
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls
+from triplicate.sql.pg.syntax.role_statement import SetRole
 
 
 class SessionCommands:
@@ -53,6 +54,9 @@ class SessionCommands:
             case SetAccess():
                 self._settings.set_access(command)
                 tag = "SET"
+            case SetRole():
+                self._settings.set_role(command)
+                tag = command.tag
             case SetConstraints(immediate):
                 if session.status is TransactionStatus.IDLE:
                     stream.write(wire.notice_response("25P01", "SET CONSTRAINTS can only be used in transaction blocks"))
@@ -75,6 +79,7 @@ class SessionCommands:
                 if session.status is not TransactionStatus.IDLE:
                     raise SqlError("25001", f"{tag} cannot run inside a transaction block")
                 await self._settings.reset(None)
+                session.roles.reset()
                 state.statements.clear()
             case NoOperation(tag):
                 pass

@@ -10,10 +10,12 @@ from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.commands import SetAccess, ShowParameter
 from triplicate.sql.pg.protocol.settings import READ_ONLY, REQUEST_ID, SessionSettings, duration_s
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls, is_true, values_of
+from triplicate.sql.pg.syntax.role_statement import SetRole
 from triplicate.sql.pg.values import types
 
 _CHANGES = (StatementKind.WRITE, StatementKind.SCHEMA)
 _ACCESS = "transaction_read_only"
+_ROLES = ("role", "session_authorization")
 
 
 class SettingCommands:
@@ -42,6 +44,7 @@ class SettingCommands:
         """Reset the access mode and the settings of SET LOCAL."""
         self._access = None
         self._settings.end_transaction()
+        self._session.roles.end_transaction()
 
     @property
     def is_read_only(self) -> bool:
@@ -89,6 +92,8 @@ class SettingCommands:
         """
         if name.lower() == REQUEST_ID:
             await self._session.set_request_id(value or None)
+        elif name.lower() in _ROLES:
+            self.set_role(SetRole(None if value in (None, "none") else value, name.lower() != "role", local))
         elif name.lower() == _ACCESS and value is not None:
             self.set_access(SetAccess(is_true(value), for_session=False))
         elif value is None:
@@ -100,6 +105,15 @@ class SettingCommands:
                 self._notice("25P01", "SET LOCAL can only be used in transaction blocks")
                 return
             self._settings.set(name, value, local=local)
+
+    def set_role(self, command: SetRole) -> None:
+        """SET ROLE, SET SESSION AUTHORIZATION, and RESET of either. Raises SqlError as `SessionRoles`."""
+        session = self._session
+        if command.is_local and session.status is TransactionStatus.IDLE:
+            self._notice("25P01", "SET LOCAL can only be used in transaction blocks")
+            return
+        change = session.roles.set_session if command.for_session else session.roles.set_role
+        change(command.name, session.access, local=command.is_local)
 
     # SHOW and the calls.
 
@@ -114,7 +128,7 @@ class SettingCommands:
         elif command.name is None:
             names = ["name", "setting", "description"]
         else:
-            names = [self._settings.spelled(command.name)]
+            names = [self._settings.spelled(command.name) if command.name.lower() not in _ROLES else command.name.lower()]
         formats = formats or [0] * len(names)
         return wire.row_description(
             wire.ColumnDescription(name, types.TEXT, -1, -1, shown) for name, shown in zip(names, formats, strict=True)
@@ -154,6 +168,9 @@ class SettingCommands:
 
     def _setting(self, name: str, *, is_missing_fine: bool = False) -> bytes | None:
         is_leader = self._database.is_leader
+        if name.lower() in _ROLES:
+            roles = self._session.roles
+            return (roles.role_setting if name.lower() == "role" else roles.session_user or self._settings.user).encode()
         try:
             value = self._settings.get(name, is_leader=is_leader)
         except SqlError:

@@ -113,6 +113,8 @@ class SessionSettings:
 
     def _start_with(self, name: str, value: str) -> None:
         # Libraries send the machine's time zone at every start. The session's stays UTC, which is reported.
+        if name.lower() in ("role", "session_authorization"):
+            raise SqlError("0A000", f"{name} cannot be set at the start of a session", hint="Send SET ROLE after it.")
         if name.lower() != TIME_ZONE.lower():
             self.set(name, value)
 

@@ -117,6 +117,7 @@ class StatementRuns:
         prepared = statement.plan.prepared
         assert prepared is not None, "only changes begin a run"
         self._settings.check_access(prepared, "")
+        await session.check_rights(prepared)
         await session.claim_writer(prepared.tag)
         if statement.schema_version != session.schema_version:
             await update_plan(session, statement, state.plans)

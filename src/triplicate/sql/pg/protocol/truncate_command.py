@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from triplicate.errors import SqlError
@@ -10,7 +11,7 @@ from triplicate.sql.core.lexer import statement_of
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.implicit_transaction import ImplicitTransaction
-from triplicate.sql.pg.protocol.prepared_statements import Portal, prepare_statement
+from triplicate.sql.pg.protocol.prepared_statements import Portal, PreparedStatement, prepare_statement
 from triplicate.sql.pg.protocol.setting_commands import SettingCommands
 from triplicate.sql.pg.syntax.truncate_statement import TruncatedTable, TruncateStatement
 
@@ -59,14 +60,25 @@ class TruncateCommand:
         self._settings.check_access(_TRUNCATE, "")
         commits = commits and state.session.status is TransactionStatus.IDLE
         await self._transaction.begin()
+        for table in command.tables:
+            await self._deletion(table)  # A role without the right must not hold the writer.
         await state.session.claim_writer(_TRUNCATE.tag)
         for table in sorted_by_references(command.tables, await self._references()):
-            deletion = statement_of(f"DELETE FROM {table.target}")
-            statement = await prepare_statement(state.session, deletion, (), state.plans, is_fixed=False)
-            await self._portals.start(Portal(statement, (), ()))
+            await self._portals.start(Portal(await self._deletion(table), (), ()))
         if commits:
             await self._transaction.commit()
         state.stream.write(wire.command_complete(_TRUNCATE.tag))
+
+    async def _deletion(self, table: TruncatedTable) -> PreparedStatement:
+        """The deletion of a table's rows, if the session may truncate the table. By its tag it needs that right. Raises SqlError 42501."""
+        state = self._state
+        statement = await prepare_statement(state.session, statement_of(f"DELETE FROM {table.target}"), (), state.plans, is_fixed=False)
+        prepared = statement.plan.prepared
+        assert prepared is not None, "it is a statement of the engine"
+        prepared = replace(prepared, tag=_TRUNCATE.tag)
+        statement.plan = replace(statement.plan, prepared=prepared)
+        await state.session.check_rights(prepared)
+        return statement
 
     async def _references(self) -> list[_Reference]:
         session = self._state.session

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 
 from triplicate.errors import SqlError
 from triplicate.sql.catalogue.relations import TABLES
-from triplicate.sql.core.lexer import Statement, tokenize
+from triplicate.sql.core.lexer import Statement, Token, quote_string, string_value, tokenize
+from triplicate.sql.core.session_roles import SessionName
 from triplicate.sql.pg.rewrite.catalogue_types import parameter_oids, result_oids
 
 _TRIGGERS = {name.upper() for name in TABLES if not name.startswith("information_schema.")} | {
     "TO_REGCLASS", "TO_REGTYPE", "FORMAT_TYPE", "PG_GET_EXPR", "PG_GET_CONSTRAINTDEF", "PG_GET_INDEXDEF", "PG_TABLE_IS_VISIBLE",
     "PG_TYPE_IS_VISIBLE", "CURRENT_SCHEMAS", "OBJ_DESCRIPTION", "COL_DESCRIPTION", "HAS_TABLE_PRIVILEGE", "HAS_SCHEMA_PRIVILEGE",
-    "HAS_DATABASE_PRIVILEGE", "PG_GET_USERBYID", "PG_GET_SERIAL_SEQUENCE", "REGCLASS", "REGTYPE", "REGNAMESPACE", "INFORMATION_SCHEMA",
+    "HAS_DATABASE_PRIVILEGE", "PG_HAS_ROLE",
+    "PG_GET_USERBYID", "PG_GET_SERIAL_SEQUENCE", "REGCLASS", "REGTYPE", "REGNAMESPACE", "INFORMATION_SCHEMA",
     "PG_PROC", "PG_STAT_USER_TABLES", "PG_TABLES", "PG_VIEWS", "PG_INDEXES", "PG_ROLES", "PG_USER", "PG_EXTENSION", "PG_TRIGGER",
     "PG_CAST", "PG_OPERATOR", "PG_CURSORS", "PG_LOCKS", "PG_STAT_ACTIVITY", "PG_SETTINGS", "PG_POLICY", "PG_AUTHID", "PG_FOREIGN_TABLE",
 }  # fmt: skip
@@ -56,6 +58,15 @@ _AFTER_TABLE = {
 }
 
 
+_SESSION_NAMES = {
+    "CURRENT_USER": SessionName.CURRENT,
+    "CURRENT_ROLE": SessionName.CURRENT,
+    "USER": SessionName.CURRENT,
+    "SESSION_USER": SessionName.SESSION,
+}
+_PRIVILEGE_FUNCTIONS = ("HAS_TABLE_PRIVILEGE", "HAS_SCHEMA_PRIVILEGE", "HAS_DATABASE_PRIVILEGE", "PG_HAS_ROLE")
+
+
 @dataclass(frozen=True, slots=True)
 class CatalogueQuery:
     """The rewritten text, with the types of its parameters and columns."""
@@ -65,6 +76,8 @@ class CatalogueQuery:
     """Maps the number of a parameter to its type's oid, if a cast or a column determines it."""
     columns: tuple[int | None, ...]
     """The type's oid of each column of the result; None if only a column's declared type, or a value, determines it."""
+    users: tuple[SessionName, ...] = ()
+    """The names that the session supplies, as parameters after the client's."""
 
 
 def catalogue_query(statement: Statement) -> CatalogueQuery | None:
@@ -83,8 +96,9 @@ def catalogue_query(statement: Statement) -> CatalogueQuery | None:
         return None
     if not any(token.kind == "word" and token.upper in _TRIGGERS for token in tokens):
         return None
-    parts = _without_schemas([MutableToken(token.kind, token.text) for token in tokens])
+    parts = _without_schemas(_plain_operators([_plain(token) for token in tokens]))
     _refuse_other_tables(parts)
+    parts, users = _session_names(parts)
     parameters = parameter_oids(parts)
     columns = result_oids(parts)
     parts = _arrays(parts)
@@ -92,9 +106,9 @@ def catalogue_query(statement: Statement) -> CatalogueQuery | None:
     parts = _subscripts(parts)
     parts = _quantified(parts)
     parts = _unnested(parts)
-    parts = _patterns(parts)
+    parts = _patterns(_expressions(parts))
     parts = _named_values(parts)
-    return CatalogueQuery(" ".join(part.text for part in parts), parameters, columns)
+    return CatalogueQuery(" ".join(part.text for part in parts), parameters, columns, users)
 
 
 class MutableToken:
@@ -106,6 +120,11 @@ class MutableToken:
         self.kind = kind
         self.text = text
         self.upper = text.upper() if kind in ("word", "operator") else ""
+
+
+def _plain(token: Token) -> MutableToken:
+    """A token of the client, with a string as SQLite writes it."""
+    return MutableToken(token.kind, token.text if token.is_plain else quote_string(token.string()))
 
 
 def _tokens(text: str) -> list[MutableToken]:
@@ -151,6 +170,23 @@ def _operand_start(parts: Sequence[MutableToken], end: int) -> int:
     while start >= 2 and parts[start - 1].text == "." and parts[start].kind in ("word", "quoted"):
         start -= 2
     return start
+
+
+def _plain_operators(parts: list[MutableToken]) -> list[MutableToken]:
+    """Replace ``OPERATOR(pg_catalog.~)`` by the operator, and leave ``COLLATE pg_catalog.default`` out, as psql writes them."""
+    rewritten: list[MutableToken] = []
+    index = 0
+    while index < len(parts):
+        words = [part.upper for part in parts[index : index + 4]]
+        if words == ["OPERATOR", "(", "PG_CATALOG", "."] and index + 5 < len(parts) and parts[index + 5].text == ")":
+            rewritten.append(parts[index + 4])
+            index += 6
+        elif words == ["COLLATE", "PG_CATALOG", ".", "DEFAULT"]:
+            index += 4
+        else:
+            rewritten.append(parts[index])
+            index += 1
+    return rewritten
 
 
 def _without_schemas(parts: list[MutableToken]) -> list[MutableToken]:
@@ -220,6 +256,28 @@ def _common_names(parts: Sequence[MutableToken]) -> set[str]:
         if [following.upper for following in parts[after : after + 2]] == ["AS", "("]:
             names.add(part.text.strip('"').lower())
     return names
+
+
+def _session_names(parts: list[MutableToken]) -> tuple[list[MutableToken], tuple[SessionName, ...]]:
+    """Replace ``current_user`` and its kin by parameters, and supply the role in ``has_…_privilege`` where it is not given."""
+    numbers = [int(part.text[1:]) for part in parts if part.kind == "parameter" and part.text[1:].isdigit()]
+    first, users, rewritten = max(numbers, default=0) + 1, list[SessionName](), list[MutableToken]()
+
+    def marker(name: SessionName) -> MutableToken:
+        if name not in users:
+            users.append(name)
+        return MutableToken("parameter", f"${first + users.index(name)}")
+
+    for index, part in enumerate(parts):
+        before = parts[index - 1].text if index else ""
+        opens = index + 1 < len(parts) and parts[index + 1].text == "("
+        if part.kind == "word" and part.upper in _SESSION_NAMES and not opens and before != "." and parts[index - 1].upper != "AS":
+            rewritten.append(marker(_SESSION_NAMES[part.upper]))
+            continue
+        rewritten.append(part)
+        if part.text == "(" and index and parts[index - 1].upper in _PRIVILEGE_FUNCTIONS and len(_arguments(parts, index)) == 2:
+            rewritten += [marker(SessionName.ACTING), MutableToken("operator", ",")]
+    return rewritten, tuple(users)
 
 
 def _arrays(parts: list[MutableToken]) -> list[MutableToken]:
@@ -354,6 +412,33 @@ def _patterns(parts: list[MutableToken]) -> list[MutableToken]:
             index += len(replacement)
         index += 1
     return parts
+
+
+_EXPRESSION = re.compile(r"\^(?:\((?P<whole>[\w.*$]*)\)\$|(?P<exact>[\w]*)\$|(?P<start>\w*))")
+"""The regular expressions that psql writes for its patterns: ``^(name.*)$`` and ``^pg_``."""
+
+
+def _expressions(parts: list[MutableToken]) -> list[MutableToken]:
+    """Replace ``~`` and ``!~`` with one of psql's expressions by GLOB. No other expression is evaluated. Raises SqlError 0A000."""
+    rewritten: list[MutableToken] = []
+    for index, part in enumerate(parts):
+        if rewritten and index and parts[index - 1].text in ("~", "!~"):
+            continue
+        if part.text not in ("~", "!~") or part.kind != "operator":
+            rewritten.append(part)
+            continue
+        operand = parts[index + 1] if index + 1 < len(parts) else None
+        found = _EXPRESSION.fullmatch(string_value(operand.text)) if operand is not None and operand.kind == "string" else None
+        if found is None:
+            raise SqlError("0A000", "this regular expression is not available in a query of the catalogue", hint="Use LIKE.")
+        rewritten += [*(_tokens("NOT") if part.text == "!~" else []), *_tokens("GLOB"), MutableToken("string", quote_string(_glob(found)))]
+    return rewritten
+
+
+def _glob(found: re.Match[str]) -> str:
+    if found["whole"] is not None:
+        return found["whole"].replace(".*", "*").replace(".", "?")
+    return found["exact"] if found["exact"] is not None else f"{found['start']}*"
 
 
 def _operand_end(parts: Sequence[MutableToken], start: int) -> int:

@@ -27,6 +27,7 @@ CHAR1, NAME, INT2VECTOR, INT2_ARRAY, TEXT_ARRAY = 18, 19, 22, 1005, 1009
 _KINDS = {
     "oid": types.OID, "name": NAME, "integer": types.INT8, "bigint": types.INT8, "boolean": types.BOOL, "char1": CHAR1,
     "text": types.TEXT, "real": types.FLOAT8, "int2vector": INT2VECTOR, "int2[]": INT2_ARRAY, "text[]": TEXT_ARRAY,
+    "timestamptz": types.TIMESTAMPTZ,
 }  # fmt: skip
 COLUMNS = {
     column.split()[0]: _KINDS[column.split()[1]]
@@ -46,7 +47,7 @@ def column_oid(column: Column) -> int | None:
 
 _BOOL_CALLS = {
     "PG_TABLE_IS_VISIBLE", "PG_TYPE_IS_VISIBLE", "PG_COLLATION_IS_VISIBLE", "BOOL_AND", "BOOL_OR", "EVERY", "HAS_TABLE_PRIVILEGE",
-    "HAS_SCHEMA_PRIVILEGE", "HAS_DATABASE_PRIVILEGE", "EXISTS", "PG_IS_IN_RECOVERY",
+    "HAS_SCHEMA_PRIVILEGE", "HAS_DATABASE_PRIVILEGE", "PG_HAS_ROLE", "EXISTS", "PG_IS_IN_RECOVERY",
 }  # fmt: skip
 _OID_CALLS = {"TO_REGCLASS", "TO_REGTYPE"}
 _INT_CALLS = {"COUNT", "GENERATE_SUBSCRIPTS", "ROW_NUMBER", "LENGTH"}

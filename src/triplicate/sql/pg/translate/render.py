@@ -102,7 +102,7 @@ class Renderer:
         self.pieces = ComposedText(source)
         self.context = context
         self.supplied: dict[tuple[str, int, int | None], int] = {}
-        """Maps (``transaction``, ``statement`` or ``user``; type; digits of the second) of a supplied parameter to its number."""
+        """Maps (kind: ``transaction``, ``statement``, ``user``, ``session_user``; type; digits of the second) to a parameter's number."""
         self.lock = ""
         self._source = source
         self._next_supplied = first_supplied
@@ -281,7 +281,7 @@ class Renderer:
             self.add("current_schema()" if node.session_name == "current_schema" else "current_database()", node)
             return
         if node.session_name:
-            self.supply(("user", types.TEXT, None), node)
+            self.supply(("session_user" if node.session_name == "session_user" else "user", types.TEXT, None), node)
             return
         if node.qualifier:
             self.add(node.qualifier + ".", node)

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import ComposedText, Statement, Token, adjacent, nested_comments, quote_string
+from triplicate.sql.core.session_roles import SessionName
 from triplicate.sql.pg.analysis.analyzer import Analyzer
 from triplicate.sql.pg.analysis.name_scope import Outputs, Parameters
 from triplicate.sql.pg.analysis.overflow import mark_arithmetic
@@ -29,6 +30,9 @@ _PARAMETERS_MAX = 32_766
 """SQLite's limit."""
 
 
+_SESSION_NAMES = {"user": SessionName.CURRENT, "session_user": SessionName.SESSION}
+
+
 @dataclass(frozen=True, slots=True)
 class SuppliedParameter:
     """A parameter that the session supplies: the time of the transaction or of the statement or, if `oid` is text, the user's name."""
@@ -37,6 +41,8 @@ class SuppliedParameter:
     of_statement: bool
     oid: int
     precision: int | None
+    user: SessionName = SessionName.CURRENT
+    """The name that is supplied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +155,8 @@ def _translate(
     renderer.pieces.copy(0, statement.start)
     renderer.write(statement)
     supplied = tuple(
-        SuppliedParameter(number, which == "statement", oid, precision) for (which, oid, precision), number in renderer.supplied.items()
+        SuppliedParameter(number, which == "statement", oid, precision, _SESSION_NAMES.get(which, SessionName.CURRENT))
+        for (which, oid, precision), number in renderer.supplied.items()
     )
     columns, pieces = None if begin else _columns(outputs), renderer.pieces
     scales = analysis.scales(statement, len(columns)) if columns is not None else ()

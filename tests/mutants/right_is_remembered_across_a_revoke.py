@@ -1,0 +1,23 @@
+"""A statement that was allowed once stays allowed: the rights are checked when it is first run, and never again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TESTS = [
+    "tests/unit/sql/engine/test_session_rights.py::test_a_revoke_reaches_statements_that_are_prepared_and_transactions_that_are_open",
+]
+
+
+def apply(patch: Callable[[object, str, object], None]) -> None:
+    from triplicate.sql.core.access_rights import AccessRights
+    from triplicate.sql.engine.sql_database import SqlDatabase
+
+    original = SqlDatabase._moved
+
+    def moved(self: SqlDatabase, position: int, schema_version: int, access: AccessRights) -> None:
+        allowed = self.allowed
+        original(self, position, schema_version, access)
+        self.allowed = allowed
+
+    patch(SqlDatabase, "_moved", moved)

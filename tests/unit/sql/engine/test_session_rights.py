@@ -1,0 +1,294 @@
+"""The rights of a session's role are checked before each statement, on the leader and on followers."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.unit.sql.cluster import Cluster, play, run, state_of
+from tests.unit.sql.role_rig import command, grant, grant_create, session_of, with_roles
+from triplicate.errors import SqlError
+from triplicate.security import AUDIT_LOGGER
+from triplicate.sql import SqlSession
+from triplicate.sql.core.rights import Action
+from triplicate.sql.core.role_commands import AlterRole, ChangeGrants, CreateRole, DropRoles
+
+DENIED = "42501"
+
+
+async def _prepared(session: SqlSession, sql: str) -> None:
+    """Prepare a statement, and run it twice."""
+    prepared = await session.prepare(sql)
+    for _ in range(2):
+        cursor = await session.start(prepared, ())
+        await cursor.close()
+
+
+async def _in_transaction(session: SqlSession, sql: str, begin: str = "begin") -> None:
+    await run(session, begin)
+    try:
+        await run(session, sql)
+    finally:
+        await run(session, "rollback")
+
+
+async def _in_bulk(session: SqlSession, sql: str) -> None:
+    await run(session, "begin")
+    try:
+        change = await session.bulk_change(await session.prepare(sql), is_one_statement=False)
+        await change.run([(), ()])
+    finally:
+        await run(session, "rollback")
+
+
+async def _after_an_alteration(session: SqlSession, sql: str) -> None:
+    await run(session, "begin")
+    try:
+        await run(session, "create table passing(a)")
+        await run(session, sql)
+    finally:
+        await run(session, "rollback")
+
+
+WAYS: dict[str, Callable[[SqlSession, str], Awaitable[object]]] = {
+    "alone": run,
+    "prepared": _prepared,
+    "in a transaction": _in_transaction,
+    "on the writer": lambda session, sql: _in_transaction(session, sql, "begin immediate"),
+    "after an alteration": _after_an_alteration,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_to_run_a_statement_checks_the_rights(tmp_path: Path, way: str) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        admin = await with_roles(database, "alice")
+        await command(admin, grant(["t"], "alice", Action.SELECT, Action.UPDATE))
+        await command(admin, grant_create("alice"))
+        alice = await session_of(database, "alice")
+        for sql in ("select v from t where id = 1", "update t set v = 'x' where id = 1"):
+            assert await state_of(WAYS[way](alice, sql)) == ""  # type: ignore[arg-type]
+            denied = sql.replace(" t ", " secret ")
+            assert await state_of(WAYS[way](alice, denied)) == DENIED  # type: ignore[arg-type]
+        assert await state_of(WAYS[way](alice, "delete from t")) == DENIED  # type: ignore[arg-type]
+        assert await run(admin, "select v from secret") == [("secret",)]
+
+    play(tmp_path, scene)
+
+
+def test_a_bulk_change_checks_the_rights(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        admin = await with_roles(database, "alice")
+        await command(admin, grant(["t"], "alice", Action.INSERT))
+        alice = await session_of(database, "alice")
+        assert await state_of(_in_bulk(alice, "insert into t(v) values('x')")) == ""
+        assert await state_of(_in_bulk(alice, "insert into secret(v) values('x')")) == DENIED
+
+    play(tmp_path, scene)
+
+
+def test_a_revoke_reaches_statements_that_are_prepared_and_transactions_that_are_open(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        admin = await with_roles(database, "alice")
+        await command(admin, grant(["t"], "alice", Action.SELECT, Action.INSERT))
+        alice, other = await session_of(database, "alice"), await session_of(database, "alice")
+        read, write = await alice.prepare("select v from t where id = 1"), await alice.prepare("insert into t(v) values('y')")
+        for prepared in (read, write, read):
+            await alice.start(prepared, ())
+        await run(other, "begin")
+        assert await run(other, "select v from t where id = 1") == [("t",)]
+        await command(admin, grant(["t"], "alice", Action.SELECT, Action.INSERT, grants=False))
+        for prepared in (read, write):
+            assert await state_of(alice.start(prepared, ())) == DENIED
+        assert await state_of(run(other, "select v from t where id = 1")) == DENIED
+
+    play(tmp_path, scene)
+
+
+def test_a_follower_checks_by_its_own_copy_and_follows_a_revoke(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        leader = await cluster.leader()
+        admin = await with_roles(leader, "alice")
+        await command(admin, grant(["t"], "alice", Action.SELECT))
+        name = next(one for one in ("n1", "n2") if one != cluster.leader_name())
+        follower = await cluster.serving(name, leader.position)
+        assert (await follower.role_login("alice")) == (await leader.role_login("alice"))
+        alice = await session_of(follower, "alice")
+        read = await alice.prepare("select v from t where id = 1")
+        assert await (await alice.start(read, ())).fetch(9) == [("t",)]
+        assert await state_of(run(alice, "select v from secret")) == DENIED
+        await command(admin, grant(["t"], "alice", Action.SELECT, grants=False))
+        await cluster.caught_up(name, leader.position)
+        assert await state_of(alice.start(read, ())) == DENIED
+        await command(admin, DropRoles(("alice",), if_exists=False))
+        await cluster.caught_up(name, leader.position)
+        assert await follower.role_login("alice") is None
+        assert await state_of(run(alice, "select v from t")) == DENIED
+
+    play(tmp_path, scene, nodes=2)
+
+
+def test_a_view_reads_with_the_rights_of_its_owner_and_not_of_its_reader(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        admin = await with_roles(database, "alice", "bob")
+        await run(admin, "create view shown as select v from secret")
+        await command(admin, grant(["shown"], "alice", Action.SELECT))
+        await command(admin, grant(["secret"], "bob", Action.SELECT))
+        await command(admin, grant_create("alice"))
+        alice, bob = await session_of(database, "alice"), await session_of(database, "bob")
+        assert await run(alice, "select v from shown") == [("secret",)]
+        assert await state_of(run(bob, "select v from shown")) == DENIED
+        await run(alice, "create view trick as select v from secret")
+        await command(admin, grant(["trick"], "bob", Action.SELECT))
+        assert await state_of(run(bob, "select v from trick")) == DENIED
+
+    play(tmp_path, scene)
+
+
+def test_only_the_owner_changes_a_table_and_its_rights_go_with_it(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        admin = await with_roles(database, "alice", "bob")
+        await command(admin, grant_create("alice"))
+        alice, bob = await session_of(database, "alice"), await session_of(database, "bob")
+        assert await state_of(run(bob, "create table b(a)")) == DENIED
+        await run(alice, "create table own(a text)")
+        await command(alice, grant(["own"], "bob", Action.SELECT))
+        for sql in ("drop table own", "alter table own add column b text", "create index i on own(a)", "alter table own rename to other"):
+            assert await state_of(run(bob, sql)) == DENIED
+        await run(alice, "alter table own rename to renamed")
+        assert await run(bob, "select a from renamed") == []
+        await run(alice, "drop table renamed")
+        await run(admin, "create table renamed(a text)")
+        assert await state_of(run(bob, "select a from renamed")) == DENIED
+        assert await state_of(run(alice, "select a from renamed")) == DENIED
+
+    play(tmp_path, scene)
+
+
+def test_a_change_of_roles_is_undone_with_its_transaction(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        admin = await with_roles(database, "alice")
+        alice = await session_of(database, "alice")
+        await run(admin, "begin")
+        await command(admin, grant(["t"], "alice", Action.SELECT))
+        await run(admin, "savepoint s")
+        await command(admin, CreateRole("carol", {}))
+        assert admin.access.exists("carol")
+        await run(admin, "rollback to s")
+        assert not admin.access.exists("carol")
+        assert admin.access.has("alice", Action.SELECT, "t")
+        assert await state_of(run(alice, "select v from t")) == DENIED
+        await run(admin, "rollback")
+        assert await state_of(run(alice, "select v from t")) == DENIED
+        assert not database.access.has("alice", Action.SELECT, "t")
+        await run(admin, "begin")
+        await command(admin, grant(["t"], "alice", Action.SELECT))
+        await run(admin, "commit")
+        assert await run(alice, "select v from t") == [("t",)]
+
+    play(tmp_path, scene)
+
+
+def test_a_password_becomes_a_verifier_before_it_is_stored(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        admin = await with_roles(database)
+        verifier = await admin.verifier_of("hedgehog")
+        await command(admin, CreateRole("alice", {"can_login": True, "verifier": verifier}))
+        login = await database.role_login("alice")
+        assert login is not None
+        assert login.verifier is not None
+        assert login.verifier.startswith("SCRAM-SHA-256$")
+        assert "hedgehog" not in str(await run(admin, "select * from triplicate_roles"))
+        assert await admin.verifier_of(login.verifier) == login.verifier
+        assert await state_of(admin.verifier_of("SCRAM-SHA-256$what")) == "22023"
+        assert await state_of(admin.verifier_of("md5" + 32 * "a")) == "0A000"
+        assert await state_of(admin.verifier_of("x" * 2000)) == "22023"
+
+    play(tmp_path, scene)
+
+
+def test_a_database_without_authentication_has_administrators_only_and_stores_nothing(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        session = await (await cluster.leader()).session(client=_client(cluster))
+        await run(session, "create table t(a)")
+        await run(session, "insert into t values(1)")
+        assert await run(session, "select a from t") == [(1,)]
+        assert await run(session, "select count(*) from sqlite_schema where name like 'triplicate_roles'") == [(0,)]
+
+    play(tmp_path, scene)
+
+
+def _client(_: Cluster) -> object:
+    from triplicate.sql.core.audit import ConnectedClient
+
+    return ConnectedClient("db", "anyone", "192.0.2.1")
+
+
+def test_connect_may_be_revoked(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        admin = await with_roles(database, "alice")
+        await session_of(database, "alice")
+        await command(admin, ChangeGrants(False, frozenset((Action.CONNECT,)), ("",), on_database=True))
+        with pytest.raises(SqlError, match="permission denied for database"):
+            await session_of(database, "alice")
+        await command(admin, AlterRole("alice", {"is_superuser": True}))
+        await session_of(database, "alice")
+
+    play(tmp_path, scene)
+
+
+def test_a_repeated_request_is_answered_to_its_own_role_only(tmp_path: Path) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        admin = await with_roles(database, "alice")
+        await command(admin, grant(["t"], "alice", Action.INSERT))
+        await admin.set_request_id("one")
+        assert await run(admin, "insert into secret(v) values('hidden') returning v") == [("hidden",)]
+        alice = await session_of(database, "alice")
+        for _ in range(2):
+            await alice.set_request_id("one")
+            assert await run(alice, "insert into t(v) values('mine')") == []
+        assert await run(admin, "select count(*) from t where v = 'mine'") == [(1,)]
+
+    play(tmp_path, scene)
+
+
+def test_refusals_and_changes_of_roles_and_of_the_schema_are_audited_without_constants(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene(cluster: Cluster) -> None:
+        database = await cluster.leader()
+        admin = await with_roles(database, "alice")
+        await command(admin, CreateRole("bob", {"verifier": await admin.verifier_of("hedgehog")}), "CREATE ROLE")
+        alice = await session_of(database, "alice")
+        assert await state_of(run(alice, "select * from secret where v = 'constant-1'")) == DENIED
+        assert await state_of(command(alice, grant(["t"], "alice", Action.SELECT))) == DENIED
+        await run(admin, "create table logged(a text default 'constant-2')")
+
+    with caplog.at_level(logging.INFO, AUDIT_LOGGER):
+        play(tmp_path, scene)
+    lines = [json.loads(record.message) for record in caplog.records if record.name == AUDIT_LOGGER]
+    refused = [line for line in lines if line["event"] == "statement refused"]
+    assert [(line["role"], line["address"], line["statement"]) for line in refused] == [
+        ("alice", "192.0.2.1", "SELECT"),
+        ("alice", "192.0.2.1", "GRANT"),
+    ]
+    assert (refused[0]["right"], refused[0]["relation"]) == ("SELECT", "secret")
+    assert [line["relation"] for line in lines if line["event"] == "schema changed"][-1] == "logged"
+    assert {"statement": "CREATE ROLE", "changed_role": "bob"}.items() <= [line for line in lines if line["event"] == "role changed"][
+        -1
+    ].items()
+    text = json.dumps(lines)
+    assert not any(secret in text for secret in ("constant-1", "constant-2", "hedgehog", "SCRAM"))
