@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.fuzz import logins
 from triplicate.metadata import Cookie, bookie_service, encode_cookie, encode_layout, encode_service_info
 from triplicate.wire import is_v3
 
@@ -161,6 +162,10 @@ _OTHER = {
     "nodes": _node_seeds,
     "listed": _listed_seeds,
     "entries": _entry_seeds,
+    "login_directives": logins.seeds_of_directives,
+    "login_tokens": logins.seeds_of_tokens,
+    "login_users": logins.seeds_of_users,
+    "login_door": logins.seeds_of_door,
 }
 
 

@@ -39,6 +39,10 @@ TARGETS: dict[str, Target] = {
     "nodes": Target("stored.nodes", 1, 256),
     "listed": Target("stored.listed", 2),
     "entries": Target("stored.entries", 2),
+    "login_directives": Target("logins.directives", 2),
+    "login_tokens": Target("logins.tokens", 3),
+    "login_users": Target("logins.users", 1),
+    "login_door": Target("logins.door", 3),
 }
 
 DECODERS = (

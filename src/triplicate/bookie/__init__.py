@@ -2,6 +2,7 @@
 
 from triplicate.bookie.bookie import Bookie
 from triplicate.bookie.limits import MemoryLimit, memory_limits
+from triplicate.bookie.offline.door_report import DoorReport, door_report
 from triplicate.bookie.offline.dump_lines import DumpChoice, DumpLine, LineKind
 from triplicate.bookie.offline.entry_log_dump import dump_entry_log
 from triplicate.bookie.offline.index_dump import copy_index, dump_index, is_in_use
@@ -12,6 +13,7 @@ from triplicate.bookie.offline.replacement import Replacement, bookie_id_of, mar
 
 __all__ = [
     "Bookie",
+    "DoorReport",
     "DumpChoice",
     "DumpLine",
     "Inspection",
@@ -22,6 +24,7 @@ __all__ = [
     "Replacement",
     "bookie_id_of",
     "copy_index",
+    "door_report",
     "dump_entry_log",
     "dump_index",
     "dump_journal",

@@ -152,8 +152,9 @@ class RealNetwork:
         except BaseException:
             transport.abort()
             raise
-        if protected is None:
-            raise ConnectionResetError("the peer closed the connection during the TLS handshake")
+        if protected is None or transport.is_closing():
+            # uvloop hands out a transport even where either side has closed the connection, and never calls `connection_lost`.
+            raise ConnectionResetError("the connection was closed during the TLS handshake")
         return protected
 
 

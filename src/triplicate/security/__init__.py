@@ -2,17 +2,17 @@
 
 from triplicate.security.authority import Authority, CertificateAndKey, CertificateFacts, facts_of
 from triplicate.security.core import digest_md5
-from triplicate.security.core.rights import FULL_RIGHTS, NO_RIGHTS, Rights, Role, parse_roles, roles_of_units
+from triplicate.security.core.rights import FULL_RIGHTS, NO_RIGHTS, BookieRole, Rights, parse_roles, roles_of_units
 from triplicate.security.core.sasl_server import (
     APACHE_PLUGIN,
     MECHANISMS,
     OWN_PLUGIN,
     PLAIN,
-    Challenge,
+    LoginChallenge,
+    LoginProven,
     LoginRefusal,
+    LoginRefused,
     PasswordCheck,
-    Proven,
-    Refused,
     SaslServer,
 )
 from triplicate.security.core.scram_exchange import SCRAM, SCRAM_PLUS, ScramExchange, mock_verifier
@@ -23,7 +23,7 @@ from triplicate.security.sasl_login import LoginConnection, SaslLogin
 from triplicate.security.secret_files import check_private, read_secret_file
 from triplicate.security.tls import HANDSHAKE_TIMEOUT_S, ClientCertificates, TlsIdentity
 from triplicate.security.tls_failures import reason_of_tls_failure
-from triplicate.security.users_file import UsersFile, read_users, write_users
+from triplicate.security.users_file import UsersFile, change_users, read_users, write_users
 
 __all__ = [
     "APACHE_PLUGIN",
@@ -36,18 +36,18 @@ __all__ = [
     "SCRAM",
     "SCRAM_PLUS",
     "Authority",
+    "BookieRole",
     "CertificateAndKey",
     "CertificateFacts",
-    "Challenge",
     "ClientCertificates",
+    "LoginChallenge",
     "LoginConnection",
+    "LoginProven",
     "LoginRefusal",
+    "LoginRefused",
     "PasswordCheck",
     "PeerCertificate",
-    "Proven",
-    "Refused",
     "Rights",
-    "Role",
     "SaslLogin",
     "SaslServer",
     "ScramExchange",
@@ -55,6 +55,7 @@ __all__ = [
     "TlsIdentity",
     "User",
     "UsersFile",
+    "change_users",
     "check_private",
     "digest_md5",
     "facts_of",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from triplicate.errors import ConfigError, FormatError
 from triplicate.runtime import Clock, Trace
@@ -36,6 +37,8 @@ class UsersFile:
         self._state = _state_of(path)
         self._users: Mapping[str, User] = read_users(path, setting)
         self._check_at = clock.monotonic() + CHECK_INTERVAL_S
+        self._problem = ""
+        """Why the file could not be read at the last attempt."""
         self.generation = 0
         """How often the file was read again."""
 
@@ -59,9 +62,11 @@ class UsersFile:
             users = read_users(self._path, self._setting)
         except ConfigError as error:
             # Half written, or a mistake of an editor: the users of before stay, and the file is tried again.
-            self._trace("security.users_not_renewed", error=str(error))
+            if str(error) != self._problem:
+                self._problem = str(error)
+                self._trace("security.users_not_renewed", error=self._problem)
             return
-        self._users, self._state = users, state
+        self._users, self._state, self._problem = users, state, ""
         self.generation += 1
         self._trace("security.users_renewed", file=self._path, users=len(users))
 
@@ -92,6 +97,28 @@ def read_users(path: str, setting: str) -> dict[str, User]:
         raise ConfigError(f"{setting}: {path}: {error}") from None
 
 
+def change_users(path: str, setting: str, change: Callable[[dict[str, User]], None]) -> None:
+    """Read the users, change them, and write them. Concurrent changes follow one another; a missing file has no users.
+
+    Args:
+        change: called with the users; what it leaves is written. Nothing is written if it raises.
+
+    Raises:
+        ConfigError: the file cannot be used, or its folder not be written.
+    """
+    try:
+        folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            users = read_users(path, setting) if os.path.exists(path) else {}
+            change(users)
+            write_users(path, users)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise ConfigError(f"{setting}: {path} cannot be written: {error.strerror}") from None
+
+
 def write_users(path: str, users: Mapping[str, User]) -> None:
     """Replace the file atomically and durably. At no time can others than its owner read it.
 
@@ -100,7 +127,7 @@ def write_users(path: str, users: Mapping[str, User]) -> None:
     """
     temporary = f"{path}.new"
     if os.path.lexists(temporary):
-        # What a killed command left.
+        # It is left over from a killed command.
         os.unlink(temporary)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "wb") as stream:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from tests.waiting import eventually
 from triplicate.bookie import Bookie
@@ -54,8 +54,7 @@ class RawClient(asyncio.Protocol):
         self._frames = FrameBuffer(BOOKIE_FRAME_BYTES + 1024)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         for body in self._frames.bodies(data):

@@ -14,13 +14,13 @@ ADDRESSES_MAX = 10_000
 class FailedLogins:
     """Failed logins by address, and the delay that follows from them.
 
-    Each outcome of a login is told after the delay, whichever it is: so a guess costs time, and a right password is never refused.
+    The outcome of a login is delayed, be it good or bad: so a guess costs time, and a right password is never refused.
     """
 
     def __init__(self, delay_max_s: float = DELAY_MAX_S) -> None:
         self._delay_max_s = delay_max_s
         self._failures: dict[str, tuple[float, float]] = {}
-        """Address → (failures, when they were so many), the latest failure last."""
+        """Address → (failures, time at which this was their number), the latest failure last."""
 
     def __len__(self) -> int:
         return len(self._failures)

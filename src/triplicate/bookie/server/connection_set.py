@@ -33,9 +33,10 @@ class ConnectionSet:
     def new(self, requests: RequestProcessor, scope: TaskScope) -> ServerConnection:
         """A connection for the listener; it counts once it is made."""
         share = self._shares.share_bytes
-        return ServerConnection(self._host, self._settings, requests, scope, self.frames, share, self._door, self._add, self._remove)
+        return ServerConnection(self._host, self._settings, requests, scope, self.frames, share, self._door, self)
 
-    def _add(self, connection: ServerConnection) -> None:
+    def add(self, connection: ServerConnection) -> None:
+        """A connection is made. Beyond the limit it is dropped at once."""
         if len(self._open) >= self._settings.connections:
             connection.drop("too many connections")
             return
@@ -43,7 +44,8 @@ class ConnectionSet:
         self.frames.join(connection)
         self._share_answers()
 
-    def _remove(self, connection: ServerConnection) -> None:
+    def remove(self, connection: ServerConnection) -> None:
+        """A connection is gone. Idempotent."""
         if self._open.pop(id(connection), None) is not None:
             self._share_answers()
 

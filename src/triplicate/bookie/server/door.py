@@ -5,18 +5,18 @@ A connection is admitted by its `Doorkeeper`. Until then it is half open: it can
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Protocol
 
-from triplicate.bookie.core.door_policy import DoorPolicy
 from triplicate.bookie.core.login_pace import DELAY_MAX_S, FailedLogins, TokenBucket
 from triplicate.bookie.server.door_metrics import DoorMetrics
+from triplicate.bookie.server.door_policy import DoorPolicy
 from triplicate.bookie.server.half_open import HalfOpen
 from triplicate.config import BookieSettings, SecuritySettings
 from triplicate.errors import ConfigError
 from triplicate.runtime import Host, Metrics, Worker, sleep
-from triplicate.security import FULL_RIGHTS, PLAIN, PasswordCheck, Rights, TlsIdentity, UsersFile, facts_of
+from triplicate.security import FULL_RIGHTS, PLAIN, PasswordCheck, Rights, TlsIdentity, UsersFile
 
 CHECK_INTERVAL_S = 5.0
 """Interval at which the users of open connections and the certificate are checked, in seconds."""
@@ -29,7 +29,7 @@ CHECKS_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who a connection belongs to, and what it may do."""
+    """The owner of a connection, and its rights."""
 
     name: str
     """Of the user or the certificate; empty without authentication."""
@@ -43,7 +43,10 @@ ANYBODY = Principal("", FULL_RIGHTS)
 
 
 class Admitted(Protocol):
-    """A connection of a user."""
+    """An admitted connection."""
+
+    peer: str
+    """Its address, for messages."""
 
     def change_rights(self, rights: Rights) -> None:
         """From now on it may do this."""
@@ -84,7 +87,7 @@ class Door:
         self.handshakes = TokenBucket(settings.handshakes_per_s, now)
         metrics.half_open.set_function(lambda: len(self.half_open))
         self._traces = TokenBucket(TRACES_PER_S, now)
-        self._untold = 0
+        self._passed_over = 0
         """Refusals that were not traced since the last one that was."""
         self._checks = 0
         self._users_seen = users.generation if users is not None else 0
@@ -95,6 +98,8 @@ class Door:
     def open(cls, host: Host, settings: BookieSettings, security: SecuritySettings, metrics: Metrics | None = None) -> Door:
         """Raises ConfigError: the settings contradict each other, or a file that they name cannot be used."""
         policy = DoorPolicy.of(settings, security)
+        if policy.offers_tls and find_spec("cryptography") is None:
+            raise ConfigError(f"bookie.tls = {settings.tls} needs the package cryptography: pip install 'triplicate[security]'")
         identity = TlsIdentity(security, host.clock, host.trace) if policy.offers_tls else None
         users = None
         if policy.by_sasl:
@@ -102,7 +107,8 @@ class Door:
             users = UsersFile(settings.users_file, "bookie.users_file", host.clock, host.trace, secret)
         worker = host.new_worker("bookie-logins") if policy.by_sasl and PLAIN in policy.offered(has_tls=policy.offers_tls) else None
         door = cls(host, settings, policy, DoorMetrics(metrics), identity, users, worker)
-        door.show_certificate()
+        # Now, so that a wrong file stops the start.
+        door.renew_certificate()
         return door
 
     async def aclose(self) -> None:
@@ -126,31 +132,33 @@ class Door:
     def refuse(self, reason: str, peer: str, **facts: object) -> None:
         """Count and trace a connection that is not admitted, or a request of it."""
         self.metrics.refused_logins.labels(reason).inc()
-        self._tell("bookie.login_refused", peer=peer, reason=reason, **facts)
+        self._trace("bookie.login_refused", peer=peer, reason=reason, **facts)
 
     def lack_right(self, right: str, count: int) -> None:
         """Count requests that are refused for want of a right."""
         self.metrics.refused_requests.labels(right).inc(count)
 
-    def tell_lack(self, right: str, peer: str, principal: str, request: str) -> None:
+    def trace_lack(self, right: str, peer: str, principal: str, request: str) -> None:
         """Trace a request that is refused for want of a right."""
-        self._tell("bookie.request_refused", peer=peer, principal=principal, right=right, request=request)
+        self._trace("bookie.request_refused", peer=peer, principal=principal, right=right, request=request)
 
-    def _tell(self, kind: str, **facts: object) -> None:
+    def _trace(self, kind: str, **facts: object) -> None:
         if self._traces.wait_s(self.host.clock.monotonic()) > 0:
             self._traces.give_back()
-            self._untold += 1
+            self._passed_over += 1
             return
-        untold, self._untold = self._untold, 0
-        self.host.trace(kind, **facts, **({"untold": untold} if untold else {}))
+        if self._passed_over:
+            facts["passed_over"] = self._passed_over
+            self._passed_over = 0
+        self.host.trace(kind, **facts)
 
-    def admit(self, connection: Admitted, principal: Principal) -> Callable[[], None]:
-        """Note an admitted connection. Returns a function to call when it is gone."""
+    def admit(self, connection: Admitted, principal: Principal) -> None:
+        """Note an admitted connection, until `forget`."""
         if principal.is_user:
             self._admitted[id(connection)] = connection, principal
-        return lambda: self._forget(connection)
 
-    def _forget(self, connection: Admitted) -> None:
+    def forget(self, connection: Admitted) -> None:
+        """The connection is gone. Idempotent."""
         self._admitted.pop(id(connection), None)
 
     async def run(self) -> None:
@@ -158,7 +166,7 @@ class Door:
         while True:
             await sleep(self.host.clock, CHECK_INTERVAL_S)
             self.check_users()
-            self.show_certificate()
+            self.renew_certificate()
 
     def check_users(self) -> None:
         """Apply a changed file of users to open connections: a removed user's are ended, the others get the rights of now."""
@@ -176,14 +184,7 @@ class Door:
             else:
                 connection.change_rights(Rights.of(user.roles))
 
-    def show_certificate(self) -> None:
-        """Renew the identity if its files have changed, and show when the certificate expires."""
-        if self.identity is None:
-            return
-        self.identity.server_context(self.policy.certificates)
-        try:
-            with open(self.identity.settings.certificate_file, "rb") as stream:
-                self.metrics.certificate_expires.set(facts_of(stream.read()).expires_s)
-        except (OSError, ConfigError):
-            # The identity has traced it, and serves on with the certificate of before.
-            return
+    def renew_certificate(self) -> None:
+        """Read the identity's files again if they have changed; also without clients, so that an operator sees whether it worked."""
+        if self.identity is not None:
+            self.identity.server_context(self.policy.certificates)

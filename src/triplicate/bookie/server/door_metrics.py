@@ -16,6 +16,3 @@ class DoorMetrics:
         self.refused_logins = counter("triplicate_bookie_refused_logins", "Clients that were not admitted, by reason.", ("reason",))
         self.refused_requests = counter("triplicate_bookie_refused_requests", "Requests refused for want of a right, by right.", ("right",))
         self.half_open = gauge("triplicate_bookie_unauthenticated_connections", "Open connections that are not admitted yet.")
-        self.certificate_expires = gauge(
-            "triplicate_certificate_expires_seconds", "When this process's certificate expires, in seconds since the epoch; 0 without one."
-        )

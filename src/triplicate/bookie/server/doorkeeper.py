@@ -6,9 +6,8 @@ The answers are BookKeeper's (`AuthHandler`, `BookieRequestProcessor`), but for 
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from triplicate.bookie.server.dialects import NUMBERED_OPERATIONS, NUMBERED_VERSIONS
 from triplicate.bookie.server.door import ANYBODY, Door, Principal
@@ -16,12 +15,12 @@ from triplicate.errors import FrameTooLarge, ProtocolError
 from triplicate.runtime import Timer, sleep_until
 from triplicate.security import (
     APACHE_PLUGIN,
-    Challenge,
+    LoginChallenge,
+    LoginProven,
     LoginRefusal,
+    LoginRefused,
     PasswordCheck,
     PeerCertificate,
-    Proven,
-    Refused,
     Rights,
     SaslServer,
     roles_of_units,
@@ -50,6 +49,9 @@ from triplicate.wire import (
     v3,
 )
 
+if TYPE_CHECKING:
+    import ssl
+
 BYTES_MAX = 16 * 1024
 """Bytes that a connection may send in clear or inside TLS before it is admitted. Tokens have at most 4096."""
 GREETING_WAIT_S = 1.0
@@ -73,7 +75,7 @@ class DoorGuest(Protocol):
 
     @property
     def certificate(self) -> PeerCertificate | None:
-        """What it has shown in the TLS handshake."""
+        """The certificate of its TLS handshake."""
 
     def answer(self, data: bytes) -> None: ...
 
@@ -94,7 +96,6 @@ class DoorGuest(Protocol):
 class _Reply(NamedTuple):
     """How one request is answered."""
 
-    txn_id: int
     token: Callable[[bytes], bytes]
     """The frame with a token."""
     refusal: bytes
@@ -117,7 +118,7 @@ class Doorkeeper:
         self._sasl: SaslServer | None = None
         self._greeting = b""
         """A frame that is handled after the TLS handshake, see `_is_greeting`."""
-        self._told: dict[str, None] = {}
+        self._counted: dict[str, None] = {}
         """Reasons of refusals that were counted and traced."""
         self._timers: list[Timer] = []
         self._deadline = door.host.clock.monotonic() + door.timeout_s
@@ -152,6 +153,9 @@ class Doorkeeper:
             return
         self._buffer += data
         self._received += len(data)
+        if self._guest.holds:
+            # Such as the end of a handshake, whose task has not gone on yet.
+            return
         if not self._door.policy.is_guarded and not self._may_be_start_tls():
             self._admit(ANYBODY)
             return
@@ -212,7 +216,6 @@ class Doorkeeper:
             return
         plugin = request.plugin if isinstance(request, AuthRequest) else ""
         reply = _Reply(
-            envelope.txn_id,
             lambda token: v3.encode_response(AuthResponse(Status.OK, plugin, token), envelope.txn_id),
             v3.encode_unauthenticated(envelope),
         )
@@ -220,18 +223,20 @@ class Doorkeeper:
 
     def _handle_v2(self, body: bytes) -> None:
         version, _, _ = v2.split_header(body)
+        request: Request | None = None
+        refusal = b""
         try:
-            request: Request | None = decode_request(body)
+            request = decode_request(body)
         except Unserved as error:
-            if error.answer is not None:
-                self._guest.answer(encode_response(error.answer, error.version))
-                return
-            # As the dialect: the version of a token is not checked.
-            request = decode_request(bytes([v2.CURRENT_VERSION]) + body[1:])
+            if error.answer is None:
+                # As the dialect: the version of a token is not checked.
+                request = decode_request(bytes([v2.CURRENT_VERSION]) + body[1:])
+            else:
+                refusal = encode_response(error.answer, error.version)
+        if isinstance(request, AddRequest | ReadRequest | BatchReadRequest):
+            refusal = encode_response(v3.refusal_of(request, Status.UNAUTHORIZED), version)
         plugin = request.plugin if isinstance(request, AuthRequest) else ""
-        has_refusal = isinstance(request, AddRequest | ReadRequest | BatchReadRequest)
-        refusal = encode_response(v3.refusal_of(request, Status.UNAUTHORIZED), version) if has_refusal and request is not None else b""
-        reply = _Reply(0, lambda token: encode_response(AuthResponse(Status.OK, plugin, token)), refusal)
+        reply = _Reply(lambda token: encode_response(AuthResponse(Status.OK, plugin, token)), refusal)
         self._handle_request(request, body, reply)
 
     def _handle_request(self, request: Request | None, body: bytes, reply: _Reply) -> None:
@@ -260,7 +265,7 @@ class Doorkeeper:
 
     def _turn_away(self, reason: str, reply: _Reply) -> None:
         """Refuse one request. Over version 3 the connection stays open, as with BookKeeper; so it does over version 2 after an answer."""
-        self._tell(reason)
+        self._count(reason)
         if reply.refusal:
             self._guest.answer(reply.refusal)
         else:
@@ -330,12 +335,12 @@ class Doorkeeper:
             await self._guest.secure(context, max(self._deadline - clock.monotonic(), 0.001))
         except OSError as error:
             door.metrics.handshakes.labels("failed").inc()
-            self._tell("TLS handshake failed", error=str(error) or type(error).__name__)
+            self._count("TLS handshake failed", error=str(error) or type(error).__name__)
             return
         door.metrics.handshakes.labels("done").inc()
         self._has_tls = True
         self._end_point = identity.end_point(context)
-        # What came in clear was a greeting at most.
+        # Only a greeting may have come in clear.
         self._buffer, self._greeting = self._greeting + self._buffer, b""
         self._admit_by_certificate(txn_id)
 
@@ -352,7 +357,7 @@ class Doorkeeper:
             self._door.metrics.logins.labels("certificate").inc()
             self._admit(Principal(certificate.common_name, Rights.of(roles)))
         elif not policy.by_sasl:
-            self._tell("certificate without a role" if certificate is not None else "no certificate")
+            self._count("certificate without a role" if certificate is not None else "no certificate")
             self._guest.answer(v3.encode_response(StartTlsResponse(Status.IO_ERROR), txn_id))
 
     # Login.
@@ -367,7 +372,7 @@ class Doorkeeper:
             self._turn_away("other plugin", reply)
             return
         step = self._sasl.step(request.plugin, request.payload)
-        if isinstance(step, Challenge):
+        if isinstance(step, LoginChallenge):
             self._guest.answer(reply.token(step.token))
             return
         delay_s = door.failed_logins.delay_s(self._guest.address, door.host.clock.monotonic())
@@ -379,7 +384,7 @@ class Doorkeeper:
         else:
             self._conclude(step, reply)
 
-    async def _conclude_later(self, step: Proven | Refused | PasswordCheck, reply: _Reply, delay_s: float) -> None:
+    async def _conclude_later(self, step: LoginProven | LoginRefused | PasswordCheck, reply: _Reply, delay_s: float) -> None:
         door = self._door
         until = door.host.clock.monotonic() + delay_s
         if isinstance(step, PasswordCheck):
@@ -388,11 +393,11 @@ class Doorkeeper:
             await sleep_until(door.host.clock, until)
         self._conclude(step, reply)
 
-    def _conclude(self, step: Proven | Refused, reply: _Reply) -> None:
+    def _conclude(self, step: LoginProven | LoginRefused, reply: _Reply) -> None:
         if self._ended:
             return
         door, mechanism = self._door, self._sasl.mechanism if self._sasl is not None else ""
-        if isinstance(step, Proven):
+        if isinstance(step, LoginProven):
             door.metrics.logins.labels(mechanism).inc()
             door.host.trace("bookie.login", peer=self._guest.peer, user=step.user.name, mechanism=mechanism, tls=self._has_tls)
             self._guest.answer(reply.token(step.token))
@@ -414,17 +419,17 @@ class Doorkeeper:
         """End the connection. With an answer before, it is closed after that was sent; otherwise it is aborted."""
         if self._ended:
             return
-        self._tell(reason, **facts)
+        self._count(reason, **facts)
         self.end()
         if is_answered:
             self._guest.close()
         else:
             self._guest.abort()
 
-    def _tell(self, reason: str, **facts: object) -> None:
+    def _count(self, reason: str, **facts: object) -> None:
         """Count and trace a refusal, once per connection and reason."""
-        if reason not in self._told:
-            self._told[reason] = None
+        if reason not in self._counted:
+            self._counted[reason] = None
             self._door.refuse(reason, self._guest.peer, **facts)
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from triplicate.bookie.server.budgets import FrameBudget
-from triplicate.bookie.server.door import ANYBODY, Door, Principal
-from triplicate.bookie.server.doorkeeper import Doorkeeper
+from triplicate.bookie.server.door import Door, Principal
 from triplicate.bookie.server.frame_processor import FrameProcessor, ServedShare
 from triplicate.bookie.server.request_context import RequestContext
 from triplicate.bookie.server.request_processor import RequestProcessor, is_journaled
+from triplicate.bookie.server.standing import Standing
 from triplicate.config import BookieSettings
 from triplicate.errors import CorruptionError, FormatError
 from triplicate.runtime import Host, TaskScope
@@ -27,6 +26,19 @@ from triplicate.wire import (
     Response,
     WriteLacRequest,
 )
+
+if TYPE_CHECKING:
+    import ssl
+
+
+class Members(Protocol):
+    """The open connections of a bookie."""
+
+    def add(self, connection: ServerConnection) -> None:
+        """The connection is made. It may be dropped at once."""
+
+    def remove(self, connection: ServerConnection) -> None:
+        """The connection is gone. Idempotent."""
 
 
 class ChunkHandler(Protocol):
@@ -45,8 +57,7 @@ class ServerConnection(asyncio.Protocol):
     Args:
         frames: memory shared with the other connections. It changes the fields that begin with `frame_`.
         answers_bytes: while the peer leaves more than this unread, the connection is not read and gets no answers to reads.
-        opened: called when the connection is made.
-        closed: called when the connection is gone.
+        members: the open connections, which it joins and leaves.
     """
 
     def __init__(
@@ -58,20 +69,16 @@ class ServerConnection(asyncio.Protocol):
         frames: FrameBudget,
         answers_bytes: int,
         door: Door,
-        opened: Callable[[ServerConnection], None],
-        closed: Callable[[ServerConnection], None],
+        members: Members,
     ) -> None:
         self.reads: deque[RequestContext] = deque()
         self.peer = "?"
-        self.address = "?"
         self._host = host
         self._settings = settings
         self._requests = requests
-        self._storage = requests.storage
         self._metrics = requests.metrics
         self._scope = scope
-        self._opened = opened
-        self._closed = closed
+        self._members = members
         self._transport: asyncio.Transport | None = None
         self._budget = frames
         self._answers_bytes = answers_bytes
@@ -84,14 +91,8 @@ class ServerConnection(asyncio.Protocol):
         """The ledger whose state could not be read for the current frame."""
         self._share = ServedShare()
         self._frames = FrameProcessor(self, settings, requests, frames, self._share, host.trace)
-        self._door = door
-        self._keeper = None if door.policy.is_open else Doorkeeper(self, door)
-        """Until the connection is admitted."""
-        self._handler: ChunkHandler = self._keeper or self._frames
-        self._principal = ANYBODY
-        self._leave_door: Callable[[], None] | None = None
-        self._rights_lacked: dict[str, None] = {}
-        """Rights whose lack was traced."""
+        self._standing = Standing(door, self)
+        self._handler: ChunkHandler = self._standing.keeper or self._frames
 
     # Called by asyncio.
 
@@ -100,25 +101,21 @@ class ServerConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=self._answers_bytes)
         name = transport.get_extra_info("peername")
         self.peer = f"{name[0]}:{name[1]}" if isinstance(name, tuple) and len(name) >= 2 else str(name)
-        self.address = str(name[0]) if isinstance(name, tuple) and name else self.peer
         self._metrics.connections.inc()
-        self._opened(self)
-        if self._keeper is not None and not transport.is_closing():
-            self._keeper.begin()
+        self._members.add(self)
+        if not transport.is_closing():
+            self._standing.begin()
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._transport is None:
             return
         self._transport = None
         self._budget.forget(self)
-        self._storage.forget_waiter(self)
+        self._requests.storage.forget_waiter(self)
         self._metrics.connections.dec()
         self._requests.forget(self)
-        if self._keeper is not None:
-            self._keeper.end()
-        if self._leave_door is not None:
-            self._leave_door()
-        self._closed(self)
+        self._standing.end()
+        self._members.remove(self)
 
     def data_received(self, data: bytes) -> None:
         transport = self._transport
@@ -134,12 +131,15 @@ class ServerConnection(asyncio.Protocol):
 
     # The door, for `Doorkeeper`.
 
+    @property
+    def address(self) -> str:
+        """The host that the connection comes from."""
+        return self.peer.rpartition(":")[0]
+
     def admit(self, principal: Principal, is_older: bool, rest: bytes) -> None:
         """The connection may send requests from now on. `rest`: bytes that it has sent already. `is_older`: it speaks version 2."""
-        self._keeper = None
         self._handler = self._frames
-        self._principal = principal
-        self._leave_door = self._door.admit(self, principal)
+        self._standing.admit(principal)
         self._frames.limit(principal.rights)
         if is_older:
             self._frames.speak_older()
@@ -147,15 +147,11 @@ class ServerConnection(asyncio.Protocol):
 
     def change_rights(self, rights: Rights) -> None:
         """From now on the connection may do this."""
-        self._rights_lacked.clear()
         self._frames.limit(rights)
 
     def lack_right(self, right: str, request: str, count: int) -> None:
-        """Requests are refused for want of a right. Traced once per connection and right."""
-        self._door.lack_right(right, count)
-        if right not in self._rights_lacked:
-            self._rights_lacked[right] = None
-            self._door.tell_lack(right, self.peer, self._principal.name, request)
+        """Requests are refused for want of a right."""
+        self._standing.lack_right(right, request, count)
 
     @property
     def certificate(self) -> PeerCertificate | None:
@@ -187,7 +183,7 @@ class ServerConnection(asyncio.Protocol):
         try:
             protected = await self._host.network.start_tls(plain, self, context, limit_s=limit_s, server_name=None)
         except BaseException:
-            # A protocol may not be told of a loss during the handshake.
+            # asyncio may not call `connection_lost` for a loss during the handshake.
             self.connection_lost(None)
             raise
         if self._transport is None:
@@ -256,9 +252,9 @@ class ServerConnection(asyncio.Protocol):
 
     def wait_for_room(self) -> None:
         """After an add: stop reading while storage is crowded. A read-only bookie refuses adds, so the connection stays open for reads."""
-        if self._storage.crowded and not self._requests.read_only:
+        if self._requests.storage.crowded and not self._requests.read_only:
             self._hold("storage is full")
-            self._storage.call_when_room(self, self._room_again)
+            self._requests.storage.call_when_room(self, self._room_again)
 
     def _room_again(self) -> None:
         self._release("storage is full")
@@ -318,7 +314,7 @@ class ServerConnection(asyncio.Protocol):
 
     async def _load_and_go_on(self, ledger_id: int) -> None:
         try:
-            await self._storage.load(ledger_id)
+            await self._requests.storage.load(ledger_id)
         except (CorruptionError, FormatError, OSError) as error:
             self._metrics.damaged_reads.inc()
             self._host.trace("bookie.ledger_unreadable", ledger_id=ledger_id, error=str(error))

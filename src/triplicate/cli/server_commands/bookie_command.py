@@ -66,12 +66,13 @@ def bookie(
 def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe: int | None) -> None:
     settings = configuration.get(BookieSettings)
     uri, session_timeout_s = metadata_uri(configuration), configuration.get(MetadataSettings).session_timeout_s
+    security = configuration.get(SecuritySettings)
     keep_freed_memory()
 
     async def start(host: Host, metrics: Metrics) -> ServedProcess:
         cluster = await open_cluster(existing(uri), host, session_timeout_s=session_timeout_s, watch_interval_s=WATCH_INTERVAL_S)
         try:
-            server = await Bookie.start(host, settings, cluster, metrics)
+            server = await Bookie.start(host, settings, cluster, metrics, security=security)
         except BaseException:
             await cluster.aclose()
             raise

@@ -9,6 +9,7 @@ from triplicate.cli.server_commands import (
     bookie_rebuild,
     bookie_status,
     bookie_upkeep,
+    bookie_users,
     refill_command,
 )
 from triplicate.cli.server_commands.bookie_command import bookie
@@ -21,5 +22,6 @@ __all__ = [
     "bookie_rebuild",
     "bookie_status",
     "bookie_upkeep",
+    "bookie_users",
     "refill_command",
 ]

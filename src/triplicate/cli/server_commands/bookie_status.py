@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from triplicate.bookie import Inspection, InspectionReport, bookie_id_of, memory_limits
+from triplicate.bookie import DoorReport, Inspection, InspectionReport, bookie_id_of, door_report, memory_limits
 from triplicate.cli.overview.core.text_table import size_text
 from triplicate.cli.process.serving import metrics_url, run_loop
 from triplicate.cli.server_commands.bookie_command import bookie, bookie_options, configuration_of, with_cluster
@@ -38,6 +38,7 @@ METRICS = {
     "bookie_ledger_handles": "ledgers in memory",
     "bookie_ledger_dir_warning": "disk warning",
     "bookie_reserve_bytes": "bytes in reserve",
+    "triplicate_bookie_unauthenticated_connections": "connections not admitted yet",
     "bookie_gc_ACTIVE_LEDGER": "ledgers at the last collection",
     "bookie_gc_TRASH_LEDGERS": "ledgers in the trash",
     "bookie_gc_TRASH_SPACE_BYTES": "bytes in the trash",
@@ -84,6 +85,7 @@ def gather(configuration: Configuration, *, offline: bool) -> dict[str, Any]:
     found = _directories(settings, bookie_id)
     if any(directory.there for directory in found.directories):
         facts.update({key: value for key, value in dataclasses.asdict(found).items() if value})
+        facts["door"] = _door(settings, configuration.get(SecuritySettings))
         # The settings of a bookie on another machine are not known.
         facts["memory_bound_bytes"] = sum(bound.bytes for bound in memory_limits(settings))
     elif "cluster" not in facts:
@@ -98,6 +100,27 @@ def gather(configuration: Configuration, *, offline: bool) -> dict[str, Any]:
     if process.metrics_port and not offline:
         facts["metrics"] = read_metrics(metrics_url(process.metrics_host, process.metrics_port))
     return facts
+
+
+def _door(settings: BookieSettings, security: SecuritySettings) -> dict[str, Any]:
+    """The protection of the door, or why the bookie would not start with it."""
+
+    async def report() -> dict[str, Any]:
+        try:
+            found = door_report(settings, security, real_host("bookie-status"))
+        except ConfigError as error:
+            return {"problem": str(error)}
+        return {**dataclasses.asdict(found), "summary": found.summary + certificate_text(found)}
+
+    return run_loop(report())
+
+
+def certificate_text(door: DoorReport) -> str:
+    """When the certificate expires, to follow the summary of the door; empty without one."""
+    if door.certificate_days is None:
+        return ""
+    days = door.certificate_days
+    return f"; the certificate expires in {days:.1f} days" if days > 0 else f"; the certificate expired {-days:.1f} days ago"
 
 
 def _directories(settings: BookieSettings, bookie_id: str) -> InspectionReport:
@@ -180,6 +203,9 @@ def rows_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     elif "directories" in facts:
         yield "index", "in use by the running bookie"
     yield from _scrub_rows(facts.get("scrub"))
+    door = facts.get("door")
+    if door is not None:
+        yield "door", door.get("problem") or door["summary"]
     metrics = facts.get("metrics")
     if isinstance(metrics, str):
         yield "metrics", metrics

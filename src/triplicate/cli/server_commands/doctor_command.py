@@ -9,17 +9,18 @@ from dataclasses import dataclass
 
 import click
 
-from triplicate.bookie import Inspection, bookie_id_of, port_problem
+from triplicate.bookie import Inspection, bookie_id_of, door_report, port_problem
 from triplicate.cli.main import one_line
 from triplicate.cli.overview.cluster_sources import AddressesOf
 from triplicate.cli.overview.core.cluster_problems import shared_text
 from triplicate.cli.overview.core.machine_names import shared_machines
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.server_commands.bookie_command import SECTIONS, bookie_options, metadata_uri
+from triplicate.cli.server_commands.bookie_status import certificate_text
 from triplicate.cli.server_commands.machine_checks import MachineWarning, machine_findings
 from triplicate.cli.terminal.options import existing, load_configuration
 from triplicate.cli.terminal.output import print_json
-from triplicate.config import BookieSettings, ClientSettings, Configuration
+from triplicate.config import BookieSettings, ClientSettings, Configuration, SecuritySettings
 from triplicate.errors import TriplicateError
 from triplicate.metadata import ClusterMetadata, Cookie, Incarnation, machine_of, open_cluster
 from triplicate.runtime import Host, addresses_of, map_bounded, real_host
@@ -27,6 +28,7 @@ from triplicate.runtime import Host, addresses_of, map_bounded, real_host
 RESOLVED_AT_ONCE = 16
 
 WRONG, REMARK = "wrong", "remark"
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class DoctorFinding:
     """One reported problem or remark."""
 
     check: str
-    """The check: settings, metadata, directories, data, port, machine."""
+    """The check: settings, door, metadata, directories, data, port, machine."""
     level: str
     """``wrong``: stops the bookie from starting or from serving its entries; ``remark``: for information."""
     text: str
@@ -83,6 +85,7 @@ async def _examine(configuration: Configuration, bookie_id: str) -> list[DoctorF
     host = real_host("doctor")
     settings = configuration.get(BookieSettings)
     findings = [DoctorFinding("settings", REMARK, text) for text in setting_remarks(settings)]
+    findings += door_findings(settings, configuration.get(SecuritySettings), host)
     cluster = None
     try:
         cluster = await _open(configuration, host)
@@ -94,6 +97,21 @@ async def _examine(configuration: Configuration, bookie_id: str) -> list[DoctorF
         if cluster is not None:
             await cluster.aclose()
     return findings
+
+
+def door_findings(settings: BookieSettings, security: SecuritySettings, host: Host) -> Iterator[DoctorFinding]:
+    """The protection of the door, or why the bookie would not start with it."""
+    try:
+        found = door_report(settings, security, host)
+    except TriplicateError as error:
+        yield DoctorFinding("door", WRONG, one_line(error))
+        return
+    if not found.is_open:
+        yield DoctorFinding("door", REMARK, f"door: {found.summary}{certificate_text(found)}")
+    elif settings.host not in LOOPBACK:
+        yield DoctorFinding(
+            "door", REMARK, f"door: everybody who reaches {settings.host} may do everything, in clear; see docs/security.md"
+        )
 
 
 async def _open(configuration: Configuration, host: Host) -> ClusterMetadata:

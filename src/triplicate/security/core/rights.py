@@ -14,8 +14,8 @@ from enum import Enum
 from triplicate.errors import ArgumentError
 
 
-class Role(Enum):
-    """What a principal may do. The values are the names in files and certificates."""
+class BookieRole(Enum):
+    """A role of a principal. The values are the names in files and certificates."""
 
     READ = "read"
     """Read entries, lists of them, the last-add-confirmed, and the bookie's disk space."""
@@ -27,16 +27,16 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What a connection may do."""
+    """Rights of a connection."""
 
     may_read: bool
     may_write: bool
 
     @classmethod
-    def of(cls, roles: Collection[Role]) -> Rights:
+    def of(cls, roles: Collection[BookieRole]) -> Rights:
         """The rights of these roles together."""
-        is_admin = Role.ADMIN in roles
-        return cls(is_admin or Role.READ in roles, is_admin or Role.WRITE in roles)
+        is_admin = BookieRole.ADMIN in roles
+        return cls(is_admin or BookieRole.READ in roles, is_admin or BookieRole.WRITE in roles)
 
     @property
     def are_full(self) -> bool:
@@ -51,20 +51,20 @@ ROLES_CODE = "0"
 _PART = re.compile(r"([0-9]+):(.*)", re.DOTALL)
 
 
-def parse_roles(names: Iterable[str]) -> tuple[Role, ...]:
-    """The roles with these names, in the order of `Role`.
+def parse_roles(names: Iterable[str]) -> tuple[BookieRole, ...]:
+    """The roles with these names, in the order of `BookieRole`.
 
     Raises:
         ArgumentError: there is no such role.
     """
     wanted = {name.strip() for name in names}
-    unknown = wanted - {role.value for role in Role}
+    unknown = wanted - {role.value for role in BookieRole}
     if unknown:
-        raise ArgumentError(f"there is no role {min(unknown)!r}; the roles are {', '.join(role.value for role in Role)}")
-    return tuple(role for role in Role if role.value in wanted)
+        raise ArgumentError(f"there is no role {min(unknown)!r}; the roles are {', '.join(role.value for role in BookieRole)}")
+    return tuple(role for role in BookieRole if role.value in wanted)
 
 
-def roles_of_units(units: Sequence[str], full: Collection[str] = ()) -> tuple[Role, ...]:
+def roles_of_units(units: Sequence[str], full: Collection[str] = ()) -> tuple[BookieRole, ...]:
     """The roles in a certificate's organisational units. As in BookKeeper, only the first unit counts. Names of no role are passed over.
 
     Args:
@@ -74,5 +74,5 @@ def roles_of_units(units: Sequence[str], full: Collection[str] = ()) -> tuple[Ro
     values = {part[1]: part[2] for part in parts if part is not None}
     names = {name.strip() for name in values.get(ROLES_CODE, "").split(",")} - {""}
     if names & set(full):
-        return (Role.ADMIN,)
-    return tuple(role for role in Role if role.value in names)
+        return (BookieRole.ADMIN,)
+    return tuple(role for role in BookieRole if role.value in names)

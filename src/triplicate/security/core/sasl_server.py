@@ -38,7 +38,7 @@ _SCRAM_USER = re.compile(rb"(?:[ny]|p=[A-Za-z0-9.\-]+),[^,]*,n=([^,]*),")
 
 
 class LoginRefusal(Enum):
-    """Why a login was refused, for metrics and traces. The client is not told."""
+    """Why a login was refused, for metrics and traces. The client does not learn it."""
 
     MALFORMED = "malformed token"
     MECHANISM = "mechanism not offered"
@@ -53,14 +53,14 @@ class Users(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Challenge:
+class LoginChallenge:
     """The exchange continues: the token to send."""
 
     token: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Proven:
+class LoginProven:
     """The client has proven to be this user. `token`: the last one to send."""
 
     user: User
@@ -68,7 +68,7 @@ class Proven:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class LoginRefused:
     """The login failed. `user`: whose, if it is a user of the server."""
 
     reason: LoginRefusal
@@ -87,12 +87,12 @@ class PasswordCheck:
         """Whether it is the user's password."""
         return self.user.scram.matches(self.password)
 
-    def verdict(self, matches: bool) -> Proven | Refused:
+    def verdict(self, matches: bool) -> LoginProven | LoginRefused:
         """The outcome of the login."""
         return _outcome(self.user, self.is_known, matches, b"")
 
 
-Step = Challenge | Proven | Refused | PasswordCheck
+Step = LoginChallenge | LoginProven | LoginRefused | PasswordCheck
 
 
 class SaslMechanism(Protocol):
@@ -105,7 +105,7 @@ class SaslMechanism(Protocol):
     name: str
 
     def step(self, token: bytes) -> Step:
-        """Process the client's next token. After `Proven`, `Refused` or `PasswordCheck` there is none."""
+        """Process the client's next token. After `LoginProven`, `LoginRefused` or `PasswordCheck` there is none."""
 
 
 class SaslServer:
@@ -139,20 +139,20 @@ class SaslServer:
     def step(self, plugin: str, token: bytes) -> Step:
         """Process the client's next token. `plugin`: one that is accepted."""
         if self._ended or len(token) > TOKEN_BYTES_MAX:
-            return self._end(Refused(LoginRefusal.MALFORMED))
+            return self._end(LoginRefused(LoginRefusal.MALFORMED))
         self._plugin = plugin
         try:
             if self._mechanism is None:
                 name, _, token = (DIGEST_MD5, b"", token) if plugin == APACHE_PLUGIN else _split(token)
                 if name not in self._offered:
-                    return self._end(Refused(LoginRefusal.MECHANISM))
+                    return self._end(LoginRefused(LoginRefusal.MECHANISM))
                 self._mechanism = self._new_mechanism(name)
             return self._end(self._mechanism.step(token))
         except ProtocolError:
-            return self._end(Refused(LoginRefusal.MALFORMED))
+            return self._end(LoginRefused(LoginRefusal.MALFORMED))
 
     def _end(self, step: Step) -> Step:
-        self._ended = not isinstance(step, Challenge)
+        self._ended = not isinstance(step, LoginChallenge)
         return step
 
     def _new_mechanism(self, name: str) -> SaslMechanism:
@@ -177,7 +177,7 @@ class DigestMd5Server:
         """See `SaslMechanism`."""
         if not self._challenged:
             self._challenged = True
-            return Challenge(
+            return LoginChallenge(
                 digest_md5.format_directives(
                     [
                         ("realm", digest_md5.quoted(digest_md5.REALM.encode())),
@@ -232,7 +232,7 @@ class ScramServer:
             user, is_known = self._users.find(_scram_user(token))
             exchange = ScramExchange(user.scram, token, self._nonce, self.name, self._end_point)
             self._exchange = exchange, user, is_known
-            return Challenge(exchange.challenge.encode())
+            return LoginChallenge(exchange.challenge.encode())
         exchange, user, is_known = self._exchange
         proof = exchange.final(token)
         return _outcome(user, is_known, proof is not None, (proof or "").encode())
@@ -255,10 +255,10 @@ class PlainServer:
         return PasswordCheck(*self._users.find(_text(parts[1])), password)
 
 
-def _outcome(user: User, is_known: bool, matches: bool, token: bytes) -> Proven | Refused:
+def _outcome(user: User, is_known: bool, matches: bool, token: bytes) -> LoginProven | LoginRefused:
     if matches and is_known:
-        return Proven(user, token)
-    return Refused(LoginRefusal.UNPROVEN, user.name if is_known else "")
+        return LoginProven(user, token)
+    return LoginRefused(LoginRefusal.UNPROVEN, user.name if is_known else "")
 
 
 def _proof(

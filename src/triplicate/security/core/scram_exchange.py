@@ -104,7 +104,7 @@ def mock_verifier(secret: bytes, name: str) -> ScramVerifier:
     """A verifier for a role that does not exist: always the same for a name, like a real one, and of no password.
 
     Args:
-        secret: of the server. Its owner can tell such verifiers from real ones.
+        secret: of the server. Its owner can distinguish such verifiers from real ones.
     """
     salt, stored, server = (hmac.digest(secret, part + name.encode(), "sha256") for part in (b"salt\0", b"stored\0", b"server\0"))
     return ScramVerifier(ITERATIONS, salt[:SALT_BYTES], stored, server)

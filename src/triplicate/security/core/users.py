@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from triplicate.errors import ArgumentError, FormatError
 from triplicate.security.core.digest_md5 import hash_of
-from triplicate.security.core.rights import Role, parse_roles
+from triplicate.security.core.rights import BookieRole, parse_roles
 from triplicate.security.core.scram_verifier import PASSWORD_BYTES_MAX, ScramVerifier, prepared
 
 USER_BYTES_MAX = 255
@@ -29,13 +29,13 @@ class User:
     """One user. The secrets are not part of its `repr`."""
 
     name: str
-    roles: tuple[Role, ...]
+    roles: tuple[BookieRole, ...]
     scram: ScramVerifier = field(repr=False)
     password_hash: bytes | None = field(default=None, repr=False)
     """For DIGEST-MD5; None: this user cannot use it."""
 
 
-def new_user(name: str, password: str, roles: tuple[Role, ...], salt: bytes, *, digest_md5: bool = True) -> User:
+def new_user(name: str, password: str, roles: tuple[BookieRole, ...], salt: bytes, *, digest_md5: bool = True) -> User:
     """A user with this password. It takes milliseconds.
 
     Args:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.certificates import DAY_S, CertificateFolder
 from tests.unit.cli.doctor_rig import (
     KNOWN,
     MOVED_AWAY,
@@ -36,10 +37,10 @@ from triplicate.bookie import Bookie
 from triplicate.bookie.storage.index import Index
 from triplicate.cli.main import cli, one_line
 from triplicate.cli.server_commands import machine_checks
-from triplicate.cli.server_commands.doctor_command import DoctorFinding
+from triplicate.cli.server_commands.doctor_command import DoctorFinding, door_findings
 from triplicate.cli.terminal.options import load_configuration
 from triplicate.client import Client
-from triplicate.config import BookieSettings, MetadataSettings, ProcessSettings
+from triplicate.config import BookieSettings, MetadataSettings, ProcessSettings, SecuritySettings
 from triplicate.errors import TriplicateError
 from triplicate.metadata import open_cluster
 from triplicate.runtime import Buffer, real_host
@@ -408,3 +409,22 @@ def test_a_rebuild_names_a_log_that_an_unfinished_index_knows_and_that_is_not_th
     assert "entry log 77, which the old index named, is in none of the ledger directories" in warning
     assert any(line.fullmatch(warning) for line in KNOWN)
     assert setup.wrong() == []
+
+
+def test_the_doctor_names_the_protection_of_the_door_and_contradictions(tmp_path: Path) -> None:
+    folder = CertificateFolder(tmp_path)
+    secured = folder.settings("bookie")
+
+    async def findings(settings: BookieSettings, security: SecuritySettings) -> list[str]:
+        return [f"{each.level}: {each.text}" for each in door_findings(settings, security, real_host("doctor"))]
+
+    def lines(security: SecuritySettings = secured, **settings: Any) -> list[str]:
+        return asyncio.run(findings(BookieSettings(**settings), security))
+
+    assert lines() == []
+    assert lines(host="0.0.0.0") == ["remark: door: everybody who reaches 0.0.0.0 may do everything, in clear; see docs/security.md"]
+    assert lines(tls="required") == ["remark: door: TLS required, no authentication; the certificate expires in 1.0 days"]
+    assert lines(SecuritySettings(), tls="required") == ["wrong: bookie.tls = required needs security.ca_file, which is not set"]
+    assert lines(folder.settings("old", made_s_ago=3 * DAY_S), tls="offered") == [
+        "remark: door: TLS offered, no authentication; the certificate expired 2.0 days ago"
+    ]

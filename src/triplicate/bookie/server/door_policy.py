@@ -1,4 +1,4 @@
-"""What a bookie demands of its clients, by its settings. Pure.
+"""The demands of a bookie on its clients, by its settings.
 
 Settings that contradict each other, or that would leave the bookie half secure, are refused at the start.
 """
