@@ -24,7 +24,7 @@ from triplicate.bookie import Bookie
 from triplicate.config import BookieSettings, SecuritySettings
 from triplicate.metadata import open_cluster
 from triplicate.runtime import Host, real_host, sleep
-from triplicate.security import Role, new_user, write_users
+from triplicate.security import BookieRole, new_user, write_users
 
 TLS, CERTIFICATE, SASL, BOTH = "tls", "certificate", "sasl", "both"
 KINDS = (TLS, CERTIFICATE, SASL, BOTH)
@@ -65,7 +65,7 @@ class SecurityFiles:
         self.password = self._secret(folder / "password", PASSWORD)
         self.wrong_password = self._secret(folder / "wrong-password", WRONG_PASSWORD)
         self.users = str(folder / "users.toml")
-        write_users(self.users, {USER: new_user(USER, PASSWORD, (Role.READ, Role.WRITE), os.urandom(16))})
+        write_users(self.users, {USER: new_user(USER, PASSWORD, (BookieRole.READ, BookieRole.WRITE), os.urandom(16))})
         self.jaas = folder / "jaas.conf"
         login = "org.apache.zookeeper.server.auth.DigestLoginModule required"
         self.jaas.write_text(

@@ -36,7 +36,7 @@ from triplicate.runtime import real_host
 
 COUNT = 10
 NOT_ENOUGH_BOOKIES = -6
-QUICK_S = 1.5
+QUICK_S = 1.0
 """Time for a connection that fails. Apache's bookies leave a wrong password without an answer."""
 ONE: dict[str, Any] = {"ensemble_size": 1, "write_quorum": 1, "ack_quorum": 1}
 IN_CLEAR = Credentials()
@@ -81,7 +81,7 @@ async def write_and_read(bookie: SecuredBookie, wire: str, credentials: Credenti
 async def refusal(bookie: SecuredBookie, wire: str, credentials: Credentials) -> tuple[int, str]:
     """A ledger that our client could not write to, and the error of the append."""
     async with AsyncExitStack() as stack:
-        client = await our_client(stack, bookie, wire, credentials, connect_timeout_s=QUICK_S, add_timeout_s=2.0)
+        client = await our_client(stack, bookie, wire, credentials, connect_timeout_s=QUICK_S, add_timeout_s=1.0)
         writer = await client.create(**ONE)
         with pytest.raises((NotEnoughBookies, Unauthorized)) as caught:
             await writer.append(value(0))

@@ -25,6 +25,7 @@ def apply(patch: Any) -> None:
     start = handshake.Handshake._start_tls
 
     async def careless(self: Any, tls: Any, transport: Any, address: str, deadline: float) -> Any:
-        return await start(self, CarelessIdentity(tls), transport, address, deadline)
+        identity: Any = CarelessIdentity(tls)
+        return await start(self, identity, transport, address, deadline)
 
     patch(handshake.Handshake, "_start_tls", careless)

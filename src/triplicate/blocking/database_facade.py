@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from triplicate.blocking.background_loop import BackgroundLoop
     from triplicate.client import Client
     from triplicate.log import LogSettings
-    from triplicate.sql import DatabaseInfo, DroppedDatabase
+    from triplicate.sql import Administrator, DatabaseInfo, DroppedDatabase
 
 
 class BlockingDatabases:
@@ -29,9 +29,17 @@ class BlockingDatabases:
         self._loop = loop
         self._client = client
 
-    def create(self, name: str, settings: LogSettings | None = None, *, lease_s: float = LEASE_S, key_id: str = "") -> DatabaseInfo:
+    def create(
+        self,
+        name: str,
+        settings: LogSettings | None = None,
+        *,
+        lease_s: float = LEASE_S,
+        key_id: str = "",
+        administrator: Administrator | None = None,
+    ) -> DatabaseInfo:
         """Make an empty database; nodes begin to host it at once. See `create_database`."""
-        return self._loop.call(create_database(self._client, name, settings, lease_s=lease_s, key_id=key_id))
+        return self._loop.call(create_database(self._client, name, settings, lease_s=lease_s, key_id=key_id, administrator=administrator))
 
     def info(self, name: str) -> DatabaseInfo:
         """A database with its leader and the nodes that hold copies. See `database_info`."""

@@ -340,7 +340,7 @@ class _Connection(asyncio.Protocol):
         self.frames = FrameBuffer()
         self.upgrade: asyncio.Task[None] | None = None
         self.early: list[bytes] = []
-        """What the client sent over TLS before this side knew that its handshake was complete."""
+        """Bytes that the client sent over TLS before this side knew that its handshake was complete."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)  # uvloop's is none.
