@@ -2,13 +2,15 @@
 
 from triplicate.security.audit import AUDIT_LOGGER, audit, audit_line
 from triplicate.security.authority import Authority, CertificateAndKey, CertificateFacts, facts_of
-from triplicate.security.core.scram_verifier import ScramVerifier
+from triplicate.security.core.scram_verifier import PASSWORD_BYTES_MAX, SALT_BYTES, ScramVerifier
 from triplicate.security.secret_files import check_private, read_secret_file
 from triplicate.security.tls import HANDSHAKE_TIMEOUT_S, ClientCertificates, TlsIdentity
 
 __all__ = [
     "AUDIT_LOGGER",
     "HANDSHAKE_TIMEOUT_S",
+    "PASSWORD_BYTES_MAX",
+    "SALT_BYTES",
     "Authority",
     "CertificateAndKey",
     "CertificateFacts",

@@ -17,7 +17,7 @@ class CopyAvailability:
     """
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self.name = name
         self._unusable: SqlError | None = SqlError("57P03", f"database {name!r} is starting")
         self._catching_up: SqlError | None = None
         self._suspicion: str | None = None
@@ -65,7 +65,7 @@ class CopyAvailability:
 
     def loads_snapshot(self) -> None:
         """A snapshot replaces the copy's file, which is opened again afterwards."""
-        self._unusable = SqlError("57P03", f"database {self._name!r} is loading a snapshot", hint="Use another node, or try again.")
+        self._unusable = SqlError("57P03", f"database {self.name!r} is loading a snapshot", hint="Use another node, or try again.")
 
     def diverged(self, reason: str, *, is_position_mismatch: bool) -> SqlError:
         """The copy does not agree with the log; the error for the sessions that end."""
@@ -73,7 +73,7 @@ class CopyAvailability:
             hint = "Use another node; this one verifies its copy from time to time, and serves it again when the log confirms it."
         else:
             hint = "Use another node; this one sets its copy aside and builds another from the log."
-        message = f"this node's copy of database {self._name!r} differs from the log and is not served: {reason}"
+        message = f"this node's copy of database {self.name!r} differs from the log and is not served: {reason}"
         self._unusable = SqlError("58000", message, hint=hint)
         return self._unusable
 
@@ -81,12 +81,12 @@ class CopyAvailability:
         """The copy has failed and will be opened again."""
         self._unusable = SqlError(
             "57P03",
-            f"this node's copy of database {self._name!r} has failed and is opened again in a moment: {error}",
+            f"this node's copy of database {self.name!r} has failed and is opened again in a moment: {error}",
             hint="Use another node.",
         )
 
     def closing(self) -> bool:
         """The copy is being closed, and an earlier reason stays. False when it was closed before."""
         was_closed, self._is_closed = self._is_closed, True
-        self._unusable = self._unusable or SqlError("57P03", f"database {self._name!r} is being closed")
+        self._unusable = self._unusable or SqlError("57P03", f"database {self.name!r} is being closed")
         return not was_closed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import apsw
@@ -11,17 +11,14 @@ from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import Diverged, FormatError, SqlError
 from triplicate.log import LogEntry, LogWriter
 from triplicate.runtime import Clock, Host, Metrics, fault_point, shielded, sleep
-from triplicate.security import audit
-from triplicate.security.core.scram_verifier import SALT_BYTES
-from triplicate.sql.core.access_rights import NOTHING_STORED, AccessRights
-from triplicate.sql.core.audit import IN_PROCESS, AuditEvent, ConnectedClient
+from triplicate.sql.core.access_rights import AccessRights
+from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
 from triplicate.sql.core.copy_availability import CopyAvailability
 from triplicate.sql.core.follower_lag import FollowerLag
 from triplicate.sql.core.interface import Session
 from triplicate.sql.core.lease import wait_s
-from triplicate.sql.core.rights import Action
 from triplicate.sql.core.role_login import RoleLogin
-from triplicate.sql.core.session_roles import SessionRoles
+from triplicate.sql.engine.database_roles import DatabaseRoles
 from triplicate.sql.engine.leadership import Leadership, LogAppender
 from triplicate.sql.engine.local_copy import LocalCopy
 from triplicate.sql.engine.session import SqlSession
@@ -61,7 +58,6 @@ class SqlDatabase:
         threads: WorkerThreads | None = None,
     ) -> None:
         self._host = host
-        self._name = name
         self.settings = settings
         self._threads = threads if threads is not None else ThreadPerWorker(host)
         self._worker = self._threads.writer(name)
@@ -75,18 +71,12 @@ class SqlDatabase:
         self.leadership: Leadership | None = None
         self.position = 0
         self.schema_version = 0
-        self.access = NOTHING_STORED
-        """The roles and rights at the position."""
-        self.allowed: set[tuple[str, str]] = set()
-        """The (role, statement) that were found to be allowed, by this schema and these rights. Either change replaces the set."""
         self.generation = 0
         self.availability = CopyAvailability(name)
         self.snapshots = SqlSnapshots(host, self, name, identity, setup, settings.snapshot_wal_limit_bytes)
         """Copies the local file, and replaces it by another."""
-        self._salts = host.entropy.stream("sql.verifier")
         self.find_leader: Callable[[], str | None] = lambda: None
-        self.find_administrator: Callable[[str], RoleLogin | None] = lambda name: None
-        """The login of the administrator in the list of databases, if that is the role's name."""
+        self.roles = DatabaseRoles(host, name)
         self.on_leadership: Callable[[bool], None] = lambda leads: None
         """Called on the loop when this node begins or ceases to lead."""
         self._gauges = _DatabaseGauges(metrics, name, host.clock) if metrics is not None else None
@@ -97,7 +87,7 @@ class SqlDatabase:
 
     @property
     def name(self) -> str:
-        return self._name
+        return self.availability.name
 
     @property
     def path(self) -> str:
@@ -119,15 +109,23 @@ class SqlDatabase:
     @property
     def pool(self) -> ReaderPool:
         if self._pool is None:
-            raise self.unusable or SqlError("57P03", f"database {self._name!r} is starting")
+            raise self.unusable or SqlError("57P03", f"database {self.name!r} is starting")
         return self._pool
 
     async def session(self, application_name: str = "", client: ConnectedClient = IN_PROCESS) -> SqlSession:
         self.availability.check()
-        roles = self._roles_of(client)
-        session = SqlSession(self, application_name, client, roles)
+        session = SqlSession(self, application_name, client, self.roles.of_client(client))
         self._sessions[id(session)] = session
         return session
+
+    @property
+    def find_administrator(self) -> Callable[[str], RoleLogin | None]:
+        """The login of the administrator in the list of databases, if that is the role's name."""
+        return self.roles.find_administrator
+
+    @find_administrator.setter
+    def find_administrator(self, find: Callable[[str], RoleLogin | None]) -> None:
+        self.roles.find_administrator = find
 
     async def role_login(self, name: str) -> RoleLogin | None:
         return self.find_administrator(name) or await self.stored_role_login(name)
@@ -135,28 +133,7 @@ class SqlDatabase:
     async def stored_role_login(self, name: str) -> RoleLogin | None:
         """The login of a role that is stored in the database itself, by this copy's state. None if there is none."""
         self.availability.check()
-        role = self.access.roles.get(name)
-        return None if role is None else role.login
-
-    def _roles_of(self, client: ConnectedClient) -> SessionRoles:
-        """The roles of a new session. Without authentication everyone is the administrator."""
-        role = client.role
-        is_administrator = not client.is_authenticated or self.is_administrator(role)
-        if not is_administrator and not self.access.has(role, Action.CONNECT):
-            raise SqlError("42501", f'permission denied for database "{self._name}"', detail="User does not have CONNECT privilege.")
-        return SessionRoles(role, is_administrator=is_administrator)
-
-    def is_administrator(self, name: str) -> bool:
-        """Whether this is the name of the administrator in the list of databases."""
-        found = self.find_administrator(name)
-        return found is not None and found.is_administrator
-
-    def new_salt(self) -> bytes:
-        return self._salts.randbytes(SALT_BYTES)
-
-    def audit(self, event: AuditEvent, facts: Mapping[str, object]) -> None:
-        """Write an event to the audit log."""
-        audit(event.value, self._host.clock.wall_us(), facts)
+        return self.roles.login(name)
 
     def forget(self, session: Session) -> None:
         """A session was closed."""
@@ -181,7 +158,7 @@ class SqlDatabase:
         settings = self.settings
         self._pool = ReaderPool(
             self._host,
-            self._name,
+            self.name,
             self.path,
             ReadLimits(
                 settings.reader_connections,
@@ -206,7 +183,7 @@ class SqlDatabase:
 
     async def _replace(self, swap: Callable[[], None]) -> int:
         self.availability.loads_snapshot()
-        self._end_sessions(SqlError("57P01", f"this node's copy of database {self._name!r} is replaced by a snapshot"))
+        self._end_sessions(SqlError("57P01", f"this node's copy of database {self.name!r} is replaced by a snapshot"))
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.close()
@@ -249,7 +226,7 @@ class SqlDatabase:
         leadership: Leadership | None = None
         try:
             writer: WriterConnection = await shielded(self._open_writer(ids))
-            leadership = Leadership(self._host, log, self._worker, writer, ids, self.settings, self._name, self._lease_s)
+            leadership = Leadership(self._host, log, self._worker, writer, ids, self.settings, self.name, self._lease_s)
             leadership.on_commit = partial(self._committed, writer)
             self._moved(writer.position, writer.schema_version, writer.access)
             await self._outwait_predecessor(log.epoch, entered_at)
@@ -266,7 +243,7 @@ class SqlDatabase:
             if self._pool is not None:
                 self._pool.ids = None
             self._end_sessions(
-                SqlError("57P01", f"this node does not lead database {self._name!r} any more", hint="Connect again to find the leader.")
+                SqlError("57P01", f"this node does not lead database {self.name!r} any more", hint="Connect again to find the leader.")
             )
             self._lead_changed(leads=False)
             if leadership is not None:
@@ -294,9 +271,8 @@ class SqlDatabase:
 
     def _moved(self, position: int, schema_version: int, access: AccessRights) -> None:
         """The copy has moved on to a position of the log."""
-        if schema_version != self.schema_version or access is not self.access:
-            self.allowed = set()
-        self.position, self.schema_version, self.access = position, schema_version, access
+        self.position, self.schema_version = position, schema_version
+        self.roles.moved(schema_version, access)
         if self._gauges is not None:
             self._gauges.position(position)
         if self._checkpointer.held_back and self._pool is not None:
@@ -304,9 +280,9 @@ class SqlDatabase:
 
     def _add_gauges(self, metrics: Metrics) -> None:
         wal = metrics.gauge("triplicate_database_wal_bytes", "Changes that wait to be moved into the database's file.", ("database",))
-        wal.labels(self._name).set_function(lambda: self._checkpointer.size_bytes)
+        wal.labels(self.name).set_function(lambda: self._checkpointer.size_bytes)
         oldest = metrics.gauge("triplicate_database_oldest_snapshot_seconds", "Age of the oldest snapshot that is read.", ("database",))
-        oldest.labels(self._name).set_function(lambda: self._pool.oldest_snapshot_s if self._pool is not None else 0.0)
+        oldest.labels(self.name).set_function(lambda: self._pool.oldest_snapshot_s if self._pool is not None else 0.0)
 
     def _lead_changed(self, *, leads: bool) -> None:
         if self._gauges is not None:
@@ -319,12 +295,12 @@ class SqlDatabase:
             await self._worker.run(self._copy.mark_diverged, reason)
         except (apsw.Error, FormatError) as error:
             # A file that cannot be marked fails again when it is opened or followed with.
-            self._host.trace("sql.mark_failed", database=self._name, error=repr(error))
+            self._host.trace("sql.mark_failed", database=self.name, error=repr(error))
 
     async def close(self) -> None:
         if not self.availability.closing():
             return
-        ended = SqlError("57P01", f"this node closes its copy of database {self._name!r}", hint="Connect again to find another node.")
+        ended = SqlError("57P01", f"this node closes its copy of database {self.name!r}", hint="Connect again to find another node.")
         self._end_sessions(ended)
         if self._pool is not None:
             await self._pool.close()
