@@ -5,7 +5,7 @@ The cluster has no authentication, so a connection becomes a role by SET SESSION
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -19,7 +19,7 @@ DENIED = "42501"
 
 
 @pytest.fixture(scope="module")
-def db(stand: Any) -> Iterator[Db]:
+def db(stand: Any) -> Db:
     """A database with roles: ``reader`` may read ``open_t``, ``writer`` may write it as well, and ``nobody`` may do nothing."""
     found = stand.create("roles")
     with found.connect() as admin:
@@ -31,7 +31,7 @@ def db(stand: Any) -> Iterator[Db]:
             "GRANT CREATE ON DATABASE roles TO maker",
         ):  # fmt: skip
             admin.execute(statement.encode())
-    yield found
+    return found
 
 
 def as_role(db: Db, role: str, **options: Any) -> psycopg.Connection[Any]:
@@ -384,7 +384,8 @@ def test_psql_describes_roles_and_rights(db: Db) -> None:
 
 
 def test_functions_and_the_information_schema_tell_the_rights(db: Db) -> None:
-    ask = "SELECT has_table_privilege('open_t', 'SELECT'), has_table_privilege('open_t', 'INSERT'), has_table_privilege('writer', 'open_t', 'DELETE')"
+    asked = ("'open_t', 'SELECT'", "'open_t', 'INSERT'", "'writer', 'open_t', 'DELETE'")
+    ask = "SELECT " + ", ".join(f"has_table_privilege({arguments})" for arguments in asked)
     assert _fetch(db, "reader", ask) == [(True, False, True)]
     assert _fetch(db, "maker", "SELECT has_database_privilege('roles', 'CREATE'), has_schema_privilege('public', 'USAGE')") == [
         (True, True)

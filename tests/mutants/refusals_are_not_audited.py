@@ -11,12 +11,12 @@ TESTS = [
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.sql.core.audit import AuditEvent
-    from triplicate.sql.engine.sql_database import SqlDatabase
+    from triplicate.sql.engine.database_roles import DatabaseRoles
 
-    original = SqlDatabase.audit
+    original = DatabaseRoles.audit
 
-    def audit(self: SqlDatabase, event: AuditEvent, facts: Mapping[str, object]) -> None:
+    def audit(self: DatabaseRoles, event: AuditEvent, facts: Mapping[str, object]) -> None:
         if event is not AuditEvent.STATEMENT_REFUSED:
             original(self, event, facts)
 
-    patch(SqlDatabase, "audit", audit)
+    patch(DatabaseRoles, "audit", audit)

@@ -11,13 +11,13 @@ TESTS = [
 
 def apply(patch: Callable[[object, str, object], None]) -> None:
     from triplicate.sql.core.access_rights import AccessRights
-    from triplicate.sql.engine.sql_database import SqlDatabase
+    from triplicate.sql.engine.database_roles import DatabaseRoles
 
-    original = SqlDatabase._moved
+    original = DatabaseRoles.moved
 
-    def moved(self: SqlDatabase, position: int, schema_version: int, access: AccessRights) -> None:
+    def moved(self: DatabaseRoles, schema_version: int, access: AccessRights) -> None:
         allowed = self.allowed
-        original(self, position, schema_version, access)
+        original(self, schema_version, access)
         self.allowed = allowed
 
-    patch(SqlDatabase, "_moved", moved)
+    patch(DatabaseRoles, "moved", moved)

@@ -1,4 +1,4 @@
-"""A view may read every table, whoever owns it."""
+"""A view may read every table, without regard to its owner."""
 
 from __future__ import annotations
 

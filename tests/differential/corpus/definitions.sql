@@ -121,7 +121,7 @@ DROP INDEX a_w CASCADE;
 COMMENT ON TABLE nosuch IS 'x'; -- documented sqlstates
 CREATE FUNCTION f() RETURNS int AS 'SELECT 1' LANGUAGE sql; -- refused CREATE FUNCTION
 CREATE EXTENSION IF NOT EXISTS nosuch;
-GRANT SELECT ON nosuch TO public; -- documented sqlstates
+GRANT SELECT ON nosuch TO public;
 ANALYZE;
 VACUUM; -- refused VACUUM
 EXPLAIN SELECT 1; -- documented explain

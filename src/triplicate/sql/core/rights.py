@@ -27,7 +27,7 @@ class Action(Enum):
     OWN = "owner"
     """Changes of the definition. It cannot be granted."""
     SUPERUSER = "superuser"
-    """What only a superuser may do. It cannot be granted."""
+    """The rest, which only a superuser may do. It cannot be granted."""
 
 
 TABLE_ACTIONS = (

@@ -21,7 +21,8 @@ class SessionName(IntEnum):
 
 class SessionRoles:
     """Args:
-    authenticated: name of the role that logged in. is_administrator: whether it may do everything in this database, whatever is stored.
+    authenticated: name of the role that logged in.
+    is_administrator: whether it is the administrator in the list of databases, who may do everything.
     """
 
     def __init__(self, authenticated: str, *, is_administrator: bool) -> None:

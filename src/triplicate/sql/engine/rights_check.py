@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from triplicate.errors import FormatError, SqlError
-from triplicate.security import ScramVerifier
-from triplicate.security.core.scram_verifier import PASSWORD_BYTES_MAX
+from triplicate.security import PASSWORD_BYTES_MAX, ScramVerifier
 from triplicate.sql.core.access_rights import AccessRights
 from triplicate.sql.core.audit import AuditEvent, ConnectedClient
 from triplicate.sql.core.interface import Prepared, SchemaMoved, StatementKind
@@ -40,7 +39,7 @@ class RightsCheck:
     def access(self, held: HeldWriter | None) -> AccessRights:
         """The roles and rights that the session's next statement meets."""
         if held is None or held.transaction.over:
-            return self._database.access
+            return self._database.roles.access
         return held.writer.current_access
 
     async def require(
@@ -62,8 +61,8 @@ class RightsCheck:
             version, access = database.schema_version, self.access(held)
             if snapshot_schema is not None and snapshot_schema != version:
                 raise SqlError("40001", "the schema was changed after this transaction began to read", hint="Run it again.")
-            is_remembered = is_plain and is_shared and access is database.access
-            if (is_remembered and key in database.allowed) or access.is_superuser(role):
+            is_remembered = is_plain and is_shared and access is database.roles.access
+            if (is_remembered and key in database.roles.allowed) or access.is_superuser(role):
                 return
             rights = await self._rights_of(prepared, held if not is_shared else None, locks=locks)
             if version == database.schema_version and access is self.access(held):
@@ -80,7 +79,7 @@ class RightsCheck:
             raise refusal.error
 
     def _remember(self, key: tuple[str, str]) -> None:
-        allowed = self._database.allowed
+        allowed = self._database.roles.allowed
         if len(allowed) >= _REMEMBERED:
             allowed.clear()
         allowed.add(key)
@@ -113,7 +112,7 @@ class RightsCheck:
             SqlError: 42710.
         """
         match prepared.command:
-            case CreateRole(name) | RenameRole(_, name) if self._database.is_administrator(name):
+            case CreateRole(name) | RenameRole(_, name) if self._database.roles.is_administrator(name):
                 raise SqlError("42710", f'role "{name}" already exists', detail="It is the administrator in the list of databases.")
 
     def refused(self, prepared: Prepared, error: SqlError) -> None:
@@ -129,7 +128,7 @@ class RightsCheck:
 
     def _audit(self, event: AuditEvent, prepared: Prepared, facts: dict[str, object]) -> None:
         known = {"statement": prepared.tag, "current_role": self._roles.current_user, **facts}
-        self._database.audit(event, self._client.facts(**known))
+        self._database.roles.audit(event, self._client.facts(**known))
 
 
 def _subject(prepared: Prepared) -> dict[str, object]:

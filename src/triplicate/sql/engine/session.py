@@ -292,7 +292,7 @@ class SqlSession:
     ) -> Cursor:
         leadership = required_leadership(self._database, prepared.tag)
         request_id, self._block.request_id = self._block.request_id, ""
-        access = None if role is None or prepared.command is not None else self._database.access
+        access = None if role is None or prepared.command is not None else self._database.roles.access
         request = AutocommitRequest(prepared, tuple(values), request_id, self._stop, schema_version, check, role, access)
         try:
             outcome: StatementOutcome = await leadership.submit(request)
@@ -357,12 +357,12 @@ class SqlSession:
 
     async def _read_as(self, role: str, prepared: Prepared, parameters: Sequence[Value]) -> Cursor:
         """Read with the rights of a role."""
-        allowed = self._database.allowed
+        allowed = self._database.roles.allowed
         if (role, prepared.sql) not in allowed or self._block.status is not _IDLE:
             await self._require_rights(role, prepared)
-            allowed = self._database.allowed
+            allowed = self._database.roles.allowed
         cursor = await self._read(prepared, parameters)
-        if self._database.allowed is not allowed:
+        if self._database.roles.allowed is not allowed:
             try:
                 await self._require_rights(role, prepared)  # Its tables may have become others while it waited for a reader.
             except BaseException:
@@ -491,7 +491,7 @@ class SqlSession:
 
     async def verifier_of(self, password: str) -> str:
         with self._call:
-            salt = self._database.new_salt()
+            salt = self._database.roles.new_salt()
             return await self._database.pool.examiner.offload(verifier_text, password, salt)
 
     async def _require_rights(self, role: str, prepared: Prepared, *, locks: bool = False) -> None:

@@ -1,16 +1,14 @@
-"""What a session uses of its database."""
+"""The part of a database that its sessions use."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import SqlError
-from triplicate.sql.core.access_rights import AccessRights
-from triplicate.sql.core.audit import AuditEvent
 from triplicate.sql.core.interface import Session
+from triplicate.sql.engine.database_roles import DatabaseRoles
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.leadership import Leadership
 from triplicate.sql.executor.reader_pool import ReaderPool
@@ -39,20 +37,7 @@ class SessionDatabase(Protocol):
     def schema_version(self) -> int: ...
 
     @property
-    def access(self) -> AccessRights:
-        """The roles and rights at the database's position."""
-
-    @property
-    def allowed(self) -> set[tuple[str, str]]:
-        """The (role, statement) that were found to be allowed, by this schema and these rights."""
-
-    def is_administrator(self, name: str) -> bool:
-        """Whether this is the name of the administrator in the list of databases."""
-
-    def new_salt(self) -> bytes:
-        """Random bytes for a verifier."""
-
-    def audit(self, event: AuditEvent, facts: Mapping[str, object]) -> None: ...
+    def roles(self) -> DatabaseRoles: ...
 
     def forget(self, session: Session) -> None: ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import apsw
@@ -11,17 +11,14 @@ from triplicate.config.node_settings import NodeSettings
 from triplicate.errors import Diverged, FormatError, SqlError
 from triplicate.log import LogEntry, LogWriter
 from triplicate.runtime import Clock, Host, Metrics, fault_point, shielded, sleep
-from triplicate.security import audit
-from triplicate.security.core.scram_verifier import SALT_BYTES
-from triplicate.sql.core.access_rights import NOTHING_STORED, AccessRights
-from triplicate.sql.core.audit import IN_PROCESS, AuditEvent, ConnectedClient
+from triplicate.sql.core.access_rights import AccessRights
+from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
 from triplicate.sql.core.copy_availability import CopyAvailability
 from triplicate.sql.core.follower_lag import FollowerLag
 from triplicate.sql.core.interface import Session
 from triplicate.sql.core.lease import wait_s
-from triplicate.sql.core.rights import Action
 from triplicate.sql.core.role_login import RoleLogin
-from triplicate.sql.core.session_roles import SessionRoles
+from triplicate.sql.engine.database_roles import DatabaseRoles
 from triplicate.sql.engine.leadership import Leadership, LogAppender
 from triplicate.sql.engine.local_copy import LocalCopy
 from triplicate.sql.engine.session import SqlSession
@@ -74,17 +71,12 @@ class SqlDatabase:
         self.leadership: Leadership | None = None
         self.position = 0
         self.schema_version = 0
-        self.access = NOTHING_STORED
-        """The roles and rights at the position."""
-        self.allowed: set[tuple[str, str]] = set()
-        """The (role, statement) that were found to be allowed, by this schema and these rights. Either change replaces the set."""
         self.generation = 0
         self.availability = CopyAvailability(name)
         self.snapshots = SqlSnapshots(host, self, name, identity, setup, settings.snapshot_wal_limit_bytes)
         """Copies the local file, and replaces it by another."""
         self.find_leader: Callable[[], str | None] = lambda: None
-        self.find_administrator: Callable[[str], RoleLogin | None] = lambda name: None
-        """The login of the administrator in the list of databases, if that is the role's name."""
+        self.roles = DatabaseRoles(host, name)
         self.on_leadership: Callable[[bool], None] = lambda leads: None
         """Called on the loop when this node begins or ceases to lead."""
         self._gauges = _DatabaseGauges(metrics, name, host.clock) if metrics is not None else None
@@ -122,10 +114,18 @@ class SqlDatabase:
 
     async def session(self, application_name: str = "", client: ConnectedClient = IN_PROCESS) -> SqlSession:
         self.availability.check()
-        roles = self._roles_of(client)
-        session = SqlSession(self, application_name, client, roles)
+        session = SqlSession(self, application_name, client, self.roles.of_client(client))
         self._sessions[id(session)] = session
         return session
+
+    @property
+    def find_administrator(self) -> Callable[[str], RoleLogin | None]:
+        """The login of the administrator in the list of databases, if that is the role's name."""
+        return self.roles.find_administrator
+
+    @find_administrator.setter
+    def find_administrator(self, find: Callable[[str], RoleLogin | None]) -> None:
+        self.roles.find_administrator = find
 
     async def role_login(self, name: str) -> RoleLogin | None:
         return self.find_administrator(name) or await self.stored_role_login(name)
@@ -133,28 +133,7 @@ class SqlDatabase:
     async def stored_role_login(self, name: str) -> RoleLogin | None:
         """The login of a role that is stored in the database itself, by this copy's state. None if there is none."""
         self.availability.check()
-        role = self.access.roles.get(name)
-        return None if role is None else role.login
-
-    def _roles_of(self, client: ConnectedClient) -> SessionRoles:
-        """The roles of a new session. Without authentication everyone is the administrator."""
-        role = client.role
-        is_administrator = not client.is_authenticated or self.is_administrator(role)
-        if not is_administrator and not self.access.has(role, Action.CONNECT):
-            raise SqlError("42501", f'permission denied for database "{self.name}"', detail="User does not have CONNECT privilege.")
-        return SessionRoles(role, is_administrator=is_administrator)
-
-    def is_administrator(self, name: str) -> bool:
-        """Whether this is the name of the administrator in the list of databases."""
-        found = self.find_administrator(name)
-        return found is not None and found.is_administrator
-
-    def new_salt(self) -> bytes:
-        return self._host.entropy.secret(SALT_BYTES)
-
-    def audit(self, event: AuditEvent, facts: Mapping[str, object]) -> None:
-        """Write an event to the audit log."""
-        audit(event.value, self._host.clock.wall_us(), facts)
+        return self.roles.login(name)
 
     def forget(self, session: Session) -> None:
         """A session was closed."""
@@ -292,9 +271,8 @@ class SqlDatabase:
 
     def _moved(self, position: int, schema_version: int, access: AccessRights) -> None:
         """The copy has moved on to a position of the log."""
-        if schema_version != self.schema_version or access is not self.access:
-            self.allowed = set()
-        self.position, self.schema_version, self.access = position, schema_version, access
+        self.position, self.schema_version = position, schema_version
+        self.roles.moved(schema_version, access)
         if self._gauges is not None:
             self._gauges.position(position)
         if self._checkpointer.held_back and self._pool is not None:

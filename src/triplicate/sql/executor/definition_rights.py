@@ -1,6 +1,6 @@
 """The rights that a definition needs: whose table it changes, and which queries it runs. Pure.
 
-The text is SQLite's, as `Authorizer.examine` accepts it. What this module does not know needs a superuser.
+The text is SQLite's, as `Authorizer.examine` accepts it. Any other statement needs a superuser.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CREATES = Right(Action.CREATE, "")
 
 
 class DefinitionNeeds(NamedTuple):
-    """What a definition needs."""
+    """The needs of a definition."""
 
     rights: Rights = frozenset()
     owned: tuple[tuple[str, str], ...] = ()
@@ -30,7 +30,7 @@ def only_superusers(what: str) -> DefinitionNeeds:
 
 
 def definition_needs(sql: str) -> DefinitionNeeds:
-    """What a statement needs that changes the schema or a setting of the database."""
+    """The needs of a statement that changes the schema or a setting of the database."""
     tokens = [token for token in sqlite_tokens(sql) if token.text != ";"]
     words = [token.text.upper() if token.kind == "word" else token.text for token in tokens]
     first = words[0] if words else ""

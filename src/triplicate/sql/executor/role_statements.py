@@ -37,7 +37,7 @@ from triplicate.sql.executor.stored_access import StoredAccess
 
 _ROLES_MAX = 10_000
 _OWN_ATTRIBUTES = frozenset(("verifier",))
-"""What every role may change of itself."""
+"""Attributes that every role may change of itself."""
 
 
 def with_attributes(role: StoredRole, attributes: Mapping[str, Any]) -> StoredRole:

@@ -1,8 +1,8 @@
 """The rights that a statement needs, by SQLite's authorizer.
 
-SQLite tells an authorizer only the innermost view, trigger or common table expression that an access comes from, and a client chooses the
-names of its expressions. So a statement is prepared on a *plain* copy of the schema: in memory, without rows, with a table in the place of
-each view, without triggers and foreign keys. Every access there is one of the statement itself. The accesses of a view are those of its
+An authorizer of SQLite learns only the innermost view, trigger or common table expression that an access comes from, and a client chooses
+the names of its expressions. So a statement is prepared on a *plain* copy of the schema: in memory, without rows, with a table in the place
+of each view, without triggers and foreign keys. Every access there is one of the statement itself. The accesses of a view are those of its
 query, and the accesses of a trigger are those that the trigger adds; both are made with the rights of the owner.
 """
 
@@ -206,7 +206,7 @@ class _PlainSchema:
                 self._connection.execute(text)
                 with self._noting() as events:
                     self._prepare(firing)
-                    # What has no innermost object is the change itself. The columns new.… and old.… are of the owner's own table.
+                    # An access without an innermost object is the change itself. The columns new.… and old.… are of the owner's own table.
                     own = set(self._accesses((code, relation) for code, relation, inner in events if inner is not None))
                 found |= own | _replaced(trigger.sql, own)
             except apsw.Error as error:

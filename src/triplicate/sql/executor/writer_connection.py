@@ -66,6 +66,15 @@ def _register(setup: ConnectionSetup | None, connection: apsw.Connection) -> Non
     TransactionContext().register(connection)
 
 
+class _Counters:
+    """The counters of AUTOINCREMENT: of the open transaction, of the last commit, and before the batch that `begin_further` began."""
+
+    __slots__ = ("before", "committed", "current")
+
+    def __init__(self, counters: dict[str, int]) -> None:
+        self.current = self.committed = self.before = counters
+
+
 class LateChanges(Exception):
     """Rows were changed while the transaction committed, so this copy holds what the log does not."""
 
@@ -115,11 +124,9 @@ class WriterConnection:
         self._short = ShortStatements(connection)
         self.checkpointer = checkpointer or WalCheckpointer(0)
         self._wall_us = wall_us
-        self._counters = self._committed_counters = self._capture.counters()
+        self._counters = _Counters(self._capture.counters())
         self._sent = NOTHING
         """Size of the batches of the open transaction that `record` has stored."""
-        self._counters_before = self._counters
-        """The counters before the batch that `begin_further` began."""
         self._open_results: WeakSet[apsw.Cursor] = WeakSet()
         """Cursors of the transaction's reading statements."""
         self.limit = StatementLimit(now, limit_s)
@@ -241,13 +248,13 @@ class WriterConnection:
     def begin_further(self) -> None:
         """Begin a further batch inside the open transaction, while those before it are at the log. Its requests must be short."""
         self._connection.execute("savepoint triplicate_batch")
-        self._counters_before = self._counters
+        self._counters.before = self._counters.current
         self._begin_batch()
 
     def undo_further(self) -> None:
         """Undo the batch that `begin_further` began, which the log has refused."""
         self._connection.execute("rollback to triplicate_batch")
-        self._counters = self._counters_before
+        self._counters.current = self._counters.before
         self._begin_batch()
 
     def record(self, pending: PendingBatch, end: int) -> None:
@@ -280,7 +287,7 @@ class WriterConnection:
             self._connection.execute("rollback")
         self._schema.begin()
         self._access.begin()
-        self._counters = self._committed_counters
+        self._counters.current = self._counters.committed
         self._abort_number()
         self._undo(self._schema.committed_point())
 
@@ -303,7 +310,7 @@ class WriterConnection:
         self._sequence.commit()
         self._schema.commit()
         self._access.commit()
-        self._committed_counters = self._counters
+        self._counters.committed = self._counters.current
         if self.context.number is not None:
             self._ids.finish(self.context.number, committed=True)
             self.context.number = None
@@ -563,7 +570,7 @@ class WriterConnection:
         self._capture.flush_virtual_tables()
         if self._capture.poison is not None:
             raise self._capture.poison
-        counters = self._capture.end_transaction(mark, self._counters)
+        counters = self._capture.end_transaction(mark, self._counters.current)
         change = None if request_id else self._capture.only_row(mark)
         if change is not None:
             fit = self._builder.add_row(self.context.require_number(), change)
@@ -581,7 +588,7 @@ class WriterConnection:
                 f"the transaction's changes take {self._builder.last_record_bytes} bytes; a transaction may have {MAX_TRANSACTION_BYTES}",
                 hint=SMALLER,
             )
-        self._counters = counters
+        self._counters.current = counters
         return True
 
     def _header(self, tables: tuple[TableShape, ...]) -> BatchHeader:

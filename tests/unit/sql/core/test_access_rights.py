@@ -109,13 +109,9 @@ def test_a_session_takes_on_the_roles_that_it_is_a_member_of() -> None:
     assert (roles.acting, roles.current_user, roles.session_user) == ("a", "a", "a")
     roles.set_role("b", access)
     assert (roles.acting, roles.current_user, roles.session_user, roles.role_setting) == ("b", "b", "a", "b")
-    for change, sqlstate in (
-        (lambda: roles.set_role("c", access), "42501"),
-        (lambda: roles.set_role("missing", access), "22023"),
-        (lambda: roles.set_session("b", access), "42501"),
-    ):
+    for change, name, sqlstate in ((roles.set_role, "c", "42501"), (roles.set_role, "missing", "22023"), (roles.set_session, "b", "42501")):
         with pytest.raises(SqlError) as raised:
-            change()
+            change(name, access)
         assert raised.value.sqlstate == sqlstate
     assert roles.acting == "b"
     roles.set_role(None, access)
@@ -128,7 +124,7 @@ def test_an_administrator_takes_on_any_role_and_returns() -> None:
     assert roles.acting is None
     assert roles.is_superuser(access)
     roles.set_session("a", access)
-    assert (roles.acting, roles.session_user) == ("a", "a")
+    assert [roles.acting, roles.session_user] == ["a", "a"]
     with pytest.raises(SqlError, match="permission denied to set role"):
         roles.set_role("b", access)
     roles.set_session(None, access)

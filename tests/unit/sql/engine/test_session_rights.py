@@ -14,6 +14,7 @@ from tests.unit.sql.role_rig import command, grant, grant_create, session_of, wi
 from triplicate.errors import SqlError
 from triplicate.security import AUDIT_LOGGER
 from triplicate.sql import SqlSession
+from triplicate.sql.core.audit import ConnectedClient
 from triplicate.sql.core.rights import Action
 from triplicate.sql.core.role_commands import AlterRole, ChangeGrants, CreateRole, DropRoles
 
@@ -190,7 +191,7 @@ def test_a_change_of_roles_is_undone_with_its_transaction(tmp_path: Path) -> Non
         assert await state_of(run(alice, "select v from t")) == DENIED
         await run(admin, "rollback")
         assert await state_of(run(alice, "select v from t")) == DENIED
-        assert not database.access.has("alice", Action.SELECT, "t")
+        assert not database.roles.access.has("alice", Action.SELECT, "t")
         await run(admin, "begin")
         await command(admin, grant(["t"], "alice", Action.SELECT))
         await run(admin, "commit")
@@ -220,19 +221,13 @@ def test_a_password_becomes_a_verifier_before_it_is_stored(tmp_path: Path) -> No
 
 def test_a_database_without_authentication_has_administrators_only_and_stores_nothing(tmp_path: Path) -> None:
     async def scene(cluster: Cluster) -> None:
-        session = await (await cluster.leader()).session(client=_client(cluster))
+        session = await (await cluster.leader()).session(client=ConnectedClient("db", "anyone", "192.0.2.1"))
         await run(session, "create table t(a)")
         await run(session, "insert into t values(1)")
         assert await run(session, "select a from t") == [(1,)]
         assert await run(session, "select count(*) from sqlite_schema where name like 'triplicate_roles'") == [(0,)]
 
     play(tmp_path, scene)
-
-
-def _client(_: Cluster) -> object:
-    from triplicate.sql.core.audit import ConnectedClient
-
-    return ConnectedClient("db", "anyone", "192.0.2.1")
 
 
 def test_connect_may_be_revoked(tmp_path: Path) -> None:

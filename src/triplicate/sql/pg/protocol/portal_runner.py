@@ -23,7 +23,7 @@ from triplicate.sql.pg.protocol.prepared_statements import (
     note_examined,
     update_plan,
 )
-from triplicate.sql.pg.protocol.role_statements import RoleStatementCommand
+from triplicate.sql.pg.protocol.role_changes import RoleChangeCommand
 from triplicate.sql.pg.protocol.session_commands import SessionCommands
 from triplicate.sql.pg.protocol.setting_commands import SettingCommands
 from triplicate.sql.pg.protocol.truncate_command import TruncateCommand
@@ -52,7 +52,7 @@ class PortalRunner:
         self._commands = commands
         self._copy = CopyCommands(state, transaction, settings, self)
         self._truncate = TruncateCommand(state, transaction, settings, self)
-        self._role_statements = RoleStatementCommand(state, transaction, settings)
+        self._role_changes = RoleChangeCommand(state, transaction, settings)
 
     async def start(self, portal: Portal) -> None:
         """Start the portal's statement once, and fix the types of its columns by its first rows. Raises SqlError."""
@@ -161,7 +161,7 @@ class PortalRunner:
                 case TruncateStatement() as truncate:
                     await self._truncate.run(truncate, commits=not is_described)
                 case RoleStatement() as statement:
-                    await self._role_statements.run(statement, commits=not is_described)
+                    await self._role_changes.run(statement, commits=not is_described)
                 case _:
                     await self._commands.run(portal, is_described=is_described)
             portal.is_done = True

@@ -27,7 +27,7 @@ from triplicate.sql.pg.protocol.setting_commands import SettingCommands
 from triplicate.sql.pg.syntax.role_statement import CURRENT_USER, SESSION_USER, Password, RoleStatement
 
 
-class RoleStatementCommand:
+class RoleChangeCommand:
     """Runs the statements of roles and rights of one connection."""
 
     def __init__(self, state: ConnectionState, transaction: ImplicitTransaction, settings: SettingCommands) -> None:
