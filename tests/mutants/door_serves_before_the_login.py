@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/bookie/server/test_doorkeeper.py::test_before_the_login_every_request_of_version_3_is_unauthorized_and_the_connection_stays",
+    "tests/unit/bookie/server/test_doorkeeper.py::test_an_add_before_the_login_stores_nothing",
     "tests/unit/bookie/server/test_doorkeeper.py::test_before_the_login_requests_of_version_2_get_their_own_answer",
 ]
 

@@ -45,7 +45,7 @@ class BookieSettings:
     )
     authentication: str = setting(
         "none",
-        "How a client proves who it is before it may do anything. none: everybody may do everything. sasl: a user of users_file with a "
+        "How a client proves who it is before it may do anything. none: every client may do everything. sasl: a user of users_file with a "
         "password. certificate: a client certificate with roles in its organisational unit, as with BookKeeper's BookieAuthZFactory. "
         "either: such a certificate, or else a user.",
         choices=("none", "sasl", "certificate", "either"),

@@ -138,7 +138,7 @@ def door_findings(settings: BookieSettings, security: SecuritySettings, host: Ho
         yield DoctorFinding("door", REMARK, f"door: {found.summary}{certificate_text(found)}")
     elif settings.host not in LOOPBACK:
         yield DoctorFinding(
-            "door", REMARK, f"door: everybody who reaches {settings.host} may do everything, in clear; see docs/security.md"
+            "door", REMARK, f"door: every client that reaches {settings.host} may do everything, in clear; see docs/security.md"
         )
 
 

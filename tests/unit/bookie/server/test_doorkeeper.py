@@ -102,6 +102,16 @@ def test_before_the_login_requests_of_version_2_get_their_own_answer(tmp_path: P
     run_door(tmp_path, body, authentication="sasl")
 
 
+@pytest.mark.parametrize("kind", VERSIONS)
+def test_an_add_before_the_login_stores_nothing(tmp_path: Path, kind: type[RawClient]) -> None:
+    async def body(rig: DoorRig) -> None:
+        client = await rig.connect(kind)
+        assert (await client.ask(ADD)).status is Status.UNAUTHORIZED
+        assert rig.bookie.storage.ledgers.get(5) is None
+
+    run_door(tmp_path, body, authentication="sasl")
+
+
 def test_another_plugin_closes_a_connection_of_version_2(tmp_path: Path) -> None:
     async def body(rig: DoorRig) -> None:
         client = await rig.connect(RawClient)

@@ -430,7 +430,7 @@ def test_the_doctor_names_the_protection_of_the_door_and_contradictions(tmp_path
         return asyncio.run(findings(BookieSettings(**settings), security))
 
     assert lines() == []
-    assert lines(host="0.0.0.0") == ["remark: door: everybody who reaches 0.0.0.0 may do everything, in clear; see docs/security.md"]
+    assert lines(host="0.0.0.0") == ["remark: door: every client that reaches 0.0.0.0 may do everything, in clear; see docs/security.md"]
     assert lines(tls="required") == ["remark: door: TLS required, no authentication; the certificate expires in 1.0 days"]
     assert lines(SecuritySettings(), tls="required") == ["wrong: bookie.tls = required needs security.ca_file, which is not set"]
     assert lines(folder.settings("old", made_s_ago=3 * DAY_S), tls="offered") == [
