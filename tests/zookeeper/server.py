@@ -85,7 +85,9 @@ class ZooKeeperServer:
             self._server.stop()
 
     def pause(self) -> None:
+        """Stop all threads of the server. The kernel stops them one after another, and a thread that still runs may answer."""
         os.kill(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOWAIT)
 
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
