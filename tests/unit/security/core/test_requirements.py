@@ -1,4 +1,4 @@
-"""What is missing before a process is secure: for each kind of process, a table of every setting that opens a door or a connection."""
+"""The gaps of each kind of process, as a table of every setting that opens a door or a connection."""
 
 from __future__ import annotations
 
