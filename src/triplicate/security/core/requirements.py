@@ -55,10 +55,16 @@ def node_gaps(node: NodeSettings) -> Iterator[str]:
         yield f"node.authentication is {node.authentication}: every client may do everything"
 
 
-def client_gaps(client: ClientSettings, security: SecuritySettings) -> Iterator[str]:
-    """The gaps of connections to bookies."""
+def client_gaps(client: ClientSettings, security: SecuritySettings, *, has_authenticator: bool = False) -> Iterator[str]:
+    """The gaps of connections to bookies.
+
+    Args:
+        has_authenticator: whether the program authenticates them by code of its own.
+    """
     if client.bookie_tls != REQUIRED:
         yield f"client.bookie_tls is {client.bookie_tls}: entries are sent in clear"
+    if has_authenticator:
+        return
     if client.user:
         if not client.password_file:
             yield "client.password_file is not set: the user cannot log in at bookies"
@@ -116,10 +122,12 @@ def gaps_of_autorecovery(
     yield from page_gaps(process, security)
 
 
-def gaps_of_client(metadata: MetadataSettings, client: ClientSettings, security: SecuritySettings) -> Iterator[str]:
-    """The gaps of a command that is a client of bookies."""
+def gaps_of_client(
+    metadata: MetadataSettings, client: ClientSettings, security: SecuritySettings, *, has_authenticator: bool = False
+) -> Iterator[str]:
+    """The gaps of a program that is a client of bookies; see `client_gaps`."""
     yield from gaps_of_metadata_client(metadata, security)
-    yield from client_gaps(client, security)
+    yield from client_gaps(client, security, has_authenticator=has_authenticator)
 
 
 def gaps_of_metadata_client(metadata: MetadataSettings, security: SecuritySettings) -> Iterator[str]:

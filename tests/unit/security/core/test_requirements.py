@@ -162,6 +162,15 @@ def test_a_client_is_known_by_its_certificate_or_its_user() -> None:
     assert ["client.user" in gap for gap in of_client(one.but("security.certificate_file", ""))] == [True]
 
 
+def test_a_program_that_authenticates_by_its_own_code_needs_no_user() -> None:
+    one = Settings(security=replace(SECURE, certificate_file="", key_file="")).but("client.user", "")
+    assert [gap.split()[0] for gap in of_client(one)] == ["client.user"]
+    assert list(gaps_of_client(one.metadata, one.client, one.security, has_authenticator=True)) == []
+    open_one = one.but("client.bookie_tls", "off")
+    gaps = gaps_of_client(open_one.metadata, open_one.client, open_one.security, has_authenticator=True)
+    assert [gap.split()[0] for gap in gaps] == ["client.bookie_tls"]
+
+
 def test_an_embedded_store_and_a_bookie_without_auto_recovery_need_less() -> None:
     embedded = Settings(metadata=MetadataSettings(uri="sqlite:///somewhere/metadata.db"))
     for kind in KINDS.values():
