@@ -22,12 +22,12 @@ from tests.waiting import wait_until
 from triplicate.cli.supervision.cluster_folder import CLIENT_FILE, SECURITY
 
 SMALL = ("--bookies", "3", "--nodes", "1")
-FIXTURE_SETTINGS = {"TRIPLICATE_PROCESS_LOG_LEVEL": "debug", "TRIPLICATE_SECURITY_RELOAD_INTERVAL_S": "0.2"}
 
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    with Up(tmp_path_factory.mktemp("secured") / "c", "--secure", *SMALL, **FIXTURE_SETTINGS) as cluster:
+    folder = tmp_path_factory.mktemp("secured") / "c"
+    with Up(folder, "--secure", *SMALL, TRIPLICATE_PROCESS_LOG_LEVEL="debug", TRIPLICATE_SECURITY_RELOAD_INTERVAL_S="0.2") as cluster:
         client(cluster, "log", "create", "events")
         client(cluster, "database", "create", "shop")
         yield cluster
