@@ -17,7 +17,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.process.running import Up, run
+from tests.process.running import TIMEOUT_S, Up, run
+from tests.waiting import wait_until
 from triplicate.cli.supervision.cluster_folder import CLIENT_FILE, SECURITY
 
 SMALL = ("--bookies", "3", "--nodes", "1")
@@ -25,7 +26,8 @@ SMALL = ("--bookies", "3", "--nodes", "1")
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    with Up(tmp_path_factory.mktemp("secured") / "c", "--secure", *SMALL, TRIPLICATE_PROCESS_LOG_LEVEL="debug") as cluster:
+    folder = tmp_path_factory.mktemp("secured") / "c"
+    with Up(folder, "--secure", *SMALL, TRIPLICATE_PROCESS_LOG_LEVEL="debug", TRIPLICATE_SECURITY_RELOAD_INTERVAL_S="0.2") as cluster:
         client(cluster, "log", "create", "events")
         client(cluster, "database", "create", "shop")
         yield cluster
@@ -83,6 +85,18 @@ def test_a_client_without_the_files_gets_in_nowhere(up: Up, tmp_path: Path) -> N
     assert half.returncode == 1
     assert "security.required is set" in half.stderr
     assert "client.bookie_tls" in half.stderr
+
+
+def test_a_renewed_certificate_is_shown_to_clients_without_a_restart(up: Up) -> None:
+    def ends() -> dict[str, float]:
+        shown = run("cluster", "status", "--json", check=False, TRIPLICATE_CONFIG=str(up.folder / CLIENT_FILE)).stdout
+        return {one["place"]: one["expires_s"] for one in json.loads(shown)["certificates"]["items"]}
+
+    before = ends()
+    for name in ("bookie-1", "node-1"):
+        client(up, "security", "renew", str(up.folder / SECURITY), name, "--days", "300")
+    wait_until(lambda: all(ends()[place] < before[place] for place in ("bookie bookie-1", "node node-1")), TIMEOUT_S, "both are in use")
+    assert ends()["bookie bookie-2"] == before["bookie bookie-2"]
 
 
 def test_every_file_with_a_secret_is_its_owners_alone(up: Up) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from types import TracebackType
 
 from triplicate.client.client import Client
@@ -10,6 +11,7 @@ from triplicate.client.connection.authentication import Authenticator, Connectio
 from triplicate.config import ClientSettings, MetadataSettings, SecuritySettings
 from triplicate.metadata import MetadataAccess, open_cluster
 from triplicate.runtime import Metrics, real_host
+from triplicate.security import gaps_of_client, refuse_gaps
 
 
 class connect:
@@ -25,7 +27,8 @@ class connect:
         metadata: how this process authenticates to ZooKeeper; None for no authentication and no TLS. Its `uri` has no effect.
 
     Raises (on entering):
-        ConfigError: the scheme of `uri` is unknown, or a setting or a file that it names cannot be used.
+        ConfigError: the scheme of `uri` is unknown, a setting or a file that it names cannot be used, or `security.required` is set and
+        a connection is not protected.
         AccessRefused: ZooKeeper refuses this process, or this process its certificate. EnvironmentFault or UsageError: there is no
         cluster; the message says what to do.
     """
@@ -53,6 +56,9 @@ class connect:
     async def __aenter__(self) -> Client:
         async with AsyncExitStack() as stack:
             host = real_host(self._name)
+            metadata_settings, plugin = replace(self._access_settings, uri=self._uri), self._authenticate is not None
+            gaps = gaps_of_client(metadata_settings, self._settings, self._security, has_authenticator=plugin)
+            refuse_gaps(self._security, gaps)
             access = MetadataAccess.of(self._access_settings, self._security, host)
             metadata = await open_cluster(self._uri, host, access=access)
             stack.push_async_callback(metadata.aclose)

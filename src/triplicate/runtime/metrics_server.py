@@ -99,7 +99,7 @@ async def serve_metrics(
 
 
 class _PagesServer:
-    """What the connections of one listener share."""
+    """The state that the connections of one listener share."""
 
     def __init__(self, host: Host, metrics: Metrics, probes: Mapping[str, Probe], guard: PageGuard, scope: TaskScope) -> None:
         self.host = host

@@ -67,7 +67,7 @@ def write_private(path: str, content: bytes) -> None:
 def prepare_private(path: str, content: bytes) -> None:
     """Write the next content of a file beside it, for `replace_prepared`."""
     temporary = path + ".new"
-    # What a killed process left may have another mode, which opening it would keep.
+    # A killed process may have left one with another mode, which opening it would keep.
     with contextlib.suppress(FileNotFoundError):
         os.unlink(temporary)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)

@@ -65,7 +65,7 @@ class PageAddress:
         )
 
     def facts(self) -> dict[str, object]:
-        """What a process reports of its pages. It names files and no secrets."""
+        """The facts that a process reports of its pages: names of files, and no secrets."""
         found: dict[str, object] = {"metrics": self.url}
         if self.ca_file or self.token_file:
             found["metrics_access"] = {"ca_file": self.ca_file, "verify_host": self.verify_host, "token_file": self.token_file}

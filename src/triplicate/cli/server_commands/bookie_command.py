@@ -128,7 +128,7 @@ def run_bookie(configuration: Configuration, parent_pipe: int | None, ready_pipe
 
 
 def bookie_process_gaps(configuration: Configuration) -> Iterator[str]:
-    """What the process of a bookie lacks to be secure; see `gaps_of_bookie`."""
+    """The gaps of a bookie's process; see `gaps_of_bookie`."""
     return gaps_of_bookie(
         configuration.get(BookieSettings),
         configuration.get(AutorecoverySettings),

@@ -108,7 +108,7 @@ async def _examine(configuration: Configuration, bookie_id: str) -> list[DoctorF
 def security_findings(configuration: Configuration, host: Host) -> Iterator[DoctorFinding]:
     """Certificates and keys that cannot be used or soon expire, and pages that are not protected."""
     security, process = configuration.get(SecuritySettings), configuration.get(ProcessSettings)
-    # What security requires includes the pages, which need protection in any case where others reach them.
+    # The gaps include those of the pages, which need protection in any case where others reach them.
     for gap in bookie_process_gaps(configuration) if security.required else page_gaps(process, security):
         yield DoctorFinding("security", WRONG, gap)
     try:

@@ -207,7 +207,7 @@ def convert(folder: str) -> None:
 def settings(folder: str, name: str, kind: str) -> None:
     """Print the settings of a process that uses the certificate NAME, as TOML for its --config file.
 
-    What is still missing before security.required can be set stands in a comment.
+    A comment names the settings that are missing before security.required can be set.
     """
     store = CertificateStore(folder)
     stored = store.certificate(name, time.time())
@@ -236,7 +236,7 @@ def settings_tables(store: CertificateStore, name: str, kind: str) -> dict[str, 
 
 
 def missing_in(tables: Mapping[str, Mapping[str, object]], kind: str) -> list[str]:
-    """What a process with these settings alone lacks before security can be required, apart from its access to ZooKeeper."""
+    """The gaps of a process with these settings alone, apart from its access to ZooKeeper."""
     flags = {f"{section}.{key}": value for section, table in tables.items() for key, value in table.items()}
     found = load(tuple(all_sections().values()), flags=flags)
     client, security = found.get(ClientSettings), found.get(SecuritySettings)

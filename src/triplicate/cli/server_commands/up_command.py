@@ -162,7 +162,7 @@ def show(cluster: LocalCluster, view: ClusterView, pages: str | None, *, as_json
 
 
 def next_step(folder: ClusterFolder) -> str:
-    """What a user types so that commands find the cluster."""
+    """The line that a user types so that commands find the cluster."""
     if not folder.is_secured:
         return f"export TRIPLICATE_METADATA={folder.metadata_uri}"
     beside = f"; not needed in {folder.path.parent}" if folder.path.name == DEFAULT_FOLDER else ""

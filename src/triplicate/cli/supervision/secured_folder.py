@@ -121,11 +121,11 @@ class SecuredFolder:
         return {"metadata": metadata, "security": self.certificate_settings(name), "client": client}
 
     def bookie_door(self) -> dict[str, object]:
-        """What a bookie demands of its clients: settings of section ``bookie``."""
+        """Settings of section ``bookie`` that close its door."""
         return {"tls": "required", "authentication": "sasl", "users_file": str(self._file("bookie-users.toml"))}
 
     def node_door(self, folder: Path) -> dict[str, object]:
-        """What a node demands of its clients: settings of section ``node``.
+        """Settings of section ``node`` that close its door.
 
         Args:
             folder: of the node, for its audit log.

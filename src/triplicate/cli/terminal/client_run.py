@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 from triplicate.cli.process.serving import run_loop
 from triplicate.cli.terminal.options import client_settings, cluster_uri
 from triplicate.client import Client, connect
 from triplicate.config import ClientSettings, MetadataSettings, SecuritySettings
-from triplicate.security import gaps_of_client, refuse_gaps
 
 
 def client_of(uri: str, *, name: str = "client") -> connect:
     """A client of the cluster, with the settings of client commands: a context manager, see `connect`.
 
     Raises:
-        ConfigError: a setting is wrong, or security is required and something is missing.
+        ConfigError: a setting is wrong.
     """
-    settings, security, metadata = client_settings(ClientSettings), client_settings(SecuritySettings), client_settings(MetadataSettings)
-    refuse_gaps(security, gaps_of_client(replace(metadata, uri=uri), settings, security))
-    return connect(uri, settings=settings, name=name, security=security, metadata=metadata)
+    return connect(
+        uri,
+        settings=client_settings(ClientSettings),
+        name=name,
+        security=client_settings(SecuritySettings),
+        metadata=client_settings(MetadataSettings),
+    )
 
 
 def run_with_client(metadata: str | None, work: Callable[[Client], Awaitable[None]], *, name: str = "client") -> None:

@@ -1,4 +1,4 @@
-"""What the pages of a process, its metrics and probes, need to be protected. Pure."""
+"""The conditions for serving the pages of a process, its metrics and probes. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def is_loopback(address: str) -> bool:
 
 
 def page_gaps(process: ProcessSettings, security: SecuritySettings) -> Iterator[str]:
-    """What is missing before the pages may be served where the settings say."""
+    """The settings that are missing before the pages may be served at their address."""
     if process.metrics_tls and not (security.ca_file and security.certificate_file and security.key_file):
         yield "process.metrics_tls needs security.ca_file, security.certificate_file and security.key_file"
     if is_loopback(process.metrics_host):

@@ -1,4 +1,4 @@
-"""What is missing before a process is secure: every door that it opens and every connection that it makes. Pure.
+"""The gaps of a process that is to be secure: each door that it opens and each connection that it makes must be protected. Pure.
 
 `security.required` lets a process start only if nothing is missing. There is no order and no first gap: all are named at once, each by the
 setting that closes it.
@@ -36,7 +36,7 @@ def identity_gaps(security: SecuritySettings, *, is_server: bool) -> Iterator[st
 
 
 def bookie_gaps(bookie: BookieSettings) -> Iterator[str]:
-    """What a bookie's door lacks."""
+    """The gaps of a bookie's door."""
     if bookie.tls != REQUIRED:
         yield f"bookie.tls is {bookie.tls}: clients may connect in clear"
     if bookie.authentication == "none":
@@ -48,17 +48,23 @@ def bookie_gaps(bookie: BookieSettings) -> Iterator[str]:
 
 
 def node_gaps(node: NodeSettings) -> Iterator[str]:
-    """What a node's door lacks."""
+    """The gaps of a node's door."""
     if node.tls != REQUIRED:
         yield f"node.tls is {node.tls}: clients may connect in clear"
     if node.authentication != "scram":
         yield f"node.authentication is {node.authentication}: every client may do everything"
 
 
-def client_gaps(client: ClientSettings, security: SecuritySettings) -> Iterator[str]:
-    """What connections to bookies lack."""
+def client_gaps(client: ClientSettings, security: SecuritySettings, *, has_authenticator: bool = False) -> Iterator[str]:
+    """The gaps of connections to bookies.
+
+    Args:
+        has_authenticator: whether the program authenticates them by code of its own.
+    """
     if client.bookie_tls != REQUIRED:
         yield f"client.bookie_tls is {client.bookie_tls}: entries are sent in clear"
+    if has_authenticator:
+        return
     if client.user:
         if not client.password_file:
             yield "client.password_file is not set: the user cannot log in at bookies"
@@ -67,7 +73,7 @@ def client_gaps(client: ClientSettings, security: SecuritySettings) -> Iterator[
 
 
 def metadata_gaps(metadata: MetadataSettings) -> Iterator[str]:
-    """What the connection to ZooKeeper lacks. An embedded store is a file, protected by its mode."""
+    """The gaps of the connection to ZooKeeper. An embedded store is a file, protected by its mode."""
     if not metadata.uri.startswith(("zk:", "zk+")):
         return
     if not metadata.tls:
@@ -86,7 +92,7 @@ def gaps_of_bookie(
     process: ProcessSettings,
     security: SecuritySettings,
 ) -> Iterator[str]:
-    """What a process that runs a bookie lacks. It is a client of other bookies if it runs auto-recovery."""
+    """The gaps of a process that runs a bookie. It is a client of other bookies if it runs auto-recovery."""
     yield from identity_gaps(security, is_server=True)
     yield from bookie_gaps(bookie)
     if autorecovery.in_bookie:
@@ -98,7 +104,7 @@ def gaps_of_bookie(
 def gaps_of_node(
     node: NodeSettings, metadata: MetadataSettings, client: ClientSettings, process: ProcessSettings, security: SecuritySettings
 ) -> Iterator[str]:
-    """What a process that runs a database node lacks."""
+    """The gaps of a process that runs a database node."""
     yield from identity_gaps(security, is_server=True)
     yield from node_gaps(node)
     yield from client_gaps(client, security)
@@ -109,21 +115,23 @@ def gaps_of_node(
 def gaps_of_autorecovery(
     metadata: MetadataSettings, client: ClientSettings, process: ProcessSettings, security: SecuritySettings
 ) -> Iterator[str]:
-    """What a process that only runs auto-recovery lacks."""
+    """The gaps of a process that only runs auto-recovery."""
     yield from identity_gaps(security, is_server=False)
     yield from client_gaps(client, security)
     yield from metadata_gaps(metadata)
     yield from page_gaps(process, security)
 
 
-def gaps_of_client(metadata: MetadataSettings, client: ClientSettings, security: SecuritySettings) -> Iterator[str]:
-    """What a command that is a client of bookies lacks."""
+def gaps_of_client(
+    metadata: MetadataSettings, client: ClientSettings, security: SecuritySettings, *, has_authenticator: bool = False
+) -> Iterator[str]:
+    """The gaps of a program that is a client of bookies; see `client_gaps`."""
     yield from gaps_of_metadata_client(metadata, security)
-    yield from client_gaps(client, security)
+    yield from client_gaps(client, security, has_authenticator=has_authenticator)
 
 
 def gaps_of_metadata_client(metadata: MetadataSettings, security: SecuritySettings) -> Iterator[str]:
-    """What a command that uses the metadata alone lacks."""
+    """The gaps of a command that uses the metadata alone."""
     yield from identity_gaps(security, is_server=False)
     yield from metadata_gaps(metadata)
 

@@ -47,7 +47,7 @@ def serving(process: ProcessSettings, security: SecuritySettings, check: Callabl
             return ServedProcess({"name": "x"}, stop, failed, list, lambda: Readiness([]))
 
         def announce(facts: dict[str, object]) -> None:
-            # What a parent gets through the pipe.
+            # As a parent gets them through the pipe.
             served.set_result(PageAddress.from_facts(json.loads(json.dumps(facts))))
 
         running = asyncio.create_task(serve("x", real_host("x"), process, start, announce, security))

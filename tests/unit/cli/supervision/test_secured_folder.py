@@ -27,7 +27,7 @@ from triplicate.security import BookieRole, CertificateStore, gaps_of_bookie, ga
 
 
 def gaps(folder: ClusterFolder) -> list[str]:
-    """What the processes and clients of a folder lack by their files."""
+    """The gaps of the processes and clients of a folder, by their files."""
     found: list[str] = []
     files = {member.name: folder.config_of(member) for member in folder.members if member.kind != "zookeeper"}
     for name, file in {**files, "client": folder.security.client_file}.items():

@@ -1,4 +1,4 @@
-"""What is missing before a process is secure: for each kind of process, a table of every setting that opens a door or a connection."""
+"""The gaps of each kind of process, as a table of every setting that opens a door or a connection."""
 
 from __future__ import annotations
 
@@ -160,6 +160,15 @@ def test_a_client_is_known_by_its_certificate_or_its_user() -> None:
     one = Settings().but("client.user", "")
     assert list(of_client(one)) == []
     assert ["client.user" in gap for gap in of_client(one.but("security.certificate_file", ""))] == [True]
+
+
+def test_a_program_that_authenticates_by_its_own_code_needs_no_user() -> None:
+    one = Settings(security=replace(SECURE, certificate_file="", key_file="")).but("client.user", "")
+    assert [gap.split()[0] for gap in of_client(one)] == ["client.user"]
+    assert list(gaps_of_client(one.metadata, one.client, one.security, has_authenticator=True)) == []
+    open_one = one.but("client.bookie_tls", "off")
+    gaps = gaps_of_client(open_one.metadata, open_one.client, open_one.security, has_authenticator=True)
+    assert [gap.split()[0] for gap in gaps] == ["client.bookie_tls"]
 
 
 def test_an_embedded_store_and_a_bookie_without_auto_recovery_need_less() -> None:
