@@ -21,7 +21,7 @@ DENIED = "42501"
 @pytest.fixture(scope="module")
 def db(stand: Any) -> Db:
     """A database with roles: ``reader`` may read ``open_t``, ``writer`` may write it as well, and ``nobody`` may do nothing."""
-    found = stand.create("roles")
+    found: Db = stand.create("roles")
     with found.connect() as admin:
         for statement in (
             "CREATE ROLE reader LOGIN", "CREATE ROLE writer LOGIN", "CREATE USER nobody", "CREATE ROLE maker LOGIN",

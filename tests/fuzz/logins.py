@@ -144,7 +144,7 @@ def door(data: bytes) -> None:
     here: Any = Surroundings()
     host = cast("Host", type("Host", (), {"clock": here, "entropy": here, "trace": staticmethod(lambda kind, /, **facts: None)})())
     settings = BookieSettings(tls=("off", "offered", "required")[kind % 3], authentication="sasl", users_file="users")
-    policy = DoorPolicy.of(settings, SecuritySettings("ca", "certificate", "key"))
+    policy = DoorPolicy.of(settings, SecuritySettings(ca_file="ca", certificate_file="certificate", key_file="key"))
     identity: Any = here if policy.offers_tls else None
     guest = Stranger()
     keeper = Doorkeeper(guest, Door(host, settings, policy, DoorMetrics(None), identity, cast("UsersFile", OneUser()), None))

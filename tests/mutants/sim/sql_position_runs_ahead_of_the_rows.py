@@ -15,7 +15,7 @@ def apply(patch: Callable[[object, str, object], None]) -> None:
     original = SqlDatabase.apply
 
     async def run_ahead(self: SqlDatabase, entries: Sequence[LogEntry]) -> int:
-        self._moved(entries[-1].first_offset + entries[-1].count, self.schema_version)
+        self._moved(entries[-1].first_offset + entries[-1].count, self.schema_version, self.roles.access)
         return await original(self, entries)
 
     patch(SqlDatabase, "apply", run_ahead)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from triplicate.cli.server_commands.bookie_group import bookie
 
+from triplicate.cli.server_commands.bookie_command import bookie
 from triplicate.security import BookieRole, read_users
 
 PASSWORD = "a password for tests"
