@@ -88,3 +88,19 @@ TRUNCATE c;
 RESET ROLE;
 ALTER ROLE differential_b RENAME TO differential_d;
 DROP ROLE differential_a, differential_d, differential_g;
+
+== a lock needs a right to change the table
+GRANT USAGE ON SCHEMA public TO PUBLIC;
+CREATE TABLE a (id integer PRIMARY KEY, b text);
+CREATE ROLE differential_l;
+GRANT SELECT ON a TO differential_l;
+SET ROLE differential_l;
+SELECT b FROM a WHERE id = 1;
+SELECT b FROM a WHERE id = 1 FOR UPDATE;
+RESET ROLE;
+GRANT UPDATE ON a TO differential_l;
+SET ROLE differential_l;
+SELECT b FROM a WHERE id = 1 FOR UPDATE;
+RESET ROLE;
+REVOKE ALL ON a FROM differential_l;
+DROP ROLE differential_l;

@@ -89,9 +89,10 @@ class PortalRunner:
         statement, state = portal.statement, self._state
         session, plan = state.session, statement.plan
         prepared = plan.prepared
+        if plan.lock and prepared is not None:
+            await session.check_rights(prepared, locks=True)
         if prepared is not None and (prepared.kind is not _READ or plan.lock) and session.status is TransactionStatus.ACTIVE:
-            # A role without the right must not hold the writer.
-            await session.check_rights(prepared, locks=bool(plan.lock))
+            await session.check_rights(prepared)  # A role without the right must not hold the writer.
             if prepared.kind in CHANGES:
                 # The schema may change until the session holds the writer, and not afterwards.
                 await session.claim_writer(prepared.tag)
