@@ -1,8 +1,7 @@
 """Acknowledgements of one ledger's entries, and the confirmed prefix that follows from them.
 
 The tracker keeps only the acknowledgements: one watermark and a small set of out-of-order ids per position. The last-add-confirmed is
-derived from them, so no flag can disagree with the facts. The tracker is arithmetic on the hot path: each call handles a whole run of
-acknowledgements, and no object is made per entry.
+derived from them. The tracker is arithmetic on the hot path: each call handles a whole run of them, and no object is made per entry.
 Source: BookKeeper `LedgerHandle`, `PendingAddOp`, `RoundRobinDistributionSchedule`.
 """
 
@@ -168,8 +167,7 @@ class WriteTracker:
         return [position for position in range(self._size) if self._lacks_entries(position, self.last_add_pushed)]
 
     def _lacks_entries(self, position: int, last: int) -> bool:
-        """Whether a position has not acknowledged every entry up to `last` that it should hold."""
-        # The last entry whose write set holds this position lies less than a round of the ensemble back.
+        """Whether a position has not acknowledged all of its entries up to `last`, the last of which lies less than a round back."""
         last_held = next(entry_id for entry_id in range(last, last - self._size, -1) if self.holds(position, entry_id))
         return self._acked[position] < last_held
 
@@ -205,8 +203,7 @@ class WriteTracker:
         The acknowledgements at those positions are forgotten; `pending_of` lists the entries that their new bookies must be sent.
         """
         assert self.changing, "the ensemble changes only between begin_change and end_change"
-        assert len(ensemble) == self._size, "an ensemble keeps its size"
-        assert len(set(ensemble)) == self._size, "an ensemble names no bookie twice"
+        assert len(ensemble) == len(set(ensemble)) == self._size, "an ensemble keeps its size and names no bookie twice"
         changed = [position for position, bookie_id in enumerate(ensemble) if bookie_id != self.ensemble[position]]
         for position in changed:
             self._suspended.pop(position, None)
