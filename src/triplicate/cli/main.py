@@ -100,8 +100,8 @@ class LazyGroup(click.Group):
 def cli() -> None:
     """Triplicate: a replicated commit log with Apache BookKeeper's protocol, and the databases and pipelines built on it.
 
-    Commands that are clients of a cluster take settings from variables (TRIPLICATE_CLIENT_…, TRIPLICATE_SECURITY_…) and from a TOML file that
-    TRIPLICATE_CONFIG names.
+    Commands that are clients of a cluster take settings from variables (TRIPLICATE_CLIENT_…, TRIPLICATE_SECURITY_…) and from a TOML file
+    that TRIPLICATE_CONFIG names.
     """
 
 
