@@ -103,7 +103,11 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="triplicate", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Triplicate: a replicated commit log with Apache BookKeeper's protocol, and the databases and pipelines built on it."""
+    """Triplicate: a replicated commit log with Apache BookKeeper's protocol, and the databases and pipelines built on it.
+
+    Commands that are clients of a cluster take settings from variables (TRIPLICATE_CLIENT_…, TRIPLICATE_SECURITY_…) and from a TOML file
+    that TRIPLICATE_CONFIG names.
+    """
 
 
 def one_line(error: BaseException) -> str:
