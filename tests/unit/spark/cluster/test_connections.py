@@ -7,16 +7,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from triplicate.config import ClientSettings, SecuritySettings
+from triplicate.config import ClientSettings, MetadataSettings, SecuritySettings
 from triplicate.errors import SessionExpired
 from triplicate.spark.cluster import access, connections
 
 
 class FakeClient:
-    def __init__(self, uri: str, settings: ClientSettings, security: SecuritySettings) -> None:
+    def __init__(self, uri: str, settings: ClientSettings, security: SecuritySettings, metadata: MetadataSettings) -> None:
         self.uri = uri
         self.settings = settings
         self.security = security
+        self.metadata = metadata
         self.process_id = os.getpid()
         self.closed = False
 
@@ -28,8 +29,8 @@ class FakeClient:
 def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[FakeClient]]:
     made: list[FakeClient] = []
 
-    def connect(uri: str, *, settings: ClientSettings, security: SecuritySettings) -> FakeClient:
-        made.append(FakeClient(uri, settings, security))
+    def connect(uri: str, *, settings: ClientSettings, security: SecuritySettings, metadata: MetadataSettings) -> FakeClient:
+        made.append(FakeClient(uri, settings, security, metadata))
         return made[-1]
 
     monkeypatch.setattr(connections, "connect", connect)
