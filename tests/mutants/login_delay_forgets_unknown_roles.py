@@ -11,13 +11,13 @@ TESTS = [
 
 def apply(patch: Any) -> None:
     from triplicate.sql.pg.protocol.role_proof import RoleProver
-    from triplicate.sql.pg.protocol.server_security import LoginRefused, Refusal
+    from triplicate.sql.pg.protocol.server_security import ClientRefused, RefusalReason
 
     failure = RoleProver._failure
 
-    async def hasty(self: RoleProver, address: str, login: Any, user: str) -> LoginRefused:
+    async def hasty(self: RoleProver, address: str, login: Any, user: str) -> ClientRefused:
         if login is None:
-            return LoginRefused(Refusal.PASSWORD, "28P01", f'password authentication failed for user "{user}"')
+            return ClientRefused(RefusalReason.PASSWORD, "28P01", f'password authentication failed for user "{user}"')
         return await failure(self, address, login, user)
 
     patch(RoleProver, "_failure", hasty)

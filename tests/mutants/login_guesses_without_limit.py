@@ -11,6 +11,6 @@ TESTS = [
 
 
 def apply(patch: Any) -> None:
-    from triplicate.sql.pg.protocol.failed_logins import FailedLogins
+    from triplicate.security import FailedLogins
 
     patch(FailedLogins, "wait_s", lambda self, address, now_s: 0.0)

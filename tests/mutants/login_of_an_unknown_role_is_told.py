@@ -12,13 +12,13 @@ TESTS = [
 
 def apply(patch: Any) -> None:
     from triplicate.sql.pg.protocol.role_proof import RoleProver
-    from triplicate.sql.pg.protocol.server_security import LoginRefused, Refusal
+    from triplicate.sql.pg.protocol.server_security import ClientRefused, RefusalReason
 
     verifier = RoleProver._verifier
 
     def talkative(self: RoleProver, login: Any, database_name: str, user: str) -> Any:
         if login is None:
-            raise LoginRefused(Refusal.PASSWORD, "28000", f'role "{user}" does not exist')
+            raise ClientRefused(RefusalReason.PASSWORD, "28000", f'role "{user}" does not exist')
         return verifier(self, login, database_name, user)
 
     patch(RoleProver, "_verifier", talkative)

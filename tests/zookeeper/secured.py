@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.certificates import CertificateFolder
 from tests.zookeeper.server import ZooKeeperServer
-from triplicate.cli.supervision.zookeeper_security import ServerSecurity
+from triplicate.cli.supervision.zookeeper_security import ZooKeeperSecurity
 from triplicate.config import MetadataSettings, SecuritySettings
 from triplicate.metadata import MetadataAccess
 from triplicate.runtime import Timer
@@ -40,7 +40,7 @@ class SecuredZooKeeper:
         self.folder = folder
         self.certificates = CertificateFolder(folder / "certificates")
         users = {USER: PASSWORD, OTHER_USER: OTHER_PASSWORD}
-        self.server = ZooKeeperServer(folder / "zookeeper", ServerSecurity(self.certificates.settings("zookeeper"), users), settings)
+        self.server = ZooKeeperServer(folder / "zookeeper", ZooKeeperSecurity(self.certificates.settings("zookeeper"), users), settings)
 
     @cached_property
     def client_security(self) -> SecuritySettings:

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from triplicate.cli.supervision.zookeeper_process import JARS, ZooKeeperProcess, configuration, find_jars, secure_configuration
-from triplicate.cli.supervision.zookeeper_security import ServerSecurity, write_secure_files
+from triplicate.cli.supervision.zookeeper_security import ZooKeeperSecurity, write_secure_files
 
 TICK_MS = 500
 """Sessions last at least two ticks."""
@@ -39,7 +39,7 @@ class ZooKeeperServer:
         settings: for ``zoo.cfg``.
     """
 
-    def __init__(self, folder: Path, security: ServerSecurity | None = None, settings: Mapping[str, object] | None = None) -> None:
+    def __init__(self, folder: Path, security: ZooKeeperSecurity | None = None, settings: Mapping[str, object] | None = None) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]

@@ -75,13 +75,14 @@ class BookieSettings:
     )
     unauthenticated_connections: int = setting(
         1_000,
-        "Maximum number of connections that are not admitted yet, where TLS or a login is required. Beyond it the oldest is closed.",
+        "Maximum number of connections that are not admitted yet, where TLS or a login is required. A further one replaces the "
+        "oldest one of the address with the most.",
         unit="connections",
         low=1,
         high=1_000_000,
     )
     unauthenticated_connections_per_address: int = setting(
-        100, "The same limit for the connections of one address.", unit="connections", low=1, high=1_000_000
+        100, "The same maximum for one address. An address of IPv6 counts with its /64 network.", unit="connections", low=1, high=1_000_000
     )
     handshakes_per_s: int = setting(
         200,

@@ -4,6 +4,10 @@ from triplicate.security.audit_lines import AUDIT_LOGGER, audit, audit_line
 from triplicate.security.authority import Authority, CertificateAndKey, CertificateFacts, end_point_hash, facts_of, split_certificates
 from triplicate.security.certificate_store import CertificateStore, StoredCertificate
 from triplicate.security.core import digest_md5
+from triplicate.security.core.address_key import address_key
+from triplicate.security.core.bookie_rights import FULL_RIGHTS, NO_RIGHTS, BookieRole, Rights, parse_roles, roles_of_units
+from triplicate.security.core.failed_logins import FailedLogins, doubling_delay_s
+from triplicate.security.core.half_open import HalfOpenConnections
 from triplicate.security.core.page_protection import is_loopback, page_gaps
 from triplicate.security.core.requirements import (
     gaps_of_autorecovery,
@@ -13,7 +17,6 @@ from triplicate.security.core.requirements import (
     gaps_of_node,
     refuse_gaps,
 )
-from triplicate.security.core.rights import FULL_RIGHTS, NO_RIGHTS, BookieRole, Rights, parse_roles, roles_of_units
 from triplicate.security.core.sasl_server import (
     APACHE_PLUGIN,
     MECHANISMS,
@@ -58,6 +61,8 @@ __all__ = [
     "CertificateStore",
     "ClientCertificates",
     "ExpiringFile",
+    "FailedLogins",
+    "HalfOpenConnections",
     "LoginChallenge",
     "LoginConnection",
     "LoginProven",
@@ -75,11 +80,13 @@ __all__ = [
     "TokenFile",
     "User",
     "UsersFile",
+    "address_key",
     "audit",
     "audit_line",
     "change_users",
     "check_private",
     "digest_md5",
+    "doubling_delay_s",
     "end_point_hash",
     "expiring_files",
     "facts_of",

@@ -9,14 +9,23 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Protocol
 
-from triplicate.bookie.core.login_pace import DELAY_MAX_S, FailedLogins, TokenBucket
+from triplicate.bookie.core.token_bucket import TokenBucket
 from triplicate.bookie.server.door_metrics import DoorMetrics
 from triplicate.bookie.server.door_policy import DoorPolicy
-from triplicate.bookie.server.half_open import HalfOpen
 from triplicate.config import BookieSettings, SecuritySettings
 from triplicate.errors import ConfigError
 from triplicate.runtime import Host, Metrics, Worker, sleep
-from triplicate.security import FULL_RIGHTS, PLAIN, PasswordCheck, Rights, TlsIdentity, UsersFile
+from triplicate.security import (
+    FULL_RIGHTS,
+    PLAIN,
+    FailedLogins,
+    HalfOpenConnections,
+    PasswordCheck,
+    Rights,
+    TlsIdentity,
+    UsersFile,
+    doubling_delay_s,
+)
 
 CHECK_INTERVAL_S = 5.0
 """Interval at which the users of open connections and the certificate are checked, in seconds."""
@@ -25,6 +34,11 @@ TRACES_PER_S = 10
 UNKNOWN_USERS_SECRET_BYTES = 16
 CHECKS_MAX = 100
 """Passwords that wait for the worker. Each takes some milliseconds."""
+DELAY_FIRST_S = 0.05
+DELAY_LONGEST_S = 4.0
+"""Bounds of the delay of a login's outcome after failed ones of its address, in seconds."""
+FORGIVEN_S = 60.0
+"""Time in which an address is forgiven one failed login, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +54,13 @@ class Principal:
 
 ANYBODY = Principal("", FULL_RIGHTS)
 """Where no authentication is required."""
+
+
+class Guest(Protocol):
+    """A connection that is not admitted."""
+
+    def refuse(self, reason: str) -> None:
+        """Count, trace and abort it."""
 
 
 class Admitted(Protocol):
@@ -82,8 +103,8 @@ class Door:
         self.users = users
         self.worker = worker
         self.timeout_s = settings.authentication_timeout_s
-        self.half_open = HalfOpen(settings.unauthenticated_connections, settings.unauthenticated_connections_per_address)
-        self.failed_logins = FailedLogins(min(settings.authentication_timeout_s / 2, DELAY_MAX_S))
+        self.half_open = HalfOpenConnections[Guest](settings.unauthenticated_connections, settings.unauthenticated_connections_per_address)
+        self.failed_logins = FailedLogins(FORGIVEN_S)
         self.handshakes = TokenBucket(settings.handshakes_per_s, now)
         metrics.half_open.set_function(lambda: len(self.half_open))
         self._traces = TokenBucket(TRACES_PER_S, now)
@@ -114,6 +135,14 @@ class Door:
     async def aclose(self) -> None:
         if self.worker is not None:
             await self.worker.close()
+
+    def login_delay_s(self, address: str) -> float:
+        """The delay of the outcome of a login from this address, seconds.
+
+        The outcome is delayed, be it good or bad: so a guess costs time, and a right password is never refused.
+        """
+        failures = self.failed_logins.failures(address, self.host.clock.monotonic())
+        return doubling_delay_s(failures, DELAY_FIRST_S, min(self.timeout_s / 2, DELAY_LONGEST_S))
 
     @property
     def has_room_for_check(self) -> bool:

@@ -128,24 +128,20 @@ class Doorkeeper:
         if not self._door.policy.is_guarded:
             return
         self._call_at(self._deadline, self.refuse, "too slow")
-        oldest = self._door.half_open.join(self)
+        oldest = self._door.half_open.add(self, self._guest.address)
         if oldest is not None:
             oldest.refuse("too many connections that are not admitted")
 
     def end(self) -> None:
         """The connection is admitted, or gone. Idempotent."""
         self._ended = True
-        self._door.half_open.leave(self)
+        self._door.half_open.remove(self)
         while self._timers:
             self._timers.pop().cancel()
 
     def _call_at(self, when: float, function: Callable[..., None], *args: object) -> None:
         """Call the function unless the connection is admitted or gone then."""
         self._timers.append(self._door.host.clock.call_at(when, function, *args))
-
-    @property
-    def address(self) -> str:
-        return self._guest.address
 
     def process(self, data: bytes) -> None:
         """Handle whole frames, up to one behind which the connection is held or admitted; keep the rest."""
@@ -375,7 +371,7 @@ class Doorkeeper:
         if isinstance(step, LoginChallenge):
             self._guest.answer(reply.token(step.token))
             return
-        delay_s = door.failed_logins.delay_s(self._guest.address, door.host.clock.monotonic())
+        delay_s = door.login_delay_s(self._guest.address)
         if isinstance(step, PasswordCheck) and not door.has_room_for_check:
             self._guest.answer(reply.refusal)
             self.refuse("too many logins", is_answered=True)

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from triplicate.cli.supervision.secured_folder import METADATA_USER, SecuredFolder, Tables
 from triplicate.cli.supervision.zookeeper_process import configuration, secure_configuration
-from triplicate.cli.supervision.zookeeper_security import ServerSecurity, write_secure_files
+from triplicate.cli.supervision.zookeeper_security import ZooKeeperSecurity, write_secure_files
 from triplicate.config import CONFIG_VARIABLE, MetadataSettings, SecuritySettings, load, settings_of_environment, to_toml
 from triplicate.errors import ConfigError, EnvironmentFault, FormatError, WrongCluster
 from triplicate.metadata import DEFAULT_ROOT
@@ -153,7 +153,7 @@ class ClusterFolder:
         """Write the files of a secured ZooKeeper from its certificate and password; returns their settings."""
         identity = load((SecuritySettings,), flags=_flags("security", self.security.certificate_settings(member.name)))
         users = {METADATA_USER: self.security.password(METADATA_USER)}
-        return write_secure_files(self.folder_of(member), ServerSecurity(identity.get(SecuritySettings), users))
+        return write_secure_files(self.folder_of(member), ZooKeeperSecurity(identity.get(SecuritySettings), users))
 
     def client_settings(self) -> tuple[MetadataSettings, SecuritySettings]:
         """How `up` itself reaches the metadata."""

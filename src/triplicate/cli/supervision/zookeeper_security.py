@@ -35,7 +35,7 @@ _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,63}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class ServerSecurity:
+class ZooKeeperSecurity:
     """The certificate and the users of a secured server.
 
     Raises:
@@ -62,7 +62,7 @@ class ServerSecurity:
                 raise ConfigError(f"the password of ZooKeeper's user {user} is empty or has characters that cannot be printed")
 
 
-def write_secure_files(folder: Path, security: ServerSecurity) -> Mapping[str, object]:
+def write_secure_files(folder: Path, security: ZooKeeperSecurity) -> Mapping[str, object]:
     """Write the key store and the JAAS file of a server, with mode 0600, and return the settings for its ``zoo.cfg``.
 
     Write them again when a certificate or password changes. The server reads a new key store by itself, and the JAAS file when it starts.

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from triplicate.errors import ArgumentError, FormatError
+from triplicate.security.core.bookie_rights import BookieRole, parse_roles
 from triplicate.security.core.digest_md5 import hash_of
-from triplicate.security.core.rights import BookieRole, parse_roles
 from triplicate.security.core.scram_verifier import PASSWORD_BYTES_MAX, ScramVerifier, prepared
 
 USER_BYTES_MAX = 255

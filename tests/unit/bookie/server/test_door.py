@@ -73,6 +73,21 @@ def test_the_report_shows_what_is_on_and_when_the_certificate_expires(tmp_path: 
     run(body())
 
 
+def test_the_delay_of_logins_doubles_up_to_half_the_time_for_a_login() -> None:
+    async def body() -> None:
+        settings = door_settings(Path("/"), authentication_timeout_s=2.0)
+        door = Door(real_host("door"), settings, DoorPolicy.of(settings, SecuritySettings()), DoorMetrics(None), None, None, None)
+        delays = []
+        for number in range(8):
+            delays.append(door.login_delay_s("2001:db8::1"))
+            door.failed_logins.count(f"2001:db8::{number:x}", door.host.clock.monotonic())
+        # Less what is forgiven while the test runs.
+        assert delays == pytest.approx([0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0], rel=0.1)
+        assert door.login_delay_s("2001:db8:0:1::1") == 0.0
+
+    run(body())
+
+
 def test_traces_of_refusals_are_limited_and_the_others_counted() -> None:
     async def body() -> None:
         facts: list[dict[str, object]] = []

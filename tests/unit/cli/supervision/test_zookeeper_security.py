@@ -13,15 +13,15 @@ import pytest
 
 from tests.certificates import CertificateFolder
 from triplicate.cli.supervision.zookeeper_process import read_configuration, secure_configuration
-from triplicate.cli.supervision.zookeeper_security import JAAS_SETTING, ServerSecurity, probe_context, write_secure_files
+from triplicate.cli.supervision.zookeeper_security import JAAS_SETTING, ZooKeeperSecurity, probe_context, write_secure_files
 from triplicate.config import SecuritySettings
 from triplicate.errors import ConfigError
 
 SECRET = 'a "quoted" \\ secret'
 
 
-def security_of(folder: Path) -> ServerSecurity:
-    return ServerSecurity(CertificateFolder(folder).settings("server"), {"triplicate": SECRET})
+def security_of(folder: Path) -> ZooKeeperSecurity:
+    return ZooKeeperSecurity(CertificateFolder(folder).settings("server"), {"triplicate": SECRET})
 
 
 def test_every_file_with_a_secret_is_private_and_the_configuration_has_none(tmp_path: Path) -> None:
@@ -83,19 +83,19 @@ def test_a_port_in_the_clear_beside_the_one_for_tls_is_refused(tmp_path: Path) -
 def test_a_user_who_would_change_the_file_is_refused(tmp_path: Path, user: str, password: str, expected: str) -> None:
     identity = CertificateFolder(tmp_path).settings("server")
     with pytest.raises(ConfigError, match=expected) as caught:
-        ServerSecurity(identity, {user: password})
+        ZooKeeperSecurity(identity, {user: password})
     assert "cret" not in str(caught.value)
 
 
 def test_a_server_without_what_it_needs_is_refused(tmp_path: Path) -> None:
     identity = CertificateFolder(tmp_path).settings("server")
     with pytest.raises(ConfigError, match=r"security\.ca_file, security\.certificate_file and security\.key_file"):
-        ServerSecurity(SecuritySettings(ca_file=identity.ca_file), {"triplicate": "secret"})
+        ZooKeeperSecurity(SecuritySettings(ca_file=identity.ca_file), {"triplicate": "secret"})
     with pytest.raises(ConfigError, match="needs a user with a password"):
-        ServerSecurity(identity, {})
+        ZooKeeperSecurity(identity, {})
     Path(identity.key_file).chmod(0o644)
     with pytest.raises(ConfigError, match=r"security\.key_file: others than its owner may use"):
-        write_secure_files(tmp_path / "zk", ServerSecurity(identity, {"triplicate": "secret"}))
+        write_secure_files(tmp_path / "zk", ZooKeeperSecurity(identity, {"triplicate": "secret"}))
 
 
 def test_a_key_store_that_cannot_be_used_is_named(tmp_path: Path) -> None:

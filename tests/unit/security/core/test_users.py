@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from triplicate.errors import ArgumentError, FormatError
+from triplicate.security.core.bookie_rights import BookieRole
 from triplicate.security.core.digest_md5 import hash_of
-from triplicate.security.core.rights import BookieRole
 from triplicate.security.core.users import USER_BYTES_MAX, User, format_users, new_user, parse_users
 
 SCRAM = new_user("x", "p", (), bytes(16)).scram.text

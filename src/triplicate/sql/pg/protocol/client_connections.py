@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from triplicate.errors import ProtocolError, SqlError
 from triplicate.runtime import Host, Metrics, TaskScope, has_result
+from triplicate.security import FailedLogins, HalfOpenConnections
 from triplicate.sql.core.audit import ConnectedClient
 from triplicate.sql.core.interface import Database, Databases
 from triplicate.sql.core.role_login import NO_LIMIT
@@ -21,13 +22,11 @@ from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.client_startup import ClientStartup
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.conversation import Conversation
-from triplicate.sql.pg.protocol.failed_logins import FailedLogins
-from triplicate.sql.pg.protocol.half_open import HalfOpenConnections
 from triplicate.sql.pg.protocol.logins import Attempt, Login, Logins, too_many_clients, too_many_of_database, too_many_of_role
 from triplicate.sql.pg.protocol.message_stream import MessageStream
 from triplicate.sql.pg.protocol.plans import PlanCache
 from triplicate.sql.pg.protocol.role_proof import SecretNumbers
-from triplicate.sql.pg.protocol.server_security import Refusal, ServerSecurity
+from triplicate.sql.pg.protocol.server_security import RefusalReason, ServerSecurity
 
 UNANSWERED_CONNECTIONS = 50
 """Half-open connections of one address beyond the limit of connections: probes of other nodes, and clients that learn of the limit."""
@@ -94,8 +93,8 @@ class ClientConnections:
         self._clients = 0
         """Accepted connections."""
         for_address = limits.half_open_per_address or limits.connections + UNANSWERED_CONNECTIONS
-        self._half_open = HalfOpenConnections(limits.half_open or 2 * for_address, for_address)
-        failures = FailedLogins(limits.failed_logins, limits.failed_login_s)
+        self._half_open = HalfOpenConnections[int](limits.half_open or 2 * for_address, for_address)
+        failures = FailedLogins(limits.failed_login_s, limits.failed_logins)
         self._logins = Logins(host, databases, security, ClientStartup(host, security, self._cancel), failures, metrics)
         self._streams: dict[int, MessageStream] = {}
         self._next_id = 1
@@ -129,7 +128,7 @@ class ClientConnections:
         self._streams[process_id] = stream
         crowded_out = self._half_open.add(process_id, stream.address)
         if crowded_out is not None:
-            self._logins.count(Refusal.HALF_OPEN)
+            self._logins.count(RefusalReason.HALF_OPEN)
             self._streams[crowded_out].abort()
         self._scope.spawn(self._serve(process_id, stream), name="client")
 
@@ -180,7 +179,7 @@ class ClientConnections:
         return login
 
     def _end_late(self, stream: MessageStream) -> None:
-        self._logins.count(Refusal.TIME)
+        self._logins.count(RefusalReason.TIME)
         stream.abort()
 
     def _cancel(self, startup: wire.Startup) -> None:
@@ -193,7 +192,7 @@ class ClientConnections:
         """Count the connection of a client while it lasts.
 
         Raises:
-            LoginRefused: 53300 if the node, the database or the role has reached its limit.
+            ClientRefused: 53300 if the node, the database or the role has reached its limit.
         """
         name, role = login.database.name, (login.database.name, login.client.role)
         limits, counts = self._limits, self._connections

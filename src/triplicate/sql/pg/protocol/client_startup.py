@@ -10,7 +10,7 @@ from triplicate.security import HANDSHAKE_TIMEOUT_S
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.login_messages import ENCRYPTION_REFUSED
 from triplicate.sql.pg.protocol.message_stream import MessageStream
-from triplicate.sql.pg.protocol.server_security import LoginRefused, Refusal, ServerSecurity, TlsMode
+from triplicate.sql.pg.protocol.server_security import ClientRefused, RefusalReason, ServerSecurity, TlsMode
 
 
 class ClientStartup:
@@ -35,7 +35,7 @@ class ClientStartup:
             None if the client has disconnected or sent a cancel request.
 
         Raises:
-            LoginRefused: the client may not go on. ProtocolError: it broke the protocol. OSError: the TLS handshake failed.
+            ClientRefused: the client may not go on. ProtocolError: it broke the protocol. OSError: the TLS handshake failed.
         """
         while True:
             startup = stream.next_startup()
@@ -68,10 +68,10 @@ class ClientStartup:
     def _check(self, stream: MessageStream, startup: wire.Startup) -> None:
         major, minor = startup.code >> 16, startup.code & 0xFFFF
         if major != wire.PROTOCOL_MAJOR:
-            raise LoginRefused(Refusal.PROTOCOL, "0A000", f"protocol {major}.{minor} is not supported; this server supports 3.0")
+            raise ClientRefused(RefusalReason.PROTOCOL, "0A000", f"protocol {major}.{minor} is not supported; this server supports 3.0")
         if self._security.tls is TlsMode.REQUIRED and stream.tls is None:
-            raise LoginRefused(
-                Refusal.PLAIN_TEXT,
+            raise ClientRefused(
+                RefusalReason.PLAIN_TEXT,
                 "28000",
                 "this server accepts connections with TLS only, and this one is not encrypted",
                 hint="Connect with sslmode=verify-full and sslrootcert=FILE, the certificate of the cluster's authority.",

@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 
 from triplicate.errors import ProtocolError, SqlError
 from triplicate.runtime import Host, Metrics
-from triplicate.security import audit
+from triplicate.security import FailedLogins, audit
 from triplicate.sql.core.audit import AuditEvent, ConnectedClient
 from triplicate.sql.core.interface import Database, Databases
 from triplicate.sql.core.role_login import NO_LIMIT
 from triplicate.sql.pg.protocol.client_startup import ClientStartup
-from triplicate.sql.pg.protocol.failed_logins import FailedLogins
 from triplicate.sql.pg.protocol.message_stream import MessageStream
 from triplicate.sql.pg.protocol.role_proof import RoleProver
-from triplicate.sql.pg.protocol.server_security import AuthenticationMode, LoginRefused, Refusal, ServerSecurity, TlsMode
+from triplicate.sql.pg.protocol.server_security import AuthenticationMode, ClientRefused, RefusalReason, ServerSecurity, TlsMode
 from triplicate.sql.pg.protocol.settings import SessionSettings
 
 REFUSED_LOGINS = "triplicate_node_refused_logins"
@@ -66,7 +65,7 @@ class Logins:
         self._refused = None
         if metrics is not None:
             counter = metrics.counter(REFUSED_LOGINS, "Connections and logins of clients that this node refused, by reason.", ("reason",))
-            self._refused = {reason: counter.labels(reason.value) for reason in Refusal}
+            self._refused = {reason: counter.labels(reason.value) for reason in RefusalReason}
 
     async def log_in(self, stream: MessageStream, attempt: Attempt, deadline_s: float) -> Login | None:
         """Begin a connection and authenticate its client.
@@ -89,7 +88,7 @@ class Logins:
         name = startup.parameters.get("database") or user
         attempt.client = replace(attempt.client, database=name, role=user, tls=None if tls is None else tls.version())
         if not user:
-            raise LoginRefused(Refusal.PROTOCOL, "28000", "no PostgreSQL user name was given in the first packet")
+            raise ClientRefused(RefusalReason.PROTOCOL, "28000", "no PostgreSQL user name was given in the first packet")
         settings = SessionSettings(user, startup.parameters, has_tls=self._security.tls is not TlsMode.OFF)
         database = self._databases.get(name)
         if database is None and self._databases.starting:
@@ -103,7 +102,7 @@ class Logins:
             attempt.client = replace(attempt.client, is_authenticated=True)
         if database is None:
             existing = ", ".join(self._databases.names()) or "none yet; create one with 'triplicate database create'"
-            raise LoginRefused(Refusal.OTHER, "3D000", f'database "{name}" does not exist', hint=f"databases here: {existing}")
+            raise ClientRefused(RefusalReason.OTHER, "3D000", f'database "{name}" does not exist', hint=f"databases here: {existing}")
         return Login(attempt.client, database, settings, role_limit, method)
 
     def accept(self, login: Login) -> None:
@@ -112,35 +111,37 @@ class Logins:
     def refuse(self, attempt: Attempt, error: SqlError | ProtocolError | OSError) -> None:
         """Count and audit a login that `log_in` has refused, or that failed in another way."""
         sqlstate, logged = "", str(error)
-        if isinstance(error, LoginRefused):
+        if isinstance(error, ClientRefused):
             reason, sqlstate, logged = error.reason, error.sqlstate, error.logged
         elif isinstance(error, SqlError):
-            reason, sqlstate = Refusal.OTHER, error.sqlstate
+            reason, sqlstate = RefusalReason.OTHER, error.sqlstate
         elif isinstance(error, ProtocolError):
-            reason, sqlstate = Refusal.PROTOCOL, "08P01"
+            reason, sqlstate = RefusalReason.PROTOCOL, "08P01"
         elif isinstance(error, ssl.SSLError) or not isinstance(error, ConnectionError):
-            reason = Refusal.TLS
+            reason = RefusalReason.TLS
         else:
             return  # The client has left.
         self.count(reason)
         facts = attempt.client.facts(reason=reason.value, sqlstate=sqlstate, cause=logged)
         audit(AuditEvent.LOGIN_REFUSED.value, self._host.clock.wall_us(), facts)
 
-    def count(self, reason: Refusal) -> None:
+    def count(self, reason: RefusalReason) -> None:
         """Count a refusal."""
         if self._refused is not None:
             self._refused[reason].inc()
 
 
-def too_many_clients(limit: int) -> LoginRefused:
-    return LoginRefused(Refusal.CONNECTIONS, "53300", f"too many clients: {limit} connections are open", hint="use a connection pool")
-
-
-def too_many_of_database(name: str, limit: int) -> LoginRefused:
-    return LoginRefused(
-        Refusal.CONNECTIONS, "53300", f'too many connections for database "{name}": {limit} are open', hint="use a connection pool"
+def too_many_clients(limit: int) -> ClientRefused:
+    return ClientRefused(
+        RefusalReason.CONNECTIONS, "53300", f"too many clients: {limit} connections are open", hint="use a connection pool"
     )
 
 
-def too_many_of_role(name: str) -> LoginRefused:
-    return LoginRefused(Refusal.CONNECTIONS, "53300", f'too many connections for role "{name}"')
+def too_many_of_database(name: str, limit: int) -> ClientRefused:
+    return ClientRefused(
+        RefusalReason.CONNECTIONS, "53300", f'too many connections for database "{name}": {limit} are open', hint="use a connection pool"
+    )
+
+
+def too_many_of_role(name: str) -> ClientRefused:
+    return ClientRefused(RefusalReason.CONNECTIONS, "53300", f'too many connections for role "{name}"')

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 from triplicate.errors import FormatError, ProtocolError
 from triplicate.runtime import Host, sleep
-from triplicate.security import SCRAM, SCRAM_PLUS, ScramExchange, ScramVerifier, mock_verifier
+from triplicate.security import SCRAM, SCRAM_PLUS, FailedLogins, ScramExchange, ScramVerifier, doubling_delay_s, mock_verifier
 from triplicate.sql.core.interface import Database
 from triplicate.sql.core.role_login import RoleLogin
-from triplicate.sql.pg.protocol.failed_logins import FailedLogins
 from triplicate.sql.pg.protocol.login_messages import (
     SASL_LETTER,
     SASL_MESSAGE_BYTES_MAX,
@@ -26,10 +25,13 @@ from triplicate.sql.pg.protocol.login_messages import (
     sasl_initial_response,
 )
 from triplicate.sql.pg.protocol.message_stream import MessageStream
-from triplicate.sql.pg.protocol.server_security import LoginRefused, Refusal, ServerSecurity
+from triplicate.sql.pg.protocol.server_security import ClientRefused, RefusalReason, ServerSecurity
 
 NONCE_BYTES = 18
 """PostgreSQL's size."""
+DELAY_FIRST_S = 0.1
+DELAY_LONGEST_S = 3.0
+"""Bounds of the delay before the answer to a failed login, in seconds. It doubles with each failure of the address."""
 _HEADER_BYTES = 64
 """Allowance for the parts of a message other than the exchange's own text."""
 
@@ -77,7 +79,7 @@ class RoleProver:
             None if the client has disconnected; clients without a password do.
 
         Raises:
-            LoginRefused: the proof failed, or the role may not log in. ProtocolError: the client broke the protocol.
+            ClientRefused: the proof failed, or the role may not log in. ProtocolError: the client broke the protocol.
         """
         self._check_attempts(stream.address)
         context = None if stream.tls is None else stream.tls.context
@@ -131,34 +133,34 @@ class RoleProver:
         return body
 
     def _check_attempts(self, address: str) -> None:
-        """Raises LoginRefused: too many logins from the address have failed."""
+        """Raises ClientRefused: too many logins from the address have failed."""
         wait_s = self._failures.wait_s(address, self._host.clock.monotonic())
         if wait_s > 0:
-            raise LoginRefused(
-                Refusal.ATTEMPTS, "28000", "too many failed logins from this address", hint=f"Try again in {max(1, round(wait_s))} s."
+            raise ClientRefused(
+                RefusalReason.ATTEMPTS, "28000", "too many failed logins from this address", hint=f"Try again in {max(1, round(wait_s))} s."
             )
 
-    async def _failure(self, address: str, login: RoleLogin | None, user: str) -> LoginRefused:
+    async def _failure(self, address: str, login: RoleLogin | None, user: str) -> ClientRefused:
         """Count a failed login, and wait before its answer. Returns the error to raise, the same for each cause."""
-        delay_s = self._failures.count(address, self._host.clock.monotonic())
+        failures = self._failures.count(address, self._host.clock.monotonic())
         cause = "no such role in this database" if login is None else "no password is set" if login.verifier is None else "wrong password"
-        await sleep(self._host.clock, delay_s)
-        return LoginRefused(Refusal.PASSWORD, "28P01", f'password authentication failed for user "{user}"', logged=cause)
+        await sleep(self._host.clock, doubling_delay_s(failures, DELAY_FIRST_S, DELAY_LONGEST_S))
+        return ClientRefused(RefusalReason.PASSWORD, "28P01", f'password authentication failed for user "{user}"', logged=cause)
 
     def _check_rights(self, stream: MessageStream, login: RoleLogin) -> None:
-        """Raises LoginRefused: the role is proven, but may not log in."""
+        """Raises ClientRefused: the role is proven, but may not log in."""
         if login.valid_until_us is not None and self._host.clock.wall_us() >= login.valid_until_us:
-            raise LoginRefused(
-                Refusal.EXPIRED,
+            raise ClientRefused(
+                RefusalReason.EXPIRED,
                 "28000",
                 f'the password of role "{login.name}" has expired',
                 hint="An administrator may set another one, or another VALID UNTIL.",
             )
         if not login.can_login:
-            raise LoginRefused(Refusal.RIGHTS, "28000", f'role "{login.name}" is not permitted to log in')
+            raise ClientRefused(RefusalReason.RIGHTS, "28000", f'role "{login.name}" is not permitted to log in')
         if self._security.certificate_names_role and common_name(stream) != login.name:
-            raise LoginRefused(
-                Refusal.CERTIFICATE,
+            raise ClientRefused(
+                RefusalReason.CERTIFICATE,
                 "28000",
                 f'certificate authentication failed for user "{login.name}"',
                 hint="The common name of the client's certificate must be the name of the role.",

@@ -23,7 +23,7 @@ class AuthenticationMode(Enum):
     SCRAM = "scram"
 
 
-class Refusal(Enum):
+class RefusalReason(Enum):
     """Why a client was refused before or at its login: the label of the metric, and the reason in the audit log."""
 
     PLAIN_TEXT = "plain_text"
@@ -40,14 +40,14 @@ class Refusal(Enum):
     OTHER = "other"
 
 
-class LoginRefused(SqlError):
+class ClientRefused(SqlError):
     """A client is refused.
 
     Args:
         logged: the cause for the audit log, where the client learns less.
     """
 
-    def __init__(self, reason: Refusal, sqlstate: str, message: str, *, hint: str | None = None, logged: str = "") -> None:
+    def __init__(self, reason: RefusalReason, sqlstate: str, message: str, *, hint: str | None = None, logged: str = "") -> None:
         super().__init__(sqlstate, message, hint=hint)
         self.reason = reason
         self.logged = logged or message

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triplicate.errors import ArgumentError
-from triplicate.security.core.rights import FULL_RIGHTS, NO_RIGHTS, BookieRole, Rights, parse_roles, roles_of_units
+from triplicate.security.core.bookie_rights import FULL_RIGHTS, NO_RIGHTS, BookieRole, Rights, parse_roles, roles_of_units
 
 READ, WRITE, ADMIN = BookieRole
 
