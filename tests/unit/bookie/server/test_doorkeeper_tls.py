@@ -24,6 +24,7 @@ from tests.unit.bookie.server.door_rig import (
     protect,
     run_door,
     scram,
+    shake_hands,
     start_tls,
     token,
 )
@@ -426,7 +427,7 @@ def test_the_version_is_at_least_1_2(tmp_path: Path) -> None:
         with pytest.warns(DeprecationWarning, match="TLSv1_1"):
             old.maximum_version = ssl.TLSVersion.TLSv1_1
         with pytest.raises(OSError):
-            await rig.host.network.start_tls(client.transport, client, old, limit_s=20.0, server_name="localhost")
+            await shake_hands(rig, client, old)
         await eventually(lambda: rig.refusals("TLS handshake failed") == 1)
 
     run_door(tmp_path, body, tls="required")
