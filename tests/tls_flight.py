@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from contextlib import suppress
 
 READ_BYTES = 1 << 16
 
@@ -52,10 +53,8 @@ class TlsFlight:
         while behind:
             behind = behind[self.tls.write(behind) :]
         if says_goodbye:
-            try:
+            with suppress(ssl.SSLWantReadError):  # The peer has not said it too yet.
                 self.tls.unwrap()
-            except ssl.SSLWantReadError:
-                pass  # The peer has not said it too yet.
         await self._flush()
 
     async def receive(self, size_bytes: int) -> bytes:

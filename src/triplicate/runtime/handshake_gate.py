@@ -1,8 +1,8 @@
-"""What arrives with the end of a TLS handshake waits for the new transport.
+"""Bytes that arrive with the end of a TLS handshake wait for the new transport.
 
-A peer may send its first bytes in one segment with its last message of the handshake. asyncio passes them to the protocol before the task that
-awaits the handshake goes on; uvloop does where the segment and what follows fill its buffer. The protocol would answer through the transport
-that it had before, which means in clear.
+A peer may send its first bytes in one segment with its last message of the handshake. asyncio passes them to the protocol before the task
+that awaits the handshake goes on; uvloop does where one read fills its buffer of 256 KiB and another follows at once. The protocol would
+answer through the transport that it had before, which means in clear.
 """
 
 from __future__ import annotations

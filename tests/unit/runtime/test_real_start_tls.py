@@ -35,7 +35,7 @@ class Side(asyncio.Protocol):
         self.received = bytearray()
         self.heard: list[str] = []
         self.early: list[str] = []
-        """What it heard before it had the transport over TLS."""
+        """Those before it had the transport over TLS."""
 
     def _hear(self, event: str) -> None:
         self.heard.append(event)

@@ -154,7 +154,7 @@ class Doorkeeper:
         self._buffer += data
         self._received += len(data)
         if self._guest.holds:
-            # What came with the end of a TLS handshake arrives although the connection is not read, see `Network.start_tls`.
+            # Bytes that came with the end of a TLS handshake arrive although the connection is not read, see `Network.start_tls`.
             return
         if not self._door.policy.is_guarded and not self._may_be_start_tls():
             self._admit(ANYBODY)
