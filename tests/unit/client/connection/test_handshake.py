@@ -307,7 +307,7 @@ def test_a_refusal_behind_the_handshake_has_its_reason_over_version_2_too(tmp_pa
 
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_a_refusal_that_begins_in_one_segment_with_the_end_of_the_handshake_is_understood(
+def test_bytes_in_one_segment_with_the_end_of_the_handshake_are_understood(
     tmp_path: Path, version: ssl.TLSVersion, loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
     """In TLS 1.2 the server sends last."""
