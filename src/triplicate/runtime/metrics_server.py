@@ -132,8 +132,6 @@ class _MetricsConnection(asyncio.Protocol):
         self._host = server.host
         self._received = bytearray()
         self._transport: asyncio.Transport | None = None
-        self._upgrading = False
-        """During the handshake. Bytes that are decrypted before the loop has the new transport wait for it."""
         self._timer: Timer | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -152,7 +150,6 @@ class _MetricsConnection(asyncio.Protocol):
         if context is None:
             self._timer = clock.call_at(deadline, self._transport.abort)
         else:
-            self._upgrading = True
             # At once and not in a task of its own: bytes of the handshake that arrive before would be lost.
             start_eagerly(
                 self._protect(self._transport, context(), deadline), lambda work: self._server.scope.spawn(work, name="handshake")
@@ -169,21 +166,13 @@ class _MetricsConnection(asyncio.Protocol):
         except BaseException:
             self._forget()
             raise
-        self._transport, self._upgrading = protected, False
+        self._transport = protected
         self._timer = self._host.clock.call_at(deadline, protected.abort)
-        self._serve()
 
     def data_received(self, data: bytes) -> None:
         if self._transport is None or self._transport.is_closing():
             return
         self._received += data
-        if not self._upgrading:
-            self._serve()
-
-    def _serve(self) -> None:
-        """Answer the request once it is complete."""
-        if self._transport is None or self._transport.is_closing():
-            return
         end = self._received.find(b"\r\n\r\n")
         if end < 0 and len(self._received) <= REQUEST_BYTES_MAX:
             return

@@ -75,6 +75,9 @@ class Network(Protocol):
     ) -> asyncio.Transport:
         """Protect an open connection by TLS. Until it returns, `protocol` receives nothing and nothing may be sent.
 
+        The peer may send its first bytes at once with the end of its handshake. They are delivered in the next turn of the loop, even if
+        the caller has paused reading meanwhile. So the caller awaits this in the task that uses the transport, and not through another.
+
         Bytes that arrived before belong to the caller: a server must refuse a peer that sent any behind its request for TLS.
 
         Args:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from triplicate.errors import HandleClosed
+from triplicate.runtime.handshake_gate import HandshakeGate
 from triplicate.runtime.oneshot import fail, resolve
 from triplicate.runtime.ports import Host, Listener, Timer, Trace
 from triplicate.runtime.real_disk import RealDisk
@@ -139,10 +140,11 @@ class RealNetwork:
     async def start_tls(
         self, transport: asyncio.Transport, protocol: asyncio.Protocol, context: ssl.SSLContext, *, limit_s: float, server_name: str | None
     ) -> asyncio.Transport:
+        gate = HandshakeGate(protocol, transport)
         try:
             protected = await self._loop.start_tls(
                 transport,
-                protocol,
+                gate,
                 context,
                 server_side=server_name is None,
                 server_hostname=server_name,
@@ -155,6 +157,7 @@ class RealNetwork:
         if protected is None or transport.is_closing():
             # uvloop hands out a transport even where either side has closed the connection, and never calls `connection_lost`.
             raise ConnectionResetError("the connection was closed during the TLS handshake")
+        gate.release(protected, self._loop)
         return protected
 
 

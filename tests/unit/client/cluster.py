@@ -339,8 +339,6 @@ class _Connection(asyncio.Protocol):
         self.protected = False
         self.frames = FrameBuffer()
         self.upgrade: asyncio.Task[None] | None = None
-        self.early: list[bytes] = []
-        """Bytes that the client sent over TLS before this side knew that its handshake was complete."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)  # uvloop's is none.
@@ -366,9 +364,6 @@ class _Connection(asyncio.Protocol):
             self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        if self.upgrade is not None and not self.protected:
-            self.early.append(data)
-            return
         for body in self.frames.bodies(data):
             if self.transport is not None and not self.transport.is_closing():
                 if is_v3(body):
@@ -399,7 +394,6 @@ class _Connection(asyncio.Protocol):
             self.protected = True
             if self.bookie.refuses_behind_tls:
                 self.answer(StartTlsResponse(Status.IO_ERROR), 1)
-            self.data_received(b"".join(self.early))
         except OSError:
             self.transport = None
             if self in self.bookie.connections:

@@ -12,6 +12,7 @@ import pytest
 import uvloop
 
 from tests.certificates import CertificateFolder
+from tests.tls_flight import TlsFlight, raw_socket
 from tests.waiting import eventually
 from triplicate.runtime import Listener, Metrics, PageGuard, ProbeAnswer, real_host, serve_metrics
 from triplicate.security import ClientCertificates, TlsIdentity
@@ -94,6 +95,20 @@ def test_pages_with_tls_and_the_token_are_read(certificates: CertificateFolder, 
         assert (await pages.get("/metrics", f"Authorization: Bearer {TOKEN}", method="HEAD"))[0] == b"HTTP/1.0 200 OK"
         assert pages.refused("token") == pages.refused("handshake") == 0
         assert pages.traced == []
+
+    run(body, certificates, loop=loop)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_request_at_once_with_the_end_of_the_handshake_is_answered_inside_tls(
+    certificates: CertificateFolder, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    async def body(pages: Pages) -> None:
+        assert pages.client is not None
+        with await raw_socket(*pages.listener.address) as connection:
+            flight = TlsFlight(connection, pages.client, "localhost")
+            await flight.shake_hands(f"GET /ready HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
+            assert await flight.receive(15) == b"HTTP/1.0 200 OK"
 
     run(body, certificates, loop=loop)
 

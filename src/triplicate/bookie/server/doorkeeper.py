@@ -150,7 +150,7 @@ class Doorkeeper:
         self._buffer += data
         self._received += len(data)
         if self._guest.holds:
-            # Such as the end of a handshake, whose task has not gone on yet.
+            # Bytes that came with the end of a TLS handshake arrive although the connection is not read, see `Network.start_tls`.
             return
         if not self._door.policy.is_guarded and not self._may_be_start_tls():
             self._admit(ANYBODY)

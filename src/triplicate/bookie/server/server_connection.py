@@ -186,9 +186,6 @@ class ServerConnection(asyncio.Protocol):
             # asyncio may not call `connection_lost` for a loss during the handshake.
             self.connection_lost(None)
             raise
-        if self._transport is None:
-            protected.abort()
-            raise ConnectionResetError("the client left during the TLS handshake")
         self._transport = protected
         protected.set_write_buffer_limits(high=self._answers_bytes)
 

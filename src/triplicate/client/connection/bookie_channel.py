@@ -388,6 +388,8 @@ class BookieChannel(asyncio.Protocol):
         if self._connector.handshake is not None:
             self._connector.handshake.data_received(data)
             return
+        if self._transport is None:
+            return  # A connection whose end came at once with that of its TLS handshake never carried a request.
         self._scheduler.received_at = self._received_at = self.now()
         frames = self._frames
         gathered: Gathered = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import hmac
+import ssl
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -101,10 +102,16 @@ async def start_tls(rig: DoorRig, client: RawClient, settings: SecuritySettings 
 
 
 async def protect(rig: DoorRig, client: RawClient, identity: TlsIdentity) -> None:
+    await shake_hands(rig, client, identity.client_context())
+
+
+async def shake_hands(rig: DoorRig, client: RawClient, context: ssl.SSLContext) -> None:
     assert client.transport is not None
-    client.transport = await rig.host.network.start_tls(
-        client.transport, client, identity.client_context(), limit_s=20.0, server_name="localhost"
-    )
+    try:
+        client.transport = await rig.host.network.start_tls(client.transport, client, context, limit_s=20.0, server_name="localhost")
+    except OSError:
+        client.connection_lost(None)  # The protocol does not hear of it.
+        raise
 
 
 async def token(client: RawClient, plugin: str, payload: bytes) -> AuthResponse:

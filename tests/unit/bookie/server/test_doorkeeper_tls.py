@@ -12,6 +12,7 @@ import pytest
 import uvloop
 
 from tests.certificates import DAY_S, CertificateFolder
+from tests.tls_flight import TlsFlight, raw_socket
 from tests.unit.bookie.bookie_rig import RawClient, V3Client
 from tests.unit.bookie.server.door_rig import (
     PASSWORD,
@@ -23,6 +24,7 @@ from tests.unit.bookie.server.door_rig import (
     protect,
     run_door,
     scram,
+    shake_hands,
     start_tls,
     token,
 )
@@ -55,6 +57,51 @@ def test_a_connection_is_protected_and_then_speaks_either_version(
         assert rig.count("triplicate_bookie_tls_handshakes_total", outcome="done") == 2
 
     run_door(tmp_path, body, loop=loop, tls=tls)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("tls", ["offered", "required"])
+def test_a_request_at_once_with_the_end_of_the_handshake_is_answered_inside_tls(
+    tmp_path: Path, tls: str, version: ssl.TLSVersion, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    async def body(rig: DoorRig) -> None:
+        context = TlsIdentity(rig.certificates.client_settings(), rig.host.clock, rig.host.trace).client_context()
+        context.maximum_version = version
+        session: ssl.SSLSession | None = None
+        for entry_id in range(2):  # In TLS 1.2 a client sends last where it takes up an earlier session.
+            with await raw_socket(*rig.bookie.address) as connection:
+                accepted = v3.encode_response(StartTlsResponse(Status.OK), 1)
+                await asyncio.get_running_loop().sock_sendall(connection, START)
+                assert await asyncio.get_running_loop().sock_recv(connection, 1024) == accepted
+                flight = TlsFlight(connection, context, "localhost", session)
+                add = AddRequest(5, entry_id, codec().master_key, codec().encode(entry_id, entry_id - 1, 1, b"x"))
+                await flight.shake_hands(v3.encode_request(add, 2))
+                answer = await flight.receive(4)
+                _, stored = v3.decode_response(await flight.receive(int.from_bytes(answer)))
+                assert stored.status is Status.OK
+                session = flight.tls.session
+        assert flight.tls.session_reused
+        assert rig.count("triplicate_bookie_tls_handshakes_total", outcome="done") == 2
+
+    run_door(tmp_path, body, loop=loop, tls=tls)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_login_begins_at_once_with_the_end_of_the_handshake(tmp_path: Path, loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def body(rig: DoorRig) -> None:
+        context = TlsIdentity(rig.certificates.client_settings(), rig.host.clock, rig.host.trace).client_context()
+        with await raw_socket(*rig.bookie.address) as connection:
+            await asyncio.get_running_loop().sock_sendall(connection, START)
+            assert await asyncio.get_running_loop().sock_recv(connection, 1024)
+            flight = TlsFlight(connection, context, "localhost")
+            login = AuthRequest("triplicate-sasl", f"PLAIN\0\0writer\0{PASSWORD}".encode())
+            await flight.shake_hands(v3.encode_request(login, 2) + v3.encode_request(ADD, 3))
+            for _ in range(2):
+                _, answer = v3.decode_response(await flight.receive(int.from_bytes(await flight.receive(4))))
+                assert answer.status is Status.OK
+
+    run_door(tmp_path, body, loop=loop, tls="required", authentication="sasl")
 
 
 def test_offered_tls_may_be_done_without(tmp_path: Path) -> None:
@@ -380,7 +427,7 @@ def test_the_version_is_at_least_1_2(tmp_path: Path) -> None:
         with pytest.warns(DeprecationWarning, match="TLSv1_1"):
             old.maximum_version = ssl.TLSVersion.TLSv1_1
         with pytest.raises(OSError):
-            await rig.host.network.start_tls(client.transport, client, old, limit_s=20.0, server_name="localhost")
+            await shake_hands(rig, client, old)
         await eventually(lambda: rig.refusals("TLS handshake failed") == 1)
 
     run_door(tmp_path, body, tls="required")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -12,6 +14,7 @@ import pytest
 import uvloop
 
 from tests.certificates import CertificateFolder
+from tests.tls_flight import TlsFlight
 from tests.unit.client.cluster import QUICK, FakeCluster, fake_cluster, run
 from tests.waiting import PLAY_LIMIT_S
 from triplicate.client import Client
@@ -19,7 +22,7 @@ from triplicate.config import ClientSettings, SecuritySettings
 from triplicate.errors import ArgumentError, ConfigError, HandleClosed, NotEnoughBookies, ReadFailed
 from triplicate.metadata import bookie_service
 from triplicate.security import ClientCertificates, TlsIdentity
-from triplicate.wire import AddRequest, ReadResponse, Status, v3
+from triplicate.wire import AddRequest, ReadResponse, StartTlsResponse, Status, v3
 
 WIRES = ("v2", "v3")
 TLS = replace(QUICK, bookie_tls="required", connect_timeout_s=5.0)
@@ -300,3 +303,45 @@ def test_a_refusal_behind_the_handshake_has_its_reason_over_version_2_too(tmp_pa
                 await writer.append(b"x")
 
     run(main())
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_bytes_in_one_segment_with_the_end_of_the_handshake_are_understood(
+    tmp_path: Path, version: ssl.TLSVersion, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    """In TLS 1.2 the server sends last."""
+
+    async def serve(listening: socket.socket, context: ssl.SSLContext) -> None:
+        refusal = v3.encode_response(StartTlsResponse(Status.IO_ERROR), 1)
+        while True:
+            connection, _ = await asyncio.get_running_loop().sock_accept(listening)
+            with connection:
+                assert await asyncio.get_running_loop().sock_recv(connection, 1024)
+                await asyncio.get_running_loop().sock_sendall(connection, v3.encode_response(StartTlsResponse(Status.OK), 1))
+                flight = TlsFlight(connection, context, None)
+                await flight.shake_hands(refusal[:5])
+                assert await flight.receive(1), "the client sends a request"
+                await flight.send(refusal[5:])
+                await flight.receive(1 << 20)
+
+    async def main() -> None:
+        folder = CertificateFolder(tmp_path)
+        async with asyncio.timeout(PLAY_LIMIT_S), fake_cluster("a") as cluster:
+            context = TlsIdentity(folder.settings("bookie"), cluster.host.clock, cluster.host.trace).server_context(ClientCertificates.NONE)
+            context.maximum_version = version
+            with socket.create_server(("127.0.0.1", 0)) as listening:
+                listening.setblocking(False)
+                serving = asyncio.ensure_future(serve(listening, context))
+                try:
+                    await cluster.metadata.bookies.register("a", bookie_service("127.0.0.1", listening.getsockname()[1]))
+                    async with client_of(cluster, folder.client_settings()) as client:
+                        writer = await client.create(ensemble_size=1, write_quorum=1, ack_quorum=1)
+                        with pytest.raises(NotEnoughBookies, match=r"it requires a login, or a role"):
+                            await writer.append(b"x")
+                finally:
+                    serving.cancel()
+                    await asyncio.gather(serving, return_exceptions=True)
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(main())

@@ -119,6 +119,7 @@ def run_door(
     body: Callable[[Door], Awaitable[None]],
     limits: ServerLimits | None = None,
     certificate: Callable[[CertificateFolder], SecuritySettings] | None = None,
+    loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
     **settings: Any,
 ) -> None:
     async def main() -> None:
@@ -127,7 +128,8 @@ def run_door(
         async with open_door(folder, limits, own, **settings) as door:
             await body(door)
 
-    asyncio.run(asyncio.wait_for(main(), 30))
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(asyncio.wait_for(main(), 30))
 
 
 def message(letter: bytes, body: bytes) -> bytes:

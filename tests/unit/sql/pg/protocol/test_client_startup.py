@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from tests.certificates import DAY_S, CertificateFolder
+from tests.tls_flight import TlsFlight, raw_socket
 from tests.unit.sql.pg.login_rig import SSL_REQUEST, Door, run_door, startup
 from tests.unit.sql.pg.raw_client import query
 from tests.waiting import eventually
 from triplicate.config import SecuritySettings
 from triplicate.replica.failure_detector import PROBE
+from triplicate.runtime import real_host
+from triplicate.security import TlsIdentity
 from triplicate.sql.pg import ServerLimits
 
 GSS_REQUEST = struct.pack(">ii", 8, 80877104)
@@ -59,6 +65,53 @@ def test_what_is_sent_in_the_clear_behind_a_request_for_tls_is_not_taken_for_enc
         assert not door.database.sessions
 
     run_door(tmp_path, body)
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_first_packet_at_once_with_the_end_of_the_handshake_is_answered_inside_tls(
+    tmp_path: Path, version: ssl.TLSVersion, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    async def body(door: Door) -> None:
+        context = TlsIdentity(door.folder.client_settings(), real_host("client").clock, lambda kind, /, **facts: None).client_context()
+        context.maximum_version = version
+        session: ssl.SSLSession | None = None
+        for _ in range(2):  # In TLS 1.2 a client sends last where it takes up an earlier session.
+            with await raw_socket("127.0.0.1", door.port) as connection:
+                await asyncio.get_running_loop().sock_sendall(connection, SSL_REQUEST)
+                assert await asyncio.get_running_loop().sock_recv(connection, 2) == b"S"
+                flight = TlsFlight(connection, context, "localhost", session)
+                await flight.shake_hands(startup())
+                head = await flight.receive(9)
+                assert (head[:1], head[5:]) == (b"R", struct.pack(">i", 10))
+                session = flight.tls.session
+        assert flight.tls.session_reused
+
+    run_door(tmp_path, body, loop=loop)
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_cancel_request_of_a_client_that_leaves_at_once_interrupts_a_statement(
+    tmp_path: Path, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    async def body(door: Door) -> None:
+        client = await door.raw()
+        await client.log_in()
+        while (answer := await client.answer())[0] != "K":
+            assert answer[0] in "RS"
+        (session,) = door.database.sessions
+        cancelled = []
+        session.cancel = lambda: cancelled.append(True)  # type: ignore[method-assign]
+        context = TlsIdentity(door.folder.client_settings(), real_host("client").clock, lambda kind, /, **facts: None).client_context()
+        with await raw_socket("127.0.0.1", door.port) as connection:
+            await asyncio.get_running_loop().sock_sendall(connection, SSL_REQUEST)
+            assert await asyncio.get_running_loop().sock_recv(connection, 2) == b"S"
+            flight = TlsFlight(connection, context, "localhost")
+            await flight.shake_hands(struct.pack(">ii", 16, 80877102) + answer[1], says_goodbye=True)
+            await eventually(lambda: bool(cancelled))
+        client.close()
+
+    run_door(tmp_path, body, loop=loop)
 
 
 def test_peers_probe_a_server_that_requires_tls(tmp_path: Path) -> None:
