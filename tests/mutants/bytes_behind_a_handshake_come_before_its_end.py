@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/client/connection/test_handshake.py::test_a_refusal_that_begins_in_one_segment_with_the_end_of_the_handshake_is_understood",
+    "tests/unit/client/connection/test_handshake.py::test_bytes_in_one_segment_with_the_end_of_the_handshake_are_understood",
     "tests/unit/runtime/test_metrics_server_guarded.py::test_a_request_at_once_with_the_end_of_the_handshake_is_answered_inside_tls",
     "tests/unit/runtime/test_handshake_gate.py::test_what_arrives_before_the_release_comes_in_order_after_it",
     "tests/unit/runtime/test_real_start_tls.py::test_a_server_hears_a_client_that_sends_at_once_after_it_has_the_transport",
