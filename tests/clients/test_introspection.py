@@ -73,7 +73,7 @@ def test_settings_are_the_sessions(connection: psycopg.Connection[Any]) -> None:
 
 def test_the_catalogue_is_read_only_and_names_its_missing_parts(connection: psycopg.Connection[Any]) -> None:
     assert sqlstate_of(lambda: connection.execute("SELECT * FROM pg_catalog.pg_proc")) == "42P01"
-    assert sqlstate_of(lambda: connection.execute("SELECT relacl FROM pg_class")) == "42703"
+    assert sqlstate_of(lambda: connection.execute("SELECT relrewrite FROM pg_class")) == "42703"
     assert sqlstate_of(lambda: connection.execute("DELETE FROM pg_class")) in ("42809", "42501")
     assert sqlstate_of(lambda: connection.execute("CREATE TABLE pg_class (a int)")) == "42939"
 
