@@ -8,7 +8,7 @@ import gc
 import os
 import socket
 import struct
-import tracemalloc
+import sys
 from collections import deque
 from collections.abc import Sequence
 
@@ -96,21 +96,14 @@ class AtRest:
     """Memory and descriptors of this process between the rounds of a flood. What a connection needs while it is open does not count."""
 
     def __init__(self) -> None:
-        tracemalloc.start()
-        self._memory_bytes = self._descriptors = 0
-
-    def remember(self) -> None:
         gc.collect()
-        self._memory_bytes, self._descriptors = tracemalloc.get_traced_memory()[0], open_descriptors()
+        self._blocks, self._descriptors = sys.getallocatedblocks(), open_descriptors()
 
-    async def check(self, growth_bytes_max: int) -> None:
-        """Fail unless memory and descriptors come back to what was remembered: the last connections may still be ending."""
+    async def check(self, attempts: int) -> None:
+        """Fail if anything stays of each attempt: a descriptor, or one block of memory. The last connections may still be ending."""
         await eventually(lambda: open_descriptors() <= self._descriptors + OWN_DESCRIPTORS)
-        await eventually(lambda: self._growth_bytes() < growth_bytes_max)
+        await eventually(lambda: self._new_blocks() < attempts)
 
-    def _growth_bytes(self) -> int:
+    def _new_blocks(self) -> int:
         gc.collect()
-        return tracemalloc.get_traced_memory()[0] - self._memory_bytes
-
-    def close(self) -> None:
-        tracemalloc.stop()
+        return sys.getallocatedblocks() - self._blocks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import struct
 from pathlib import Path
 
@@ -89,6 +90,25 @@ def test_tls_is_not_begun_within_tls(tmp_path: Path) -> None:
         client = await door.raw()
         await client.send(SSL_REQUEST)
         assert (await client.error())[0] == "0A000"
+        client.close()
+
+    run_door(tmp_path, body)
+
+
+def test_an_old_version_of_tls_is_refused(tmp_path: Path) -> None:
+    async def body(door: Door) -> None:
+        old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        old.check_hostname = False
+        old.verify_mode = ssl.CERT_NONE
+        old.set_ciphers("DEFAULT:@SECLEVEL=0")
+        with pytest.warns(DeprecationWarning, match="TLSv1_1"):
+            old.maximum_version = ssl.TLSVersion.TLSv1_1
+        client = await door.raw(encrypted=False)
+        await client.send(SSL_REQUEST)
+        assert await client.reader.readexactly(1) == b"S"
+        with pytest.raises(OSError):
+            await client.writer.start_tls(old)
+        await eventually(lambda: door.refused("tls") == 1)
         client.close()
 
     run_door(tmp_path, body)
