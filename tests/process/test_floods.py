@@ -83,8 +83,8 @@ def test_a_million_half_open_connections_keep_no_honest_client_out(tmp_path: Pat
             flood.close()
         seconds = time.monotonic() - began
         print(
-            f"{door}: {flood.opened} opened and {flood.refused} refused in {seconds:.0f} s, an honest client in at most {max(served_s):.1f} s,"
-            f" {process.memory_info().rss >> 20} MiB"
+            f"{door}: {flood.opened} opened and {flood.refused} refused in {seconds:.0f} s, "
+            f"an honest client in at most {max(served_s):.1f} s, {process.memory_info().rss >> 20} MiB"
         )
         assert flood.opened + flood.refused >= NUMBER - ROUNDS
         assert process.is_running()

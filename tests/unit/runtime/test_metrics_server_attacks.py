@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 
 import pytest
 
-from tests.certificates import CertificateFolder
+from tests.certificates import CertificateFolder, context_of_old_tls
 from tests.flood import AtRest, Flood
 from tests.unit.runtime.guarded_pages import TOKEN, Pages, run
 from tests.waiting import eventually
@@ -68,13 +67,7 @@ async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, addr
 
 def test_the_version_of_tls_is_at_least_1_2(certificates: CertificateFolder) -> None:
     async def body(pages: Pages) -> None:
-        old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        old.check_hostname = False
-        old.verify_mode = ssl.CERT_NONE
-        old.set_ciphers("DEFAULT:@SECLEVEL=0")
-        with pytest.warns(DeprecationWarning, match="TLSv1_1"):
-            old.maximum_version = ssl.TLSVersion.TLSv1_1
-        pages.client = old
+        pages.client = context_of_old_tls()
         with pytest.raises(OSError):
             await pages.get("/metrics", AUTHORIZED)
         await eventually(lambda: pages.refused("handshake") == 1)

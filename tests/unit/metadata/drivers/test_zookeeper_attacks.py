@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import pytest
 from puresasl.client import SASLClient
 
+from tests.certificates import context_of_old_tls
 from tests.flood import Flood
 from tests.unit.metadata.stores import run
 from tests.waiting import wait_until
@@ -44,8 +45,9 @@ def test_a_recorded_login_is_worthless_on_another_connection(zookeeper: SecuredZ
     process = SASLClient.process
 
     def recorded(self: SASLClient, challenge: bytes | None = None) -> bytes:
-        tokens.append(process(self, challenge))
-        return tokens[-1]
+        token: bytes = process(self, challenge)
+        tokens.append(token or b"")
+        return token
 
     async def body() -> None:
         monkeypatch.setattr(SASLClient, "process", recorded)
@@ -88,11 +90,9 @@ def test_a_process_that_requires_tls_sends_nothing_to_a_server_without(zookeeper
 
 
 def test_an_old_version_of_tls_is_refused(zookeeper: SecuredZooKeeper) -> None:
-    old = context_of(zookeeper)
-    old.set_ciphers("DEFAULT:@SECLEVEL=0")
-    old.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
-    with pytest.warns(DeprecationWarning, match="TLSv1_1"):
-        old.maximum_version = ssl.TLSVersion.TLSv1_1
+    old = context_of_old_tls()
+    security = zookeeper.client_security
+    old.load_cert_chain(security.certificate_file, security.key_file)
     with socket.create_connection(("127.0.0.1", zookeeper.server.port), LIMIT_S) as plain, pytest.raises(OSError):
         old.wrap_socket(plain).recv(1)
 

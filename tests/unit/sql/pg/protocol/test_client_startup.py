@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 import struct
 from pathlib import Path
 
 import pytest
 
-from tests.certificates import DAY_S, CertificateFolder
+from tests.certificates import DAY_S, CertificateFolder, context_of_old_tls
 from tests.unit.sql.pg.login_rig import SSL_REQUEST, Door, run_door, startup
 from tests.unit.sql.pg.raw_client import query
 from tests.waiting import eventually
@@ -97,17 +96,11 @@ def test_tls_is_not_begun_within_tls(tmp_path: Path) -> None:
 
 def test_an_old_version_of_tls_is_refused(tmp_path: Path) -> None:
     async def body(door: Door) -> None:
-        old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        old.check_hostname = False
-        old.verify_mode = ssl.CERT_NONE
-        old.set_ciphers("DEFAULT:@SECLEVEL=0")
-        with pytest.warns(DeprecationWarning, match="TLSv1_1"):
-            old.maximum_version = ssl.TLSVersion.TLSv1_1
         client = await door.raw(encrypted=False)
         await client.send(SSL_REQUEST)
         assert await client.reader.readexactly(1) == b"S"
         with pytest.raises(OSError):
-            await client.writer.start_tls(old)
+            await client.writer.start_tls(context_of_old_tls())
         await eventually(lambda: door.refused("tls") == 1)
         client.close()
 
