@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from tests.certificates import DAY_S, CertificateFolder
+from tests.certificates import DAY_S, CertificateFolder, context_of_old_tls
 from tests.tls_flight import TlsFlight, raw_socket
 from tests.unit.bookie.bookie_rig import RawClient, V3Client
 from tests.unit.bookie.server.door_rig import (
@@ -420,14 +420,8 @@ def test_the_version_is_at_least_1_2(tmp_path: Path) -> None:
         client = await rig.connect()
         client.send_bytes(START)
         await client.answer()
-        old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        old.check_hostname = False
-        old.verify_mode = ssl.CERT_NONE
-        old.set_ciphers("DEFAULT:@SECLEVEL=0")
-        with pytest.warns(DeprecationWarning, match="TLSv1_1"):
-            old.maximum_version = ssl.TLSVersion.TLSv1_1
         with pytest.raises(OSError):
-            await shake_hands(rig, client, old)
+            await shake_hands(rig, client, context_of_old_tls())
         await eventually(lambda: rig.refusals("TLS handshake failed") == 1)
 
     run_door(tmp_path, body, tls="required")
