@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ssl
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -47,3 +49,17 @@ class CertificateFolder:
         key.unlink(missing_ok=True)
         key.touch(mode=0o600)
         key.write_bytes(issued.key_pem)
+
+
+def context_of_old_tls() -> ssl.SSLContext:
+    """The context of a client that speaks TLS 1.1 at most, and verifies nothing."""
+    old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    old.check_hostname = False
+    old.verify_mode = ssl.CERT_NONE
+    old.set_ciphers("DEFAULT:@SECLEVEL=0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        # Else the least version of the system, which is higher, would end the handshake before the server sees anything.
+        old.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+        old.maximum_version = ssl.TLSVersion.TLSv1_1
+    return old

@@ -127,6 +127,8 @@ class FakeBookie:
         """Name of the authentication that it wants before anything else; ``silent`` answers no token."""
         self.refuses_tokens = False
         self.tokens: list[bytes] = []
+        self.token_answer: Callable[[bytes], bytes] | None = None
+        """What a false bookie answers to each token; any request behind one counts as seen."""
         self.tls: TlsIdentity | None = None
         """None: it refuses START_TLS."""
         self.clients = ClientCertificates.NONE
@@ -225,8 +227,9 @@ class FakeBookie:
                 connection.answer(AuthResponse(Status.UNAUTHORIZED, self.plugin, b""), transaction)
             connection.close()
             return True
-        connection.authenticated = self.plugin == v3.AUTH_DISABLED or request.payload == b"2"
-        connection.answer(AuthResponse(Status.OK, self.plugin, request.payload), transaction)
+        payload = request.payload if self.token_answer is None else self.token_answer(request.payload)
+        connection.authenticated = self.plugin == v3.AUTH_DISABLED or self.token_answer is not None or request.payload == b"2"
+        connection.answer(AuthResponse(Status.OK, self.plugin, payload), transaction)
         return True
 
     def serve(self, request: Request) -> Response:

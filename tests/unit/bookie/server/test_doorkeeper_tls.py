@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import ssl
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import uvloop
 
-from tests.certificates import DAY_S, CertificateFolder
+from tests.certificates import DAY_S, CertificateFolder, context_of_old_tls
 from tests.unit.bookie.bookie_rig import RawClient, V3Client
 from tests.unit.bookie.server.door_rig import (
     PASSWORD,
@@ -373,14 +372,8 @@ def test_the_version_is_at_least_1_2(tmp_path: Path) -> None:
         client = await rig.connect()
         client.send_bytes(START)
         await client.answer()
-        old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        old.check_hostname = False
-        old.verify_mode = ssl.CERT_NONE
-        old.set_ciphers("DEFAULT:@SECLEVEL=0")
-        with pytest.warns(DeprecationWarning, match="TLSv1_1"):
-            old.maximum_version = ssl.TLSVersion.TLSv1_1
         with pytest.raises(OSError):
-            await rig.host.network.start_tls(client.transport, client, old, limit_s=20.0, server_name="localhost")
+            await rig.host.network.start_tls(client.transport, client, context_of_old_tls(), limit_s=20.0, server_name="localhost")
         await eventually(lambda: rig.refusals("TLS handshake failed") == 1)
 
     run_door(tmp_path, body, tls="required")

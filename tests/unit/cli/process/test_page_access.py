@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import socket
 import ssl
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.certificates import CertificateFolder
+from tests.certificates import DAY_S, CertificateFolder
 from triplicate.cli.process.page_access import PageAddress, page_guard, read_page
 from triplicate.cli.process.probes import Readiness, ServedProcess
 from triplicate.cli.process.serving import serve
@@ -130,6 +131,38 @@ def test_a_page_whose_certificate_names_another_host_is_not_believed(certificate
         assert "healthy" in await asyncio.to_thread(read, replace(pages, verify_host=False), "/health")
 
     serving(process, certificates.settings("server", ("bookie.example",)), check)
+
+
+def test_a_page_whose_certificate_has_expired_is_not_believed(certificates: CertificateFolder, token_file: str) -> None:
+    process = ProcessSettings(metrics_tls=True, metrics_token_file=token_file)
+
+    async def check(pages: PageAddress) -> None:
+        with pytest.raises(ssl.SSLCertVerificationError, match="expired"):
+            await asyncio.to_thread(read, pages, "/metrics")
+
+    serving(process, certificates.settings("server", made_s_ago=2 * DAY_S), check)
+
+
+def test_a_page_that_has_tls_no_more_gets_no_token(certificates: CertificateFolder, token_file: str) -> None:
+    """Somebody serves in clear where the pages had TLS: the reader does not follow, and its token is not sent."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = PageAddress(f"https://127.0.0.1:{server.getsockname()[1]}/metrics", str(certificates.ca_file), True, token_file)
+
+        async def body() -> None:
+            asked = asyncio.create_task(asyncio.to_thread(read, address, "/metrics"))
+            connection, _ = await asyncio.to_thread(server.accept)
+            with connection:
+                connection.settimeout(10.0)
+                sent = connection.recv(65536)
+                connection.sendall(b"HTTP/1.0 200 OK\r\n\r\nwelcome")
+                with pytest.raises(ssl.SSLError):
+                    await asked
+                with contextlib.suppress(ConnectionResetError):
+                    while data := connection.recv(65536):
+                        sent += data
+            assert TOKEN.encode() not in sent
+
+        asyncio.run(body())
 
 
 def test_a_plain_loopback_page_needs_nothing() -> None:

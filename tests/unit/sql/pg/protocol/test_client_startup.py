@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.certificates import DAY_S, CertificateFolder
+from tests.certificates import DAY_S, CertificateFolder, context_of_old_tls
 from tests.unit.sql.pg.login_rig import SSL_REQUEST, Door, run_door, startup
 from tests.unit.sql.pg.raw_client import query
 from tests.waiting import eventually
@@ -89,6 +89,19 @@ def test_tls_is_not_begun_within_tls(tmp_path: Path) -> None:
         client = await door.raw()
         await client.send(SSL_REQUEST)
         assert (await client.error())[0] == "0A000"
+        client.close()
+
+    run_door(tmp_path, body)
+
+
+def test_an_old_version_of_tls_is_refused(tmp_path: Path) -> None:
+    async def body(door: Door) -> None:
+        client = await door.raw(encrypted=False)
+        await client.send(SSL_REQUEST)
+        assert await client.reader.readexactly(1) == b"S"
+        with pytest.raises(OSError):
+            await client.writer.start_tls(context_of_old_tls())
+        await eventually(lambda: door.refused("tls") == 1)
         client.close()
 
     run_door(tmp_path, body)

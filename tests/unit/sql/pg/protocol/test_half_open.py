@@ -5,10 +5,15 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.unit.sql.pg.login_rig import Door, run_door
+import pytest
+
+from tests.flood import AtRest, Flood
+from tests.unit.sql.pg.login_rig import SSL_REQUEST, Door, run_door
 from tests.waiting import eventually
 from triplicate.sql.pg import ServerLimits
 from triplicate.sql.pg.protocol.half_open import HalfOpenConnections
+
+LIMIT, KEPT, ATTEMPTS = 50, 150, 2000
 
 
 def test_the_oldest_connection_of_an_address_makes_room_for_another() -> None:
@@ -61,3 +66,26 @@ def test_a_flood_of_connections_is_bounded_and_a_client_logs_in_meanwhile(tmp_pa
             await eventually(lambda: door.server.connections.count == 1)
 
     run_door(tmp_path, body, ServerLimits(half_open=20, half_open_per_address=10))
+
+
+@pytest.mark.parametrize("first", [b"", SSL_REQUEST, SSL_REQUEST[:3]], ids=["silent", "request for TLS", "half a packet"])
+def test_a_flood_leaves_nothing_behind_and_an_honest_client_is_served(tmp_path: Path, first: bytes) -> None:
+    """A million of them: tests/process/test_floods.py."""
+
+    async def body(door: Door) -> None:
+        async def round_of(number: int) -> None:
+            flood = Flood(door.server.address, first, KEPT)
+            await flood.attempt(number)
+            await eventually(lambda: door.server.connections.count <= LIMIT)
+            assert flood.opened + flood.refused == number
+            async with await door.psycopg() as connection:
+                await connection.execute("select 1")
+            flood.close()
+            await eventually(lambda: door.server.connections.count == 0)
+
+        await round_of(ATTEMPTS // 4)  # The pools and caches fill.
+        rest = AtRest()
+        await round_of(ATTEMPTS)
+        await rest.check(ATTEMPTS)
+
+    run_door(tmp_path, body, ServerLimits(half_open=LIMIT, half_open_per_address=LIMIT))

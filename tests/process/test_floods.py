@@ -1,0 +1,92 @@
+"""A million half-open connections at a bookie's and a node's door, with TLS and authentication required, on real processes.
+
+The environment variable ``TRIPLICATE_FLOOD`` changes the number, for a quick look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import struct
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.flood import Flood, open_descriptors
+from tests.process.running import Up, run
+from triplicate.cli.supervision.cluster_folder import CLIENT_FILE
+from triplicate.wire import StartTlsRequest, v3
+
+NUMBER = int(os.environ.get("TRIPLICATE_FLOOD", "1000000"))
+WARM, ROUNDS = 20_000, 20
+OPEN_AT_ONCE = 2000
+"""More than the doors admit, so that they have to close some."""
+GROWTH_BYTES_MAX = 64 << 20
+"""64 bytes for each of a million connections."""
+DESCRIPTORS_MAX = 300
+SOURCES = ["127.0.0.1", *(f"127.0.1.{number}" for number in range(1, 41))]
+FIRST = {
+    "bookie": v3.encode_request(StartTlsRequest(), 1),
+    "node": struct.pack(">ii", 8, 80877103),
+}
+
+
+def append(up: Up) -> None:
+    run("log", "append", "events", text="one\n", TRIPLICATE_CONFIG=str(up.folder / CLIENT_FILE))
+
+
+def select(up: Up) -> None:
+    answer = run("sql", "shop", "--small", "-c", "select 6 * 7", TRIPLICATE_CONFIG=str(up.folder / CLIENT_FILE))
+    assert " 42" in answer.stdout
+
+
+HONEST: dict[str, Callable[[Up], None]] = {"bookie": append, "node": select}
+
+
+def address_of(up: Up, name: str) -> tuple[str, int]:
+    host, _, port = str(up.members[name]["address"]).rpartition(":")
+    return host, int(port)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("door", ["bookie", "node"])
+def test_a_million_half_open_connections_keep_no_honest_client_out(tmp_path: Path, door: str) -> None:
+    with Up(tmp_path / "c", "--secure", "--bookies", "3", "--nodes", "1") as up:
+        run("log", "create", "events", TRIPLICATE_CONFIG=str(up.folder / CLIENT_FILE))
+        run("database", "create", "shop", TRIPLICATE_CONFIG=str(up.folder / CLIENT_FILE))
+        honest, attacked = HONEST[door], f"{door}-1"
+        process = psutil.Process(up.members[attacked]["pid"])
+        flood = Flood(address_of(up, attacked), FIRST[door], OPEN_AT_ONCE, SOURCES)
+        honest(up)
+        idle_descriptors = open_descriptors(process.pid)
+
+        async def body() -> list[float]:
+            await flood.attempt(min(WARM, NUMBER))  # Pools and caches fill.
+            warm_bytes = process.memory_info().rss
+            served_s: list[float] = []
+            for _ in range(ROUNDS):
+                attempts = asyncio.ensure_future(flood.attempt((NUMBER - min(WARM, NUMBER)) // ROUNDS))
+                began = time.monotonic()
+                await asyncio.to_thread(honest, up)
+                served_s.append(time.monotonic() - began)
+                await attempts
+                assert process.memory_info().rss - warm_bytes < GROWTH_BYTES_MAX
+            return served_s
+
+        began = time.monotonic()
+        try:
+            served_s = asyncio.run(body())
+        finally:
+            flood.close()
+        seconds = time.monotonic() - began
+        print(
+            f"{door}: {flood.opened} opened and {flood.refused} refused in {seconds:.0f} s, "
+            f"an honest client in at most {max(served_s):.1f} s, {process.memory_info().rss >> 20} MiB"
+        )
+        assert flood.opened + flood.refused >= NUMBER - ROUNDS
+        assert process.is_running()
+        honest(up)
+        assert open_descriptors(process.pid) < idle_descriptors + DESCRIPTORS_MAX
