@@ -26,7 +26,11 @@ def test_a_recorded_request_is_worthless_on_another_connection(certificates: Cer
 
     async def body(pages: Pages) -> None:
         recorded = bytearray()
-        server = await asyncio.start_server(lambda *streams: relay(*streams, pages.listener.address, recorded), "127.0.0.1", 0)
+
+        async def between(near: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await relay(near, writer, pages.listener.address, recorded)
+
+        server = await asyncio.start_server(between, "127.0.0.1", 0)
         async with server:
             address = server.sockets[0].getsockname()
             reader, writer = await asyncio.open_connection(*address, ssl=pages.client, server_hostname="localhost")
