@@ -93,7 +93,7 @@ def open_descriptors(pid: int | None = None) -> int:
 
 
 class AtRest:
-    """Memory and descriptors of this process between the rounds of a flood. What a connection needs while it is open does not count."""
+    """Memory and descriptors of this process between the rounds of a flood. The needs of an open connection do not count."""
 
     def __init__(self) -> None:
         gc.collect()

@@ -1,4 +1,4 @@
-"""A command reads pages whatever certificate they show, and sends its token to them."""
+"""A command reads pages with any certificate, and sends its token to them."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class FakeBookie:
         self.refuses_tokens = False
         self.tokens: list[bytes] = []
         self.token_answer: Callable[[bytes], bytes] | None = None
-        """What a false bookie answers to each token; any request behind one counts as seen."""
+        """The answer of a false bookie to each token; any request behind one counts as seen."""
         self.tls: TlsIdentity | None = None
         """None: it refuses START_TLS."""
         self.clients = ClientCertificates.NONE
