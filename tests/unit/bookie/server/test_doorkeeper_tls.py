@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import ssl
 from collections.abc import Callable
 from pathlib import Path
 

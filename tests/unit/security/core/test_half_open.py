@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from triplicate.security import HalfOpenConnections
 
-LIMIT, KEPT, ATTEMPTS = 50, 150, 2000
-
 
 def test_the_oldest_connection_of_an_address_makes_room_for_another() -> None:
     table = HalfOpenConnections[int](100, 2)
