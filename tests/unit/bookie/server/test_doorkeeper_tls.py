@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
