@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 import dataclasses
+import ssl
 from collections.abc import Callable
 from pathlib import Path
 
