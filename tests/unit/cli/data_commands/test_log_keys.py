@@ -11,7 +11,7 @@ from triplicate.cli.data_commands.log_keys import key
 from triplicate.errors import ConfigError
 
 
-def test_a_key_is_not_rotated_over_a_connection_that_the_settings_do_not_protect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_not_rotated_over_an_unprotected_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = tmp_path / "client.toml"
     settings.write_text('[security]\nrequired = true\nca_file = "/etc/triplicate/ca.pem"\n\n[client]\nbookie_tls = "off"\n')
     monkeypatch.setenv("TRIPLICATE_CONFIG", str(settings))
