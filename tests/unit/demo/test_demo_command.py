@@ -22,7 +22,7 @@ class BegunError(Exception):
 
 @pytest.fixture
 def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
-    """What the cluster is started with."""
+    """The options and the key file with which the cluster is started."""
     monkeypatch.delenv(KEYS_VARIABLE, raising=False)
     seen: dict[str, Any] = {}
 

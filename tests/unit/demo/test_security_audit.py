@@ -1,4 +1,4 @@
-"""The checks of a secured demonstration find open doors, logs without a key, and secrets that are shown."""
+"""The checks of a secured demonstration report open doors, logs without a key, and secrets that are shown."""
 
 from __future__ import annotations
 
