@@ -19,8 +19,8 @@ $(READY): requirements.lock pyproject.toml simulator/pyproject.toml demo/pyproje
 lock: $(READY) ## Make requirements.lock again from pyproject.toml
 	$(BIN)/uv pip compile --quiet --upgrade --no-strip-markers --generate-hashes --python-version 3.11 --extra dev pyproject.toml -o requirements.lock --custom-compile-command 'make lock'
 
-demo: $(READY) ## Run the demonstration on real data; summary in build/demo/
-	$(BIN)/triplicate demo
+demo: $(READY) ## Run the demonstration on real data; summary in build/demo/. SECURE=1: with every door protected
+	$(BIN)/triplicate demo $(if $(SECURE),--secure)
 
 test: $(READY) ## Run every check and test; results in build/test/
 	@$(BIN)/python scripts/run_tests.py

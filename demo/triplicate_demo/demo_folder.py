@@ -3,7 +3,8 @@
 DIR/demo.json       marks the folder as the demonstration's, with an identity drawn when it was made
 DIR/lock            held by the run in progress
 DIR/input/          the unpacked input; kept from run to run
-DIR/work            deleted by the next run: demo.json with the same identity, cluster/, spark/, checkpoint/, changes/
+DIR/work            deleted by the next run: demo.json with the same identity, cluster/, spark/, checkpoint/, changes/,
+                    and with --secure keys.toml, which has the key of the encrypted logs
 DIR/summary.json, flights.png, acknowledged.jsonl    results; written by every run
 """
 

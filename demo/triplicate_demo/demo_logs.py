@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 
 from triplicate.client import Client
-from triplicate.config import load
-from triplicate.config.log_settings import LogClientSettings
-from triplicate.log import Logs, read_keys
+from triplicate.config import settings_of_environment
+from triplicate.log import LogClientSettings, Logs, read_keys
 
 
 def demo_logs(client: Client) -> Logs:
@@ -22,4 +21,4 @@ def demo_key() -> str:
 
 
 def _settings() -> LogClientSettings:
-    return load((LogClientSettings,), environment=os.environ).get(LogClientSettings)
+    return settings_of_environment(LogClientSettings, os.environ)

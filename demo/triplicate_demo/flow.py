@@ -3,15 +3,17 @@ lost."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from triplicate.cli import LocalCluster, remarks, run_loop
-from triplicate.client import Client, connect
+from triplicate.client import Client
 from triplicate.sql import create_database, database_info
-from triplicate_demo import audit
+from triplicate_demo import audit, security_audit
 from triplicate_demo.dataset import FLIGHT_KEY, Dataset, Expected, read_flights
+from triplicate_demo.demo_access import KEYS_VARIABLE, DemoAccess
 from triplicate_demo.demo_folder import DemoFolder
 from triplicate_demo.demo_logs import demo_key, demo_logs
 from triplicate_demo.findings import Findings
@@ -48,8 +50,8 @@ class Flow:
         self._uri = cluster.folder.metadata_uri
         nodes = [member for member in cluster.folder.members if member.kind == "node"]
         self._nodes = nodes
-        hosts, ports = ",".join("127.0.0.1" for _ in nodes), ",".join(str(node.port) for node in nodes)
-        self._dsn = f"host={hosts} port={ports} dbname=flights user=demo target_session_attrs=read-write"
+        self._access = DemoAccess(cluster.folder)
+        self._dsn = self._access.dsn("flights")
         self._database_log = ""
 
     def run(self, spark: SparkSession) -> None:
@@ -60,10 +62,12 @@ class Flow:
         killer = self._load_flights(spark)
         self._analyse(spark)
         self._audit(spark, killer)
+        if self._access.is_secured:
+            self._audit_security(killer)
 
     def _with_client(self, body: Callable[[Client], Awaitable[Result]]) -> Result:
         async def main() -> Result:
-            async with connect(self._uri) as client:
+            async with self._access.client() as client:
                 return await body(client)
 
         return run_loop(main())
@@ -76,7 +80,7 @@ class Flow:
         async def make(client: Client) -> str:
             logs, key_id = demo_logs(client), demo_key()
             await logs.create(LOG, key_id=key_id)
-            await create_database(client, DATABASE, logs=logs, key_id=key_id)
+            await create_database(client, DATABASE, logs=logs, key_id=key_id, administrator=self._access.administrator(client))
             return (await database_info(client, DATABASE)).log
 
         with self._findings.stage("create log and database"):
@@ -227,6 +231,22 @@ class Flow:
         findings.check("the three database copies are equal, rowids and schema included", not complaints, "; ".join(complaints[:3]))
         cancelled = sum(int(row[-1]) for row in copy.tables.get("cancellations", []))
         findings.check("cancelled flights were counted", cancelled == self._expected.cancelled, f"{cancelled:,}")
+
+    def _audit_security(self, killer: ServerKiller) -> None:
+        from triplicate_demo.spark_jobs import LOG
+
+        findings, folder = self._findings, self._cluster.folder
+        bookies = [m.name for m in folder.members if m.kind == "bookie" and m.name != killer.killed_bookie]
+        logs = (LOG, self._database_log)
+        with findings.stage("try the doors without credentials, look for secrets"):
+            opened = run_loop(security_audit.open_bookies(self._uri, bookies))
+            opened += security_audit.open_nodes(self._dsn, [node.port for node in self._nodes])
+            plain = self._with_client(lambda client: security_audit.plain_logs(client, logs, demo_key()))
+            files = [*folder.path.glob("*/*log"), *self._place.work.glob("spark/*.log"), *self._place.path.glob("*.jsonl")]
+            shown = security_audit.shown_secrets(security_audit.secrets_of(folder, os.environ[KEYS_VARIABLE]), files)
+        findings.check("bookies and database nodes refuse clients without credentials", not opened, "; ".join(opened[:3]))
+        findings.check("the logs of flights and database are encrypted", not plain, "; ".join(plain))
+        findings.check("no secret is in a log or on a command line", not shown, "; ".join(shown[:3]))
 
     def _database_files(self) -> Sequence[Path]:
         from triplicate.sql import database_file

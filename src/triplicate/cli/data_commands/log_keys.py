@@ -9,10 +9,9 @@ from collections.abc import Awaitable, Callable
 import click
 
 from triplicate.cli.process.serving import run_loop
+from triplicate.cli.terminal.client_run import client_of
 from triplicate.cli.terminal.options import client_settings, cluster_uri, metadata_option
 from triplicate.cli.terminal.output import print_json, remarks
-from triplicate.client import connect
-from triplicate.config import ClientSettings
 from triplicate.config.log_settings import LogClientSettings
 from triplicate.log import Head, Logs, Purpose, PurposeKind, add_key, check_key_id, read_keys
 
@@ -104,7 +103,7 @@ def _run(metadata: str | None, work: Callable[[Logs], Awaitable[None]]) -> None:
     uri = cluster_uri(metadata)
 
     async def body() -> None:
-        async with connect(uri, settings=client_settings(ClientSettings)) as client:
+        async with client_of(uri) as client:
             await work(Logs(client, client_settings(LogClientSettings)))
 
     run_loop(body())

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 
-from triplicate.config import SecuritySettings, load
+from triplicate.config import DatabaseClientSettings, SecuritySettings, settings_of_environment
 from triplicate.errors import ConfigError, EnvironmentFault, NoSuchLog
+from triplicate.security import read_secret_file
 from triplicate.spark.cluster import connections
 from triplicate.sql import DatabaseInfo
 
 CONNECT_TIMEOUT_S = 5
+DEFAULT_ROLE = "spark"
+"""Without authentication any name is accepted."""
 # One statement, so that version and columns agree. `hidden` excludes generated columns, which the log excludes, too.
 _COLUMNS = """
 SELECT (SELECT schema_version FROM triplicate_state), t.type, t.wr, x.name, x.type, x.pk,
@@ -64,11 +67,12 @@ def table_columns(metadata_uri: str, database: str, table: str) -> TableColumns:
     """The columns of a table, read from any node of the database over the PostgreSQL protocol. A copy that lags returns its version.
 
     Raises:
-        ConfigError: no such table, or it has no feed. EnvironmentFault: no node answers.
+        ConfigError: no such table, it has no feed, or a setting of the environment cannot be used. EnvironmentFault: no node answers.
     """
     failures: list[str] = []
     missing = False
     info = _info(metadata_uri, database)
+    options = _login_options(os.environ) | (_tls_options(os.environ) if info.has_tls else {})
     for node in info.nodes:
         host, _, port = node.address.rpartition(":")
         try:
@@ -76,8 +80,7 @@ def table_columns(metadata_uri: str, database: str, table: str) -> TableColumns:
                 host=host,
                 port=port,
                 dbname=database,
-                user=os.environ.get("PGUSER", "spark"),
-                **_tls_options(info),
+                **options,
                 autocommit=True,
                 connect_timeout=CONNECT_TIMEOUT_S,
                 application_name="triplicate-changes",
@@ -98,11 +101,21 @@ def table_columns(metadata_uri: str, database: str, table: str) -> TableColumns:
     )
 
 
-def _tls_options(info: DatabaseInfo) -> dict[str, Any]:
-    """Options of libpq for nodes with TLS. A password comes from ``PGPASSWORD`` or a password file, as for every program with libpq."""
-    if not info.has_tls:
-        return {}
-    ca_file = load((SecuritySettings,), environment=os.environ).get(SecuritySettings).ca_file
+def _login_options(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Options of libpq: the role, and its password if that is in the settings of section ``database_client``.
+
+    ``PGUSER``, ``PGPASSWORD`` and ``PGPASSFILE`` override the settings, as for every program with libpq.
+    """
+    settings = settings_of_environment(DatabaseClientSettings, environment)
+    role = environment.get("PGUSER") or settings.role or DEFAULT_ROLE
+    if role != settings.role or not settings.password_file or {"PGPASSWORD", "PGPASSFILE"} & set(environment):
+        return {"user": role}
+    return {"user": role, "password": read_secret_file(settings.password_file, "database_client.password_file")}
+
+
+def _tls_options(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Options of libpq for nodes with TLS."""
+    ca_file = settings_of_environment(SecuritySettings, environment).ca_file
     return {"sslmode": "verify-full", **({"sslrootcert": ca_file} if ca_file else {})}
 
 
