@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from triplicate_simulator import Fault, Plan, plan_of, run_seed
 from triplicate_simulator.workloads.repair.repair_load import RepairLoad
 
@@ -27,6 +29,13 @@ STRIPED = RepairLoad(
 """One striped ledger, whose writer dies, and which only auto-recovery closes."""
 
 
+def repairs_of(seed: int) -> Plan:
+    """The plan of a seed as it was when the fault was found: bookies did not delete copies that no ledger needs."""
+    plan = plan_of(seed, "repairs")
+    assert isinstance(plan.load, RepairLoad)
+    return replace(plan, load=replace(plan.load, unneeded_wait_s=0.0))
+
+
 def test_an_abandoned_ledger_on_a_lost_and_on_a_leaving_bookie_is_repaired() -> None:
     """The leaving bookie was not asked for its last entry, so nothing showed that the writer is gone (seed 40019)."""
     loss = Fault("disks_lost", 0.9, "bookie-7", other="writer-1", lasts_s=3.0, options={"silent": True})
@@ -39,14 +48,14 @@ def test_an_abandoned_ledger_on_a_lost_and_on_a_leaving_bookie_is_repaired() -> 
 def test_copies_are_not_placed_beside_those_of_a_bookie_that_is_away() -> None:
     """A process that starts while a bookie is away took it for a machine of its own (seeds 1519 and 38 of all repairs)."""
     for seed in (1519, 38):
-        result = run_seed(seed, plan_of(seed, "repairs"))
+        result = run_seed(seed, repairs_of(seed))
         assert result.ok, str(result)
 
 
 def test_bookies_that_are_chosen_together_are_named_together() -> None:
     """The second of two lost bookies came back when the successor of the first was named, on the second's machine (5103, 5119)."""
     for seed in (5103, 5119):
-        result = run_seed(seed, plan_of(seed, "repairs"))
+        result = run_seed(seed, repairs_of(seed))
         assert result.ok, str(result)
         assert result.counts["rearranged"] > 0
 
@@ -56,7 +65,7 @@ def test_a_decommissioned_bookie_does_not_come_back() -> None:
 
     The bookie was right, and the simulator was not: it expected an index of a bookie that has left the cluster.
     """
-    result = run_seed(6109, plan_of(6109, "repairs"))
+    result = run_seed(6109, repairs_of(6109))
     assert result.ok, str(result)
     assert result.counts["decommission.interrupted"] == result.counts["decommissions"] == 1
 
@@ -66,14 +75,14 @@ def test_a_raised_segment_has_the_copies_of_replaced_bookies_too() -> None:
 
     The metadata named it for these entries, and the ledger counted as one with all copies.
     """
-    result = run_seed(90119, plan_of(90119, "repairs"))
+    result = run_seed(90119, repairs_of(90119))
     assert result.ok, str(result)
     assert result.counts["segmentraised"]
 
 
 def test_a_rival_for_metadata_survives_a_long_silence() -> None:
     """The simulated rival that contends for nodes stayed on its expired session, and nobody read the error (seed 6130)."""
-    result = run_seed(6130, plan_of(6130, "repairs"))
+    result = run_seed(6130, repairs_of(6130))
     assert result.ok, str(result)
     assert result.struck["metadata_silent"]
     assert result.struck["metadata_conflict"]

@@ -54,8 +54,10 @@ if TYPE_CHECKING:
 
 BYTES_MAX = 16 * 1024
 """Bytes that a connection may send in clear or inside TLS before it is admitted. Tokens have at most 4096."""
-GREETING_WAIT_S = 1.0
-"""Time for START_TLS after a greeting, in seconds."""
+GREETING_WAIT_S = 5.0
+"""Time for START_TLS after a greeting, in seconds. A virtual machine of Java that has just started may load its TLS classes in between."""
+GREETING_GAP_S = 0.05
+"""Time for a greeting behind START_TLS, in seconds: Java's client sends the two in one turn, and they may arrive one by one."""
 START_TLS_BYTES_MAX = 1024
 """A larger first frame is no START_TLS."""
 
@@ -118,6 +120,8 @@ class Doorkeeper:
         self._sasl: SaslServer | None = None
         self._greeting = b""
         """A frame that is handled after the TLS handshake, see `_is_greeting`."""
+        self._tls_txn_id: int | None = None
+        """The number of a START_TLS behind which a greeting may still come in clear; None for none."""
         self._counted: dict[str, None] = {}
         """Reasons of refusals that were counted and traced."""
         self._timers: list[Timer] = []
@@ -151,6 +155,9 @@ class Doorkeeper:
         self._received += len(data)
         if self._guest.holds:
             # Bytes that came with the end of a TLS handshake arrive although the connection is not read, see `Network.start_tls`.
+            return
+        if self._tls_txn_id is not None:
+            self._await_greeting()
             return
         if not self._door.policy.is_guarded and not self._may_be_start_tls():
             self._admit(ANYBODY)
@@ -293,6 +300,26 @@ class Doorkeeper:
             self._guest.answer(v3.encode_response(StartTlsResponse(Status.BAD_REQUEST), txn_id))
             return
         if self._buffer and not self._rest_is_greeting():
+            self.refuse("plain text behind START_TLS")
+            return
+        self._tls_txn_id = txn_id
+        if self._greeting or not self._door.policy.by_sasl:
+            self._begin_tls()
+        else:
+            self._call_at(self._door.host.clock.monotonic() + GREETING_GAP_S, self._begin_tls)
+
+    def _await_greeting(self) -> None:
+        """Bytes came behind START_TLS, before its answer: they are a greeting, or the beginning of one."""
+        if self._rest_is_greeting():
+            self._begin_tls()
+        elif len(self._buffer) > START_TLS_BYTES_MAX or next_frame(self._buffer, 0, len(self._buffer), BYTES_MAX) is not None:
+            self.refuse("plain text behind START_TLS")
+
+    def _begin_tls(self) -> None:
+        txn_id, self._tls_txn_id = self._tls_txn_id, None
+        if txn_id is None:
+            return  # The greeting came first.
+        if self._buffer:
             self.refuse("plain text behind START_TLS")
             return
         self._guest.while_held("TLS handshake", lambda: self._secure(txn_id), "TLS handshake")

@@ -29,6 +29,7 @@ from tests.unit.bookie.server.door_rig import (
     token,
 )
 from tests.waiting import eventually
+from triplicate.bookie.server import doorkeeper
 from triplicate.config import SecuritySettings
 from triplicate.security import TlsIdentity
 from triplicate.security.authority import end_point_hash
@@ -195,12 +196,22 @@ def test_plain_text_that_arrives_during_the_handshake_ends_the_connection(tmp_pa
 
 
 @pytest.mark.parametrize("tls", ["offered", "required"])
-@pytest.mark.parametrize("order", ["START_TLS first", "greeting first"])
-def test_the_greeting_of_javas_client_in_clear_is_answered_inside_tls(tmp_path: Path, order: str, tls: str) -> None:
+@pytest.mark.parametrize("order", ["START_TLS first", "greeting first", "one by one"])
+def test_the_greeting_of_javas_client_in_clear_is_answered_inside_tls(
+    tmp_path: Path, order: str, tls: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if order == "one by one":
+        monkeypatch.setattr(doorkeeper, "GREETING_GAP_S", 60.0)
+
     async def body(rig: DoorRig) -> None:
         client = await rig.connect()
         greeting = client.encode(GREETING)
-        client.send_bytes(START + greeting if order == "START_TLS first" else greeting + START)
+        client.send_bytes(START + greeting if order == "START_TLS first" else greeting + START if order == "greeting first" else START)
+        if order == "one by one":
+            await eventually(lambda: any(getattr(one._handler, "_tls_txn_id", None) is not None for one in rig.bookie.connections))
+            client.send_bytes(greeting[:5])
+            await asyncio.sleep(0)
+            client.send_bytes(greeting[5:])
         assert await client.answer() == StartTlsResponse(Status.OK)
         await protect(rig, client, TlsIdentity(rig.certificates.client_settings(), rig.host.clock, rig.host.trace))
         challenged = await client.answer()
