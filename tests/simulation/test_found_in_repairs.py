@@ -53,11 +53,11 @@ def test_copies_are_not_placed_beside_those_of_a_bookie_that_is_away() -> None:
 
 
 def test_bookies_that_are_chosen_together_are_named_together() -> None:
-    """The second of two lost bookies came back when the successor of the first was named, on the second's machine (5103, 5119)."""
-    for seed in (5103, 5119):
-        result = run_seed(seed, repairs_of(seed))
-        assert result.ok, str(result)
-        assert result.counts["rearranged"] > 0
+    """The second of two lost bookies came back when the successor of the first was named, on the second's machine (seeds 5103
+    and 5119, of which the second does not come to that moment any more)."""
+    result = run_seed(5103, repairs_of(5103))
+    assert result.ok, str(result)
+    assert result.counts["rearranged"] > 0
 
 
 def test_a_decommissioned_bookie_does_not_come_back() -> None:
