@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 BYTES_MAX = 16 * 1024
 """Bytes that a connection may send in clear or inside TLS before it is admitted. Tokens have at most 4096."""
-GREETING_WAIT_S = 5.0
+GREETING_WAIT_S = 2.0
 """Time for START_TLS after a greeting, in seconds. A virtual machine of Java that has just started may load its TLS classes in between."""
 GREETING_GAP_S = 0.05
 """Time for a greeting behind START_TLS, in seconds: Java's client sends the two in one turn, and they may arrive one by one."""
