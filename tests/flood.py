@@ -82,7 +82,7 @@ def _is_open(connection: socket.socket) -> bool:
             while connection.recv(4096):
                 continue
         except ConnectionError:
-            pass
+            pass  # A reset ends the connection as well as its regular end does.
         return False
     return True
 

@@ -14,7 +14,7 @@ import click
 
 
 class LazySubcommands(click.Group):
-    """A group some of whose commands are imported when they are called, or for a list of all.
+    """A group that imports some of its commands only when they are called, or for a list of all.
 
     Args:
         places: ``module:name`` of such commands, by the command's name.
