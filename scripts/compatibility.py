@@ -84,22 +84,38 @@ def row_faults(rows: list[Row], root: Path = ROOT) -> Iterator[str]:
         for test in row.tests:
             if not exists(test, root):
                 yield f"{where}: there is no test {test}"
+            elif is_deep(test, root):
+                yield f"{where}: {test} is marked deep: no target that the page names runs it"
             elif row.target_of(test) not in row.targets:
                 yield f"{where}: {test} runs in make {row.target_of(test)}, which the row does not say"
 
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+DEEP_MARK = "pytest.mark.deep"
+
+
 def exists(test: str, root: Path = ROOT, parse: Callable[[str], ast.Module] = ast.parse) -> bool:
     """Whether a node id names a test function (or a method of a test class) of a file; parameters are ignored."""
+    return function_of(test, root, parse) is not None
+
+
+def is_deep(test: str, root: Path = ROOT, parse: Callable[[str], ast.Module] = ast.parse) -> bool:
+    """Whether the whole test function of a node id is left to ``make check-deep``."""
+    function = function_of(test, root, parse)
+    return function is not None and DEEP_MARK in {ast.unparse(decorator) for decorator in function.decorator_list}
+
+
+def function_of(test: str, root: Path, parse: Callable[[str], ast.Module]) -> Function | None:
+    """The test function that a node id names, parameters ignored; None if the file has none of that name."""
     path, *names = test.partition("[")[0].split("::")
     file = root / path
-    if not names or not file.is_file():
-        return False
+    if not names or not names[-1].startswith("test") or not file.is_file():
+        return None
     body: list[ast.stmt] = parse(file.read_text(encoding="utf-8")).body
     for name in names[:-1]:
         body = next((node.body for node in body if isinstance(node, ast.ClassDef) and node.name == name), [])
-    return names[-1].startswith("test") and any(
-        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == names[-1] for node in body
-    )
+    functions = (node for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return next((node for node in functions if node.name == names[-1]), None)
 
 
 def outcomes_of(reports: list[Path]) -> dict[str, str]:

@@ -47,6 +47,14 @@ def test_a_lawful_row_passes() -> None:
     assert list(row_faults(read_rows(HEAD + LAWFUL.replace("exist`", "exist[with-parameters]`")))) == []
 
 
+def test_a_proof_that_make_test_leaves_out_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text("@pytest.mark.deep\ndef test_b():\n    pass\n\n\n@pytest.mark.slow\ndef test_c():\n    pass\n")
+    rows = read_rows(f"{HEAD}| Delete | yes | | `test_a.py::test_b`<br>`test_a.py::test_c` | `make test` |")
+    faults = list(row_faults(rows, tmp_path))
+    assert len(faults) == 1
+    assert "test_a.py::test_b is marked deep" in faults[0]
+
+
 def test_methods_of_test_classes_are_found(tmp_path: Path) -> None:
     (tmp_path / "test_a.py").write_text("class TestA:\n    def test_b(self):\n        pass\n")
     assert exists("test_a.py::TestA::test_b", tmp_path)
