@@ -2,7 +2,7 @@
 
 Usage: run_tests.py [PART ...]   (all parts but the long ones when none is named)
 
-Each part writes ``build/test/<part>.log``, and a part of pytest also ``build/test/<part>.xml``. One part more runs at a time than there are
+Each part writes ``build/test/<part>.log``, and a part of pytest also ``build/test/<part>.xml``. Two parts more run at a time than there are
 processors, the longest first: most tests wait half of their time for a timeout or a disk. A part that needs every processor runs alone,
 after the others. A part whose folder has no tests is left out. The last line is ``N passed, N failed, N skipped``; the exit code is 1 after
 any failure.
@@ -32,7 +32,7 @@ BIN = Path(sys.executable).parent
 INTEROP_LIMIT_S = 16 * 60.0
 INTEROP_FULL_LIMIT_S = 45 * 60.0
 INTEROP_TABLE = "build/interop/table.md"
-LANES = 1 + (os.cpu_count() or 1)
+LANES = 2 + (os.cpu_count() or 1)
 POLL_S = 0.05
 MEMORY = Path("/dev/shm")
 """Where Linux has a file system in memory. A container's often has 64 MiB only."""
@@ -109,6 +109,7 @@ def parts() -> list[Part]:
         Part("format", command=(str(BIN / "ruff"), "format", "--check", *code_folders())),
         Part("process", folders=tuple(name for name in test_files("process") if name not in OUTAGES), options=("-m", "not deep")),
         Part("outages", folders=OUTAGES),
+        Part("simulation", folders=("tests/simulation",)),
         Part("unit-upper", folders=tuple(f"tests/unit/{name}" for name in UPPER_UNITS), in_memory=True),
         Part("spark", folders=("tests/spark",), limit_s=1500.0),
         Part("unit", folders=("tests/golden", *lower_units())),
@@ -119,7 +120,6 @@ def parts() -> list[Part]:
         Part("crash", folders=("tests/crash",), in_memory=True),
         Part("fuzz", folders=("tests/fuzz",), in_memory=True),
         Part("differential", folders=("tests/differential",), shows=DIFFERENTIAL_SUMMARY),
-        Part("simulation", folders=("tests/simulation",), turn=Turn.ALONE),
         Part("process-deep", folders=("tests/process",), turn=Turn.ALONE, only_by_name=True, options=("-m", "deep")),
         Part("spark-deep", folders=("tests/spark_deep",), turn=Turn.ALONE, limit_s=1500.0, only_by_name=True),
         Part("demo-kill", folders=("tests/demo",), turn=Turn.ALONE, limit_s=1500.0, only_by_name=True),

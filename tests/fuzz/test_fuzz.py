@@ -14,7 +14,7 @@ from tests.fuzz.run import fuzz_all, is_available, shares
 from tests.fuzz.targets import TARGETS
 from triplicate.wire import AddRequest, AddRun, Request, scan_adds, v2
 
-INPUTS = 15_000
+INPUTS = 6_000
 SEED = 20130101
 
 

@@ -1,4 +1,4 @@
-"""Seeds of all workloads, two at a time: no violation, every fault strikes, every checker has something to decide.
+"""Seeds of all workloads: no violation, every fault strikes, every checker has something to decide.
 
 ``SIM_SEEDS=300 pytest tests/simulation/test_seeds.py`` runs as many as `make check-deep` does.
 """
@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from triplicate_simulator import Summary, run
 
-SEEDS = range(1, 1 + int(os.environ.get("SIM_SEEDS", "100")))
-JOBS = 2
+FEW = (*range(1, 51), 69, 79, 81)
+"""The seeds of every run: the last three have what is rare among the others. Where a change leaves a gap, another seed fills it."""
+SEEDS: Sequence[int] = range(1, 1 + int(os.environ["SIM_SEEDS"])) if "SIM_SEEDS" in os.environ else FEW
+JOBS = 2 if "SIM_SEEDS" in os.environ else 1
+"""The part of `make test` has neighbours."""
 
 
 @pytest.fixture(scope="module")
