@@ -79,6 +79,14 @@ class NodeSettings:
         low=0,
         high=100_000,
     )
+    handshakes_per_s: int = setting(
+        200,
+        "Maximum rate of TLS handshakes, and the number that may come at once. Further clients wait. A handshake takes about a "
+        "millisecond of the processor.",
+        unit="handshakes per second",
+        low=1,
+        high=100_000,
+    )
     failed_logins: int = setting(
         20,
         "Number of failed logins after which an address is refused until one of them is forgiven. 0 sets no maximum.",

@@ -31,6 +31,7 @@ from triplicate.security.core.sasl_server import (
 )
 from triplicate.security.core.scram_exchange import SCRAM, SCRAM_PLUS, ScramExchange, mock_verifier
 from triplicate.security.core.scram_verifier import PASSWORD_BYTES_MAX, SALT_BYTES, ScramVerifier
+from triplicate.security.core.token_bucket import TokenBucket
 from triplicate.security.core.users import User, new_user
 from triplicate.security.expiry import ExpiringFile, expiring_files
 from triplicate.security.peer_certificate import PeerCertificate, peer_certificate
@@ -77,6 +78,7 @@ __all__ = [
     "ScramVerifier",
     "StoredCertificate",
     "TlsIdentity",
+    "TokenBucket",
     "TokenFile",
     "User",
     "UsersFile",

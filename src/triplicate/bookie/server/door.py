@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Protocol
 
-from triplicate.bookie.core.token_bucket import TokenBucket
 from triplicate.bookie.server.door_metrics import DoorMetrics
 from triplicate.bookie.server.door_policy import DoorPolicy
 from triplicate.config import BookieSettings, SecuritySettings
@@ -23,6 +22,7 @@ from triplicate.security import (
     PasswordCheck,
     Rights,
     TlsIdentity,
+    TokenBucket,
     UsersFile,
     doubling_delay_s,
 )

@@ -124,6 +124,8 @@ class Doorkeeper:
         """The number of a START_TLS behind which a greeting may still come in clear; None for none."""
         self._counted: dict[str, None] = {}
         """Reasons of refusals that were counted and traced."""
+        self._awaits_handshake = False
+        """Whether it waits for its turn among the handshakes."""
         self._timers: list[Timer] = []
         self._deadline = door.host.clock.monotonic() + door.timeout_s
 
@@ -140,6 +142,10 @@ class Doorkeeper:
         """The connection is admitted, or gone. Idempotent."""
         self._ended = True
         self._door.half_open.remove(self)
+        if self._awaits_handshake:
+            # Otherwise connections that are gone would keep others waiting.
+            self._awaits_handshake = False
+            self._door.handshakes.give_back()
         while self._timers:
             self._timers.pop().cancel()
 
@@ -351,7 +357,11 @@ class Doorkeeper:
             self.refuse("too many handshakes")
             return
         if wait_s:
+            self._awaits_handshake = True
             await sleep_until(clock, now + wait_s)
+            if self._ended:
+                return
+            self._awaits_handshake = False
         context = identity.server_context(door.policy.certificates)
         self._guest.answer(v3.encode_response(StartTlsResponse(Status.OK), txn_id))
         try:

@@ -239,6 +239,20 @@ def test_handshakes_beyond_the_rate_wait_their_turn(tmp_path: Path) -> None:
     run_door(tmp_path, body, tls="required", handshakes_per_s=5)
 
 
+def test_connections_that_were_crowded_out_keep_no_other_handshake_waiting(tmp_path: Path) -> None:
+    async def body(rig: DoorRig) -> None:
+        await start_tls(rig, await rig.connect())  # The only handshake of this second.
+        for _ in range(50):
+            client = await rig.connect()
+            client.send(StartTlsRequest())
+        await eventually(lambda: rig.refusals("too many connections that are not admitted") >= 47)
+        started = rig.host.clock.monotonic()
+        await start_tls(rig, await rig.connect())
+        assert rig.host.clock.monotonic() - started < 5
+
+    run_door(tmp_path, body, tls="required", handshakes_per_s=1, authentication_timeout_s=60.0, unauthenticated_connections_per_address=2)
+
+
 def test_a_handshake_whose_turn_would_come_too_late_is_refused(tmp_path: Path) -> None:
     async def body(rig: DoorRig) -> None:
         clients = [await rig.connect() for _ in range(12)]

@@ -20,7 +20,7 @@ import psycopg
 from tests.certificates import CertificateFolder
 from tests.unit.sql.pg.local_engine import LocalDatabase, LocalDatabases
 from triplicate.config import NodeSettings, SecuritySettings
-from triplicate.runtime import Metrics, real_host
+from triplicate.runtime import Host, Metrics, real_host
 from triplicate.security import AUDIT_LOGGER, ScramVerifier, TlsIdentity
 from triplicate.sql.core.role_login import RoleLogin
 from triplicate.sql.pg import PostgresServer, ServerLimits, ServerSecurity
@@ -54,6 +54,7 @@ class Door:
     metrics: Metrics
     traces: list[tuple[str, dict[str, object]]] = field(default_factory=list)
     events: Events = field(default_factory=Events)
+    host: Host = field(default_factory=lambda: real_host("pg-test-client"))
 
     @property
     def port(self) -> int:

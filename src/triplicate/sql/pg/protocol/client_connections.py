@@ -48,6 +48,8 @@ class ServerLimits:
     """Connections whose clients have not logged in yet; 0 for twice as many as one address may have."""
     half_open_per_address: int = 0
     """The same for one address; 0 for as many as are accepted, and `UNANSWERED_CONNECTIONS` more."""
+    handshakes_per_s: int = 200
+    """Maximum rate of TLS handshakes; further clients wait."""
     failed_logins: int = 20
     """Failed logins after which an address is refused for a time; 0 for no limit."""
     failed_login_s: float = 6.0
@@ -95,7 +97,8 @@ class ClientConnections:
         for_address = limits.half_open_per_address or limits.connections + UNANSWERED_CONNECTIONS
         self._half_open = HalfOpenConnections[int](limits.half_open or 2 * for_address, for_address)
         failures = FailedLogins(limits.failed_login_s, limits.failed_logins)
-        self._logins = Logins(host, databases, security, ClientStartup(host, security, self._cancel), failures, metrics)
+        startup = ClientStartup(host, security, self._cancel, limits.handshakes_per_s)
+        self._logins = Logins(host, databases, security, startup, failures, metrics)
         self._streams: dict[int, MessageStream] = {}
         self._next_id = 1
         self._plans: WeakKeyDictionary[Database, _DatabasePlans] = WeakKeyDictionary()

@@ -37,6 +37,7 @@ class RefusalReason(Enum):
     CONNECTIONS = "connections"
     TIME = "time"
     HALF_OPEN = "half_open"
+    HANDSHAKES = "handshakes"
     OTHER = "other"
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.flood import AtRest, Flood
-from tests.unit.sql.pg.login_rig import SSL_REQUEST, Door, run_door
+from tests.unit.sql.pg.login_rig import SSL_REQUEST, Door, run_door, startup
 from tests.waiting import eventually
 from triplicate.sql.pg import ServerLimits
+from triplicate.sql.pg.protocol.logins import REFUSALS_PER_S
 
 LIMIT, KEPT, ATTEMPTS = 50, 150, 2000
 
@@ -51,4 +52,59 @@ def test_a_flood_leaves_nothing_behind_and_an_honest_client_is_served(tmp_path: 
         await round_of(ATTEMPTS)
         await rest.check(ATTEMPTS)
 
-    run_door(tmp_path, body, ServerLimits(half_open=LIMIT, half_open_per_address=LIMIT))
+    run_door(tmp_path, body, ServerLimits(half_open=LIMIT, half_open_per_address=LIMIT, handshakes_per_s=2000))
+
+
+def test_a_flood_of_refused_connections_does_not_fill_the_audit_log(tmp_path: Path) -> None:
+    async def body(door: Door) -> None:
+        async def attempt() -> None:
+            client = await door.raw(encrypted=False)
+            await client.send(startup())
+            assert (await client.error())[0] == "28000"
+            client.close()
+
+        attempts = 10 * REFUSALS_PER_S
+        began = door.host.clock.monotonic()
+        for _ in range(attempts):
+            await attempt()
+        await eventually(lambda: door.refused("plain_text") == attempts)
+        seconds = door.host.clock.monotonic() - began
+        assert len(door.events.all) <= (1 + seconds) * REFUSALS_PER_S
+        lines = len(door.events.all)
+        while len(door.events.all) == lines:
+            await attempt()
+        assert door.refused("plain_text") == len(door.events.all) + sum(one.get("passed_over", 0) for one in door.events.all)
+
+    run_door(tmp_path, body)
+
+
+def test_handshakes_beyond_the_rate_wait_their_turn_and_those_that_come_too_late_are_refused(tmp_path: Path) -> None:
+    async def body(door: Door) -> None:
+        began = door.host.clock.monotonic()
+        clients = await asyncio.gather(*(door.psycopg() for _ in range(6)))
+        assert door.host.clock.monotonic() - began >= 0.9
+        for client in clients:
+            await client.close()
+
+    async def late(door: Door) -> None:
+        raw = [await door.raw(encrypted=False) for _ in range(4)]
+        for client in raw:
+            await client.send(SSL_REQUEST)
+        await eventually(lambda: door.refused("handshakes") >= 1)
+        for client in raw:
+            client.close()
+
+    async def gone(door: Door) -> None:
+        async with await door.psycopg():  # The only handshake of this second.
+            for _ in range(50):
+                client = await door.raw(encrypted=False)
+                await client.send(SSL_REQUEST)
+                client.close()
+            await eventually(lambda: door.server.connections.count == 1)
+        began = door.host.clock.monotonic()
+        await (await door.psycopg()).close()
+        assert door.host.clock.monotonic() - began < 5, "clients that have left keep another one waiting"
+
+    run_door(tmp_path, gone, ServerLimits(handshakes_per_s=1))
+    run_door(tmp_path, body, ServerLimits(handshakes_per_s=3))
+    run_door(tmp_path, late, ServerLimits(handshakes_per_s=1, login_s=2.0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triplicate.bookie.core.token_bucket import TokenBucket
+from triplicate.security.core.token_bucket import TokenBucket
 
 
 def test_tokens_come_at_their_rate_and_those_who_wait_are_served_in_order() -> None:
