@@ -166,3 +166,23 @@ def test_a_secured_folder_stays_secured_and_an_open_one_stays_open(tmp_path: Pat
     assert "is not secured" in refused.stderr
     assert "docs/security.md" in refused.stderr
     assert not (tmp_path / "open" / SECURITY).exists()
+
+
+@pytest.mark.deep
+def test_a_converted_cluster_starts_secured_and_has_its_data(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    with Up(folder, *SMALL) as up:
+        run("log", "create", "events", uri=up.uri)
+        run("log", "append", "events", uri=up.uri, text="one\n")
+        run("database", "create", "shop", uri=up.uri)
+        run("sql", "shop", "--small", "-c", "create table t (a int)", "-c", "insert into t values (7)", uri=up.uri)
+        assert up.end(signal.SIGTERM) == 0, up.errors
+    next_steps = run("security", "convert", str(folder)).stdout
+    password = folder / SECURITY / "administrator.password"
+    assert f"database administrator NAME administrator --password-file {password}" in next_steps
+    with Up(folder) as again:
+        assert run("log", "read", "events", uri=again.uri, check=False).returncode == 1
+        assert client(again, "log", "read", "events").endswith("one\n")
+        client(again, "database", "administrator", "shop", "administrator", "--password-file", str(password))
+        assert " 8 " in client(again, "sql", "shop", "--small", "-c", "select a + 1 from t")
+        assert json.loads(run("cluster", "status", "--json", TRIPLICATE_CONFIG=str(folder / CLIENT_FILE)).stdout)["healthy"]
