@@ -22,22 +22,30 @@ def read_secret_file(path: str, setting: str) -> str:
     Raises:
         ConfigError: it cannot be read, others may read it, or it is empty, too large or not UTF-8. The error does not repeat its content.
     """
-    check_private(path, setting)
-    try:
-        with open(path, "rb") as stream:
-            content = stream.read(SECRET_BYTES_MAX + 1)
-    except OSError as error:
-        raise ConfigError(f"{setting}: {path} cannot be read: {error.strerror}") from None
-    if len(content) > SECRET_BYTES_MAX:
-        raise ConfigError(f"{setting}: {path} has more than {SECRET_BYTES_MAX} bytes, so it holds no password or token")
-    try:
-        text = content.decode()
-    except UnicodeDecodeError:
-        raise ConfigError(f"{setting}: {path} is not UTF-8") from None
-    text = text.removesuffix("\n").removesuffix("\r")
+    text = read_private_text(path, setting, SECRET_BYTES_MAX).removesuffix("\n").removesuffix("\r")
     if not text:
         raise ConfigError(f"{setting}: {path} is empty")
     return text
+
+
+def read_private_text(path: str, setting: str, limit_bytes: int) -> str:
+    """The text of a file that only its owner may read.
+
+    Raises:
+        ConfigError: it cannot be read, others may read it, or it is too large or not UTF-8. The error does not repeat its content.
+    """
+    check_private(path, setting)
+    try:
+        with open(path, "rb") as stream:
+            content = stream.read(limit_bytes + 1)
+    except OSError as error:
+        raise ConfigError(f"{setting}: {path} cannot be read: {error.strerror}") from None
+    if len(content) > limit_bytes:
+        raise ConfigError(f"{setting}: {path} has more than {limit_bytes} bytes, so it is another file than this setting means")
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise ConfigError(f"{setting}: {path} is not UTF-8") from None
 
 
 def check_private(path: str, setting: str) -> None:

@@ -10,7 +10,7 @@ from triplicate.errors import ConfigError, FormatError
 from triplicate.runtime import Clock, Trace
 from triplicate.security.core.scram_exchange import mock_verifier
 from triplicate.security.core.users import HASH_BYTES, User, format_users, parse_users
-from triplicate.security.secret_files import check_private
+from triplicate.security.secret_files import read_private_text
 
 FILE_BYTES_MAX = 4 * 1024 * 1024
 CHECK_INTERVAL_S = 1.0
@@ -81,18 +81,9 @@ def read_users(path: str, setting: str) -> dict[str, User]:
     Raises:
         ConfigError: the file cannot be used.
     """
-    check_private(path, setting)
+    text = read_private_text(path, setting, FILE_BYTES_MAX)
     try:
-        with open(path, "rb") as stream:
-            content = stream.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise ConfigError(f"{setting}: {path} cannot be read: {error.strerror}") from None
-    if len(content) > FILE_BYTES_MAX:
-        raise ConfigError(f"{setting}: {path} has more than {FILE_BYTES_MAX} bytes")
-    try:
-        return parse_users(content.decode())
-    except UnicodeDecodeError:
-        raise ConfigError(f"{setting}: {path} is not UTF-8") from None
+        return parse_users(text)
     except FormatError as error:
         raise ConfigError(f"{setting}: {path}: {error}") from None
 
