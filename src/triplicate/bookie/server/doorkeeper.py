@@ -6,13 +6,14 @@ The answers are BookKeeper's (`AuthHandler`, `BookieRequestProcessor`), but for 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from triplicate.bookie.server.dialects import NUMBERED_OPERATIONS, NUMBERED_VERSIONS
 from triplicate.bookie.server.door import ANYBODY, Door, Principal
 from triplicate.errors import FrameTooLarge, ProtocolError
-from triplicate.runtime import Timer, sleep_until
+from triplicate.runtime import Timer, resolve, sleep_until
 from triplicate.security import (
     APACHE_PLUGIN,
     LoginChallenge,
@@ -124,8 +125,8 @@ class Doorkeeper:
         """The number of a START_TLS behind which a greeting may still come in clear; None for none."""
         self._counted: dict[str, None] = {}
         """Reasons of refusals that were counted and traced."""
-        self._awaits_handshake = False
-        """Whether it waits for its turn among the handshakes."""
+        self._turn: asyncio.Future[None] | None = None
+        """Resolved when its turn among the handshakes has come, or the connection is gone; None if it waits for none."""
         self._timers: list[Timer] = []
         self._deadline = door.host.clock.monotonic() + door.timeout_s
 
@@ -142,10 +143,11 @@ class Doorkeeper:
         """The connection is admitted, or gone. Idempotent."""
         self._ended = True
         self._door.half_open.remove(self)
-        if self._awaits_handshake:
-            # Otherwise connections that are gone would keep others waiting.
-            self._awaits_handshake = False
+        if self._turn is not None:
+            # Otherwise connections that are gone would keep others waiting, and cost memory until their turn.
             self._door.handshakes.give_back()
+            resolve(self._turn, None)
+            self._turn = None
         while self._timers:
             self._timers.pop().cancel()
 
@@ -357,11 +359,12 @@ class Doorkeeper:
             self.refuse("too many handshakes")
             return
         if wait_s:
-            self._awaits_handshake = True
-            await sleep_until(clock, now + wait_s)
+            turn = self._turn = asyncio.get_running_loop().create_future()
+            self._call_at(now + wait_s, resolve, turn, None)
+            await turn
             if self._ended:
                 return
-            self._awaits_handshake = False
+            self._turn = None
         context = identity.server_context(door.policy.certificates)
         self._guest.answer(v3.encode_response(StartTlsResponse(Status.OK), txn_id))
         try:

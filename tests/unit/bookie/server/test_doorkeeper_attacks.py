@@ -246,6 +246,8 @@ def test_connections_that_were_crowded_out_keep_no_other_handshake_waiting(tmp_p
             client = await rig.connect()
             client.send(StartTlsRequest())
         await eventually(lambda: rig.refusals("too many connections that are not admitted") >= 47)
+        # Nor do they cost a task and its memory until their turn.
+        await eventually(lambda: len(asyncio.all_tasks()) < 30)
         started = rig.host.clock.monotonic()
         await start_tls(rig, await rig.connect())
         assert rig.host.clock.monotonic() - started < 5
