@@ -13,7 +13,9 @@ from triplicate.log import LogEntry, LogWriter
 from triplicate.runtime import Clock, Host, Metrics, fault_point, shielded, sleep
 from triplicate.sql.core.access_rights import AccessRights
 from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
+from triplicate.sql.core.commit_notices import changed_tables
 from triplicate.sql.core.copy_availability import CopyAvailability
+from triplicate.sql.core.database_activity import DatabaseActivity
 from triplicate.sql.core.follower_lag import FollowerLag
 from triplicate.sql.core.interface import Session
 from triplicate.sql.core.lease import wait_s
@@ -62,7 +64,7 @@ class SqlDatabase:
         self._threads = threads if threads is not None else ThreadPerWorker(host)
         self._worker = self._threads.writer(name)
         self._pool: ReaderPool | None = None
-        self._sessions: dict[int, SqlSession] = {}
+        self.activity = DatabaseActivity()
         self._checkpointer = WalCheckpointer(settings.wal_limit_bytes, lambda: self.snapshots.holds_wal)
         self._copy = LocalCopy(host, name, identity, path, setup, self._checkpointer)
         self._lease_s = lease_s
@@ -115,7 +117,7 @@ class SqlDatabase:
     async def session(self, application_name: str = "", client: ConnectedClient = IN_PROCESS) -> SqlSession:
         self.availability.check()
         session = SqlSession(self, application_name, client, self.roles.of_client(client))
-        self._sessions[id(session)] = session
+        self.activity.add_session(session)
         return session
 
     @property
@@ -137,11 +139,10 @@ class SqlDatabase:
 
     def forget(self, session: Session) -> None:
         """A session was closed."""
-        self._sessions.pop(id(session), None)
+        self.activity.forget_session(session)
 
     def _end_sessions(self, reason: SqlError) -> None:
-        for session in list(self._sessions.values()):
-            session.end(reason)
+        self.activity.end_sessions(reason)
 
     # The replica's state machine.
 
@@ -209,6 +210,7 @@ class SqlDatabase:
         if not all(self._is_known_control(entry) for entry in entries):
             applied = await self._worker.run(self._copy.apply, [_batch_of(entry) for entry in entries])
             self._moved(applied.position, applied.schema_version, applied.access)
+            self.activity.notices.publish(applied.position, applied.notifications, partial(_changed_by, entries))
             if self._gauges is not None:
                 self._gauges.lag.applied(self._host.clock.monotonic(), self._host.clock.wall_us(), entries[-1].wall_time_us)
         return self.position
@@ -228,6 +230,7 @@ class SqlDatabase:
             writer: WriterConnection = await shielded(self._open_writer(ids))
             leadership = Leadership(self._host, log, self._worker, writer, ids, self.settings, self.name, self._lease_s)
             leadership.on_commit = partial(self._committed, writer)
+            leadership.notices = self.activity.notices
             self._moved(writer.position, writer.schema_version, writer.access)
             await self._outwait_predecessor(log.epoch, entered_at)
             # The first answer to a client must not come from a leader that has been fenced since its election.
@@ -306,6 +309,11 @@ class SqlDatabase:
             await self._pool.close()
         await self._worker.run(self._copy.close)
         await self._worker.close()
+
+
+def _changed_by(entries: Sequence[LogEntry]) -> list[str]:
+    """The names of the tables that entries change."""
+    return changed_tables([entry.preamble for entry in entries if not entry.is_control])
 
 
 def _batch_of(entry: LogEntry) -> LogBatch:

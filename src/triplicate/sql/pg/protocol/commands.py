@@ -15,6 +15,7 @@ from triplicate.sql.core.lexer import Statement, Token, statement_of
 from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls, session_calls
 from triplicate.sql.pg.syntax.copy_statement import CopyStatement, parse_copy
+from triplicate.sql.pg.syntax.notify_statements import Listen, NotifyCall, NotifyStatement, Unlisten, notify_call, parse_listening
 from triplicate.sql.pg.syntax.role_statement import RoleStatement, SetRole, is_role_statement, parse_role_statement, parse_set_role
 from triplicate.sql.pg.syntax.truncate_statement import TruncateStatement, parse_truncate
 
@@ -106,6 +107,10 @@ ClientCommand = (
     | TruncateStatement
     | RoleStatement
     | SetRole
+    | Listen
+    | Unlisten
+    | NotifyStatement
+    | NotifyCall
     | EngineStatement
 )
 
@@ -126,7 +131,7 @@ def classify(statement: Statement) -> ClientCommand:
             return role
     match first:
         case "SELECT":
-            calls = session_calls(statement)
+            calls = session_calls(statement) or notify_call(statement)
             if calls is not None:
                 return calls
         case "SET":
@@ -139,9 +144,9 @@ def classify(statement: Statement) -> ClientCommand:
             return Deallocate(None if tokens[-1].upper == "ALL" else _last_name(tokens, ("DEALLOCATE", "PREPARE")))
         case "DISCARD":
             return _discard(tokens)
-        case "LISTEN" | "UNLISTEN" | "NOTIFY" | "CHECKPOINT":
-            if first in ("LISTEN", "NOTIFY"):
-                raise SqlError("0A000", f"{first} is not supported; follow the database's change feed instead")
+        case "LISTEN" | "UNLISTEN" | "NOTIFY":
+            return parse_listening(statement)
+        case "CHECKPOINT":
             return NoOperation(first)
         case "CLOSE":
             if tokens[-1].upper == "ALL":

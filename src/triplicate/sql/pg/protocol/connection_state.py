@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from triplicate.runtime import Clock
-from triplicate.sql.core.interface import Database, Session
+from triplicate.sql.core.interface import Database, Session, TransactionStatus
+from triplicate.sql.pg.protocol.listening import Listening
 from triplicate.sql.pg.protocol.message_stream import MessageStream
 from triplicate.sql.pg.protocol.plans import PlanCache
 from triplicate.sql.pg.protocol.prepared_statements import Portal, PreparedStatement
@@ -44,6 +45,13 @@ class ConnectionState(ProtocolState[PreparedStatement, Portal]):
         self.clock = clock
         self.plans = plans
         self.time = TransactionTime(clock)
+        self.listening = Listening(database, session)
+
+    @property
+    def is_between_transactions(self) -> bool:
+        """Whether the client waits for nothing, so that it may be told of notifications."""
+        is_idle = self.session.status is TransactionStatus.IDLE and not self.is_implicit
+        return is_idle and not (self.portals or self.is_skipping or self.is_busy)
 
     def users(self) -> tuple[str, str, str]:
         """The names that statements are supplied with, by `SessionName`."""

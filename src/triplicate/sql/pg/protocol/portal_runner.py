@@ -76,6 +76,8 @@ class PortalRunner:
         else:
             async with self._timeout(seconds):
                 await self._run(portal)
+        if prepared.kind is StatementKind.COMMIT and portal.tag is None:
+            self._state.listening.commit()
         if prepared.kind is not _READ:
             self._begin(plan)
 
