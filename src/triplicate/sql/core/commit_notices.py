@@ -37,13 +37,17 @@ class CommitNotices:
         """Idempotent."""
         self._listeners.pop(id(listener), None)
 
+    @property
+    def has_listeners(self) -> bool:
+        return bool(self._listeners)
+
     def publish(self, position: int, notifications: Sequence[Notification], tables: Callable[[], Sequence[str]]) -> None:
         """A commit has become visible.
 
         Args:
             position: the copy's, after it. tables: finds the names of the changed tables; called only if somebody wants to know.
         """
-        if not self._listeners:
+        if not self.has_listeners:
             return
         changed: Sequence[str] | None = None
         for listener in list(self._listeners.values()):

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.commit_notices import CommitNotices
+from triplicate.sql.core.live_rows import LiveSource
 
 
 class EndedSession(Protocol):
@@ -20,6 +21,8 @@ class DatabaseActivity:
 
     def __init__(self) -> None:
         self.notices = CommitNotices()
+        self.sources: dict[str, LiveSource] = {}
+        """Makes the rows of live tables, by their names."""
         self._open: dict[int, EndedSession] = {}
         """The open sessions, by their identities."""
 

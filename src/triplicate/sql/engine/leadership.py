@@ -23,6 +23,7 @@ from triplicate.runtime import Host, Spawn, TasklessFuture, TaskScope, Worker, f
 from triplicate.sql.core.commit_notices import CommitNotices, changed_tables
 from triplicate.sql.core.group_window import GroupWindow
 from triplicate.sql.core.read_confirmation import ReadConfirmation, SentAppend
+from triplicate.sql.core.transaction_numbers import transaction_id
 from triplicate.sql.core.writer_hold import Ending, EndRequest
 from triplicate.sql.engine.interactive_transaction import InteractiveTransaction
 from triplicate.sql.engine.local_transaction import LocalTransaction
@@ -31,7 +32,6 @@ from triplicate.sql.executor.interrupts import TransactionLost
 from triplicate.sql.executor.statement_batches import AutocommitRequest, BatchRun, PendingBatch, StatementOutcome
 from triplicate.sql.executor.transaction_functions import TransactionIds
 from triplicate.sql.executor.writer_connection import LateChanges, WriterConnection
-from triplicate.sql.storage.transaction_history import transaction_id
 
 
 class LogAppender(Protocol):

@@ -96,6 +96,10 @@ class SqlDatabase:
         return self._copy.path
 
     @property
+    def clock(self) -> Clock:
+        return self._host.clock
+
+    @property
     def is_leader(self) -> bool:
         return self.leadership is not None
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
-from triplicate.runtime import Clock
+from triplicate.errors import SqlError
+from triplicate.runtime import Clock, fail
 from triplicate.sql.core.interface import Database, Session, TransactionStatus
 from triplicate.sql.pg.protocol.listening import Listening
 from triplicate.sql.pg.protocol.message_stream import MessageStream
@@ -46,12 +48,20 @@ class ConnectionState(ProtocolState[PreparedStatement, Portal]):
         self.plans = plans
         self.time = TransactionTime(clock)
         self.listening = Listening(database, session)
+        self.interrupted: asyncio.Future[Any] | None = None
+        """Failed by an interrupt, while the connection waits for something else than its engine."""
 
     @property
     def is_between_transactions(self) -> bool:
         """Whether the client waits for nothing, so that it may be told of notifications."""
         is_idle = self.session.status is TransactionStatus.IDLE and not self.is_implicit
         return is_idle and not (self.portals or self.is_skipping or self.is_busy)
+
+    def interrupt(self) -> None:
+        """Interrupt what the connection runs, or waits for, which fails with 57014."""
+        self.session.cancel()
+        if self.interrupted is not None:
+            fail(self.interrupted, SqlError("57014", "canceling statement due to user request"))
 
     def users(self) -> tuple[str, str, str]:
         """The names that statements are supplied with, by `SessionName`."""

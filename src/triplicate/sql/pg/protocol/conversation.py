@@ -85,12 +85,12 @@ class Conversation:
     def cancel(self) -> None:
         """Interrupt the running statement, which fails with 57014. May be called at any time."""
         self._state.cancel()
-        self._state.session.cancel()
+        self._state.interrupt()
 
     def end(self, reason: SqlError) -> None:
         """End the conversation after the message being served: `run` raises the reason."""
         self._end_reason = reason
-        self._state.session.cancel()
+        self._state.interrupt()
         self._advance()
 
     def _notice(self, sqlstate: str, message: str) -> None:

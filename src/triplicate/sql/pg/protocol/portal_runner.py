@@ -13,6 +13,7 @@ from triplicate.sql.pg.protocol.commands import EngineStatement
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.copy_commands import CopyCommands
 from triplicate.sql.pg.protocol.implicit_transaction import ImplicitTransaction
+from triplicate.sql.pg.protocol.live_table_rows import LiveTableRows
 from triplicate.sql.pg.protocol.plans import StatementPlan
 from triplicate.sql.pg.protocol.prepared_statements import (
     Portal,
@@ -53,6 +54,7 @@ class PortalRunner:
         self._copy = CopyCommands(state, transaction, settings, self)
         self._truncate = TruncateCommand(state, transaction, settings, self)
         self._role_changes = RoleChangeCommand(state, transaction, settings)
+        self._live = LiveTableRows(state)
 
     async def start(self, portal: Portal) -> None:
         """Start the portal's statement once, and fix the types of its columns by its first rows. Raises SqlError."""
@@ -106,7 +108,8 @@ class PortalRunner:
             prepared = statement.plan.prepared
             assert prepared is not None, "only statements of the engine are run"
             try:
-                parameters = engine_parameters(portal, state.time, state.users())
+                live = await self._live.rows(portal) if statement.plan.live else ()
+                parameters = engine_parameters(portal, state.time, state.users(), live)
                 check = partial(check_rows, portal) if prepared.kind in CHANGES and prepared.columns else None
                 cursor = portal.cursor = await session.start(prepared, parameters, statement.schema_version, check)
             except SchemaMoved:
@@ -134,7 +137,7 @@ class PortalRunner:
         def end() -> None:
             nonlocal is_over
             is_over = True
-            self._state.session.cancel()
+            self._state.interrupt()
 
         clock = self._state.clock
         timer = clock.call_at(clock.monotonic() + seconds, end)

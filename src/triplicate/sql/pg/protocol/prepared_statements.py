@@ -189,11 +189,11 @@ def parameter_decoders(oids: tuple[int, ...], formats: tuple[int, ...], result_f
     return tuple([parameter_decoder(oid, bool(code)) for oid, code in zip(oids, each, strict=True)])
 
 
-def engine_parameters(portal: Portal, time: TransactionTime, users: tuple[str, str, str]) -> tuple[Value, ...]:
+def engine_parameters(portal: Portal, time: TransactionTime, users: tuple[str, str, str], live: Sequence[str] = ()) -> tuple[Value, ...]:
     """The engine's parameters, in its order: the client's and the supplied ones.
 
     Args:
-        time: of the transaction and of the statement. users: by `SessionName`.
+        time: of the transaction and of the statement. users: by `SessionName`. live: the rows of the plan's live tables.
     """
     plan = portal.statement.plan
     assert plan.prepared is not None, "only statements of the engine have parameters"
@@ -201,6 +201,9 @@ def engine_parameters(portal: Portal, time: TransactionTime, users: tuple[str, s
     if plan.parameter_indexes is None and not plan.supplied and len(values) == len(plan.prepared.parameters):
         return values
     for supplied in plan.supplied:
+        if supplied.live is not None:
+            values = (*values, live[supplied.live])
+            continue
         if supplied.oid == types.TEXT:
             values = (*values, users[supplied.user])
             continue
