@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 from triplicate.errors import SqlError
+from triplicate.sql.core.client_record import ClientRecord
 from triplicate.sql.core.commit_notices import CommitNotices
 from triplicate.sql.core.live_rows import LiveSource
+from triplicate.sql.core.statement_statistics import StatementStatistics
 
 
 class EndedSession(Protocol):
@@ -23,6 +25,9 @@ class DatabaseActivity:
         self.notices = CommitNotices()
         self.sources: dict[str, LiveSource] = {}
         """Makes the rows of live tables, by their names."""
+        self.statements = StatementStatistics()
+        self.clients: dict[int, ClientRecord] = {}
+        """The connected clients by their process ids."""
         self._open: dict[int, EndedSession] = {}
         """The open sessions, by their identities."""
 

@@ -133,6 +133,10 @@ class Session(Protocol):
     def status(self) -> TransactionStatus: ...
 
     @property
+    def writer_use(self) -> str:
+        """``holds`` or ``waits``, where the open transaction has the database's writer or waits for it; else empty."""
+
+    @property
     def ended(self) -> SessionEnd:
         """Done when this node ends the session, with the error for the client: 57P01 when the leadership is lost."""
 

@@ -20,6 +20,7 @@ from triplicate.sql.core.follower_lag import FollowerLag
 from triplicate.sql.core.interface import Session
 from triplicate.sql.core.lease import wait_s
 from triplicate.sql.core.role_login import RoleLogin
+from triplicate.sql.core.statement_statistics import StatementUse
 from triplicate.sql.engine.database_roles import DatabaseRoles
 from triplicate.sql.engine.leadership import Leadership, LogAppender
 from triplicate.sql.engine.local_copy import LocalCopy
@@ -28,6 +29,7 @@ from triplicate.sql.executor.reader_pool import ReaderPool, ReadLimits
 from triplicate.sql.executor.threads import ThreadPerWorker, WorkerThreads
 from triplicate.sql.executor.transaction_functions import TransactionIds
 from triplicate.sql.executor.writer_connection import WriterConnection
+from triplicate.sql.pg.protocol.activity_rows import ActivityRows
 from triplicate.sql.storage.applier import LogBatch
 from triplicate.sql.storage.local_copies import is_position_mismatch
 from triplicate.sql.storage.sqlite_file import ConnectionSetup
@@ -60,11 +62,13 @@ class SqlDatabase:
         threads: WorkerThreads | None = None,
     ) -> None:
         self._host = host
+        self.activity = DatabaseActivity()
+        self.activity.sources.update(ActivityRows(name, self.activity, host.clock).by_table())
         self.settings = settings
         self._threads = threads if threads is not None else ThreadPerWorker(host)
         self._worker = self._threads.writer(name)
         self._pool: ReaderPool | None = None
-        self.activity = DatabaseActivity()
+        self.activity.statements.slow_s, self.activity.statements.on_slow = settings.slow_statement_s, self._note_slow
         self._checkpointer = WalCheckpointer(settings.wal_limit_bytes, lambda: self.snapshots.holds_wal)
         self._copy = LocalCopy(host, name, identity, path, setup, self._checkpointer)
         self._lease_s = lease_s
@@ -144,6 +148,10 @@ class SqlDatabase:
     def forget(self, session: Session) -> None:
         """A session was closed."""
         self.activity.forget_session(session)
+
+    def _note_slow(self, use: StatementUse, seconds: float, rows: int) -> None:
+        facts = {"role": use.role, "seconds": round(seconds, 3), "rows": rows, "statement": use.text}
+        self._host.trace("sql.slow_statement", database=self.name, **facts)
 
     def _end_sessions(self, reason: SqlError) -> None:
         self.activity.end_sessions(reason)

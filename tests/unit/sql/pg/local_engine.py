@@ -125,6 +125,8 @@ class LocalSession:
         state = "42P01" if "no such table" in text else "23505" if "UNIQUE" in text else "42601" if "syntax" in text else "XX000"
         return SqlError(state, text)
 
+    writer_use = ""
+
     @property
     def sees_shared_schema(self) -> bool:
         return self.status is TransactionStatus.IDLE

@@ -17,6 +17,7 @@ from triplicate.sql.pg.rewrite.session_calls import SessionCalls, session_calls
 from triplicate.sql.pg.syntax.copy_statement import CopyStatement, parse_copy
 from triplicate.sql.pg.syntax.notify_statements import Listen, NotifyCall, NotifyStatement, Unlisten, notify_call, parse_listening
 from triplicate.sql.pg.syntax.role_statement import RoleStatement, SetRole, is_role_statement, parse_role_statement, parse_set_role
+from triplicate.sql.pg.syntax.statistics_reset import ResetStatistics, statistics_reset
 from triplicate.sql.pg.syntax.truncate_statement import TruncateStatement, parse_truncate
 
 
@@ -111,6 +112,7 @@ ClientCommand = (
     | Unlisten
     | NotifyStatement
     | NotifyCall
+    | ResetStatistics
     | EngineStatement
 )
 
@@ -131,7 +133,7 @@ def classify(statement: Statement) -> ClientCommand:
             return role
     match first:
         case "SELECT":
-            calls = session_calls(statement) or notify_call(statement)
+            calls = session_calls(statement) or notify_call(statement) or statistics_reset(statement)
             if calls is not None:
                 return calls
         case "SET":

@@ -7,6 +7,8 @@ from typing import Any
 
 from triplicate.errors import SqlError
 from triplicate.runtime import Clock, fail
+from triplicate.sql.core.audit import IN_PROCESS, ConnectedClient
+from triplicate.sql.core.client_record import ClientRecord
 from triplicate.sql.core.interface import Database, Session, TransactionStatus
 from triplicate.sql.pg.protocol.listening import Listening
 from triplicate.sql.pg.protocol.message_stream import MessageStream
@@ -27,6 +29,7 @@ class ConnectionState(ProtocolState[PreparedStatement, Portal]):
         clock: for statement_timeout and the times of transactions.
         plans: of the database's statements; shared by its connections.
         statements_max: bounds the prepared statements, and the portals.
+        client: as the session knows it.
     """
 
     def __init__(
@@ -38,6 +41,7 @@ class ConnectionState(ProtocolState[PreparedStatement, Portal]):
         clock: Clock,
         plans: PlanCache,
         statements_max: int = STATEMENTS_MAX,
+        client: ConnectedClient = IN_PROCESS,
     ) -> None:
         super().__init__(statements_max)
         self.stream = stream
@@ -48,6 +52,8 @@ class ConnectionState(ProtocolState[PreparedStatement, Portal]):
         self.plans = plans
         self.time = TransactionTime(clock)
         self.listening = Listening(database, session)
+        self.record = ClientRecord(session, client, lambda: settings.get("application_name", is_leader=False), clock.monotonic())
+        self.record.transaction_us = lambda: self.time.began_us
         self.interrupted: asyncio.Future[Any] | None = None
         """Failed by an interrupt, while the connection waits for something else than its engine."""
 

@@ -24,6 +24,7 @@ from triplicate.sql.pg.rewrite.session_calls import SessionCalls
 from triplicate.sql.pg.rewrite.setval import number_above_maximum
 from triplicate.sql.pg.rewrite.unnest import unnest_as_values
 from triplicate.sql.pg.syntax.notify_statements import NotifyCall
+from triplicate.sql.pg.syntax.statistics_reset import ResetStatistics
 from triplicate.sql.pg.translate.translation import (
     ColumnsByTable,
     KeysByTable,
@@ -175,7 +176,7 @@ def cached_plan(
 async def _plan(session: Session, statement: Statement, given_oids: tuple[int, ...], *, runs_at_once: bool = False) -> StatementPlan:
     parsed = await aside_if_long(session, statement.sql, parse_statement, statement)
     command = parsed.command
-    if isinstance(command, SessionCalls | NotifyCall):
+    if isinstance(command, SessionCalls | NotifyCall | ResetStatistics):
         return session_calls_plan(command, given_oids)
     if not isinstance(command, EngineStatement):
         return StatementPlan(command, None)
@@ -355,11 +356,11 @@ async def _plan_catalogue_query(
     return StatementPlan(command, prepared, tuple(oids), tuple(columns), supplied=supplied, parameter_indexes=indexes, live=query.live)
 
 
-def session_calls_plan(command: SessionCalls | NotifyCall, given_oids: Sequence[int]) -> StatementPlan:
-    """The plan of set_config and current_setting, whose parameters and results are text, and of pg_notify."""
+def session_calls_plan(command: SessionCalls | NotifyCall | ResetStatistics, given_oids: Sequence[int]) -> StatementPlan:
+    """The plan of set_config and current_setting, whose parameters and results are text, and of functions without a result."""
     declared = [oid or types.TEXT for oid in given_oids[: command.parameters]]
     oids = (*declared, *[types.TEXT] * (command.parameters - len(declared)))
-    results = (types.VOID,) if isinstance(command, NotifyCall) else (types.TEXT,) * len(command.calls)
+    results = (types.TEXT,) * len(command.calls) if isinstance(command, SessionCalls) else (types.VOID,)
     return StatementPlan(command, None, oids, results)
 
 

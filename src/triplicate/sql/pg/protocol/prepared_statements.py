@@ -10,6 +10,7 @@ from functools import lru_cache
 from triplicate.errors import SqlError
 from triplicate.sql.core.interface import Column, Cursor, Row, Session, StatementKind, TransactionStatus, Value
 from triplicate.sql.core.lexer import Statement
+from triplicate.sql.core.statement_statistics import StatementUse
 from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.plans import PlanCache, StatementPlan, cached_plan, plan_statement, split_query
 from triplicate.sql.pg.protocol.query_shapes import shape_of
@@ -37,6 +38,8 @@ class PreparedStatement:
     """The version of the schema for which the plan was made."""
     is_fixed: bool
     """Whether the client may know the columns and parameters, so that their types and names must not change."""
+    use: StatementUse | None = None
+    """Its entry in the statistics, once it has run."""
 
 
 @dataclass(slots=True)
@@ -56,6 +59,10 @@ class Portal:
     rows_sent: int = 0
     tag: str | None = None
     """The command tag, if it is not the statement's own."""
+    began_s: float = 0.0
+    """When it was started, or continued, by the clock; 0 between two executions."""
+    spent_s: float = 0.0
+    """The time of its executions before."""
     is_done: bool = False
     """Whether it has run to its end."""
 

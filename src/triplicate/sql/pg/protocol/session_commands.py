@@ -24,6 +24,7 @@ from triplicate.sql.pg.protocol.setting_commands import SettingCommands
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls
 from triplicate.sql.pg.syntax.notify_statements import Listen, NotifyCall, NotifyStatement, Unlisten
 from triplicate.sql.pg.syntax.role_statement import SetRole
+from triplicate.sql.pg.syntax.statistics_reset import ResetStatistics
 
 
 class SessionCommands:
@@ -81,6 +82,8 @@ class SessionCommands:
                 tag = "LISTEN" if isinstance(command, Listen) else "UNLISTEN"
             case NotifyStatement() | NotifyCall():
                 tag = await self._notify(command, portal, is_described=is_described)
+            case ResetStatistics():
+                tag = self._reset_statistics(command, is_described=is_described)
             case Deallocate(name):
                 self._deallocate(name)
                 tag = "DEALLOCATE" if name else "DEALLOCATE ALL"
@@ -98,8 +101,17 @@ class SessionCommands:
     async def _notify(self, command: NotifyStatement | NotifyCall, portal: Portal, *, is_described: bool) -> str:
         """Send a notification; the tag of the command."""
         await self._notifying.run(command, portal.parameters, is_alone=not is_described)
-        if isinstance(command, NotifyStatement):
-            return "NOTIFY"
+        return "NOTIFY" if isinstance(command, NotifyStatement) else self._answer_nothing(command, is_described=is_described)
+
+    def _reset_statistics(self, command: ResetStatistics, *, is_described: bool) -> str:
+        session = self._state.session
+        if not session.roles.is_superuser(session.access):
+            raise SqlError("42501", f"permission denied for function {command.column}", hint="Superusers may reset the statistics.")
+        self._state.database.activity.statements.reset()
+        return self._answer_nothing(command, is_described=is_described)
+
+    def _answer_nothing(self, command: NotifyCall | ResetStatistics, *, is_described: bool) -> str:
+        """Send the row of a function without a result; the tag of the command."""
         if not is_described:
             self._state.stream.write(self._settings.description(command))
         self._state.stream.write(wire.data_row([b""]))

@@ -12,11 +12,12 @@ from triplicate.sql.pg.protocol.settings import READ_ONLY, REQUEST_ID, SessionSe
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls, is_true, values_of
 from triplicate.sql.pg.syntax.notify_statements import NotifyCall
 from triplicate.sql.pg.syntax.role_statement import SetRole
+from triplicate.sql.pg.syntax.statistics_reset import ResetStatistics
 from triplicate.sql.pg.values import types
 
 _CHANGES = (StatementKind.WRITE, StatementKind.SCHEMA)
 _ACCESS = "transaction_read_only"
-ANSWERED_COMMANDS = (ShowParameter, SessionCalls, NotifyCall)
+ANSWERED_COMMANDS = (ShowParameter, SessionCalls, NotifyCall, ResetStatistics)
 """Commands of the session that have a result."""
 _ROLES = ("role", "session_authorization")
 
@@ -120,13 +121,13 @@ class SettingCommands:
 
     # SHOW and the calls.
 
-    def description(self, command: ShowParameter | SessionCalls | NotifyCall, formats: Sequence[int] = ()) -> bytes:
+    def description(self, command: ShowParameter | SessionCalls | NotifyCall | ResetStatistics, formats: Sequence[int] = ()) -> bytes:
         """RowDescription of the command's result.
 
         Raises:
             SqlError: 42704 for an unknown parameter.
         """
-        if isinstance(command, NotifyCall):
+        if isinstance(command, NotifyCall | ResetStatistics):
             return wire.row_description([wire.ColumnDescription(command.column, types.VOID, 4, -1, (formats or [0])[0])])
         if isinstance(command, SessionCalls):
             names = command.columns
