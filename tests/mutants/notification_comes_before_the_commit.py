@@ -1,11 +1,11 @@
-"""Sessions are told of a notification before the log has acknowledged its transaction."""
+"""Sessions get a notification before the log has acknowledged its transaction."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 TESTS = [
-    "tests/unit/sql/engine/test_leadership_notices.py::test_sessions_are_told_once_the_log_has_acknowledged_and_the_rows_are_visible",
+    "tests/unit/sql/engine/test_leadership_notices.py::test_sessions_get_notices_once_the_log_has_acknowledged_and_the_rows_are_visible",
 ]
 
 

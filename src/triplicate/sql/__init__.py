@@ -2,7 +2,7 @@
 
 from triplicate.config.node_settings import NodeSettings
 from triplicate.sql.core.column_codec import Value
-from triplicate.sql.core.committed_changes import Change, ChangeType, CommittedTransaction
+from triplicate.sql.core.committed_changes import ChangeType, CommittedChange, CommittedTransaction
 from triplicate.sql.core.records import (
     BatchHeader,
     RowKind,
@@ -55,11 +55,11 @@ __all__ = [
     "LONGEST_LEASE_S",
     "Administrator",
     "BatchHeader",
-    "Change",
     "ChangeType",
     "ColumnAdded",
     "ColumnDropped",
     "ColumnRenamed",
+    "CommittedChange",
     "CommittedTransaction",
     "DatabaseInfo",
     "DatabaseNode",

@@ -20,7 +20,7 @@ LIVE_TABLES: dict[str, str] = {
     "triplicate_copies": "node text, address text, role text, is_leader boolean, position bigint, behind bigint, reason text",
     "triplicate_sessions": "pid integer, role text, application text, address text, tls text, state text, writer text,"
     " connected timestamptz, statement_start timestamptz, state_change timestamptz, statement text",
-    "triplicate_transactions": "pid integer, role text, state text, writer text, began timestamptz, statement text",
+    "triplicate_open_transactions": "pid integer, role text, state text, writer text, began timestamptz, statement text",
     "triplicate_statements": "role text, statement text, calls bigint, errors bigint, rows bigint, total_ms real, mean_ms real,"
     " longest_ms real",
     "triplicate_locks": "pid integer, role text, granted boolean, began timestamptz, statement text",

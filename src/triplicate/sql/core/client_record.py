@@ -1,4 +1,4 @@
-"""What one client of a node does now, for those who look. Pure."""
+"""The present work of one client of a node, as views show it. Pure."""
 
 from __future__ import annotations
 

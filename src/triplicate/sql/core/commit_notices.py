@@ -1,4 +1,4 @@
-"""Tells the sessions that listen on a node what its copy of a database has committed. Pure."""
+"""Sends the sessions that listen on a node a notice of each commit of its copy of a database. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CommitListener(Protocol):
 
 
 class CommitNotices:
-    """The listeners to one copy of a database. They are told after the commit is visible in the copy."""
+    """The listeners to one copy of a database. They get a notice after the commit is visible in the copy."""
 
     def __init__(self) -> None:
         self._listeners: dict[int, CommitListener] = {}

@@ -46,7 +46,7 @@ _TYPES = {RowKind.INSERT: ChangeType.INSERT, RowKind.UPDATE: ChangeType.UPDATE, 
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CommittedChange:
     """One change of a transaction. Values are as SQLite stores them."""
 
     seq: int
@@ -74,7 +74,7 @@ class CommittedTransaction:
     """When its entry was written, µs since 1970, by the leader's clock."""
     transaction_id: int
     """As ``pg_current_xact_id()`` has shown it."""
-    changes: tuple[Change, ...]
+    changes: tuple[CommittedChange, ...]
 
 
 class FeedEntry(NamedTuple):
@@ -122,15 +122,15 @@ def transactions_in(entry: FeedEntry, wants: Wants, *, wants_schema: bool) -> It
             yield CommittedTransaction(entry.first_offset + slot + 1, entry.wall_time_us, number, tuple(changes))
 
 
-def _changes_of(transaction: Transaction, version: int, wants: Wants, *, wants_schema: bool) -> tuple[list[Change], int]:
+def _changes_of(transaction: Transaction, version: int, wants: Wants, *, wants_schema: bool) -> tuple[list[CommittedChange], int]:
     """(the wanted changes, the version of the schema after the transaction)."""
-    changes: list[Change] = []
+    changes: list[CommittedChange] = []
     seq = 0
     for operation in transaction.operations:
         if isinstance(operation, SchemaChange):
             version += 1
             if wants_schema:
-                changes.append(Change(seq, ChangeType.SCHEMA, sql=operation.sql))
+                changes.append(CommittedChange(seq, ChangeType.SCHEMA, sql=operation.sql))
             seq += 1
         elif isinstance(operation, RowRun):
             if wants(operation.table.name, version):
@@ -139,13 +139,13 @@ def _changes_of(transaction: Transaction, version: int, wants: Wants, *, wants_s
     return changes, version
 
 
-def _changes_of_run(run: RowRun, first: int) -> Iterator[Change]:
+def _changes_of_run(run: RowRun, first: int) -> Iterator[CommittedChange]:
     shape, kind = run.table, _TYPES[run.kind]
     types = dict(zip(shape.columns, shape.types, strict=True))
     for index in range(run.count):
         new = None if run.new is None else _row(shape, run.new, index)
         old = None if run.old is None else _row(shape, run.old, index)
-        yield Change(first + index, kind, shape.name, _key(run, index, new), new, old, column_types=types)
+        yield CommittedChange(first + index, kind, shape.name, _key(run, index, new), new, old, column_types=types)
 
 
 def _row(shape: TableShape, columns: Sequence[Sequence[Value]], index: int) -> dict[str, Value]:

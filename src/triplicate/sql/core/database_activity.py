@@ -1,4 +1,4 @@
-"""What happens on one node with its copy of a database, beside the data: listeners, sessions, statements. Pure."""
+"""The listeners, sessions and statements of one copy of a database on a node. Pure."""
 
 from __future__ import annotations
 

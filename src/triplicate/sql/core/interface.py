@@ -267,7 +267,7 @@ class Database(Protocol):
 
     @property
     def activity(self) -> DatabaseActivity:
-        """What its sessions do on this node."""
+        """Its listeners, sessions and statements on this node."""
 
     @property
     def generation(self) -> int:

@@ -16,7 +16,7 @@ from triplicate.sql.core.records import Operation, SettingChange
 NOTIFY_KIND = "notify"
 """The kind of the settings."""
 CHANGES_CHANNEL = "triplicate_changes"
-"""The channel on which a node tells its sessions of commits. Nothing of it is in the log."""
+"""The channel on which a node notifies its sessions of commits. Nothing of it is in the log."""
 PAYLOAD_BYTES_MAX = 7999
 _CHANNEL_BYTES_MAX = 63
 

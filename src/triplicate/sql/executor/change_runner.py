@@ -15,7 +15,7 @@ from triplicate.sql.core.notifications import Notification
 from triplicate.sql.core.schema_versions import SchemaVersions
 from triplicate.sql.executor.authorizer import Authorizer
 from triplicate.sql.executor.change_capture import ChangeCapture
-from triplicate.sql.executor.notify_statements import NotifyStatements
+from triplicate.sql.executor.notifying import NotifyStatements
 from triplicate.sql.executor.role_statements import RoleStatements
 from triplicate.sql.executor.schema_statements import SchemaStatements
 from triplicate.sql.executor.statement_batches import StatementOutcome

@@ -66,7 +66,7 @@ class PendingBatch:
     requests: Sequence[tuple[str, int, bytes]] = ()
     """Request id, transaction number, encoded results."""
     notifications: Sequence[Notification] = ()
-    """Those of the transactions, to be told once the batch is committed."""
+    """Those of the transactions. Sessions get them once the batch is committed."""
 
 
 class BatchSize(NamedTuple):

@@ -1,4 +1,4 @@
-"""When a leader tells its sessions of notifications and commits, over a log whose acknowledgements the test holds back."""
+"""The moment at which a leader notifies its sessions of commits, over a log whose acknowledgements the test holds back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOTIFY = Prepared("", StatementKind.WRITE, (), (), "NOTIFY", command=Notificatio
 
 
 class Told:
-    """A listener that notes what it is told."""
+    """A listener that notes the notices."""
 
     follows_commits = True
 
@@ -30,7 +30,7 @@ class Told:
         self.notifications: list[Notification] = []
         self.commits: list[tuple[int, list[str]]] = []
         self.rows: list[list[object]] = []
-        """Those that others see at each commit that it is told of."""
+        """Those that others see at each notice of a commit."""
         self._database = database
         database.activity.notices.add(self)
 
@@ -50,7 +50,7 @@ async def notify_with_a_row(session: SqlSession) -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_sessions_are_told_once_the_log_has_acknowledged_and_the_rows_are_visible(tmp_path: Path, *, fails: bool) -> None:
+def test_sessions_get_notices_once_the_log_has_acknowledged_and_the_rows_are_visible(tmp_path: Path, *, fails: bool) -> None:
     async def scene(database: SqlDatabase, log: HeldLog) -> None:
         told, session, position = Told(database), await database.session(), database.position
         log.held = True

@@ -36,7 +36,7 @@ class ActivityRows:
         """Maps the name of each table to its source."""
         return {
             "triplicate_sessions": _source(self._sessions),
-            "triplicate_transactions": _source(self._transactions),
+            "triplicate_open_transactions": _source(self._transactions),
             "triplicate_statements": _source(self._statements),
             "triplicate_locks": _source(self._locks),
             "pg_stat_activity": _source(self._stat_activity),

@@ -59,7 +59,7 @@ class ConnectionState(ProtocolState[PreparedStatement, Portal]):
 
     @property
     def is_between_transactions(self) -> bool:
-        """Whether the client waits for nothing, so that it may be told of notifications."""
+        """Whether the client waits for nothing, so that it may get notifications."""
         is_idle = self.session.status is TransactionStatus.IDLE and not self.is_implicit
         return is_idle and not (self.portals or self.is_skipping or self.is_busy)
 

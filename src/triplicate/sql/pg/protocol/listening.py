@@ -38,9 +38,9 @@ class Listening:
         self._waiting: list[Notification] = []
         self._waiting_size = 0
         self._position = 0
-        """The position of the newest commit that waits to be told; 0 for none."""
+        """The position of the newest commit whose notice waits; 0 for none."""
         self._tables: dict[str, None] = {}
-        """The tables that this commit and those before it change, as far as they were not told."""
+        """The tables that this commit and those before it change, as far as no notice of them was sent."""
         self.on_first: Callable[[], None] = lambda: None
         self.on_overflow: Callable[[SqlError], None] = lambda error: None
 

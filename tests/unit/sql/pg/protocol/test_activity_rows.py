@@ -100,7 +100,7 @@ def test_sessions_transactions_and_locks_are_shown(tmp_path: Path) -> None:
         activity = "SELECT application_name, state, wait_event_type, xact_start IS NOT NULL FROM pg_stat_activity WHERE pid = %s"
         assert await rows(looking, activity, (pids[0],)) == [("keeper", "idle in transaction", "Client", True)]
         assert (await rows(looking, activity, (pids[1],)))[0][1:3] == ("active", "Lock")
-        assert len(await rows(looking, "SELECT pid FROM triplicate_transactions")) == 2
+        assert len(await rows(looking, "SELECT pid FROM triplicate_open_transactions")) == 2
         await holding.execute("COMMIT")
         await task
         await waiting.execute("ROLLBACK")
@@ -115,7 +115,7 @@ def test_slow_statements_are_traced_without_their_values(tmp_path: Path) -> None
     async def scene(served: ServedCluster) -> None:
         leader, database = await served.leader()
         traced: list[tuple[str, dict[str, object]]] = []
-        database._host = replace(database._host, trace=lambda kind, **facts: traced.append((kind, facts)))
+        database._host = replace(database._host, trace=lambda kind, /, **facts: traced.append((kind, facts)))
         client = await served.psycopg(leader)
         await client.execute("SELECT 'quick'")
         assert traced == []

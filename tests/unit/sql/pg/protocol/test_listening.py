@@ -1,4 +1,4 @@
-"""What waits for a client that listens: the limits, the folding of commits, and the rights to know of them."""
+"""Notifications that wait for a client: the limits, the folding of commits, and the rights to know of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ACCESS = AccessRights([StoredRole("reader")], {}, {("seen", "reader"): frozenset
 
 
 class Stand:
-    """A listener, the notices that it follows, and what it has told."""
+    """A listener, the notices that it follows, and its calls."""
 
     def __init__(self, *channels: str, role: str | None = None) -> None:
         self.activity = DatabaseActivity()
