@@ -15,6 +15,7 @@ from triplicate.sql.core.lexer import Statement, Token, statement_of
 from triplicate.sql.pg.ddl.definition_rewriter import rewrite_definition
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls, session_calls
 from triplicate.sql.pg.syntax.copy_statement import CopyStatement, parse_copy
+from triplicate.sql.pg.syntax.explain_statement import ExplainStatement, parse_explain
 from triplicate.sql.pg.syntax.notify_statements import Listen, NotifyCall, NotifyStatement, Unlisten, notify_call, parse_listening
 from triplicate.sql.pg.syntax.role_statement import RoleStatement, SetRole, is_role_statement, parse_role_statement, parse_set_role
 from triplicate.sql.pg.syntax.statistics_reset import ResetStatistics, statistics_reset
@@ -112,6 +113,7 @@ ClientCommand = (
     | Unlisten
     | NotifyStatement
     | NotifyCall
+    | ExplainStatement
     | ResetStatistics
     | EngineStatement
 )
@@ -160,6 +162,10 @@ def classify(statement: Statement) -> ClientCommand:
             )
         case "COPY":
             return parse_copy(statement)
+        case "EXPLAIN":
+            explained = parse_explain(statement)
+            if explained is not None:
+                return explained
         case "DECLARE" | "FETCH" | "MOVE":
             raise SqlError("0A000", f"{first} is not supported", hint="fetch from a portal with a row limit instead")
         case "CREATE" | "ALTER" | "DROP" | "COMMENT":

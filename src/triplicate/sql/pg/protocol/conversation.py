@@ -39,6 +39,7 @@ from triplicate.sql.pg.protocol.rounds import Round
 from triplicate.sql.pg.protocol.session_commands import SessionCommands
 from triplicate.sql.pg.protocol.setting_commands import ANSWERED_COMMANDS, SettingCommands
 from triplicate.sql.pg.protocol.statement_runs import StatementRuns
+from triplicate.sql.pg.syntax.explain_statement import ExplainStatement
 from triplicate.sql.pg.syntax.notify_statements import NotifyCall, NotifyStatement
 from triplicate.sql.pg.syntax.role_statement import RoleStatement
 from triplicate.sql.pg.syntax.truncate_statement import TruncateStatement
@@ -330,7 +331,7 @@ class Conversation:
         """Begin the implicit transaction of a query with several statements, unless this statement controls the transaction."""
         command = classify(statement)
         is_engines = isinstance(command, EngineStatement) and command.statement.first_word not in _CONTROL_WORDS
-        if is_engines or isinstance(command, RoleStatement | TruncateStatement | NotifyStatement | NotifyCall):
+        if is_engines or isinstance(command, RoleStatement | TruncateStatement | NotifyStatement | NotifyCall | ExplainStatement):
             await self._transaction.begin()
 
     async def _run_simple(self, text: Statement, *, is_alone: bool) -> None:

@@ -23,6 +23,7 @@ from triplicate.sql.pg.rewrite.reserved_words import quote_reserved
 from triplicate.sql.pg.rewrite.session_calls import SessionCalls
 from triplicate.sql.pg.rewrite.setval import number_above_maximum
 from triplicate.sql.pg.rewrite.unnest import unnest_as_values
+from triplicate.sql.pg.syntax.explain_statement import ExplainStatement
 from triplicate.sql.pg.syntax.notify_statements import NotifyCall
 from triplicate.sql.pg.syntax.statistics_reset import ResetStatistics
 from triplicate.sql.pg.translate.translation import (
@@ -178,6 +179,9 @@ async def _plan(session: Session, statement: Statement, given_oids: tuple[int, .
     command = parsed.command
     if isinstance(command, SessionCalls | NotifyCall | ResetStatistics):
         return session_calls_plan(command, given_oids)
+    if isinstance(command, ExplainStatement):
+        explained = await _plan(session, command.statement, given_oids)
+        return StatementPlan(command, None, explained.parameter_oids, (types.JSON if command.is_json else types.TEXT,))
     if not isinstance(command, EngineStatement):
         return StatementPlan(command, None)
     if parsed.catalogue_query is not None:

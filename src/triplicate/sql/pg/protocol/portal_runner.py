@@ -12,6 +12,7 @@ from triplicate.sql.pg.protocol import wire
 from triplicate.sql.pg.protocol.commands import EngineStatement
 from triplicate.sql.pg.protocol.connection_state import ConnectionState
 from triplicate.sql.pg.protocol.copy_commands import CopyCommands
+from triplicate.sql.pg.protocol.explain_command import ExplainCommand
 from triplicate.sql.pg.protocol.implicit_transaction import ImplicitTransaction
 from triplicate.sql.pg.protocol.live_table_rows import LiveTableRows
 from triplicate.sql.pg.protocol.plans import StatementPlan
@@ -30,6 +31,7 @@ from triplicate.sql.pg.protocol.setting_commands import SettingCommands
 from triplicate.sql.pg.protocol.statement_watch import StatementWatch
 from triplicate.sql.pg.protocol.truncate_command import TruncateCommand
 from triplicate.sql.pg.syntax.copy_statement import CopyStatement
+from triplicate.sql.pg.syntax.explain_statement import ExplainStatement
 from triplicate.sql.pg.syntax.role_statement import RoleStatement
 from triplicate.sql.pg.syntax.truncate_statement import TruncateStatement
 
@@ -55,6 +57,7 @@ class PortalRunner:
         self._copy = CopyCommands(state, transaction, settings, self)
         self._truncate = TruncateCommand(state, transaction, settings, self)
         self._role_changes = RoleChangeCommand(state, transaction, settings)
+        self._explain = ExplainCommand(state, transaction, settings, self)
         self._live = LiveTableRows(state)
         self._watch = StatementWatch(state)
 
@@ -188,6 +191,8 @@ class PortalRunner:
             match portal.statement.plan.command:
                 case CopyStatement() as copy:
                     await self._copy.run(copy, commits=not is_described)
+                case ExplainStatement() as explained:
+                    await self._explain.run(portal, explained, is_described=is_described)
                 case TruncateStatement() as truncate:
                     await self._truncate.run(truncate, commits=not is_described)
                 case RoleStatement() as statement:
