@@ -18,7 +18,7 @@ NOTIFY_KIND = "notify"
 CHANGES_CHANNEL = "triplicate_changes"
 """The channel on which a node notifies its sessions of commits. Nothing of it is in the log."""
 PAYLOAD_BYTES_MAX = 7999
-_CHANNEL_BYTES_MAX = 63
+CHANNEL_BYTES_MAX = 63
 
 
 class Notification(NamedTuple):
@@ -32,7 +32,7 @@ def checked_channel(name: str) -> str:
     """The name of a channel. Raises SqlError 22023: it is empty or too long."""
     if not name:
         raise SqlError("22023", "channel name cannot be empty")
-    if len(name.encode()) > _CHANNEL_BYTES_MAX:
+    if len(name.encode()) > CHANNEL_BYTES_MAX:
         raise SqlError("22023", "channel name too long")
     return name
 

@@ -69,7 +69,7 @@ def _options(cursor: TokenCursor) -> dict[str, str]:
         value = "TRUE" if cursor.token.upper in (",", ")") else _value(cursor)
         if name in _BOOLEANS:
             if value.upper() not in (*_TRUE, *_FALSE):
-                raise SqlError("22023", f"{name} requires a Boolean value")
+                raise SqlError("42601", f"{name} requires a Boolean value")
             found[name] = "TRUE" if value.upper() in _TRUE else "FALSE"
         elif name == "format":
             found[name] = value

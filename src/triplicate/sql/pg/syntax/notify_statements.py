@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from triplicate.errors import SqlError
 from triplicate.sql.core.lexer import Statement, Token
-from triplicate.sql.core.notifications import Notification, checked_channel, checked_notification
+from triplicate.sql.core.notifications import CHANNEL_BYTES_MAX, Notification, checked_channel, checked_notification
 from triplicate.sql.pg.syntax.token_cursor import NotUnderstood, TokenCursor, folded
 
 
@@ -61,7 +61,8 @@ def _parsed(cursor: TokenCursor) -> Listen | Unlisten | NotifyStatement:
     command = cursor.advance().upper
     if command == "UNLISTEN" and cursor.accept("*"):
         return _whole(cursor, Unlisten(None))
-    channel = folded(cursor.identifier())
+    # As in PostgreSQL, a name in a statement is cut to the length that names have. The argument of a function is not.
+    channel = folded(cursor.identifier()).encode()[:CHANNEL_BYTES_MAX].decode(errors="ignore")
     if command == "LISTEN":
         return _whole(cursor, Listen(checked_channel(channel)))
     if command == "UNLISTEN":
